@@ -1,0 +1,99 @@
+"""Every way agentkit fails, grouped by who must act. Knows nothing else of the package.
+
+The author mends a `SchemaError` (raised at registration) or a `FormatError` (a value that a format cannot carry).
+The model mends a call: those failures are data (`CallError` events, error `ToolResult`s) and carry an `ErrorCode`.
+The operator mends a `ProviderError`.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal, get_args
+
+ErrorCode = Literal[
+    "unknown_tool",
+    "invalid_json",
+    "invalid_arguments",
+    "truncated_call",
+    "ambiguous_call",
+    "timeout",
+    "tool_error",
+    "denied",
+    "skipped",
+    "cancelled",
+    "interrupted",
+    "limit",
+]
+"""The stable codes of every error that a model reads."""
+
+ERROR_CODES: Final[tuple[ErrorCode, ...]] = get_args(ErrorCode)
+
+ProviderErrorKind = Literal[
+    "authentication",
+    "permission",
+    "not_found",
+    "bad_request",
+    "rate_limit",
+    "overloaded",
+    "server",
+    "timeout",
+    "connection",
+    "stream",
+]
+"""What went wrong at a provider, whatever the provider calls it."""
+
+
+class AgentkitError(Exception):
+    """The base of every error that agentkit raises."""
+
+
+class SchemaError(AgentkitError):
+    """A tool is defined wrongly; raised at registration, names class, method and parameter, and says how to mend it."""
+
+
+class FormatError(AgentkitError):
+    """A format cannot carry this value, or no format has this name."""
+
+
+class ConfigError(AgentkitError):
+    """A setting, a model string or a tool reference is wrong; the message says what was wanted."""
+
+
+class ProviderError(AgentkitError):
+    """A model provider refused or broke off.
+
+    Args:
+        message: what the provider said, led by who said it and the status.
+        kind: the failure in agentkit's words.
+        provider: `openai`, `anthropic`, `responses`, or the server's name.
+        status: the HTTP status; None when no response came.
+        code: the provider's own code or type, such as `model_not_found`.
+        retry_after: seconds that the provider asked to wait; None when it named none.
+        request_id: the provider's id of the request, for its support.
+        body: the provider's error body as parsed, for diagnosis.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        kind: ProviderErrorKind,
+        provider: str,
+        status: int | None = None,
+        code: str | None = None,
+        retry_after: float | None = None,
+        request_id: str | None = None,
+        body: object = None,
+    ) -> None:
+        super().__init__(message)
+        self.kind: ProviderErrorKind = kind
+        self.provider = provider
+        self.status = status
+        self.code = code
+        self.retry_after = retry_after
+        self.request_id = request_id
+        self.body = body
+
+    @property
+    def retryable(self) -> bool:
+        """Whether the same request may succeed later."""
+        return self.kind in ("rate_limit", "overloaded", "server", "timeout", "connection")

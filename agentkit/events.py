@@ -1,0 +1,231 @@
+"""What a source yields and what a run reports: one vocabulary for native calls and for calls written as text.
+
+Events are named tuples: one is made per streamed delta, and a frozen dataclass of three fields costs twice as much to make
+(0.54 against 0.29 µs on the machine where `benchmarks/streaming.py` was written). Unlike bare tuples they are equal only
+to events of their own type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+
+from agentkit.errors import ErrorCode
+from agentkit.messages import ToolCall
+
+if TYPE_CHECKING:
+    from agentkit.tool import ToolResult
+
+FinishReason = Literal["stop", "tool_calls", "length", "content_filter", "refusal", "pause", "error", "unknown"]
+"""Why a model stopped, whatever its provider calls it. `pause`: the provider wants the turn sent back to go on."""
+
+E = TypeVar("E", bound=type)
+
+
+def _equal(self: tuple[Any, ...], other: object) -> bool:
+    return type(self) is type(other) and tuple.__eq__(self, other)  # type: ignore[arg-type]
+
+
+def _unequal(self: tuple[Any, ...], other: object) -> bool:
+    return not _equal(self, other)
+
+
+def _hash(self: tuple[Any, ...]) -> int:
+    return hash((type(self), *self))
+
+
+def event(cls: E) -> E:
+    """Make a named tuple equal only to its own type."""
+    cls.__eq__, cls.__ne__, cls.__hash__ = _equal, _unequal, _hash  # type: ignore[assignment, method-assign]
+    return cls
+
+
+@event
+class Text(NamedTuple):
+    """Visible text, as it streams."""
+
+    text: str
+
+
+@event
+class Thinking(NamedTuple):
+    """Thinking text, as it streams; never parsed for calls."""
+
+    text: str
+
+
+@event
+class Markup(NamedTuple):
+    """Characters of a text format that show nothing: wrappers and white space around calls, thinking tags.
+
+    With `Text`, `Thinking` and the `raw` of calls, in order, they are exactly the parsed input.
+    """
+
+    text: str
+
+
+@event
+class ProviderBlock(NamedTuple):
+    """A provider's own block, to be sent back unchanged.
+
+    `thinking` is True where it completes the thinking streamed before it (a signature, an encrypted item).
+    """
+
+    provider: str
+    data: Mapping[str, Any]
+    thinking: bool = False
+
+
+@event
+class CallStart(NamedTuple):
+    """A call has begun and its name is known.
+
+    `index` counts the calls of one response from 0, damaged ones included. `id` is the provider's; None for a text call.
+    """
+
+    index: int
+    name: str
+    id: str | None = None
+
+
+@event
+class ArgumentDelta(NamedTuple):
+    """More of a call's arguments.
+
+    With `key` None, `text` continues the JSON text of the whole arguments object; else it continues the raw value of the
+    parameter `key` (for a string parameter the deltas join to exactly its value).
+    """
+
+    index: int
+    text: str
+    key: str | None = None
+
+
+@event
+class CallEnd(NamedTuple):
+    """A call is complete and was read without damage. `repairs` names what was mended to read it, if anything."""
+
+    index: int
+    call: ToolCall
+    repairs: tuple[str, ...] = ()
+
+
+@event
+class CallError(NamedTuple):
+    """A call that cannot be executed as written; it still gets exactly one answer.
+
+    Args:
+        index: its place among the response's calls.
+        code: `invalid_json`, `invalid_arguments`, `truncated_call`, `ambiguous_call`, `unknown_tool` or `limit`.
+        message: what was found, what was wanted, where.
+        call: what is known of it; `call.raw` is the exact source text, `call.name` may be empty.
+        position: offset in the parsed text (or in a native call's argument text) at which reading failed.
+    """
+
+    index: int
+    code: ErrorCode
+    message: str
+    call: ToolCall
+    position: int = 0
+
+
+@event
+class Usage(NamedTuple):
+    """Tokens of one response.
+
+    Args:
+        input_tokens: all prompt tokens, cached ones included.
+        output_tokens: all generated tokens, reasoning included.
+        cached_tokens: prompt tokens read from a cache.
+        cache_write_tokens: prompt tokens written to a cache.
+        reasoning_tokens: the part of `output_tokens` spent on reasoning.
+    """
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    cache_write_tokens: int = 0
+    reasoning_tokens: int = 0
+
+    def plus(self, other: Usage) -> Usage:
+        """The sum, field by field."""
+        return Usage(*(a + b for a, b in zip(self, other, strict=True)))
+
+
+@event
+class Finish(NamedTuple):
+    """The model's response is over. `raw` is the provider's own word; None when the stream ended without one."""
+
+    reason: FinishReason
+    raw: str | None = None
+
+
+@event
+class ToolStarted(NamedTuple):
+    """A call passed validation and its tool is about to run: it precedes any side effect."""
+
+    index: int
+    call: ToolCall
+
+
+@event
+class ToolCompleted(NamedTuple):
+    """A tool returned. `seconds` is wall-clock time."""
+
+    index: int
+    call: ToolCall
+    result: ToolResult
+    seconds: float
+
+
+@event
+class ToolFailed(NamedTuple):
+    """A call was answered with an error: it could not be read, was invalid, raised, or timed out."""
+
+    index: int
+    call: ToolCall
+    result: ToolResult
+    seconds: float
+
+
+@event
+class ToolSkipped(NamedTuple):
+    """A call was answered without being run: over a limit, denied, or after cancellation."""
+
+    index: int
+    call: ToolCall
+    result: ToolResult
+
+
+SourceEvent = (
+    Text | Thinking | Markup | ProviderBlock | CallStart | ArgumentDelta | CallEnd | CallError | Usage | Finish
+)
+"""What a model adapter or a format's parser yields."""
+
+ToolEvent = ToolStarted | ToolCompleted | ToolFailed | ToolSkipped
+"""What the processor adds."""
+
+Event = SourceEvent | ToolEvent
+
+
+def merge(events: Iterable[Event]) -> list[Event]:
+    """Join neighbours that differ only by where the stream was cut.
+
+    >>> merge([Text("a"), Text("b"), ArgumentDelta(0, "x", "k"), ArgumentDelta(0, "y", "k")])
+    [Text(text='ab'), ArgumentDelta(index=0, text='xy', key='k')]
+    """
+    out: list[Event] = []
+    for e in events:
+        last = out[-1] if out else None
+        match e, last:
+            case Text(b), Text(a):
+                out[-1] = Text(a + b)
+            case Thinking(b), Thinking(a):
+                out[-1] = Thinking(a + b)
+            case Markup(b), Markup(a):
+                out[-1] = Markup(a + b)
+            case ArgumentDelta(i, b, key), ArgumentDelta(j, a, other) if (i, key) == (j, other):
+                out[-1] = ArgumentDelta(i, a + b, key)
+            case _:
+                out.append(e)
+    return out

@@ -1,0 +1,225 @@
+"""JSON read as it streams: strictly, token by token, so that damage is seen at the character where it happens.
+
+Knows the reader, no format. What has arrived whole is handed to the C decoder; only what arrives in pieces is scanned here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from agentkit.formats import values
+from agentkit.formats.reader import Damage, Reader, Search
+
+UNREAD: Final[Any] = object()
+
+_SPACE = re.compile(r"[ \t\n\r]*")
+_STRING_STOP = re.compile(r'["\\\x00-\x1f]').search
+_TOKEN = re.compile(r'[^\s,:\[\]{}"]+')
+_SCALAR = re.compile(r"(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)\Z")
+_ESCAPE = re.compile(r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})')
+_ESCAPE_PART = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?\Z")
+
+_VALUE, _ITEM, _KEY_OR_END, _KEY, _COLON, _NEXT = range(6)
+_WANTED: Final = {
+    _VALUE: "a value",
+    _ITEM: "a value or ']'",
+    _KEY_OR_END: "a key in double quotes or '}'",
+    _KEY: "a key in double quotes",
+    _COLON: "':'",
+    _NEXT: "',' or the end of the object or array",
+}
+
+
+@dataclass(slots=True)
+class Span:
+    """One JSON value of the text: where it stood (absolute offsets), and what it is once it has been read.
+
+    `loose` tells that a string in it held raw control characters, which JSON wants escaped.
+    """
+
+    start: int
+    end: int
+    value: Any = UNREAD
+    loose: bool = False
+
+    def read(self, r: Reader) -> Any:
+        """The value.
+
+        Raises:
+            Damage: `invalid_json` for what only the decoder sees: a number out of range.
+        """
+        if self.value is UNREAD:
+            text = r.raw()[self.start - r.mark : self.end - r.mark]
+            try:
+                self.value = values.load(text, strict=not self.loose)
+            except ValueError as e:
+                raise Damage("invalid_json", str(e), self.start) from e
+        return self.value
+
+
+def scan(r: Reader, index: int | None = None) -> Generator[None, None, Span]:
+    """Consume one JSON value, white space before it included.
+
+    Args:
+        r: the reader, inside a call.
+        index: the call whose argument deltas the value's text becomes; None makes no deltas.
+
+    Raises:
+        Damage: `invalid_json` at the first character that JSON does not allow there; `truncated_call` at the text's end.
+    """
+    yield from r.space()
+    span = _whole(r, index)
+    return span if span is not None else (yield from _Scan(r, index).run())
+
+
+def _whole(r: Reader, index: int | None) -> Span | None:
+    """The value by the C decoder, where all of it has arrived already."""
+    if r.buf[r.at : r.at + 1] not in ("{", "[", '"'):
+        return None
+    for decoder in (values.DECODER, values.LOOSE):
+        try:
+            value, end = decoder.raw_decode(r.buf, r.at)
+        except (ValueError, RecursionError):
+            continue
+        text = r.buf[r.at : end]
+        if text.count("{") + text.count("[") > r.limits.depth:
+            return None  # maybe too deep: the scan counts
+        if "\\u" in text:
+            value = values.without_surrogates(value)
+        span = Span(r.offset, r.base + end, value, loose=decoder is values.LOOSE)
+        if index is None:
+            r.at = end
+        else:
+            r.tell(end, index, None)
+        return span
+    return None
+
+
+class _Scan:
+    """The strict scan of one value. `p` is where in the buffer it stands; the reader's `at` follows when it waits."""
+
+    __slots__ = ("index", "loose", "p", "r", "stack")
+
+    def __init__(self, r: Reader, index: int | None) -> None:
+        self.r, self.index = r, index
+        self.p = r.at
+        self.stack: list[str] = []
+        self.loose = False
+
+    def settle(self) -> None:
+        if self.index is None:
+            self.r.at = self.p
+        else:
+            self.r.tell(self.p, self.index, None)
+
+    def wait(self, search: Search | None = None) -> Generator[None, None, None]:
+        """Consume up to `p` and wait for more; what `search` finds nothing in goes by without a decision."""
+        self.settle()
+        if self.r.ended:
+            raise Damage("truncated_call", "the text ended inside the JSON", self.r.offset, ended=True)
+        if search is not None and self.index is not None:
+            self.r.heat(search, None, self.index)
+        yield
+        self.p = self.r.at
+
+    def bad(self, state: int) -> Damage:
+        at = self.r.base + self.p
+        self.settle()
+        return Damage("invalid_json", f"expected {_WANTED[state]}", at, got=True)
+
+    def run(self) -> Generator[None, None, Span]:
+        start = self.r.offset
+        state = _VALUE
+        while True:
+            self.p = _SPACE.match(self.r.buf, self.p).end()  # type: ignore[union-attr]  # it matches the empty string
+            if self.p >= len(self.r.buf):
+                yield from self.wait()
+                continue
+            state = yield from self.token(state, self.r.buf[self.p])
+            if not self.stack and state == _NEXT:
+                self.settle()
+                return Span(start, self.r.offset, loose=self.loose)
+
+    def token(self, state: int, c: str) -> Generator[None, None, int]:
+        """Consume one token; returns the state after it."""
+        if c == '"' and state not in (_COLON, _NEXT):
+            yield from self.string()
+            return _COLON if state in (_KEY, _KEY_OR_END) else _NEXT
+        if state in (_VALUE, _ITEM):
+            if c in "{[":
+                return self.enter(c)
+            if c == "]" and state == _ITEM:
+                return self.leave()
+            yield from self.scalar(state)
+            return _NEXT
+        if state == _NEXT and self.stack:
+            if c == self.stack[-1]:
+                return self.leave()
+            if c == ",":
+                self.p += 1
+                return _KEY if self.stack[-1] == "}" else _VALUE
+        if state == _COLON and c == ":":
+            self.p += 1
+            return _VALUE
+        if state == _KEY_OR_END and c == "}":
+            return self.leave()
+        raise self.bad(state)
+
+    def enter(self, c: str) -> int:
+        if len(self.stack) >= self.r.limits.depth:
+            at = self.r.base + self.p
+            raise Damage("invalid_json", f"expected nesting of at most {self.r.limits.depth}", at, got=True)
+        self.stack.append("}" if c == "{" else "]")
+        self.p += 1
+        return _KEY_OR_END if c == "{" else _ITEM
+
+    def leave(self) -> int:
+        self.stack.pop()
+        self.p += 1
+        return _NEXT
+
+    def string(self) -> Generator[None, None, None]:
+        self.p += 1
+        while True:
+            found = _STRING_STOP(self.r.buf, self.p)
+            if found is None:
+                self.p = len(self.r.buf)
+                yield from self.wait(_STRING_STOP)
+                continue
+            self.p = found.start()
+            c = found[0]
+            if c == '"':
+                self.p += 1
+                return
+            if c == "\\":
+                yield from self.escape()
+            else:
+                self.loose = True
+                self.p += 1
+
+    def escape(self) -> Generator[None, None, None]:
+        while True:
+            if found := _ESCAPE.match(self.r.buf, self.p):
+                self.p = found.end()
+                return
+            if _ESCAPE_PART.match(self.r.buf, self.p) is None:
+                at = self.r.base + self.p
+                self.settle()
+                raise Damage("invalid_json", "expected a JSON escape", at, got=True)
+            yield from self.wait()
+
+    def scalar(self, state: int) -> Generator[None, None, None]:
+        while True:
+            found = _TOKEN.match(self.r.buf, self.p)
+            if found is None:
+                raise self.bad(state)
+            whole = found.end() < len(self.r.buf) or self.r.ended
+            if (whole and _SCALAR.match(found[0]) is None) or found.end() - self.p > values.MAX_NUMBER:
+                raise self.bad(state)
+            if whole:
+                self.p = found.end()
+                return
+            yield from self.wait()

@@ -1,0 +1,249 @@
+"""The buffer under the parser: what has arrived, where reading stands, and how to wait for more.
+
+Reading is written as generators: a bare `yield` waits until more text has arrived or the text has ended. A chunk that
+needs no decision (plain prose, the inside of a string or of a raw value) never reaches a generator: `feed` turns it into
+one event at once. That is what keeps the cost per streamed delta near that of a plain loop.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Generator
+from typing import Final
+
+from agentkit.errors import ErrorCode
+from agentkit.events import ArgumentDelta, Markup, SourceEvent, Text, Thinking
+from agentkit.formats.spec import Limits
+
+Wait = Generator[None, None, None]
+Search = Callable[[str], object]
+
+_new = tuple.__new__
+_SPACE = re.compile(r"\s*")
+
+_REWIND_FACTOR: Final = (
+    4  # text re-read after damage, as a multiple of the text read so far: keeps hostile input linear
+)
+_REWIND_FREE: Final = 65_536
+_UNBOUNDED: Final = 1 << 62
+
+
+class Decline(Exception):
+    """What looked like the start of a call is not one: it is text."""
+
+
+class Damage(Exception):
+    """The open call cannot be completed.
+
+    Args:
+        code: the error the model reads.
+        message: what was wanted; the position, and with `got` what stands there, is added once it is known how much of
+            the text belongs to the call, so that it does not depend on how the text was cut.
+        position: absolute offset of the first character that cannot be read.
+        ended: the text ended inside the call.
+        got: whether to say what stands at the position.
+    """
+
+    def __init__(self, code: ErrorCode, message: str, position: int, *, ended: bool = False, got: bool = False) -> None:
+        super().__init__(message)
+        self.code: ErrorCode = code
+        self.message = message
+        self.position = position
+        self.ended = ended
+        self.got = got
+
+    def told(self, raw: str, mark: int) -> str:
+        """The message with its position, given the call's text and the offset at which it starts."""
+        found = raw[self.position - mark :][:20] if self.got else ""
+        return (
+            f"{self.message}, got {found!r} at position {self.position}"
+            if found
+            else f"{self.message} at position {self.position}"
+        )
+
+
+class Delimiter:
+    """A pattern that can tell "not here" from "not yet".
+
+    Args:
+        whole: a regular expression for the delimiter.
+        part: one for its beginnings, tried at the end of the text so far only. It may accept more than true beginnings:
+            then reading waits for a few characters it did not need.
+    """
+
+    __slots__ = ("match", "part", "whole")
+
+    def __init__(self, whole: str, part: str, flags: re.RegexFlag = re.NOFLAG) -> None:
+        self.whole = re.compile(whole, flags)
+        self.part = re.compile(f"(?:{part})\\Z", flags)
+        self.match = self.whole.match
+
+
+def beginnings(literal: str) -> str:
+    """A regular expression for every proper beginning of `literal`, the empty one included."""
+    out = ""
+    for char in reversed(literal[:-1]):
+        out = f"(?:{re.escape(char)}{out})?"
+    return out
+
+
+def literal(text: str) -> Delimiter:
+    """A delimiter that is exactly `text`."""
+    return Delimiter(re.escape(text), beginnings(text))
+
+
+class Reader:
+    """Characters in, events out; the base of the parser.
+
+    `buf[at:]` has arrived and is not consumed. `base` is the absolute offset of `buf[0]`. Within a call, `kept` holds
+    what was consumed of it and has left the buffer, and `since` is where in the buffer its consumed rest starts.
+    """
+
+    __slots__ = ("at", "base", "buf", "ended", "hot", "hot_index", "hot_key", "hot_kind", "kept", "limits", "mark", "out",
+                 "rewound", "room", "since", "surplus")  # fmt: skip
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.buf = ""
+        self.at = 0
+        self.base = 0
+        self.ended = False
+        self.out: list[SourceEvent] = []
+        self.kept: list[str] | None = None
+        self.since = 0
+        self.mark = 0  # absolute offset at which the open call starts
+        self.room = _UNBOUNDED  # absolute offset at which the open call is too long
+        self.surplus = ""  # what has arrived beyond that
+        self.rewound = 0
+        self.hot: Search | None = None
+        self.hot_kind: type[Text] | type[Thinking] | None = None
+        self.hot_index = 0
+        self.hot_key: str | None = None
+
+    # ------------------------------------------------------------ position
+
+    @property
+    def offset(self) -> int:
+        """The absolute offset of the next character to consume."""
+        return self.base + self.at
+
+    def accept(self, text: str) -> None:
+        """Take a chunk into the buffer; what was consumed leaves it. A call too long never sees what is beyond its room."""
+        if self.surplus or self.base + len(self.buf) + len(text) > self.room:
+            fits = max(self.room - self.base - len(self.buf), 0) if not self.surplus else 0
+            text, self.surplus = text[:fits], self.surplus + text[fits:]
+        if self.kept is not None and self.since < self.at:
+            self.kept.append(self.buf[self.since : self.at])
+        self.buf = self.buf[self.at :] + text if self.at < len(self.buf) else text
+        self.base += self.at
+        self.at = self.since = 0
+
+    def heat(
+        self, search: Search, kind: type[Text] | type[Thinking] | None, index: int = 0, key: str | None = None
+    ) -> None:
+        """Promise: while `search` finds nothing in a chunk, the chunk as a whole is one event.
+
+        Only when everything before is consumed. `kind` None makes argument deltas of call `index`, parameter `key`.
+        """
+        self.accept("")
+        self.hot, self.hot_kind, self.hot_index, self.hot_key = search, kind, index, key
+
+    def quick(self, text: str) -> list[SourceEvent] | None:
+        """The one event of a chunk that needs no decision; None where one is needed."""
+        if self.hot is None or self.hot(text) is not None or self.base + len(text) > self.room or not text:
+            return None
+        self.base += len(text)
+        if self.kept is not None:
+            self.kept.append(text)
+        kind = self.hot_kind
+        return [_new(ArgumentDelta, (self.hot_index, text, self.hot_key)) if kind is None else _new(kind, (text,))]
+
+    # ------------------------------------------------------------ a call's own text
+
+    def open(self) -> None:
+        """A call may start here: keep its text from here on."""
+        self.kept = []
+        self.since = self.at
+        self.mark = self.offset
+        self.room = self.mark + self.limits.call
+        if self.base + len(self.buf) > self.room:
+            end = self.room - self.base
+            self.buf, self.surplus = self.buf[:end], self.buf[end:]
+
+    def raw(self) -> str:
+        """The open call's text, from its start to here."""
+        assert self.kept is not None
+        return "".join((*self.kept, self.buf[self.since : self.at]))
+
+    def shut(self) -> None:
+        """The call is over: stop keeping."""
+        self.kept = None
+        self.room = _UNBOUNDED
+        if self.surplus:
+            self.buf, self.surplus = self.buf + self.surplus, ""
+
+    def back_to(self, position: int) -> None:
+        """Return to an absolute offset inside the open call."""
+        self.rewound += self.offset - position
+        if position >= self.base + self.since:
+            self.at = position - self.base
+            return
+        whole = self.raw() + self.buf[self.at :]
+        self.buf, self.base, self.at, self.since = whole, self.mark, position - self.mark, 0
+        self.kept = []
+
+    def unread(self, text: str) -> None:
+        """Put back what was consumed just before this place. Only outside a call."""
+        self.base += self.at - len(text)
+        self.buf, self.at = text + self.buf[self.at :], 0
+
+    def may_rewind(self, position: int) -> bool:
+        """Whether going back there keeps the total work linear."""
+        return self.rewound + self.offset - position <= _REWIND_FACTOR * self.offset + _REWIND_FREE
+
+    # ------------------------------------------------------------ reading
+
+    def more(self) -> Wait:
+        """Wait for at least one character that is not consumed; returns at once at the text's end."""
+        while self.at >= len(self.buf) and not self.ended:
+            yield
+
+    def have(self, n: int) -> Generator[None, None, bool]:
+        """Wait for `n` characters; False where the text ends before."""
+        while len(self.buf) - self.at < n:
+            if self.ended:
+                return False
+            yield
+        return True
+
+    def space(self) -> Wait:
+        """Consume white space."""
+        while True:
+            found = _SPACE.match(self.buf, self.at)
+            self.at = found.end() if found else self.at
+            if self.at < len(self.buf) or self.ended:
+                return
+            yield
+
+    def sees(self, delimiter: Delimiter) -> Generator[None, None, re.Match[str] | None]:
+        """The delimiter's match at this very place, or None; waits while it cannot be told."""
+        while True:
+            if found := delimiter.match(self.buf, self.at):
+                return found
+            if self.ended or delimiter.part.match(self.buf, self.at) is None:
+                return None
+            yield
+
+    # ------------------------------------------------------------ saying
+
+    def say(self, kind: type[Text] | type[Thinking] | type[Markup], end: int) -> None:
+        """Consume up to `end` (an index of the buffer) as one event."""
+        if end > self.at:
+            self.out.append(_new(kind, (self.buf[self.at : end],)))
+            self.at = end
+
+    def tell(self, end: int, index: int, key: str | None) -> None:
+        """Consume up to `end` as part of an argument."""
+        if end > self.at:
+            self.out.append(_new(ArgumentDelta, (index, self.buf[self.at : end], key)))
+            self.at = end

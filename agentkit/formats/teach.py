@@ -1,0 +1,204 @@
+"""The prompt section that teaches a model a format: the tools, the rules, one worked example, all from the declarations.
+
+Pure; knows no registry and no model.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agentkit.errors import FormatError
+from agentkit.formats import values
+from agentkit.formats.engine import get
+from agentkit.formats.render import render_calls, render_result
+from agentkit.formats.spec import Envelope, Format, Node, TagParameters, ToolElement, ToolSpec
+from agentkit.messages import ToolCall
+
+_RULES: Mapping[type, tuple[str, ...]] = {
+    Envelope: (
+        "Each call is one JSON object with the tool's name and its arguments; nothing but JSON stands inside a call.",
+        "Inside JSON strings, escape quotes, backslashes and line breaks.",
+    ),
+    TagParameters: (
+        "Write a string exactly as it is meant: no quotes around it, no escaping. Line breaks and indentation count.",
+        "Write numbers, true, false, null, lists and objects as JSON.",
+        "A string that itself contains one of the tags used here must stand in <![CDATA[ and ]]>.",
+    ),
+    ToolElement: (
+        'Attribute values stand in double quotes; inside them write &quot; for ", &amp; for & and &lt; for <.',
+        "Write what stands between tags exactly as it is meant: no quotes around it, no escaping. Line breaks and "
+        "indentation count.",
+        "Write numbers, true, false, null, lists and objects as JSON.",
+        "Text that contains the very tag that encloses it must stand in <![CDATA[ and ]]>.",
+    ),
+}
+
+_DEPTH = 4  # levels of a nested example: a recursive schema ends there
+
+
+def render_prompt(
+    format: str | Format, tools: Sequence[ToolSpec], *, tool_choice: str = "auto", parallel: bool | None = None
+) -> str:
+    """What to put into the system message so that a model calls these tools in this format.
+
+    Args:
+        format: the format, by name or declaration.
+        tools: the offered tools.
+        tool_choice: `auto`, `required`, `none`, or the name of the tool that must be called.
+        parallel: False asks for at most one call in a reply.
+
+    Returns:
+        The section; empty when there are no tools or `tool_choice` is `none`.
+    """
+    declared = get(format)
+    if not tools or tool_choice == "none":
+        return ""
+    usage = _elements(tools) if ToolElement() in declared.call else _schemas(tools)
+    example, tool = _example(declared, tools)
+    result = render_result(declared, tool.name, "call_1", "the tool's answer", None, tools)
+    rules = [rule for part in declared.call for rule in _RULES.get(type(part), ())]
+    return "\n".join(
+        (
+            "# Tools",
+            "",
+            "You can call the tools listed here. To call one, write the call in your reply as shown under Example. It is "
+            "executed as soon as your reply is complete, and its result comes back in the next message.",
+            "",
+            usage,
+            "",
+            "## Example",
+            "",
+            example,
+            "",
+            "The result then comes back like this:",
+            "",
+            result,
+            "",
+            "## Rules",
+            "",
+            *(f"- {rule}" for rule in (*rules, *_conduct(tool_choice, parallel))),
+        )
+    )
+
+
+def _conduct(tool_choice: str, parallel: bool | None) -> list[str]:
+    rules = [
+        "Use only the tools listed here, with all required parameters and no others than those listed.",
+        "Never write a result yourself: stop after your calls and wait.",
+        "To show a call without making it, put it in backticks or in a fenced code block.",
+    ]
+    if parallel is False:
+        rules.append("Make at most one call in a reply.")
+    else:
+        rules.append("Calls that do not depend on each other go into one reply, one after the other.")
+    if tool_choice == "required":
+        rules.append("You must call at least one tool in this reply.")
+    elif tool_choice != "auto":
+        rules.append(f"You must call the tool {tool_choice} in this reply.")
+    return rules
+
+
+def _schemas(tools: Sequence[ToolSpec]) -> str:
+    lines = (values.dump({"name": t.name, "description": t.description, "parameters": t.parameters}) for t in tools)
+    return "\n".join(("<tools>", *lines, "</tools>"))
+
+
+# ---------------------------------------------------------------- one element per tool
+
+
+def _elements(tools: Sequence[ToolSpec]) -> str:
+    return "\n\n".join(_element(t.with_element()) for t in tools)
+
+
+def _element(tool: ToolSpec) -> str:
+    element = tool.element
+    assert element is not None
+    nodes = {n.parameter: n for n in element.nodes}
+    lines = [f"## <{element.tag}>", "", tool.description or tool.name]
+    for name in tool.parameters.get("properties", {}):
+        lines.append(_parameter(tool, name, nodes.get(name)))
+    if element.example:
+        lines += ["", element.example.strip()]
+    return "\n".join(lines)
+
+
+def _parameter(tool: ToolSpec, name: str, node: Node | None) -> str:
+    schema = tool.schema_of(name)
+    place = "attribute" if node is None else node.kind
+    label = "/".join(node.path) if node is not None and node.path else name
+    where = {"attribute": f"attribute `{label}`", "element": f"element <{label}>", "content": "the element's content"}[
+        place
+    ]
+    needed = "required" if name in tool.parameters.get("required", ()) else "optional"
+    about = f": {schema['description']}" if schema.get("description") else ""
+    default = f" Default {json.dumps(schema['default'])}." if schema.get("default") is not None else ""
+    return f"- {where} ({_type(schema, tool.parameters)}, {needed}){about}{default}"
+
+
+def _type(schema: Mapping[str, Any], root: Mapping[str, Any]) -> str:
+    """A schema in a few words; the whole schema where a few words do not tell it."""
+    words = []
+    for plain in values.alternatives(schema, root):
+        if "enum" in plain or "const" in plain:
+            words.append(
+                " or ".join(json.dumps(v, ensure_ascii=False) for v in plain.get("enum", [plain.get("const")]))
+            )
+        elif plain.get("type") == "object" and plain.get("properties"):
+            words.append(f"object {json.dumps(plain, ensure_ascii=False)}")
+        elif plain.get("type") == "array" and isinstance(plain.get("items"), Mapping):
+            words.append(f"list of {_type(plain['items'], root)}")
+        else:
+            words.append(str(plain.get("type", "any value")))
+    return " or ".join(dict.fromkeys(words))
+
+
+# ---------------------------------------------------------------- the worked example
+
+
+def _example(format: Format, tools: Sequence[ToolSpec]) -> tuple[str, ToolSpec]:
+    """One call of a real tool, the first with a required parameter where there is one."""
+    ordered = sorted(tools, key=lambda t: not t.parameters.get("required"))
+    for tool in ordered:
+        call = ToolCall("", tool.name, example_arguments(tool))
+        try:
+            return render_calls(format, [call], tools), tool
+        except FormatError:
+            continue
+    raise FormatError(f"format {format.name!r} cannot carry an example call of any of {[t.name for t in tools]}")
+
+
+def example_arguments(tool: ToolSpec) -> dict[str, Any]:
+    """Plausible arguments for the required parameters, made from the schema: its examples, enums and defaults first."""
+    properties = tool.parameters.get("properties", {})
+    names = [n for n in properties if n in tool.parameters.get("required", ())]
+    return {n: _sample(n, properties[n], tool.parameters, _DEPTH) for n in names}
+
+
+def _sample(name: str, schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> Any:
+    plain = next(values.alternatives(schema, root), {})
+    for source in (schema, plain):
+        for key in ("examples", "enum"):
+            if isinstance(source.get(key), list) and source[key]:
+                return source[key][0]
+        for key in ("const", "default"):
+            if source.get(key) is not None:
+                return source[key]
+    match plain.get("type"):
+        case "string":
+            return f"the {name.replace('_', ' ')}"
+        case "integer":
+            return int(plain.get("minimum", 1))
+        case "number":
+            return float(plain.get("minimum", 1.5))
+        case "boolean":
+            return True
+        case "array":
+            items = plain.get("items")
+            return [_sample(name, items, root, depth - 1)] if isinstance(items, Mapping) and depth else []
+        case "object":
+            inner = plain.get("properties", {})
+            required = plain.get("required", ())
+            return {n: _sample(n, inner[n], root, depth - 1) for n in inner if n in required} if depth else {}
+    return None

@@ -1,0 +1,283 @@
+"""Text to typed values and back, by JSON Schema. Pure; never raises on a model's text.
+
+A string parameter receives exactly the characters written. Everything else is read as JSON first, as a Python literal
+next; an array may also be written as comma-separated items. What cannot be read stays a string, for validation to refuse.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NoReturn
+
+from agentkit.errors import FormatError
+
+Schema = Mapping[str, Any]
+
+MAX_NUMBER = 5_000  # characters; the interpreter itself refuses integers of more than 4,300 digits
+_MAX_LITERAL = 100_000  # characters; ast.literal_eval is slow and deep, and a longer Python literal was never seen
+_REFS = 32  # hops; a longer chain of $ref is a cycle
+_INTEGER = re.compile(r"[+-]?\d{1,4300}\Z")  # 4300 digits: the interpreter's own bound on int(str)
+_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\Z")
+_WORDS: Mapping[str, bool] = {"true": True, "false": False, "True": True, "False": False, "TRUE": True, "FALSE": False}
+_NULLS = frozenset(("null", "None", "NULL"))
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_UNREAD: Any = object()
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _finite(text: str) -> float:
+    value = float(text) if len(text) <= MAX_NUMBER else math.inf
+    if not math.isfinite(value):
+        raise ValueError(f"{text} is out of range")
+    return value
+
+
+DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
+LOOSE = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite, strict=False)
+"""As `DECODER`, with raw control characters allowed inside strings."""
+
+
+def load(text: str, *, strict: bool = True) -> Any:
+    """Parse JSON: non-finite numbers and nesting beyond 128 are refused, lone surrogates become U+FFFD.
+
+    Raises:
+        ValueError: the text is not such JSON; `json.JSONDecodeError` where a position is known.
+    """
+    try:
+        value = (DECODER if strict else LOOSE).decode(text)
+    except RecursionError:
+        raise ValueError("nested too deep") from None
+    return without_surrogates(value) if "\\u" in text or _SURROGATE.search(text) else value
+
+
+def without_surrogates(value: Any) -> Any:
+    """Replace lone surrogates, which no encoding can carry, by U+FFFD, in strings at any depth."""
+    if isinstance(value, str):
+        return _SURROGATE.sub("\ufffd", value)
+    if isinstance(value, list):
+        return [without_surrogates(v) for v in value]
+    if isinstance(value, dict):
+        return {without_surrogates(k): without_surrogates(v) for k, v in value.items()}
+    return value
+
+
+def dump(value: Any) -> str:
+    """JSON text of a value, in one line and readable Unicode.
+
+    Raises:
+        FormatError: the value is not JSON: a non-finite number, a lone surrogate, or a type JSON does not have.
+    """
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as e:
+        raise FormatError(f"{type(value).__name__} value cannot be written as JSON: {e}") from e
+    if _SURROGATE.search(text):
+        raise FormatError("a string with a lone surrogate cannot be written in any format")
+    return text
+
+
+def resolve(schema: Schema, root: Schema) -> Schema:
+    """Follow local `$ref`s (`#/$defs/…`) to a schema without one; the empty schema where they lead nowhere."""
+    for _ in range(_REFS):
+        ref = schema.get("$ref")
+        if not isinstance(ref, str):
+            return schema
+        found: Any = root
+        for step in ref.removeprefix("#/").split("/"):
+            found = found.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(found, Mapping) else None
+        if not isinstance(found, Mapping):
+            return {}
+        schema = found
+    return {}
+
+
+def alternatives(schema: Schema, root: Schema) -> Iterator[Schema]:
+    """The plain schemas a value may satisfy: `$ref`, `anyOf`, `oneOf`, single `allOf` and type lists taken apart."""
+    pending = [schema]
+    for _ in range(256):  # a schema with more alternatives than this is cyclic
+        if not pending:
+            return
+        plain = resolve(pending.pop(0), root)
+        for key in ("anyOf", "oneOf", "allOf"):
+            if isinstance(plain.get(key), list):
+                pending = [s for s in plain[key] if isinstance(s, Mapping)] + pending
+                break
+        else:
+            kind = plain.get("type")
+            if isinstance(kind, list):
+                pending = [{**plain, "type": k} for k in kind] + pending
+            else:
+                yield plain
+            if plain.get("nullable") is True:
+                yield {"type": "null"}
+
+
+def _kind(schema: Schema) -> str | None:
+    kind = schema.get("type")
+    return kind.lower() if isinstance(kind, str) else None
+
+
+def accepts_null(schema: Schema, root: Schema) -> bool:
+    """Whether null is one of the values of `schema`."""
+    return any(_kind(s) == "null" for s in alternatives(schema, root))
+
+
+def read(text: str, schema: Schema, root: Schema) -> Any:
+    """The value that `text` writes for a parameter of this schema.
+
+    >>> read("007", {"type": "string"}, {}), read("5", {"type": "integer"}, {}), read("a, b", {"type": "array"}, {})
+    ('007', 5, ['a', 'b'])
+    """
+    options = list(alternatives(schema, root))
+    for option in options:  # a value listed in so many words is meant
+        if (value := _listed(text, option)) is not _UNREAD:
+            return value
+    if any(_kind(o) == "string" for o in options):
+        if all(_kind(o) in ("string", "null") for o in options):
+            return text
+        options = [
+            o for o in options if _kind(o) not in ("string", "null")
+        ]  # a string stays one unless it is clearly not
+        return _container(text, options, root)
+    stripped = text.strip()
+    for option in options:
+        if (value := _plain(stripped, option, root)) is not _UNREAD:
+            return value
+    return text
+
+
+def _listed(text: str, schema: Schema) -> Any:
+    listed = schema.get("enum", [schema["const"]] if "const" in schema else [])
+    for value in listed if isinstance(listed, list) else []:
+        if isinstance(value, str) and value == text:
+            return value
+    if all(isinstance(v, str) for v in listed):
+        stripped = text.strip()
+        return stripped if stripped in listed else _UNREAD
+    for value in listed:
+        if not isinstance(value, str) and same(_json(text.strip()), value):
+            return value
+    return _UNREAD
+
+
+def _container(text: str, options: list[Schema], root: Schema) -> Any:
+    """For a parameter that may be a string: another type only where the text writes exactly one of that type."""
+    value = _json(text.strip()) if options else _UNREAD
+    if isinstance(value, str) or any(_is(value, _kind(o)) for o in options):
+        return value
+    return text
+
+
+def _plain(text: str, schema: Schema, root: Schema) -> Any:
+    match _kind(schema):
+        case "null":
+            return None if text in _NULLS or not text else _UNREAD
+        case "boolean":
+            return _WORDS.get(text, _UNREAD)
+        case "integer":
+            return int(text) if _INTEGER.match(text) else _whole(text)
+        case "number":
+            return _number(text)
+        case "array":
+            return _array(text, schema, root)
+        case "object":
+            value = _json_or_literal(text)
+            return value if isinstance(value, dict) else _UNREAD
+        case None:
+            value = _json(text)
+            return _UNREAD if value is _UNREAD else value
+    return _UNREAD
+
+
+def _whole(text: str) -> Any:
+    value = _number(text)
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 2**53 else _UNREAD
+
+
+def _number(text: str) -> Any:
+    if _INTEGER.match(text):
+        return int(text)
+    value = float(text) if _NUMBER.match(text) else math.inf
+    return value if math.isfinite(value) else _UNREAD
+
+
+def _array(text: str, schema: Schema, root: Schema) -> Any:
+    value = _json_or_literal(text) if text[:1] in "[(" else _UNREAD
+    if isinstance(value, list | tuple):
+        return list(value)
+    if value is not _UNREAD or text[:1] in "[{":
+        return _UNREAD
+    if not text:
+        return []
+    items = schema.get("items")
+    items = items if isinstance(items, Mapping) else {"type": "string"}
+    return [read(part.strip(), items, root) for part in text.split(",")]
+
+
+def _json(text: str) -> Any:
+    if text[:1] not in '{["-0123456789tfn':
+        return _UNREAD
+    try:
+        return load(text)
+    except ValueError:
+        return _UNREAD
+
+
+def _json_or_literal(text: str) -> Any:
+    value = _json(text)
+    if value is not _UNREAD or len(text) > _MAX_LITERAL:
+        return value
+    try:
+        value = ast.literal_eval(text)
+        json.dumps(value, allow_nan=False)  # sets, bytes, complex numbers are not JSON values
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return _UNREAD
+    return without_surrogates(value)
+
+
+def _is(value: Any, kind: str | None) -> bool:
+    match kind:
+        case "boolean":
+            return isinstance(value, bool)
+        case "integer":
+            return isinstance(value, int) and not isinstance(value, bool)
+        case "number":
+            return isinstance(value, int | float) and not isinstance(value, bool)
+        case "object":
+            return isinstance(value, dict)
+        case "array":
+            return isinstance(value, list)
+    return False
+
+
+def same(a: Any, b: Any) -> bool:
+    """Equality that tells 1 from True and from 1.0, at any depth."""
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, list):
+        return len(a) == len(b) and all(map(same, a, b))
+    if isinstance(a, dict):
+        return list(a) == list(b) and all(same(a[k], b[k]) for k in a)
+    return bool(a == b)
+
+
+def write(value: Any, schema: Schema, root: Schema) -> str:
+    """Text that `read` turns back into exactly `value`.
+
+    Raises:
+        FormatError: no text does.
+    """
+    candidates = [value] if isinstance(value, str) else []
+    for text in (*candidates, dump(value)):
+        if _SURROGATE.search(text) is None and same(read(text, schema, root), value):
+            return text
+    raise FormatError(
+        f"{type(value).__name__} {dump(value)[:60]} cannot be written as text for the schema {json.dumps(schema)[:120]}"
+    )

@@ -1,0 +1,60 @@
+"""What a model is to the rest of agentkit: a request in, source events out. Never executes a tool."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+from agentkit.events import SourceEvent
+from agentkit.formats.spec import ToolSpec
+from agentkit.messages import Message
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """One request to a model.
+
+    Args:
+        messages: the conversation, oldest first. Read, never changed; a list is taken as it is, not copied.
+        tools: the tools to offer.
+        tool_choice: `auto`, `required` (some call), `none`, or the name of the one tool to call.
+        parallel_tool_calls: False asks for at most one call; None leaves the provider's default.
+        stream: whether to ask the provider for a stream. The events are the same either way.
+        max_tokens: bound on generated tokens; None leaves the model's default.
+        temperature: None leaves the provider's default.
+        stop: strings at which the provider ends the text.
+        extra: further fields of the provider's request body, passed on as they are.
+    """
+
+    messages: Sequence[Message]
+    tools: Sequence[ToolSpec] = ()
+    tool_choice: str = "auto"
+    parallel_tool_calls: bool | None = None
+    stream: bool = True
+    max_tokens: int | None = None
+    temperature: float | None = None
+    stop: tuple[str, ...] = ()
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@runtime_checkable
+class Model(Protocol):
+    """Anything that answers a `ModelRequest` with events; write one to plug in a model of your own."""
+
+    @property
+    def name(self) -> str:
+        """The model string, such as `openai:gpt-5`."""
+        ...
+
+    @property
+    def format(self) -> str | None:
+        """The text format in which this model writes calls; None when it calls natively."""
+        ...
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[SourceEvent]:
+        """Answer a request. Ends with exactly one `Finish`, or raises `ProviderError`.
+
+        For a model with a `format` the calls are still inside the `Text` events: the processor reads them.
+        """
+        ...
