@@ -1,8 +1,9 @@
 """What a source yields and what a run reports: one vocabulary for native calls and for calls written as text.
 
-Events are named tuples: one is made per streamed delta, and a frozen dataclass of three fields costs twice as much to make
-(0.54 against 0.29 µs on the machine where `benchmarks/streaming.py` was written). Unlike bare tuples they are equal only
-to events of their own type.
+Events are named tuples: one is made per streamed delta, and a frozen dataclass of three fields costs twice as much to
+make
+(0.54 against 0.29 µs on the machine where `benchmarks/streaming.py` was written). Unlike bare tuples they are equal
+only to events of their own type.
 """
 
 from __future__ import annotations
@@ -80,7 +81,8 @@ class ProviderBlock(NamedTuple):
 class CallStart(NamedTuple):
     """A call has begun and its name is known.
 
-    `index` counts the calls of one response from 0, damaged ones included. `id` is the provider's; None for a text call.
+    `index` counts the calls of one response from 0, damaged ones included. `id` is the provider's; None for a text
+    call.
     """
 
     index: int
@@ -92,8 +94,8 @@ class CallStart(NamedTuple):
 class ArgumentDelta(NamedTuple):
     """More of a call's arguments.
 
-    With `key` None, `text` continues the JSON text of the whole arguments object; else it continues the raw value of the
-    parameter `key` (for a string parameter the deltas join to exactly its value).
+    With `key` None, `text` continues the JSON text of the whole arguments object; else it continues the raw value of
+    the parameter `key` (for a string parameter the deltas join to exactly its value).
     """
 
     index: int

@@ -67,7 +67,7 @@ class ThinkingPart:
 
 @dataclass(frozen=True, slots=True)
 class ProviderPart:
-    """A block that only its provider understands (a server-side tool's call or result), kept and sent back unchanged."""
+    """A block that only its provider understands, such as a server-side tool's call; kept and sent back unchanged."""
 
     provider: str
     data: Mapping[str, Any]

@@ -1,7 +1,7 @@
 """How each part of a declaration is read: one generator per part class, in one table.
 
-Knows the parser's call in progress, the reader and the declarations. A part reads from where the call stands and leaves the
-call after itself; it raises `Decline` (this is no call) only before it has said anything, `Damage` after.
+Knows the parser's call in progress, the reader and the declarations. A part reads from where the call stands and
+leaves the call after itself; it raises `Decline` (this is no call) only before it has said anything, `Damage` after.
 """
 
 from __future__ import annotations
@@ -249,7 +249,8 @@ class _ElementAttributes(tagtext.Attributes):
 def read_element(r: Reader, call: Call, part: ToolElement) -> Wait:
     """One tool's element. The parser has set `call.tool` from the tag."""
     tool = call.tool
-    assert tool is not None and tool.element is not None
+    assert tool is not None
+    assert tool.element is not None
     element = tool.element
     found = yield from r.sees(tagtext.tag(element.tag, closing=False))
     if found is None:

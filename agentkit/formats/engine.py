@@ -22,7 +22,6 @@ from agentkit.messages import ToolCall
 
 InCode = Literal["ignore", "execute"]
 
-_TICKS = Delimiter(r"`+(?=[^`])", r"`*")
 _SPACE_RUN = 1024  # white space after a call that is held back until it is known whether another call follows
 
 
@@ -168,10 +167,17 @@ class Parser(Reader):
                     self._plain(self.at + 1)
 
     def _ticks(self, quoting: Quoting) -> Wait:
-        found = yield from self.sees(_TICKS)
-        end = found.end() if found else len(self.buf)
-        quoting.ticks(end - self.at)
-        self.say(Text, end)
+        run = 0
+        while True:
+            end = self.at
+            while self.buf.startswith("`", end):
+                end += 1
+            run += end - self.at
+            self.say(Text, end)
+            if end < len(self.buf) or self.ended:
+                quoting.ticks(run)
+                return
+            yield
 
     def _entries(self) -> Generator[None, None, list[Entry]]:
         """What may open at this very place, unless it is quoted."""

@@ -1,10 +1,12 @@
 """JSON read as it streams: strictly, token by token, so that damage is seen at the character where it happens.
 
-Knows the reader, no format. What has arrived whole is handed to the C decoder; only what arrives in pieces is scanned here.
+Knows the reader, no format. What has arrived whole is handed to the C decoder; only what arrives in pieces is scanned
+here.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Generator
 from dataclasses import dataclass
@@ -21,6 +23,9 @@ _TOKEN = re.compile(r'[^\s,:\[\]{}"]+')
 _SCALAR = re.compile(r"(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)\Z")
 _ESCAPE = re.compile(r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})')
 _ESCAPE_PART = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?\Z")
+
+_WINDOW: Final = 2048  # characters: most calls are shorter
+_CUT: Final = 16  # characters: longer than any literal or escape that a window may cut in two
 
 _VALUE, _ITEM, _KEY_OR_END, _KEY, _COLON, _NEXT = range(6)
 _WANTED: Final = {
@@ -68,7 +73,8 @@ def scan(r: Reader, index: int | None = None) -> Generator[None, None, Span]:
         index: the call whose argument deltas the value's text becomes; None makes no deltas.
 
     Raises:
-        Damage: `invalid_json` at the first character that JSON does not allow there; `truncated_call` at the text's end.
+        Damage: `invalid_json` at the first character that JSON does not allow there; `truncated_call` at the text's
+        end.
     """
     yield from r.space()
     span = _whole(r, index)
@@ -79,23 +85,45 @@ def _whole(r: Reader, index: int | None) -> Span | None:
     """The value by the C decoder, where all of it has arrived already."""
     if r.buf[r.at : r.at + 1] not in ("{", "[", '"'):
         return None
-    for decoder in (values.DECODER, values.LOOSE):
+    decoded = _decode(r.buf, r.at)
+    if decoded is None:
+        return None
+    value, end, loose = decoded
+    text = r.buf[r.at : end]
+    if text.count("{") + text.count("[") > r.limits.depth:
+        return None  # maybe too deep: the scan counts
+    if "\\u" in text:
+        value = values.without_surrogates(value)
+    span = Span(r.offset, r.base + end, value, loose)
+    if index is None:
+        r.at = end
+    else:
+        r.tell(end, index, None)
+    return span
+
+
+def _decode(buf: str, at: int) -> tuple[Any, int, bool] | None:
+    """The value that starts at `at`, where it ends, and whether it was read loosely; None where it is not all there.
+
+    Tried on windows of growing size: what a failed try costs stays in proportion to the value, not to the buffer.
+    """
+    size, decoder = _WINDOW, values.DECODER
+    while True:
+        window = buf[at : at + size]
         try:
-            value, end = decoder.raw_decode(r.buf, r.at)
+            value, end = decoder.raw_decode(window)
+        except json.JSONDecodeError as e:
+            if e.msg.startswith("Invalid control character") and decoder is values.DECODER:
+                decoder = values.LOOSE
+                continue
+            # an error this far from the window's end is the text's own; else the window may have cut the value
+            if len(window) < size or (e.pos < size - _CUT and not e.msg.startswith("Unterminated string")):
+                return None
         except (ValueError, RecursionError):
-            continue
-        text = r.buf[r.at : end]
-        if text.count("{") + text.count("[") > r.limits.depth:
-            return None  # maybe too deep: the scan counts
-        if "\\u" in text:
-            value = values.without_surrogates(value)
-        span = Span(r.offset, r.base + end, value, loose=decoder is values.LOOSE)
-        if index is None:
-            r.at = end
+            return None
         else:
-            r.tell(end, index, None)
-        return span
-    return None
+            return value, at + end, decoder is values.LOOSE
+        size *= 8
 
 
 class _Scan:

@@ -1,8 +1,8 @@
 """The buffer under the parser: what has arrived, where reading stands, and how to wait for more.
 
 Reading is written as generators: a bare `yield` waits until more text has arrived or the text has ended. A chunk that
-needs no decision (plain prose, the inside of a string or of a raw value) never reaches a generator: `feed` turns it into
-one event at once. That is what keeps the cost per streamed delta near that of a plain loop.
+needs no decision (plain prose, the inside of a string or of a raw value) never reaches a generator: `feed` turns it
+into one event at once. That is what keeps the cost per streamed delta near that of a plain loop.
 """
 
 from __future__ import annotations
@@ -99,8 +99,10 @@ class Reader:
     what was consumed of it and has left the buffer, and `since` is where in the buffer its consumed rest starts.
     """
 
-    __slots__ = ("at", "base", "buf", "ended", "hot", "hot_index", "hot_key", "hot_kind", "kept", "limits", "mark", "out",
-                 "rewound", "room", "since", "surplus")  # fmt: skip
+    __slots__ = (
+        "at", "base", "buf", "ended", "hot", "hot_index", "hot_key", "hot_kind", "kept", "limits", "mark", "out",
+        "rewound", "room", "since", "surplus",
+    )  # fmt: skip
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
@@ -128,7 +130,7 @@ class Reader:
         return self.base + self.at
 
     def accept(self, text: str) -> None:
-        """Take a chunk into the buffer; what was consumed leaves it. A call too long never sees what is beyond its room."""
+        """Take a chunk into the buffer; what was consumed leaves it. A call never sees what is beyond its room."""
         if self.surplus or self.base + len(self.buf) + len(text) > self.room:
             fits = max(self.room - self.base - len(self.buf), 0) if not self.surplus else 0
             text, self.surplus = text[:fits], self.surplus + text[fits:]

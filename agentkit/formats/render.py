@@ -1,7 +1,7 @@
 """The same declarations read backwards: calls and results as text. Pure; knows no registry and no model.
 
-Whatever is written here is read back before it is handed out, so that a value is either carried exactly or refused with a
-`FormatError`: it is never altered in silence.
+Whatever is written here is read back before it is handed out, so that a value is either carried exactly or refused
+with a `FormatError`: it is never altered in silence.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _spec(format: Format, call: ToolCall, known: Mapping[str, ToolSpec]) -> Tool
     """The called tool; for one that is not offered (any more), one that takes whatever was given."""
     tool = known.get(call.name)
     if tool is None:
-        tool = ToolSpec(call.name, "", {"type": "object", "properties": dict.fromkeys(call.arguments, {})})
+        tool = ToolSpec(call.name, "", {"type": "object", "properties": {name: {} for name in call.arguments}})
     return tool.with_element()
 
 
@@ -214,7 +214,10 @@ def render_result(
     error: ErrorCode | None = None,
     tools: Sequence[ToolSpec] = (),
 ) -> str:
-    """A tool's result as the model of this format reads it: named, marked `success` or its error code, and quarantined."""
+    """A tool's result as the model of this format reads it.
+
+    Named, marked `success` or with its error code, and quarantined: no text in it can be read as a call.
+    """
     declared = get(format)
     slots = {"name": attribute(name), "id": attribute(call_id), "status": error or "success"}
     start, end = declared.result.open.format_map(slots), declared.result.close
@@ -222,9 +225,10 @@ def render_result(
 
 
 def quarantine(text: str, format: str | Format, tools: Sequence[ToolSpec] = ()) -> str:
-    """Break every marker of every format in text that no model wrote, so that it never reads as a call or closes its wrapper.
+    """Break every marker of every format in text that no model wrote.
 
-    Only the markers change (`<invoke` becomes `&lt;invoke`); all other characters stay. Doing it twice changes nothing more.
+    It then never reads as a call and cannot close its wrapper. Only the markers change (`<invoke` becomes
+    `&lt;invoke`); all other characters stay. Doing it twice changes nothing more.
     """
     tags = [t.with_element().element for t in tools]
     return _markers(get(format), tuple(e.tag for e in tags if e)).sub(_broken, text)
@@ -238,7 +242,8 @@ def _broken(found: re.Match[str]) -> str:
 @lru_cache(maxsize=256)
 def _markers(format: Format, tags: tuple[str, ...]) -> re.Pattern[str]:
     """Every marker of every format, this one's wrapper of results included."""
-    names, literals = set(tags), set()
+    names: set[str] = set(tags)
+    literals: set[str] = set()
     for declared in (*CATALOG, format):
         parts: list[Any] = [*declared.call, *_edges(declared)]
         parts += [tag for pair in declared.thinking for tag in pair] + [declared.result.open, declared.result.close]

@@ -60,11 +60,10 @@ def resync_at(r: Reader, format: Format, damage: Damage) -> Generator[None, None
 
 def _next_edge(r: Reader, starts: re.Pattern[str], ends: re.Pattern[str]) -> Wait:
     """Consume up to the next start of a call, or over the next end of one, or up to the text's end."""
+    edge = re.compile(f"(?P<start>{starts.pattern})|{ends.pattern}", re.IGNORECASE)
     while True:
-        end, start = ends.search(r.buf, r.at), starts.search(r.buf, r.at)
-        places = [m.end() if m is end else m.start() for m in (end, start) if m]
-        if places:
-            r.at = min(places)
+        if found := edge.search(r.buf, r.at):
+            r.at = found.start() if found["start"] else found.end()
             return
         r.at = max(r.at, len(r.buf) - (0 if r.ended else _OVERLAP))
         if r.ended:

@@ -1,7 +1,7 @@
 """Tags, attributes and raw values read as they stream, as models write them and not as XML demands.
 
-Knows the reader, no format. Values are raw: entities in them are not decoded, markup in them is content. Attribute values
-are entity-decoded. A value ends at the first closing tag that is followed by something that may follow it.
+Knows the reader, no format. Values are raw: entities in them are not decoded, markup in them is content. Attribute
+values are entity-decoded. A value ends at the first closing tag that is followed by something that may follow it.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class End:
 
     Args:
         delimiter: matches at the end of the value; its group `close` is what closes it.
-        nested: matches an opening tag of the same name inside the value, whose closing tag is content; None ignores them.
-        what: the closing tag, for messages.
+        nested: matches an opening tag of the same name inside the value, whose closing tag is content; None ignores
+        them. what: the closing tag, for messages.
     """
 
     delimiter: Delimiter
@@ -91,7 +91,8 @@ class Opening:
 class Attributes:
     """Read the rest of an opening tag, after its name.
 
-    Until an attribute of `known` has been seen, bad syntax means that this is no tag at all (`Decline`); after that it is
+    Until an attribute of `known` has been seen, bad syntax means that this is no tag at all (`Decline`); after that
+    it is
     `Damage`. `found`, when overridden, hears of each attribute as soon as its value has begun; `said` of each piece.
     """
 
@@ -107,10 +108,12 @@ class Attributes:
         """A piece of an attribute's value, decoded."""
 
     def refuse(self, message: str) -> Exception:
+        """The error for bad syntax here: damage once the tag is committed, else no tag at all."""
         at = self.r.offset
         return Damage("invalid_arguments", f"{message} in <{self.name}>", at, got=True) if self.committed else Decline()
 
     def need(self, what: str) -> Wait:
+        """Wait for a character; the text's end inside the tag is an error."""
         yield from self.r.more()
         if self.r.at >= len(self.r.buf):
             if not self.committed:
@@ -118,6 +121,7 @@ class Attributes:
             raise Damage("truncated_call", f"the text ended {what} of <{self.name}>", self.r.offset, ended=True)
 
     def read(self) -> Generator[None, None, Opening]:
+        """Consume the tag up to and over its `>`."""
         r = self.r
         while True:
             yield from r.space()
@@ -137,6 +141,7 @@ class Attributes:
             yield from self.attribute()
 
     def attribute(self) -> Wait:
+        """Consume one attribute."""
         r = self.r
         key = yield from self.key()
         key = key.lower() if key not in self.known and key.lower() in self.known else key
@@ -157,11 +162,13 @@ class Attributes:
         self.opening.attributes[key] = yield from self.value(key)
 
     def begin(self, key: str) -> None:
+        """An attribute is here: commit if it is known, and say so if committed."""
         self.committed = self.committed or key in self.known
         if self.committed:
             self.found(key)
 
     def key(self) -> Generator[None, None, str]:
+        """Consume an attribute's name."""
         r = self.r
         while True:
             found = _NAME.match(r.buf, r.at)
@@ -176,6 +183,7 @@ class Attributes:
             yield
 
     def value(self, key: str) -> Generator[None, None, str]:
+        """Consume a quoted value, decoding its entities."""
         quote = self.r.buf[self.r.at]
         if quote not in "\"'":
             return (yield from self.unquoted(key))
@@ -208,6 +216,7 @@ class Attributes:
                 self.said(key, pieces[-1])
 
     def unquoted(self, key: str) -> Generator[None, None, str]:
+        """Consume a value without quotes."""
         r = self.r
         while True:
             found = _UNQUOTED.match(r.buf, r.at)
@@ -257,7 +266,8 @@ class Value:
         """Consume the value and its closing tag.
 
         Raises:
-            Damage: `truncated_call` where the text ends first; `ambiguous_call` where tags of its own name do not balance.
+            Damage: `truncated_call` where the text ends first; `ambiguous_call` where tags of its own name do not
+            balance.
         """
         r = self.r
         if newline := (yield from r.sees(_NEWLINE)):
@@ -270,6 +280,7 @@ class Value:
         yield from self.plain()
 
     def tell(self, end: int) -> None:
+        """Consume up to `end` as part of the value."""
         r = self.r
         if end > r.at:
             start = r.offset
@@ -283,6 +294,7 @@ class Value:
         self.spans.append((start, self.r.offset))
 
     def wait(self, search: Search | None = None) -> Wait:
+        """Wait for more; what `search` finds nothing in goes by as part of the value."""
         r = self.r
         if r.ended:
             raise self.truncated()
@@ -294,18 +306,20 @@ class Value:
             self.cover(before)
 
     def truncated(self) -> Damage:
+        """The error for a text that ends inside the value."""
         at = self.r.offset
         if self.first_close >= 0:
             return Damage(
                 "ambiguous_call",
-                f"the first {self.end.what} closes an opening tag inside the value of {self.key!r}, and none is left to close "
-                f"the call: a value that holds this tag must stand in {CDATA_OPEN} … {CDATA_CLOSE}",
+                f"the first {self.end.what} closes an opening tag inside the value of {self.key!r}, and none is left "
+                f"to close the call: a value that holds this tag must stand in {CDATA_OPEN} … {CDATA_CLOSE}",
                 self.first_close,
                 ended=True,
             )
         return Damage("truncated_call", f"the text ended inside {self.key!r}, before {self.end.what}", at, ended=True)
 
     def plain(self) -> Wait:
+        """Consume raw characters up to the end of the value."""
         r = self.r
         while True:
             found = _PLAIN_STOP(r.buf, r.at)
@@ -331,6 +345,7 @@ class Value:
         return False
 
     def cdata(self) -> Wait:
+        """Consume the inside of a CDATA section and its closing mark."""
         r = self.r
         while True:
             end = r.buf.find(CDATA_CLOSE, r.at)

@@ -1,6 +1,6 @@
-"""The prompt section that teaches a model a format: the tools, the rules, one worked example, all from the declarations.
+"""The prompt section that teaches a model a format: the tools, the rules, one worked example.
 
-Pure; knows no registry and no model.
+All of it is made from the declarations and the tools' schemas. Pure; knows no registry and no model.
 """
 
 from __future__ import annotations
@@ -16,6 +16,14 @@ from agentkit.formats.render import render_calls, render_result
 from agentkit.formats.spec import Envelope, Format, Node, TagParameters, ToolElement, ToolSpec
 from agentkit.messages import ToolCall
 
+_INTRODUCTION = (
+    "You can call the tools listed here. To call one, write the call in your reply as shown under Example. "
+    "It is executed, and its result comes back in the next message."
+)
+_EXACT = (
+    "Write what stands between tags exactly as it is meant: no quotes around it, no escaping. "
+    "Line breaks and indentation count."
+)
 _RULES: Mapping[type, tuple[str, ...]] = {
     Envelope: (
         "Each call is one JSON object with the tool's name and its arguments; nothing but JSON stands inside a call.",
@@ -28,8 +36,7 @@ _RULES: Mapping[type, tuple[str, ...]] = {
     ),
     ToolElement: (
         'Attribute values stand in double quotes; inside them write &quot; for ", &amp; for & and &lt; for <.',
-        "Write what stands between tags exactly as it is meant: no quotes around it, no escaping. Line breaks and "
-        "indentation count.",
+        _EXACT,
         "Write numbers, true, false, null, lists and objects as JSON.",
         "Text that contains the very tag that encloses it must stand in <![CDATA[ and ]]>.",
     ),
@@ -59,28 +66,12 @@ def render_prompt(
     example, tool = _example(declared, tools)
     result = render_result(declared, tool.name, "call_1", "the tool's answer", None, tools)
     rules = [rule for part in declared.call for rule in _RULES.get(type(part), ())]
-    return "\n".join(
-        (
-            "# Tools",
-            "",
-            "You can call the tools listed here. To call one, write the call in your reply as shown under Example. It is "
-            "executed as soon as your reply is complete, and its result comes back in the next message.",
-            "",
-            usage,
-            "",
-            "## Example",
-            "",
-            example,
-            "",
-            "The result then comes back like this:",
-            "",
-            result,
-            "",
-            "## Rules",
-            "",
-            *(f"- {rule}" for rule in (*rules, *_conduct(tool_choice, parallel))),
-        )
-    )
+    lines = [
+        "# Tools", "", _INTRODUCTION, "", usage, "",
+        "## Example", "", example, "", "The result then comes back like this:", "", result, "",
+        "## Rules", "", *(f"- {rule}" for rule in (*rules, *_conduct(tool_choice, parallel))),
+    ]  # fmt: skip
+    return "\n".join(lines)
 
 
 def _conduct(tool_choice: str, parallel: bool | None) -> list[str]:
@@ -117,8 +108,7 @@ def _element(tool: ToolSpec) -> str:
     assert element is not None
     nodes = {n.parameter: n for n in element.nodes}
     lines = [f"## <{element.tag}>", "", tool.description or tool.name]
-    for name in tool.parameters.get("properties", {}):
-        lines.append(_parameter(tool, name, nodes.get(name)))
+    lines += [_parameter(tool, name, nodes.get(name)) for name in tool.parameters.get("properties", {})]
     if element.example:
         lines += ["", element.example.strip()]
     return "\n".join(lines)
@@ -179,26 +169,24 @@ def example_arguments(tool: ToolSpec) -> dict[str, Any]:
 def _sample(name: str, schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> Any:
     plain = next(values.alternatives(schema, root), {})
     for source in (schema, plain):
-        for key in ("examples", "enum"):
-            if isinstance(source.get(key), list) and source[key]:
-                return source[key][0]
-        for key in ("const", "default"):
-            if source.get(key) is not None:
-                return source[key]
-    match plain.get("type"):
-        case "string":
-            return f"the {name.replace('_', ' ')}"
+        given = [*source.get("examples", ()), *source.get("enum", ()), source.get("const"), source.get("default")]
+        if (value := next((v for v in given if v is not None), None)) is not None:
+            return value
+    kind = plain.get("type")
+    if kind == "array":
+        items = plain.get("items")
+        return [_sample(name, items, root, depth - 1)] if isinstance(items, Mapping) and depth else []
+    if kind == "object":
+        inner = plain.get("properties", {}) if depth else {}
+        return {n: _sample(n, s, root, depth - 1) for n, s in inner.items() if n in plain.get("required", ())}
+    simple = {"string": f"the {name.replace('_', ' ')}", "boolean": True}
+    return simple.get(str(kind), _number(plain))
+
+
+def _number(schema: Mapping[str, Any]) -> float | int | None:
+    match schema.get("type"):
         case "integer":
-            return int(plain.get("minimum", 1))
+            return int(schema.get("minimum", 1))
         case "number":
-            return float(plain.get("minimum", 1.5))
-        case "boolean":
-            return True
-        case "array":
-            items = plain.get("items")
-            return [_sample(name, items, root, depth - 1)] if isinstance(items, Mapping) and depth else []
-        case "object":
-            inner = plain.get("properties", {})
-            required = plain.get("required", ())
-            return {n: _sample(n, inner[n], root, depth - 1) for n in inner if n in required} if depth else {}
+            return float(schema.get("minimum", 1.5))
     return None

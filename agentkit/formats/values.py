@@ -1,7 +1,8 @@
 """Text to typed values and back, by JSON Schema. Pure; never raises on a model's text.
 
 A string parameter receives exactly the characters written. Everything else is read as JSON first, as a Python literal
-next; an array may also be written as comma-separated items. What cannot be read stays a string, for validation to refuse.
+next; an array may also be written as comma-separated items. What cannot be read stays a string, for validation to
+refuse.
 """
 
 from __future__ import annotations
