@@ -1,0 +1,83 @@
+# Every target sets itself up on a fresh checkout: .venv by uv where uv is, else by python3 -m venv and pip.
+# It installs again only when pyproject.toml changes. `make` alone lists the targets.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+VENV := .venv
+BIN := $(VENV)/bin
+TESTS ?= tests
+PYTEST_ARGS ?=
+
+# The first Python that is new enough; PYTHON=/path/to/python chooses another.
+define find_python
+	for python in $(PYTHON) python3 python3.14 python3.13 python3.12 python3.11; do \
+		"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && break; \
+	done || { echo "agentkit needs Python 3.11 or newer; name one: make PYTHON=/path/to/python3.11" >&2; exit 1; }
+endef
+
+# $(call install,<what to install>): into the environment, in silence unless it fails.
+define install
+	@echo "setting up $(VENV): $(1)"
+	@if command -v uv >/dev/null; then \
+		[ -x $(BIN)/python ] || uv venv --quiet --python ">=3.11" $(VENV); \
+		uv pip install --quiet --python $(BIN)/python -e '$(1)'; \
+	else \
+		if ! [ -x $(BIN)/python ]; then $(find_python); "$$python" -m venv $(VENV); fi; \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '$(1)' 2> >(grep -v '^WARNING: ' >&2); \
+	fi
+endef
+
+CORE := $(VENV)/.core
+DEV := $(VENV)/.dev
+DOCS := $(VENV)/.docs
+
+.PHONY: help demo test lint format types docs bench clean
+
+help: ## list the targets
+	@sed -nE 's/^([a-z]+):.*## (.*)/\1\t\2/p' Makefile | expand -t 10
+
+$(CORE): pyproject.toml
+	$(call install,.)
+	@touch $@
+
+$(DEV): pyproject.toml
+	$(call install,.[dev])
+	@touch $@ $(CORE)
+
+$(DOCS): pyproject.toml
+	$(call install,.[dev$(comma)docs])
+	@touch $@ $(DEV) $(CORE)
+
+comma := ,
+
+demo: $(CORE) ## one tool class, called by a JSON model and by an XML model; no key needed
+	@$(BIN)/agentkit demo
+
+test: $(DEV) ## the whole suite; TESTS=tests/test_x.py and PYTEST_ARGS=-x narrow it
+	@$(BIN)/python -m pytest -q $(PYTEST_ARGS) $(TESTS)
+
+lint: $(DEV) ## ruff: rules and format, changing nothing
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --quiet --check . || { echo "run: make format"; exit 1; }
+	@echo "lint: clean"
+
+format: $(DEV) ## ruff: format and mend what can be mended
+	@$(BIN)/ruff check --quiet --fix-only .
+	@$(BIN)/ruff format --quiet .
+
+types: $(DEV) ## mypy --strict on both packages and the examples
+	@$(BIN)/mypy
+
+docs: $(DOCS) ## build the site into site/, warnings as errors
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	@echo "docs: site/index.html"
+
+bench: $(DEV) ## the benchmarks, each printing its figures
+	@for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python "$$file"; done
+
+clean: ## remove what was built, the environment too
+	@rm -rf $(VENV) site dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
