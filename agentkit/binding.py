@@ -1,0 +1,286 @@
+"""One callable method of one tool instance: how it is found, held against its declarations, and called.
+
+Knows signatures, schemas and elements; knows no registry and runs nothing by itself.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from agentkit.arguments import Arguments, offer
+from agentkit.elements import element_of, kebab
+from agentkit.errors import SchemaError
+from agentkit.formats.spec import ToolSpec
+from agentkit.introspect import name_of, read_signature
+from agentkit.schema import OpenAPISchema, XMLSchema, declared, schemas_of
+from agentkit.tool import ToolContext
+
+Schemas = tuple[OpenAPISchema | XMLSchema, ...]
+
+FunctionNames = Iterable[str] | Mapping[str, str] | Callable[[str], str | None]
+"""Which methods to register, and under which names; see `ToolRegistry.register_tool`."""
+
+NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
+"""Function names that every provider takes. Source: the API references of OpenAI and Anthropic."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BoundTool:
+    """One method that a model may call, on the instance it belongs to. Equal only to itself.
+
+    Args:
+        name: the function name under which it is registered.
+        tag: its XML tag; None without `@xml_schema`.
+        instance: the tool instance; None for a function.
+        method: what is called: a bound method or a function.
+        spec: the tool as models and formats see it.
+        schema: what `@openapi_schema` declares.
+        xml_schema: what `@xml_schema` declares; None without it.
+        is_async: whether calling it gives an awaitable.
+        timeout: seconds it may take; None leaves that to the processor.
+        where: its class and method, for messages.
+        arguments: its arguments' schema and validator.
+        context: the names of the parameters that receive the `ToolContext`.
+    """
+
+    name: str
+    tag: str | None
+    instance: Any
+    method: Callable[..., Any]
+    spec: ToolSpec
+    schema: OpenAPISchema
+    xml_schema: XMLSchema | None
+    is_async: bool
+    timeout: float | None
+    where: str
+    arguments: Arguments = field(repr=False)
+    context: tuple[str, ...] = ()
+
+    @property
+    def description(self) -> str:
+        """What it does, for the model."""
+        return self.spec.description
+
+    @property
+    def method_name(self) -> str:
+        """The method's own name, whatever it is registered as."""
+        return self.where.rpartition(".")[2]
+
+    def validate(self, arguments: Mapping[str, Any], *, lenient: bool) -> dict[str, Any]:
+        """Turn what a model sent into keyword arguments: typed, with the function's own defaults left to it.
+
+        Args:
+            arguments: values of JSON's types by parameter name.
+            lenient: also read text as the declared type (`"5"` as 5, `"a, b"` as a list), for calls that were written
+                as text. A declared string is never changed.
+
+        Raises:
+            InvalidArguments: they do not fit; the message tells the model what would.
+        """
+        return self.arguments.validate(self.name, arguments, lenient=lenient)
+
+    def invoke(self, kwargs: Mapping[str, Any], context: ToolContext) -> Any:
+        """Call the method; gives its value, or an awaitable of it when `is_async`.
+
+        Args:
+            kwargs: as `validate` returns them.
+            context: handed to the parameters that ask for it by annotation.
+        """
+        return self.method(**kwargs, **dict.fromkeys(self.context, context))
+
+
+def looks_like_tool(tool: Any) -> bool:
+    """Whether this is a class or an instance with methods, rather than a function."""
+    return isinstance(tool, type) or not (callable(tool) and (hasattr(tool, "__name__") or not declared(type(tool))))
+
+
+def bind_methods(tool: Any, function_names: FunctionNames | None, kwargs: Mapping[str, Any]) -> list[BoundTool]:
+    """Bind the decorated methods of a class or an instance; see `ToolRegistry.register_tool`."""
+    owner = tool if isinstance(tool, type) else type(tool)
+    methods = declared(owner)
+    if not methods:
+        raise SchemaError(_undecorated(tool, owner))
+    chosen = _chosen(function_names, methods, owner)
+    instance = _instance(tool, owner, kwargs)
+    return [_bind_method(instance, owner, method, name, methods[method]) for method, name in chosen.items()]
+
+
+def bind_function(function: Callable[..., Any], name: str | None = None, timeout: float | None = None) -> BoundTool:
+    """Bind a function or a bound method; see `ToolRegistry.register_function`."""
+    if not callable(function):
+        raise SchemaError(
+            f"{function!r} is no tool; give a function, a class or instance with decorated methods, or 'module:name'"
+        )
+    if isinstance(function, type):
+        raise SchemaError(f"{name_of(function)} is a class; register it with register_tool({name_of(function)})")
+    own = getattr(function, "__name__", None)
+    if name is None and (own is None or own == "<lambda>"):
+        kind = "a lambda" if own else f"a {type(function).__name__} object"
+        raise SchemaError(
+            f"{kind} has no name that a model could call; write a def, or register_function(..., name='...')"
+        )
+    _refuse_unbound(function)
+    instance = getattr(function, "__self__", None) if inspect.ismethod(function) else None
+    owner = None if instance is None else instance if isinstance(instance, type) else type(instance)
+    source = _Source(getattr(function, "__func__", function), own or "", owner, instance is not None)
+    schemas = declared(owner).get(source.name, ()) if owner is not None else schemas_of(function)
+    return _bind(source, function, instance, name, schemas, timeout)
+
+
+def _undecorated(tool: Any, owner: type) -> str:
+    what = name_of(owner) if tool is owner else f"an instance of {name_of(owner)}"
+    public = [n for n, v in vars(owner).items() if inspect.isfunction(v) and not n.startswith("_")]
+    example = f"def {public[0]}" if public else "def your_method"
+    return (
+        f"{what} has no decorated method; put @openapi_schema (and @xml_schema for an XML tag) on the methods that a "
+        f"model may call, such as `@openapi_schema` above `{example}`"
+    )
+
+
+def _chosen(
+    function_names: FunctionNames | None,
+    methods: Iterable[str],
+    owner: type,
+) -> dict[str, str | None]:
+    """Which methods to register and under which new names; None keeps the declared name."""
+    if function_names is None:
+        return dict.fromkeys(methods)
+    if callable(function_names):
+        renamed = {method: function_names(method) for method in methods}
+        return {method: None if name == method else name for method, name in renamed.items() if name is not None}
+    if isinstance(function_names, str):
+        raise SchemaError(f"function_names is a list of method names; write [{function_names!r}]")
+    pairs = function_names.items() if isinstance(function_names, Mapping) else ((n, None) for n in function_names)
+    wanted: dict[str, str | None] = dict(pairs)
+    for name in wanted:
+        if name not in methods:
+            raise SchemaError(
+                f"{name_of(owner)} has no decorated method {name!r}; it has {', '.join(map(repr, methods))}"
+            )
+    return {method: wanted[method] for method in methods if method in wanted}
+
+
+def _instance(tool: Any, owner: type, kwargs: Mapping[str, Any]) -> Any:
+    if tool is not owner:
+        if kwargs:
+            raise SchemaError(
+                f"register_tool got an instance of {name_of(owner)} and constructor arguments {list(kwargs)}; pass "
+                f"them with the class, or construct {name_of(owner)}(...) with them yourself"
+            )
+        return tool
+    try:
+        inspect.signature(owner).bind(**kwargs)
+    except TypeError as e:
+        raise SchemaError(
+            f"{name_of(owner)} cannot be constructed with {list(kwargs) or 'no arguments'}: {e}; pass its arguments to "
+            f"register_tool({name_of(owner)}, ...), or an instance"
+        ) from e
+    except ValueError:
+        pass  # a class in C without a signature: the call below tells
+    return owner(**kwargs)
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """Where a method comes from.
+
+    Args:
+        function: the function itself, inside a bound, static or class method.
+        name: under which its class or module knows it.
+        owner: its class; None for a function.
+        bound: whether its first parameter is filled by the instance or class.
+    """
+
+    function: Callable[..., Any]
+    name: str
+    owner: type | None
+    bound: bool
+
+    @property
+    def where(self) -> str:
+        return f"{name_of(self.owner)}.{self.name}" if self.owner is not None else name_of(self.function)
+
+
+def _bind_method(instance: Any, owner: type, method: str, name: str | None, schemas: Schemas) -> BoundTool:
+    attribute = inspect.getattr_static(owner, method)
+    function = getattr(attribute, "__func__", attribute)
+    source = _Source(function, method, owner, not isinstance(attribute, staticmethod))
+    return _bind(source, getattr(instance, method), instance, name, schemas, None)
+
+
+def _bind(
+    source: _Source,
+    method: Callable[..., Any],
+    instance: Any,
+    new_name: str | None,
+    schemas: Schemas,
+    timeout: float | None,
+) -> BoundTool:
+    """Hold one method against its declarations."""
+    where = source.where
+    api = _only(OpenAPISchema, schemas, where) or OpenAPISchema()
+    xml = _only(XMLSchema, schemas, where)
+    signature = read_signature(source.function, where, source.owner, bound=source.bound)
+    made = offer(signature, api)
+    limit = timeout if timeout is not None else made.timeout
+    if limit is not None and limit <= 0:
+        raise SchemaError(f"{where}: timeout {limit} is no limit; give seconds above 0, or leave it out")
+    own_name = made.name or source.name
+    name = new_name or own_name
+    _refuse_name(name, where)
+    tag = kebab(name) if name != own_name else None
+    element = element_of(xml, name, made.arguments.schema, where, tag=tag) if xml is not None else None
+    return BoundTool(
+        name=name,
+        tag=element.tag if element is not None else None,
+        instance=instance,
+        method=method,
+        spec=ToolSpec(name, made.description, made.arguments.schema, element),
+        schema=api,
+        xml_schema=xml,
+        is_async=_is_async(source.function),
+        timeout=limit,
+        where=where,
+        arguments=made.arguments,
+        context=signature.context,
+    )
+
+
+def _refuse_name(name: Any, where: str) -> None:
+    if not isinstance(name, str) or not NAME.match(name):
+        raise SchemaError(
+            f"{where}: {name!r} cannot be a tool's name: providers take 1 to 64 letters, digits, '_' and '-'; "
+            "register it under another name"
+        )
+
+
+def _only(kind: type[Any], schemas: Schemas, where: str) -> Any:
+    """The one declaration of a kind; None without one."""
+    found = [schema for schema in schemas if isinstance(schema, kind)]
+    if len(found) > 1:
+        decorator = "@openapi_schema" if kind is OpenAPISchema else "@xml_schema"
+        raise SchemaError(f"{where} has {len(found)} {decorator} decorators; keep one")
+    return found[0] if found else None
+
+
+def _is_async(function: Callable[..., Any]) -> bool:
+    """Of the function as it is: a plain wrapper around an async function may run it by itself."""
+    call = getattr(function, "__call__", None)  # noqa: B004 (of a callable object; it may be async)
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
+
+
+def _refuse_unbound(function: Callable[..., Any]) -> None:
+    """`Files.read` instead of `Files().read`."""
+    if not inspect.isfunction(function):
+        return
+    first = next(iter(inspect.signature(function).parameters), None)
+    owner, _, _ = function.__qualname__.rpartition(".")
+    if first == "self" and owner and not owner.endswith("<locals>"):
+        raise SchemaError(
+            f"{name_of(function)} is a method without its instance; register {owner.rpartition('.')[2]}() or "
+            f"{owner.rpartition('.')[2]}().{function.__name__}"
+        )

@@ -1,0 +1,180 @@
+"""What a tool returned, as text that a model can read: JSON, never a Python repr. Knows no tool and no message.
+
+| returned | the model reads |
+|---|---|
+| `str` | itself |
+| `None` | `ok` |
+| number, bool, list, dict, tuple | JSON |
+| set | a JSON array, sorted so that equal sets read alike |
+| dataclass, pydantic model, attrs class | a JSON object of its fields |
+| `Enum` | its value |
+| `datetime`, `date`, `time` | ISO 8601 |
+| `timedelta` | ISO 8601 duration, such as `PT90S` |
+| `bytes` | the text when it is UTF-8, else base64 |
+| `Path`, `Decimal`, `UUID`, exceptions, and whatever defines `__str__` | that text |
+| not-a-number and infinities | `"NaN"`, `"Infinity"`, `"-Infinity"` |
+| numpy arrays and scalars | their `tolist()` |
+| any other object | a JSON object of its public attributes, else its class name |
+
+A value that holds itself, or is nested deeper than `MAX_DEPTH`, is cut there with a note.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from collections.abc import Callable, Collection, Mapping, Set
+from dataclasses import fields, is_dataclass
+from datetime import date, time, timedelta
+from enum import Enum
+from pathlib import PurePath
+from typing import Any, Final
+
+NOTHING: Final = "ok"
+"""What a model reads when a tool returned None: some providers refuse an empty result."""
+
+MAX_DEPTH: Final = 100
+"""Levels of nesting that are rendered; what lies deeper is replaced by a note."""
+
+MAX_BITS: Final = 14_000
+"""Integers beyond this are described, not written: Python refuses to print more than 4,300 digits."""
+
+
+def text_of(value: Any) -> str:
+    """Render a returned value for a model.
+
+    >>> text_of({"when": date(2025, 1, 2), "tags": {"b", "a"}})
+    '{"when": "2025-01-02", "tags": ["a", "b"]}'
+    >>> text_of(None)
+    'ok'
+    """
+    if value is None:
+        return NOTHING
+    try:
+        readable = value if isinstance(value, (str, dict, list)) and not isinstance(value, Enum) else plain(value)
+        return clean(str(readable) if isinstance(readable, str) else json_text(readable))
+    except Exception as e:  # noqa: BLE001 (rendering runs the value's own code, whose fault becomes data)
+        return f"(a {type(value).__name__} that cannot be shown: {type(e).__name__}: {e})"
+
+
+def json_text(value: Any) -> str:
+    """JSON of any value, by the rules of this module."""
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, default=_refuse)
+    except (TypeError, ValueError, RecursionError):
+        return json.dumps(plain(value), ensure_ascii=False)
+
+
+def clean(text: str) -> str:
+    """Replace lone surrogates, which no request body can carry, by the replacement character."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return "".join("\ufffd" if "\ud800" <= char <= "\udfff" else char for char in text)
+    return text
+
+
+def plain(value: Any, within: tuple[int, ...] = ()) -> Any:
+    """A value of JSON's own types.
+
+    Args:
+        value: anything.
+        within: the ids of the containers around it, outermost first.
+    """
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, Enum):
+        return plain(value.value, within)
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, int):
+        return int(value) if value.bit_length() < MAX_BITS else f"(an integer of {value.bit_length()} bits)"
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else _name_of(value)
+    if id(value) in within:
+        return "(this value again: it holds itself)"
+    if len(within) >= MAX_DEPTH:
+        return f"(cut: nested deeper than {MAX_DEPTH} levels)"
+    return _opened(value, (*within, id(value)))
+
+
+def _opened(value: Any, within: tuple[int, ...]) -> Any:
+    """What lies inside a container or an object."""
+    if isinstance(value, Mapping):
+        return {_key(key): plain(item, within) for key, item in value.items()}
+    for kind, render in _SCALARS:
+        if isinstance(value, kind):
+            return render(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return {f.name: plain(getattr(value, f.name), within) for f in fields(value)}
+    if hasattr(value, "model_dump") and not isinstance(value, type):
+        return plain(_dumped(value), within)
+    if isinstance(value, Set):
+        return sorted((plain(item, within) for item in value), key=json_text)
+    if hasattr(value, "tolist"):
+        return plain(value.tolist(), within)
+    if isinstance(value, Collection):
+        return [plain(item, within) for item in value]
+    return _described(value, within)
+
+
+def _described(value: Any, within: tuple[int, ...]) -> Any:
+    """An object of no known kind: its own text, its public attributes, or its name; never its address."""
+    if isinstance(value, BaseException):
+        return f"{type(value).__name__}: {value}"
+    if hasattr(value, "__name__"):  # a class, a function, a module
+        return str(value.__name__)
+    if any("__str__" in vars(cls) for cls in type(value).__mro__[:-1]):
+        return str(value)
+    named = {name: getattr(value, name) for name in getattr(type(value), "__match_args__", ()) if hasattr(value, name)}
+    public = {name: item for name, item in getattr(value, "__dict__", named).items() if not name.startswith("_")}
+    return {name: plain(item, within) for name, item in public.items()} or type(value).__name__
+
+
+def _dumped(model: Any) -> Any:
+    """A pydantic model by its own serialisers, where they cover all of it; else by its fields."""
+    try:
+        return model.model_dump(mode="json")
+    except (TypeError, ValueError):
+        return {name: getattr(model, name) for name in type(model).model_fields}
+
+
+def _key(key: Any) -> str:
+    """A mapping's key as JSON has it."""
+    readable = plain(key)
+    return readable if isinstance(readable, str) else json_text(readable)
+
+
+def _name_of(number: float) -> str:
+    """JSON has no word for these; the string is what `JSON.stringify`-minded models expect to read."""
+    return "NaN" if math.isnan(number) else "Infinity" if number > 0 else "-Infinity"
+
+
+def _bytes(value: bytes | bytearray | memoryview) -> str:
+    """Text where the bytes are text, else base64."""
+    content = bytes(value)
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return base64.b64encode(content).decode("ascii")
+
+
+def _duration(value: timedelta) -> str:
+    """ISO 8601, in seconds: exact and without calendar units."""
+    seconds = value.total_seconds()
+    return f"{'-' if seconds < 0 else ''}PT{abs(seconds):g}S"
+
+
+def _refuse(value: Any) -> Any:
+    """Send whatever `json` does not know to `plain`, which walks the whole value with its bounds."""
+    raise TypeError(type(value).__name__)
+
+
+_SCALARS: Final[tuple[tuple[type | tuple[type, ...], Callable[[Any], str]], ...]] = (
+    ((bytes, bytearray, memoryview), _bytes),
+    ((date, time), lambda value: str(value.isoformat())),
+    (timedelta, _duration),
+    (PurePath, str),
+)
+"""Kinds that read as one string (`datetime` is a `date`)."""

@@ -1,0 +1,206 @@
+"""Which tools there are, by function name and by XML tag: both keys lead to the same `BoundTool`.
+
+Everything that is wrong with a definition is refused here, at registration. Registries share nothing and there is no
+global one. Runs no tool: `agentkit.processor` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from agentkit.binding import BoundTool, FunctionNames, bind_function, bind_methods, looks_like_tool
+from agentkit.elements import example_of
+from agentkit.errors import ConfigError, SchemaError
+from agentkit.flavours import FLAVOURS, openai_strict
+from agentkit.formats.spec import ToolSpec
+from agentkit.problems import InvalidArguments, Problem
+from agentkit.references import load
+
+__all__ = ["BoundTool", "FunctionNames", "InvalidArguments", "Problem", "ToolRegistry"]
+
+
+class ToolRegistry:
+    """The tools that a model may call.
+
+    >>> def add(a: int, b: int) -> int:
+    ...     "Add two numbers."
+    ...     return a + b
+    >>> ToolRegistry(add).tools["add"].validate({"a": 1, "b": 2}, lenient=False)
+    {'a': 1, 'b': 2}
+
+    Args:
+        tools: whatever `register` takes.
+    """
+
+    def __init__(self, *tools: Any) -> None:
+        self._by_name: dict[str, BoundTool] = {}
+        self._by_tag: dict[str, BoundTool] = {}
+        self.register(*tools)
+
+    @property
+    def tools(self) -> Mapping[str, BoundTool]:
+        """Every tool by its function name; read-only."""
+        return MappingProxyType(self._by_name)
+
+    @property
+    def xml_tools(self) -> Mapping[str, BoundTool]:
+        """The tools that have an `@xml_schema`, by tag; read-only."""
+        return MappingProxyType(self._by_tag)
+
+    def register(self, *tools: Any) -> tuple[BoundTool, ...]:
+        """Register tools in any shape.
+
+        Args:
+            tools: functions, instances and classes with decorated methods, `"module:Class"` or `"module:function"`,
+                `BoundTool`s of another registry, and lists of these.
+
+        Raises:
+            SchemaError: a definition is wrong, or a name is taken.
+            ConfigError: a reference does not lead to a tool.
+        """
+        return self._add([bound for tool in tools for bound in _bound(tool)])
+
+    def register_tool(
+        self, tool: Any, /, function_names: FunctionNames | None = None, **kwargs: Any
+    ) -> tuple[BoundTool, ...]:
+        """Register a class's decorated methods, all on one instance.
+
+        Args:
+            tool: a class, which is called with `kwargs`, or an instance.
+            function_names: which methods: a list of their names; or a mapping from those names to the names under
+                which to register them; or a function that maps each name to its new one (`"left_{}".format`) or to
+                None for a method to leave out. None registers all as they are. A renamed tool's tag is its new name
+                in kebab-case.
+            kwargs: for the constructor, whatever they are called.
+
+        Returns:
+            The new tools, in the order of definition.
+
+        Raises:
+            SchemaError: a definition is wrong, no method is decorated, a name in `function_names` is no decorated
+                method, or a name or tag is taken. Nothing is registered then.
+        """
+        return self._add(bind_methods(tool, function_names, kwargs))
+
+    def register_function(
+        self, function: Callable[..., Any], name: str | None = None, *, timeout: float | None = None
+    ) -> BoundTool:
+        """Register a function or a bound method, decorated or not.
+
+        Args:
+            function: needs type hints; its docstring describes it.
+            name: the tool's name; the function's own unless given.
+            timeout: seconds the tool may take; None leaves it to the decorator and the processor.
+
+        Raises:
+            SchemaError: its definition is wrong, or its name or tag is taken.
+        """
+        return self._add([bind_function(function, name, timeout)])[0]
+
+    def unregister(self, name: str) -> BoundTool:
+        """Take a tool out, by its function name; its tag goes with it.
+
+        Raises:
+            SchemaError: there is no such tool.
+        """
+        if name not in self._by_name:
+            raise SchemaError(f"no tool is registered as {name!r} (registered: {_listed(self._by_name)})")
+        bound = self._by_name.pop(name)
+        if bound.tag is not None:
+            del self._by_tag[bound.tag]
+        return bound
+
+    def get_tool(self, name: str) -> BoundTool | None:
+        """The tool of a function name; None when there is none."""
+        return self._by_name.get(name)
+
+    def get_xml_tool(self, tag: str) -> BoundTool | None:
+        """The tool of a tag; None when there is none."""
+        return self._by_tag.get(tag)
+
+    def specs(self, names: Iterable[str] | None = None) -> tuple[ToolSpec, ...]:
+        """The tools as models and formats see them, in the order of registration, or of `names`.
+
+        Raises:
+            SchemaError: one of `names` is not registered.
+        """
+        return tuple(bound.spec for bound in self._chosen(names))
+
+    def get_openapi_schemas(self, flavour: str = "chat", names: Iterable[str] | None = None) -> list[dict[str, Any]]:
+        """The tools as a provider's API takes them.
+
+        Args:
+            flavour: `chat` (OpenAI chat completions and compatible servers), `responses`, `strict` (chat completions in
+                strict mode; see `strict_report`), `anthropic`, or `mcp`.
+            names: which tools; None for all.
+
+        Raises:
+            ConfigError: no such flavour.
+            SchemaError: one of `names` is not registered.
+        """
+        if flavour not in FLAVOURS:
+            raise ConfigError(f"no schema flavour is called {flavour!r}; there are {_listed(FLAVOURS)}")
+        return [FLAVOURS[flavour](spec) for spec in self.specs(names)]
+
+    def strict_report(self) -> dict[str, tuple[str, ...]]:
+        """What OpenAI's strict mode cannot express, by tool name; only the tools that lose something."""
+        reports = {name: openai_strict(bound.spec)[1] for name, bound in self._by_name.items()}
+        return {name: report for name, report in reports.items() if report}
+
+    def get_xml_examples(self) -> dict[str, str]:
+        """A worked XML call by tag: the declared example, or a generated one."""
+        return {
+            tag: example_of(bound.spec.element, bound.spec.parameters)
+            for tag, bound in self._by_tag.items()
+            if bound.spec.element is not None
+        }
+
+    def _chosen(self, names: Iterable[str] | None) -> list[BoundTool]:
+        if names is None:
+            return list(self._by_name.values())
+        chosen = list(names)
+        for name in chosen:
+            if name not in self._by_name:
+                raise SchemaError(f"no tool is registered as {name!r} (registered: {_listed(self._by_name)})")
+        return [self._by_name[name] for name in chosen]
+
+    def _add(self, tools: Iterable[BoundTool]) -> tuple[BoundTool, ...]:
+        """Add all of them or none."""
+        new = tuple(tools)
+        names, tags = dict(self._by_name), dict(self._by_tag)
+        for bound in new:
+            _take(names, bound.name, bound, "function name")
+            if bound.tag is not None:
+                _take(tags, bound.tag, bound, "XML tag")
+        self._by_name, self._by_tag = names, tags
+        return new
+
+
+def _take(table: dict[str, BoundTool], key: str, bound: BoundTool, what: str) -> None:
+    if key not in table:
+        table[key] = bound
+        return
+    new, old = bound.where, table[key].where
+    if new == old:  # two instances of one class, or two classes of one name
+        new, old = (f"{getattr(b.method, '__module__', '?')}.{b.where}" for b in (bound, table[key]))
+    raise SchemaError(
+        f"{new}: the {what} {key!r} is taken by {old}; register one of them under another name: "
+        f"register_tool(..., {{{bound.method_name!r}: 'new_name'}}) or register_function(..., name='new_name')"
+    )
+
+
+def _bound(tool: Any) -> tuple[BoundTool, ...]:
+    """The tools of anything that `register` takes."""
+    if isinstance(tool, BoundTool):
+        return (tool,)
+    if isinstance(tool, str):
+        return _bound(load(tool))
+    if isinstance(tool, (list, tuple)):
+        return tuple(bound for one in tool for bound in _bound(one))
+    return tuple(bind_methods(tool, None, {})) if looks_like_tool(tool) else (bind_function(tool),)
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(map(repr, names)) or "none"

@@ -1,0 +1,275 @@
+"""The decorators `@openapi_schema` and `@xml_schema`, and the frozen declarations that they store.
+
+A decorator appends one declaration to the function's `tool_schemas` and returns that same function: it stores, it
+does not look. What is declared is held against the signature when the tool is registered. The same declaration as
+each provider writes it is in `agentkit.flavours`, whose names are also found here.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar, overload
+
+from agentkit.errors import SchemaError
+from agentkit.flavours import FLAVOURS, anthropic, mcp, openai_chat, openai_responses, openai_strict
+
+__all__ = [
+    "FLAVOURS",
+    "OpenAPISchema",
+    "XMLMapping",
+    "XMLSchema",
+    "anthropic",
+    "declared",
+    "mcp",
+    "openai_chat",
+    "openai_responses",
+    "openai_strict",
+    "openapi_schema",
+    "xml_schema",
+]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+ATTRIBUTE: Final = "tool_schemas"
+"""Where a function keeps its declarations."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenAPISchema:
+    """What `@openapi_schema` declares; everything left out comes from the signature and the docstring.
+
+    Args:
+        description: what the tool does, for the model.
+        parameters: by parameter name, its description, or a JSON Schema for it.
+        keywords: the decorator's other keywords: parameter descriptions, and maybe `name` and `timeout`.
+        written: a hand-written schema: a full OpenAI function, or the JSON Schema of the arguments.
+    """
+
+    description: str | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    keywords: Mapping[str, Any] = field(default_factory=dict)
+    written: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class XMLMapping:
+    """Where one parameter sits in a tool's XML element.
+
+    Args:
+        param_name: the parameter.
+        node_type: `element`, `attribute`, or `content` (also called `text`).
+        path: the attribute's or element's name; `.` means the parameter's own name; `options/limit` is an element
+            inside an element.
+        required: None takes it from the signature.
+    """
+
+    param_name: str
+    node_type: str = "element"
+    path: str = "."
+    required: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class XMLSchema:
+    """What `@xml_schema` declares.
+
+    Args:
+        tag_name: None derives it from the function's name, in kebab-case.
+        mappings: one per parameter; None derives them: attributes for short scalars, elements for the rest.
+        example: a worked call for the prompt; None has one generated.
+    """
+
+    tag_name: str | None = None
+    mappings: tuple[XMLMapping, ...] | None = None
+    example: str | None = None
+
+
+@overload
+def openapi_schema(schema: F, /) -> F: ...
+@overload
+def openapi_schema(
+    schema: Mapping[str, Any] | None = None,
+    /,
+    *,
+    description: str | None = None,
+    parameters: Mapping[str, Any] | None = None,
+    **keywords: Any,
+) -> Callable[[F], F]: ...
+def openapi_schema(
+    schema: Any = None,
+    /,
+    *,
+    description: str | None = None,
+    parameters: Mapping[str, Any] | None = None,
+    **keywords: Any,
+) -> Any:
+    """Offer a method or function to models.
+
+    Bare, with keywords, or with a hand-written schema:
+
+    >>> @openapi_schema
+    ... def add(a: int, b: int) -> int:
+    ...     return a + b
+    >>> @openapi_schema(description="Read a file", path="the file")
+    ... def read(path: str) -> str: ...
+    >>> @openapi_schema({"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]})
+    ... def search(q): ...
+    >>> add.tool_schemas
+    (OpenAPISchema(description=None, parameters={}, keywords={}, written=None),)
+
+    Args:
+        schema: a hand-written schema, which the model sees exactly as written: an OpenAI function
+            (`{"type": "function", "function": {"name", "description", "parameters"}}`), its inner part alone, or the
+            JSON Schema of the arguments alone.
+        description: what the tool does; the docstring's text unless given.
+        parameters: descriptions by parameter name, for names that are also keywords of this decorator; a mapping
+            instead of a string is the parameter's whole JSON Schema.
+        keywords: a parameter's description by its name. `name="…"` is the tool's name where no parameter is called
+            `name`; `timeout=<number>` is its limit in seconds.
+
+    Raises:
+        SchemaError: at once when it decorates what cannot be a method; at registration for everything else.
+    """
+    if _decorates(schema):
+        return _append(schema, OpenAPISchema())
+    if schema is not None and not isinstance(schema, Mapping):
+        raise SchemaError(
+            f"@openapi_schema takes a hand-written schema (a mapping) or keywords, not {schema!r}; "
+            "for a description write @openapi_schema(description=...)"
+        )
+    written = copy.deepcopy(dict(schema)) if schema is not None else None
+    declaration = OpenAPISchema(description, copy.deepcopy(dict(parameters or {})), keywords, written)
+    return lambda func: _append(func, declaration)
+
+
+@overload
+def xml_schema(name: F, /) -> F: ...
+@overload
+def xml_schema(
+    name: str | None = None,
+    *,
+    tag_name: str | None = None,
+    attributes: Iterable[str] | None = None,
+    elements: Iterable[str] | None = None,
+    content: str | None = None,
+    mappings: Iterable[Mapping[str, Any] | XMLMapping] | None = None,
+    example: str | None = None,
+) -> Callable[[F], F]: ...
+def xml_schema(
+    name: Any = None,
+    *,
+    tag_name: str | None = None,
+    attributes: Iterable[str] | None = None,
+    elements: Iterable[str] | None = None,
+    content: str | None = None,
+    mappings: Iterable[Mapping[str, Any] | XMLMapping] | None = None,
+    example: str | None = None,
+) -> Any:
+    """Give a method an XML element of its own: `<str-replace path="a.py"><old>x</old><new>y</new></str-replace>`.
+
+    >>> @xml_schema(name="str-replace", attributes=["path"], elements=["old", "new"])
+    ... def str_replace(path: str, old: str, new: str) -> str: ...
+    >>> str_replace.tool_schemas[0].tag_name
+    'str-replace'
+
+    Args:
+        name: the tag; in kebab-case from the function's name unless given.
+        tag_name: the same as `name`.
+        attributes: the parameters that are attributes of the tag.
+        elements: the parameters that are elements inside it.
+        content: the one parameter that is its text.
+        mappings: the long form, instead of these three: `{"param_name", "node_type": "element" | "attribute" |
+            "content" | "text", "path", "required"}` per parameter.
+        example: a worked call that the prompt shows; one is generated unless given.
+
+    Raises:
+        SchemaError: at once for two tags or both forms together; at registration for everything else.
+    """
+    if _decorates(name):
+        return _append(name, XMLSchema())
+    if name is not None and tag_name is not None:
+        raise SchemaError(f"@xml_schema has two tags, name={name!r} and tag_name={tag_name!r}; keep one")
+    short = attributes is not None or elements is not None or content is not None
+    if short and mappings is not None:
+        raise SchemaError("@xml_schema takes mappings=[...] or attributes=/elements=/content=, not both")
+    nodes = _short_form(attributes, elements, content) if short else _long_form(mappings)
+    declaration = XMLSchema(name if name is not None else tag_name, nodes, example)
+    return lambda func: _append(func, declaration)
+
+
+def _short_form(
+    attributes: Iterable[str] | None, elements: Iterable[str] | None, content: str | None
+) -> tuple[XMLMapping, ...]:
+    for key, names in (("attributes", attributes), ("elements", elements)):
+        if isinstance(names, str):
+            raise SchemaError(f"@xml_schema({key}={names!r}): give a list of parameter names, {key}=[{names!r}]")
+    if content is not None and not isinstance(content, str):
+        raise SchemaError(f"@xml_schema(content={content!r}): content is one parameter's name, a string")
+    return (
+        *(XMLMapping(name, "attribute") for name in attributes or ()),
+        *(XMLMapping(name, "element") for name in elements or ()),
+        *((XMLMapping(content, "content"),) if content is not None else ()),
+    )
+
+
+def _long_form(mappings: Iterable[Mapping[str, Any] | XMLMapping] | None) -> tuple[XMLMapping, ...] | None:
+    if mappings is None:
+        return None
+    return tuple(m if isinstance(m, XMLMapping) else _mapping(m) for m in mappings)
+
+
+def _mapping(entry: Any) -> XMLMapping:
+    known = ("param_name", "node_type", "path", "required")
+    if not isinstance(entry, Mapping) or "param_name" not in entry or entry.keys() - set(known):
+        raise SchemaError(
+            f"@xml_schema(mappings=[...]): expected an entry of {', '.join(known)}, of which param_name is required; "
+            f"found {entry!r}"
+        )
+    return XMLMapping(**entry)
+
+
+def _decorates(target: Any) -> bool:
+    """Whether a decorator was written without parentheses, so that this is what it decorates."""
+    return isinstance(target, (staticmethod, classmethod)) or callable(target)
+
+
+def _append(target: Any, declaration: OpenAPISchema | XMLSchema) -> Any:
+    """Store one declaration on the function, or on the one inside a static or class method; return the target."""
+    function = getattr(target, "__func__", target)
+    if isinstance(function, type):
+        raise SchemaError(f"class {function.__qualname__} is decorated as a tool; decorate its methods instead")
+    try:
+        setattr(function, ATTRIBUTE, (*getattr(function, ATTRIBUTE, ()), declaration))
+    except AttributeError as e:
+        what = getattr(target, "__qualname__", type(target).__qualname__)
+        raise SchemaError(f"{what} cannot be decorated as a tool; wrap it in a def and decorate that") from e
+    return target
+
+
+def schemas_of(attribute: Any) -> tuple[OpenAPISchema | XMLSchema, ...]:
+    """The declarations on a function, or on the one inside a static or class method; empty when it has none."""
+    function = getattr(attribute, "__func__", attribute)
+    if isinstance(function, type):
+        return ()
+    stored = inspect.getattr_static(function, ATTRIBUTE, ())
+    return stored if isinstance(stored, tuple) else ()
+
+
+def declared(owner: type) -> dict[str, tuple[OpenAPISchema | XMLSchema, ...]]:
+    """A class's decorated methods with their declarations: base classes first, each in the order of definition.
+
+    An override without a decorator keeps its base's declarations, kind by kind; an override by something that cannot be
+    called (`read = None`) withdraws the method.
+    """
+    found: dict[str, tuple[OpenAPISchema | XMLSchema, ...]] = {}
+    for cls in reversed(owner.__mro__):
+        for name, attribute in vars(cls).items():
+            if name in found and not _decorates(attribute):
+                del found[name]
+            elif own := schemas_of(attribute):
+                kinds = {type(schema) for schema in own}
+                found[name] = (*own, *(s for s in found.get(name, ()) if type(s) not in kinds))
+    return found

@@ -1,0 +1,139 @@
+"""What a tool gives back and what it may ask for: `ToolResult`, `ToolContext`, and the optional base class `Tool`.
+
+Knows messages and errors; knows no registry, no model and no format. A tool need not inherit from anything here: any
+class with a decorated method is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any
+
+from agentkit.errors import ErrorCode
+from agentkit.messages import ImagePart, ResultContent, TextPart
+from agentkit.output import clean, text_of
+from agentkit.schema import OpenAPISchema, XMLSchema, declared
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """A tool's answer to one call: an output, or an error.
+
+    Args:
+        output: the Python value, kept for the application; None when there is only `content` or an `error`.
+        error: what went wrong, in words the model can act on; None for success.
+        code: the error's stable code; `tool_error` unless given.
+        content: further text and images that the model reads after the output.
+        metadata: for the application; never shown to the model.
+        reward: a score for training; never shown to the model.
+
+    Raises:
+        ValueError: a `code` without an `error`.
+
+    >>> ToolResult({"rows": 3}).text
+    '{"rows": 3}'
+    >>> ToolResult(error="no such file: 'a.txt'").code
+    'tool_error'
+    """
+
+    output: Any = None
+    error: str | None = None
+    _: KW_ONLY
+    code: ErrorCode | None = None
+    content: ResultContent = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    reward: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.error is None and self.code is not None:
+            raise ValueError(f"ToolResult(code={self.code!r}) has no error; pass error='what went wrong' with it")
+        if self.error is not None and self.code is None:
+            object.__setattr__(self, "code", "tool_error")
+        if type(self.content) is not tuple:
+            object.__setattr__(self, "content", _parts(self.content))
+
+    @property
+    def ok(self) -> bool:
+        """Whether the call succeeded."""
+        return self.error is None
+
+    @property
+    def parts(self) -> ResultContent:
+        """What the model reads: the error if any, the output as text (`agentkit.output`), then `content`.
+
+        A result with neither output nor content reads `ok`, since providers refuse an empty one.
+        """
+        lead = () if self.error is None else (TextPart(clean(self.error)),)
+        if self.output is None and (lead or self.content):
+            return (*lead, *self.content)
+        said = TextPart(text_of(self.output))
+        return (TextPart(f"{lead[0].text}\n{said.text}"), *self.content) if lead else (said, *self.content)
+
+    @property
+    def text(self) -> str:
+        """The text parts of `parts`, joined."""
+        return "".join(part.text for part in self.parts if isinstance(part, TextPart))
+
+    @classmethod
+    def of(cls, value: Any) -> ToolResult:
+        """Whatever a tool returned, as a result.
+
+        A `ToolResult` stays itself; a `TextPart` or `ImagePart`, or a list of them (strings may stand between), becomes
+        `content`; anything else is the `output`. An iterator or a coroutine is an error: the model could not read it.
+
+        >>> ToolResult.of([1, 2]).text
+        '[1, 2]'
+        """
+        match value:
+            case ToolResult():
+                return value
+            case TextPart() | ImagePart():
+                return cls(content=(value,))
+            case list() | tuple() if any(isinstance(item, (TextPart, ImagePart)) for item in value):
+                return cls(content=_parts(value))
+            case Iterator() | AsyncIterator() | Awaitable():
+                return cls(error=f"the tool returned a {type(value).__name__}, not a value; it must return its result")
+            case _:
+                return cls(value)
+
+
+def _parts(values: Any) -> ResultContent:
+    """Content parts and whatever stands between them, which becomes text."""
+    if isinstance(values, (str, TextPart, ImagePart)):
+        values = (values,)
+    return tuple(v if isinstance(v, (TextPart, ImagePart)) else TextPart(text_of(v)) for v in values)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolContext:
+    """What a method learns about its call when it asks by annotation.
+
+    `def read(self, path: str, context: ToolContext)`: the parameter is filled in at the call and is not in the schema,
+    so the model never sees it.
+
+    Args:
+        call_id: the id of the call that is being answered.
+        name: the function name under which the tool was called.
+        state: whatever the application passed to the run as `context=`.
+    """
+
+    call_id: str
+    name: str
+    state: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Tool:
+    """An optional base class with three conveniences; a class with decorated methods is a tool without it."""
+
+    def success_response(self, data: Any = None) -> ToolResult:
+        """A result that says `data`: text, or any value that `agentkit.output` renders as JSON."""
+        return ToolResult.of(data)
+
+    def fail_response(self, msg: str) -> ToolResult:
+        """A failed result; `msg` tells the model what went wrong and what to do instead."""
+        return ToolResult(error=msg)
+
+    def get_schemas(self) -> dict[str, tuple[OpenAPISchema | XMLSchema, ...]]:
+        """What the decorators declare, by method name."""
+        return declared(type(self))

@@ -1,0 +1,161 @@
+"""Type hints as one pydantic validator and one JSON Schema. The only file that builds pydantic types.
+
+The arguments are a `TypedDict`: it takes any parameter name, a parameter that was not sent stays out of it so that the
+function's own default applies, and its result is the keyword arguments themselves.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from enum import Enum
+from types import UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, Union, get_args, get_origin, get_type_hints
+
+from agentkit.errors import SchemaError
+from agentkit.introspect import NOTHING, Parameter, Signature
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+    from pydantic_core import SchemaValidator
+
+
+def argument_type(signature: Signature) -> tuple[SchemaValidator, dict[str, Any]]:
+    """The validator of a signature's arguments, and their JSON Schema.
+
+    Raises:
+        SchemaError: a hint for which there is no JSON Schema.
+    """
+    try:
+        adapter, schema = _built(signature.parameters, signature)
+    except Exception as e:  # pydantic's own errors, and whatever else the author's types raise
+        raise _blame(signature, e) from e
+    return adapter.validator, without_titles(schema)  # type: ignore[return-value]
+
+
+class _Unsendable(TypeError):
+    """A type that has a schema, but no value that a model could send; the message completes "has type X,"."""
+
+
+def _built(parameters: tuple[Parameter, ...], signature: Signature) -> tuple[TypeAdapter[Any], dict[str, Any]]:
+    from pydantic import ConfigDict, TypeAdapter
+
+    made: dict[type, type] = {}
+    hints = {p.name: Any if p.hint is NOTHING else _sendable(p.hint, made) for p in parameters}
+    fields = {p.name: hints[p.name] if p.required else NotRequired[hints[p.name]] for p in parameters}
+    arguments = _typed_dict("arguments", fields)
+    arguments.__pydantic_config__ = ConfigDict(extra="forbid", allow_inf_nan=False, defer_build=True)
+    adapter: TypeAdapter[Any] = TypeAdapter(arguments)
+    adapter.rebuild(force=True, _types_namespace={**signature.scope.module, **signature.scope.around})
+    return adapter, {"type": "object", "properties": {}, "required": [], **adapter.json_schema()}
+
+
+def _blame(signature: Signature, error: Exception) -> SchemaError:
+    """Which parameter's hint has no schema."""
+    for parameter in signature.parameters:
+        try:
+            _built((parameter,), signature)
+        except Exception as e:  # noqa: BLE001 (the same failure, of one parameter alone)
+            hint = parameter.hint
+            shown = str(hint).replace("typing.", "") if get_args(hint) else getattr(hint, "__name__", str(hint))
+            return SchemaError(f"{signature.where}: parameter {parameter.name!r} has type {shown}, {_why(e)}")
+    return SchemaError(f"{signature.where}: its parameters have no JSON Schema together: {_first_line(error)}")
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, _Unsendable):
+        return str(error)
+    if isinstance(error, RecursionError):
+        return "which holds itself; write the recursive type as a dataclass, TypedDict or TypeAliasType"
+    if getattr(error, "code", "") == "typed-dict-version":
+        return (
+            "which holds a typing.TypedDict inside another class; before Python 3.12 import TypedDict from "
+            "typing_extensions there"
+        )
+    unfound = ("undefined-annotation", "class-not-fully-defined")
+    if isinstance(error, NameError) or getattr(error, "code", "") in unfound:
+        return f"which names a type that cannot be found: {_first_line(error)}; define it at module level"
+    why = "" if type(error).__module__.startswith("pydantic") else f" ({type(error).__name__}: {_first_line(error)})"
+    return (
+        "which has no JSON Schema; use a dataclass, TypedDict, NamedTuple, Enum, pydantic model, or the built-in "
+        f"types; what the application supplies goes into ToolContext.state{why}"
+    )
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]
+
+
+def _sendable(hint: Any, made: dict[type, type]) -> Any:
+    """The hint in the form in which pydantic validates it from JSON.
+
+    Every `typing.TypedDict` is rebuilt on typing_extensions, since pydantic refuses the former before Python 3.12; an
+    `Iterable` becomes a list, since pydantic would validate it only while the tool iterates.
+
+    Raises:
+        _Unsendable: no JSON value is valid for it.
+    """
+    if sys.version_info < (3, 12) and type(hint).__module__ == "typing" and type(hint).__name__ == "_TypedDictMeta":
+        return made.get(hint) or _rebuilt(hint, made)
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        _refuse_unsendable(hint)
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Literal and any(isinstance(value, Enum) for value in arguments):
+        raise _Unsendable("whose values no model can write; write the Enum class itself, or Literal of their values")
+    if not any(isinstance(a, type) or get_origin(a) is not None for a in arguments):
+        return hint
+    changed = tuple(_sendable(a, made) for a in arguments)
+    if origin is Iterable:
+        item = changed[0]
+        return list[item]  # type: ignore[valid-type]
+    if all(a is b for a, b in zip(changed, arguments, strict=True)):
+        return hint
+    if origin is Annotated:
+        return Annotated[(changed[0], *hint.__metadata__)]
+    generic: Any = Union if origin is UnionType else origin
+    return generic[changed if len(changed) > 1 else changed[0]]
+
+
+def _refuse_unsendable(enum: type[Enum]) -> None:
+    for member in enum:
+        if not isinstance(member.value, (str, int, float, bool, type(None))):
+            raise _Unsendable(
+                f"whose member {member.name} is {member.value!r}, which no model can write; give its members strings "
+                "or numbers"
+            )
+
+
+def _rebuilt(original: Any, made: dict[type, type]) -> type:
+    copy = _typed_dict(original.__name__, {}, total=original.__total__)
+    made[original] = copy  # before its fields, which may name it again
+    hints = get_type_hints(original, include_extras=True)
+    copy.__annotations__ = {name: _sendable(hint, made) for name, hint in hints.items()}
+    for name in ("__required_keys__", "__optional_keys__", "__doc__", "__module__", "__qualname__"):
+        setattr(copy, name, getattr(original, name))
+    result: type = copy
+    return result
+
+
+def _typed_dict(name: str, fields: Mapping[str, Any], *, total: bool = True) -> Any:
+    """A `TypedDict` with computed fields, which type checkers do not follow."""
+    import typing_extensions
+
+    make: Any = typing_extensions.TypedDict
+    return make(name, dict(fields), total=total)
+
+
+def without_titles(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema without the titles that pydantic gives every node; a property called `title` stays."""
+    out: dict[str, Any] = {}
+    for key, value in schema.items():
+        if key in ("properties", "$defs"):
+            out[key] = {name: _untitled(inner) for name, inner in value.items()}
+        elif key != "title":
+            out[key] = _untitled(value) if key not in ("default", "examples", "enum", "const") else value
+    return out
+
+
+def _untitled(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return without_titles(value)
+    return [_untitled(item) for item in value] if isinstance(value, list) else value
