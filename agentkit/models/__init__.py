@@ -1,0 +1,126 @@
+"""Models: one request in, source events out, whatever the provider. Each provider's SDK loads on first use."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import random
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from agentkit.errors import ConfigError
+from agentkit.models.base import Model, ModelRequest
+
+if TYPE_CHECKING:
+    from agentkit.models.anthropic import AnthropicModel
+    from agentkit.models.openai import OpenAIModel
+    from agentkit.models.replay import Recording, Replay
+    from agentkit.models.responses import ResponsesModel
+    from agentkit.models.scripted import ScriptedModel
+    from agentkit.models.text import TextCalling
+
+__all__ = [
+    "AnthropicModel",
+    "Model",
+    "ModelRequest",
+    "OpenAIModel",
+    "Recording",
+    "Replay",
+    "ResponsesModel",
+    "ScriptedModel",
+    "TextCalling",
+    "model",
+]
+
+PROVIDERS: Final[Mapping[str, str]] = {
+    "openai": "OpenAIModel",
+    "responses": "ResponsesModel",
+    "anthropic": "AnthropicModel",
+}
+"""The prefixes of model strings, and who answers them."""
+
+_HOMES: Final[Mapping[str, str]] = {
+    "AnthropicModel": "anthropic",
+    "OpenAIModel": "openai",
+    "Recording": "replay",
+    "Replay": "replay",
+    "ResponsesModel": "responses",
+    "ScriptedModel": "scripted",
+    "TextCalling": "text",
+}
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{home}"), name)
+
+
+def model(
+    name: str,
+    *,
+    format: str | None = None,
+    base_url: str | None = None,
+    api_key: str | None = None,
+    timeout: float = 600.0,
+    max_retries: int = 2,
+    max_tokens: int | None = None,
+    temperature: float | None = None,
+    extra: Mapping[str, Any] | None = None,
+    headers: Mapping[str, str] | None = None,
+    http_client: Any = None,
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    dice: Callable[[], float] = random.random,
+) -> Model:
+    """A model by its string.
+
+    Args:
+        name: `openai:…` (chat completions), `responses:…` or `anthropic:…`, then the provider's name of the model.
+        format: make it write its calls as text in this format (`xml`, `invoke`, `hermes`, …) in place of native calls.
+        base_url: the address of a compatible server; None for the provider's own, or the one in `OPENAI_BASE_URL` or
+            `ANTHROPIC_BASE_URL`.
+        api_key: None takes `OPENAI_API_KEY` or `ANTHROPIC_API_KEY`. With a `base_url` it may be missing.
+        timeout: seconds without a byte from the server before the request fails; not a bound on a whole response.
+        max_retries: further attempts after a failure that may pass, before the first event came; with back-off, or
+            after the time that the provider names.
+        max_tokens: bound on the tokens of one response, where a request names none. Anthropic insists on a number, and
+            gets 16,384.
+        temperature: where a request names none.
+        extra: further fields of the request's body, such as `{"reasoning_effort": "low"}`. They win over agentkit's
+            own, and None takes a field out.
+        headers: further HTTP headers.
+        http_client: an `httpx2.AsyncClient` to use, for proxies, certificates and tests.
+        sleep: waits between attempts.
+        dice: random numbers from 0 to 1, for the jitter of the back-off.
+
+    Raises:
+        ConfigError: the string names no known provider, or there is no key.
+        FormatError: no format has that name.
+    """
+    from agentkit.models.remote import Settings
+
+    prefix, _, id = name.partition(":")
+    if prefix not in PROVIDERS or not id:
+        known = ", ".join(f"{p}:" for p in PROVIDERS)
+        hint = "" if prefix in PROVIDERS or ":" in name else f"; did you mean {'openai:' + name!r}?"
+        raise ConfigError(f"a model string is one of {known} and then the model's name; got {name!r}{hint}")
+    settings = Settings(
+        base_url=base_url,
+        api_key=api_key,
+        timeout=timeout,
+        max_retries=max_retries,
+        max_tokens=max_tokens,
+        temperature=temperature,
+        extra=extra or {},
+        headers=headers or {},
+        http_client=http_client,
+        sleep=sleep,
+        dice=dice,
+    )
+    native: Model = __getattr__(PROVIDERS[prefix])(id, settings)
+    if format is None:
+        return native
+    from agentkit.models.text import TextCalling
+
+    return TextCalling(native, format)

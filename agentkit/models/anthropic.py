@@ -1,0 +1,394 @@
+"""Anthropic's Messages API."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Final
+
+from agentkit import flavours
+from agentkit.events import Finish, FinishReason, SourceEvent, Text, Thinking, Usage
+from agentkit.messages import (
+    AssistantMessage,
+    ImagePart,
+    Message,
+    ProviderPart,
+    SystemMessage,
+    TextPart,
+    ThinkingPart,
+    ToolCall,
+    ToolMessage,
+)
+from agentkit.models import history
+from agentkit.models.arguments import ArgumentsError, read_arguments
+from agentkit.models.base import ModelRequest
+from agentkit.models.remote import RemoteModel
+from agentkit.models.surrogates import Joiner, clean
+from agentkit.models.wire import (
+    ErrorInStream,
+    NativeCall,
+    NativeCalls,
+    WireEvent,
+    count_of,
+    finish,
+    items_of,
+    last_events,
+    mapping_of,
+    provider_block,
+    text_of,
+)
+
+MAX_TOKENS: Final = 16_384
+"""Sent when nobody sets `max_tokens`: the API insists on a number. Room for a long file in one call; every model from
+Claude 3.7 on accepts it (the smallest bound among them is 32,000)."""
+
+IDS: Final = history.IdRule(limit=64, allowed=lambda id: re.fullmatch("[a-zA-Z0-9_-]+", id) is not None)
+
+FINISHES: Final[Mapping[str, FinishReason]] = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "tool_use": "tool_calls",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "pause_turn": "pause",
+    "refusal": "refusal",
+}
+
+# ---------------------------------------------------------------- request
+
+
+def messages_body(request: ModelRequest, model: str, provider: str) -> dict[str, Any]:
+    """The body of a request, but for `max_tokens` and `temperature`."""
+    named = history.named_tool(request)
+    messages = anthropic_messages(request.messages, provider)
+    body: dict[str, Any] = {"model": model, "messages": messages, "stream": request.stream}
+    body["system"] = history.system_text(request.messages) or None
+    body["stop_sequences"] = list(request.stop) or None
+    if request.tools:
+        body["tools"] = [flavours.anthropic(spec) for spec in request.tools]
+        body["tool_choice"] = _tool_choice(request, named)
+    elif names := _called(messages):  # a history with calls is refused without tools
+        body["tools"] = [{"name": n, "input_schema": {"type": "object"}} for n in names]
+        body["tool_choice"] = {"type": "none"}
+    return body
+
+
+def _tool_choice(request: ModelRequest, named: str | None) -> dict[str, Any] | None:
+    kind = {"auto": "auto", "required": "any", "none": "none"}.get(request.tool_choice, "tool")
+    choice: dict[str, Any] = {"type": kind, "name": named} if named else {"type": kind}
+    if request.parallel_tool_calls is not None and kind != "none":
+        choice["disable_parallel_tool_use"] = not request.parallel_tool_calls
+    return choice
+
+
+def _called(messages: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The names of the tools called in a conversation, in order."""
+    return list(dict.fromkeys(b["name"] for m in messages for b in m["content"] if b["type"] == "tool_use"))
+
+
+def anthropic_messages(messages: Sequence[Message], provider: str) -> list[dict[str, Any]]:
+    """A conversation as alternating user and assistant messages; results come first. System text is left out."""
+    fitted = [m for m in history.conversation(messages, IDS) if not isinstance(m, SystemMessage)]
+    rendered: list[dict[str, Any]] = []
+    for at, message in enumerate(fitted):
+        if isinstance(message, AssistantMessage):
+            role, blocks = "assistant", _assistant(message, provider, last=at == len(fitted) - 1)
+        elif isinstance(message, ToolMessage):
+            role, blocks = "user", [_result(message)]
+        else:
+            role, blocks = "user", list(_content(message.content))
+        if blocks and rendered and rendered[-1]["role"] == role:
+            rendered[-1]["content"] += blocks
+        elif blocks:
+            rendered.append({"role": role, "content": blocks})
+    if rendered and rendered[0]["role"] == "assistant":
+        rendered.insert(0, {"role": "user", "content": [{"type": "text", "text": "(the conversation goes on)"}]})
+    return rendered
+
+
+def _content(parts: Sequence[TextPart | ImagePart]) -> Iterator[dict[str, Any]]:
+    """Blocks of text and images; blank text is refused by the API and left out."""
+    for part in parts:
+        if isinstance(part, ImagePart):
+            yield {"type": "image", "source": _image_source(part)}
+        elif part.text.strip():
+            yield {"type": "text", "text": clean(part.text)}
+
+
+def _image_source(image: ImagePart) -> dict[str, Any]:
+    inline = re.match(r"data:([^;,]+);base64,", image.url or "")
+    if inline and image.url:
+        return {"type": "base64", "media_type": inline[1], "data": image.url[inline.end() :]}
+    if image.url is not None:
+        return {"type": "url", "url": image.url}
+    return {"type": "base64", "media_type": image.media_type, "data": image.base64}
+
+
+def _result(message: ToolMessage) -> dict[str, Any]:
+    content = list(_content(message.content))
+    answer = {"type": "tool_result", "tool_use_id": message.call_id, "is_error": message.error is not None}
+    return {**answer, "content": content} if content else answer
+
+
+def _assistant(message: AssistantMessage, provider: str, *, last: bool) -> list[dict[str, Any]]:
+    own = [dict(p.data) for p in message.content if isinstance(p, ProviderPart) and p.provider == provider]
+    callers = {data["id"]: data for data in own if data.get("type") == "tool_use"}
+    kept = _paired_blocks(own, last=last)
+    blocks: list[dict[str, Any]] = []
+    for part in message.content:
+        match part:
+            case TextPart(text) if text.strip():
+                blocks.append({"type": "text", "text": clean(text)})
+            case ToolCall():
+                blocks.append(_tool_use(part, callers))
+            case ThinkingPart(_, by, data) if by == provider and data:
+                blocks.append(dict(data))
+            case ProviderPart(by, data) if by == provider and data in kept:
+                blocks.append(dict(data))
+    while blocks and blocks[-1]["type"] in ("thinking", "redacted_thinking"):
+        blocks.pop()  # a message must not end with thinking
+    return blocks
+
+
+def _tool_use(call: ToolCall, callers: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    arguments = json.loads(history.json_text(history.arguments_of(call)))
+    plain = {"type": "tool_use", "id": call.id, "name": history.fit_name(call.name), "input": arguments}
+    return {**callers.get(call.id, {}), **plain}
+
+
+def _paired_blocks(blocks: Sequence[dict[str, Any]], *, last: bool) -> list[dict[str, Any]]:
+    """The server tools' blocks, without answers to no call and without calls that got no answer.
+
+    The latter stay in the conversation's last message, where the provider is to go on with them.
+    """
+    called = {b.get("id") for b in blocks if text_of(b.get("type")).endswith("_tool_use")}
+    answered = {b["tool_use_id"] for b in blocks if "tool_use_id" in b}
+    return [
+        b
+        for b in blocks
+        if b.get("type") != "tool_use"
+        and (b["tool_use_id"] in called if "tool_use_id" in b else last or b.get("id") not in called - answered)
+    ]
+
+
+# ---------------------------------------------------------------- response
+
+
+class MessagesWire:
+    """One response of the Messages API.
+
+    Args:
+        provider: whose blocks these are.
+    """
+
+    def __init__(self, provider: str) -> None:
+        self.provider = provider
+        self._calls = NativeCalls(marks_ends=True, before_end=self._caller)
+        self._blocks: dict[int, dict[str, Any]] = {}
+        self._pieces: dict[int, list[str]] = {}
+        self._joiners: dict[int, Joiner] = {}
+        self._call_at: dict[int, NativeCall] = {}
+        self._callers: dict[int, Mapping[str, Any]] = {}
+        self._usage: dict[str, Any] = {}
+        self._finish: str | None = None
+        self.done = False
+
+    def feed(self, event: WireEvent) -> list[SourceEvent]:
+        """One event of the stream."""
+        at = count_of(event.get("index"))
+        match event.get("type"):
+            case "message_start":
+                self._count(mapping_of(mapping_of(event.get("message")).get("usage")))
+            case "content_block_start":
+                return self._start(at, mapping_of(event.get("content_block")))
+            case "content_block_delta" if at in self._blocks:
+                return self._delta(at, mapping_of(event.get("delta")))
+            case "content_block_stop" if at in self._blocks:
+                return self._stop(at)
+            case "message_delta":
+                self._finish = text_of(mapping_of(event.get("delta")).get("stop_reason")) or self._finish
+                self._count(mapping_of(event.get("usage")))
+                self.done = self.done or self._finish is not None  # all is said; only `message_stop` is to come
+            case "message_stop":
+                self.done = True
+            case "error":
+                raise ErrorInStream.of(event.get("error"))
+        return []
+
+    def close(self) -> list[SourceEvent]:
+        """The last events."""
+        events = [event for at in list(self._blocks) if at not in self._call_at for event in self._stop(at)]
+        ending: Finish | None = None
+        if self.done:
+            ending = finish(FINISHES, self._finish, calls=bool(self._calls.all))
+        return events + last_events(self._calls, usage_of(self._usage) if self._usage else None, ending)
+
+    def _count(self, usage: Mapping[str, Any]) -> None:
+        """Counts are totals so far; one that is left out stays as it was."""
+        self._usage.update({k: v for k, v in usage.items() if v is not None})
+
+    def _start(self, at: int, block: Mapping[str, Any]) -> list[SourceEvent]:
+        self._blocks[at] = dict(block)
+        self._pieces[at], self._joiners[at] = [], Joiner()
+        match block.get("type"):
+            case "text":
+                return self._say(at, Text, text_of(block.get("text")))
+            case "thinking":
+                return self._say(at, Thinking, text_of(block.get("thinking")))
+            case "tool_use":
+                call, events = self._calls.begin(text_of(block.get("id")), text_of(block.get("name")))
+                self._call_at[at] = call
+                caller = mapping_of(block.get("caller"))
+                if caller and caller != {"type": "direct"}:  # a server tool's code made the call; the API asks for that
+                    self._callers[call.index] = caller
+                return events
+        return []
+
+    def _delta(self, at: int, delta: Mapping[str, Any]) -> list[SourceEvent]:
+        block = self._blocks[at]
+        match delta.get("type"):
+            case "text_delta" if block.get("type") == "text":
+                return self._say(at, Text, text_of(delta.get("text")))
+            case "thinking_delta":
+                return self._say(at, Thinking, text_of(delta.get("thinking")))
+            case "signature_delta":
+                block["signature"] = text_of(delta.get("signature"))
+            case "input_json_delta" if at in self._call_at:
+                piece = text_of(delta.get("partial_json"))
+                self._pieces[at].append(piece)
+                return self._calls.more(self._call_at[at], piece)
+            case "input_json_delta":
+                self._pieces[at].append(text_of(delta.get("partial_json")))
+            case "compaction_delta":
+                block["content"] = text_of(block.get("content")) + text_of(delta.get("content"))
+        return []
+
+    def _say(self, at: int, kind: type[Text] | type[Thinking], text: str) -> list[SourceEvent]:
+        text = self._joiners[at].feed(text)
+        if kind is Thinking:
+            self._pieces[at].append(text)
+        return [kind(text)] if text else []
+
+    def _stop(self, at: int) -> list[SourceEvent]:
+        block, pieces, rest = self._blocks.pop(at), self._pieces.pop(at), self._joiners.pop(at).close()
+        match block.get("type"):
+            case "text":
+                return [Text(rest)] if rest else []
+            case "tool_use":
+                return self._stop_call(self._call_at.pop(at), block, "".join(pieces))
+            case "thinking":
+                thought = {**block, "thinking": "".join(pieces) + rest}
+                events: list[SourceEvent] = [Thinking(rest)] if rest else []
+                return (
+                    [*events, provider_block(self.provider, thought, thinking=True)]
+                    if block.get("signature")
+                    else events
+                )
+            case "redacted_thinking":
+                return [provider_block(self.provider, block, thinking=True)]
+        if "".join(pieces):
+            block["input"] = _input("".join(pieces))
+        return [provider_block(self.provider, block)]
+
+    def _stop_call(self, call: NativeCall, block: Mapping[str, Any], text: str) -> list[SourceEvent]:
+        events: list[SourceEvent] = []
+        if not text and block.get("input"):  # given whole, without deltas
+            events = self._calls.more(call, json.dumps(block["input"], ensure_ascii=False))
+        return events + self._calls.end(call)
+
+    def _caller(self, call: NativeCall) -> list[SourceEvent]:
+        caller = self._callers.get(call.index)
+        if caller is None or not call.id:
+            return []
+        return [provider_block(self.provider, {"type": "tool_use", "id": call.id, "caller": caller})]
+
+
+def _input(text: str) -> Mapping[str, Any]:
+    try:
+        return read_arguments(text).values
+    except ArgumentsError:
+        return {}
+
+
+def usage_of(usage: Mapping[str, Any]) -> Usage:
+    """The usage of a message. Anthropic counts cached prompt tokens apart; here they are part of the input."""
+    read, written = count_of(usage.get("cache_read_input_tokens")), count_of(usage.get("cache_creation_input_tokens"))
+    return Usage(
+        input_tokens=count_of(usage.get("input_tokens")) + read + written,
+        output_tokens=count_of(usage.get("output_tokens")),
+        cached_tokens=read,
+        cache_write_tokens=written,
+        reasoning_tokens=count_of(mapping_of(usage.get("output_tokens_details")).get("thinking_tokens")),
+    )
+
+
+def events_of(body: Mapping[str, Any]) -> list[WireEvent]:
+    """A whole message as the events it would have been streamed in.
+
+    A call that ends a message which reached its limit has no end: whether its input is complete cannot be told.
+    """
+    if body.get("type") == "error":
+        return [body]
+    events: list[WireEvent] = [{"type": "message_start", "message": {"usage": body.get("usage")}}]
+    blocks = items_of(body.get("content"))
+    reason = body.get("stop_reason")
+    for at, block in enumerate(blocks):
+        events.append({"type": "content_block_start", "index": at, "content_block": block})
+        cut = at == len(blocks) - 1 and FINISHES.get(text_of(reason)) == "length" and block.get("type") == "tool_use"
+        if not cut:
+            events.append({"type": "content_block_stop", "index": at})
+    if body.get("type") == "message":
+        events += [{"type": "message_delta", "delta": {"stop_reason": reason}}, {"type": "message_stop"}]
+    return events
+
+
+# ---------------------------------------------------------------- model
+
+
+class AnthropicModel(RemoteModel):
+    """A Claude model behind the Messages API, or with `base_url` any server that speaks it."""
+
+    prefix = "anthropic"
+    key_variable = "ANTHROPIC_API_KEY"
+    url_variable = "ANTHROPIC_BASE_URL"
+    login_variables = (
+        "ANTHROPIC_AUTH_TOKEN",
+        "ANTHROPIC_PROFILE",
+        "ANTHROPIC_IDENTITY_TOKEN",
+        "ANTHROPIC_IDENTITY_TOKEN_FILE",
+    )
+
+    def _body(self, request: ModelRequest) -> dict[str, Any]:
+        body = messages_body(request, self.model, self.provider)
+        max_tokens = self._max_tokens(request)
+        body["max_tokens"] = MAX_TOKENS if max_tokens is None else max_tokens
+        body["temperature"] = self._temperature(request)
+        return self._merged(request, body)
+
+    def _request(self, client: Any, body: dict[str, Any]) -> AbstractAsyncContextManager[Any]:
+        create = client.messages.with_streaming_response.create
+        return self._send(create, body, model=self.model, messages=[], max_tokens=1)
+
+    async def _streamed(self, response: Any) -> AsyncIterator[object]:
+        from anthropic import AsyncStream
+
+        async for event in await response.parse(to=AsyncStream[object]):
+            yield event
+
+    def _as_streamed(self, body: Mapping[str, Any]) -> list[WireEvent]:
+        return events_of(body)
+
+    def _wire(self) -> MessagesWire:
+        return MessagesWire(self.provider)
+
+    def _new_client(self, **arguments: Any) -> Any:
+        import anthropic
+
+        return anthropic.AsyncAnthropic(**arguments)
+
+    def _sdk_errors(self) -> tuple[type[Exception], ...]:
+        import anthropic
+
+        return (anthropic.AnthropicError,)

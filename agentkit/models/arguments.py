@@ -1,0 +1,165 @@
+"""The arguments of a native call: the JSON text that a provider sent, read once it is complete.
+
+Pure. Strict but for what servers really send around a good object; whatever was mended is named, and no value is ever
+changed by it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple, NoReturn
+
+from agentkit.errors import ErrorCode
+from agentkit.formats import values
+
+MAX_DEPTH: Final = 128  # arrays and objects inside each other; the C decoder itself gives up near 1,000
+MAX_LENGTH: Final = 16_000_000  # characters of one call's arguments, as for a call written in text
+
+_SPACE = re.compile(r"[\s\ufeff]*")
+_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|-?Infinity|NaN|-?\d[\d.eE+-]*', re.DOTALL)
+_KINDS: Final[Mapping[str, str]] = {"list": "an array", "str": "a string", "bool": "a boolean", "NoneType": "null"}
+
+
+class Arguments(NamedTuple):
+    """The arguments by name, and what was mended to read them."""
+
+    values: dict[str, Any]
+    repairs: tuple[str, ...] = ()
+
+
+class ArgumentsError(ValueError):
+    """The text is no arguments object.
+
+    Args:
+        code: `invalid_json`; `invalid_arguments` for JSON that is no object; `ambiguous_call` for several objects;
+            `limit` for what is too long or nested too deep.
+        message: what was found and what was wanted, where.
+        position: offset in the text.
+    """
+
+    def __init__(self, code: ErrorCode, message: str, position: int = 0) -> None:
+        super().__init__(message)
+        self.code: ErrorCode = code
+        self.position = position
+
+
+def read_arguments(text: str) -> Arguments:
+    """Read the arguments object.
+
+    No text at all, and `null`, are no arguments. Servers that send `{}` first and the object after it, or repeat or
+    extend the object they sent, mean the last one. An object encoded twice, and raw line ends inside strings, are read.
+
+    Raises:
+        ArgumentsError: the text is none of these.
+    """
+    if len(text) > MAX_LENGTH:
+        raise ArgumentsError("limit", f"the arguments have {len(text):,} characters; at most {MAX_LENGTH:,} are read")
+    found, repairs = _decode(text)
+    if len(found) == 1 and isinstance(found[0], str):
+        found, inner = _decode(found[0])
+        repairs = ("arguments were encoded twice", *inner)
+    for value in found:
+        _check_depth(value)
+    objects = [v for v in found if isinstance(v, dict)]
+    if len(objects) < len(found):
+        return _without_object(found, repairs)
+    arguments, more = _last(objects)
+    if "\\u" in text:
+        arguments = values.without_surrogates(arguments)
+    return Arguments(arguments, repairs + more)
+
+
+def _decode(text: str) -> tuple[list[Any], tuple[str, ...]]:
+    """All JSON values of the text, one after the other."""
+    try:
+        return _values(text, values.DECODER), ()
+    except json.JSONDecodeError as e:
+        if not e.msg.startswith("Invalid control character"):
+            _refuse(text, e)
+    except (ValueError, RecursionError) as e:
+        _refuse(text, e)
+    try:
+        return _values(text, values.LOOSE), ("control characters in a string were not escaped",)
+    except (ValueError, RecursionError) as e:
+        _refuse(text, e)
+
+
+def _values(text: str, decoder: json.JSONDecoder) -> list[Any]:
+    found = []
+    at = _skip(text, 0)
+    while at < len(text):
+        value, end = decoder.raw_decode(text, at)
+        found.append(value)
+        at = _skip(text, end)
+    return found
+
+
+def _skip(text: str, at: int) -> int:
+    found = _SPACE.match(text, at)
+    return found.end() if found else at
+
+
+def _refuse(text: str, error: ValueError | RecursionError) -> NoReturn:
+    if isinstance(error, RecursionError):
+        raise _too_deep() from None
+    if isinstance(error, json.JSONDecodeError):
+        at = error.pos
+        seen = f"{text[at : at + 20]!r}" if at < len(text) else "the end"
+        message = f"{error.msg.removesuffix(' at')} at position {at} of {len(text)}: found {seen}"
+    else:
+        at = _bad_number(text)
+        message = f"{error} (position {at})"
+    raise ArgumentsError("invalid_json", f"the arguments are no JSON: {message}", at) from error
+
+
+def _bad_number(text: str) -> int:
+    """Where the number stands that the decoder refused without saying where."""
+    for token in _TOKEN.finditer(text):
+        if token[0][0] == '"':
+            continue
+        try:
+            values.DECODER.decode(token[0])
+        except ValueError:
+            return token.start()
+    return 0
+
+
+def _too_deep() -> ArgumentsError:
+    return ArgumentsError("limit", f"the arguments are nested deeper than {MAX_DEPTH} arrays and objects")
+
+
+def _check_depth(value: Any) -> None:
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [
+            inner
+            for outer in level
+            if isinstance(outer, dict | list)
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(inner, dict | list)
+        ]
+        if not level:
+            return
+    raise _too_deep()
+
+
+def _without_object(found: list[Any], repairs: tuple[str, ...]) -> Arguments:
+    if found == [None]:
+        return Arguments({}, (*repairs, "null was read as no arguments"))
+    other = next(v for v in found if not isinstance(v, dict))
+    kind = _KINDS.get(type(other).__name__, "a number")
+    raise ArgumentsError("invalid_arguments", f"the arguments must be one JSON object, such as {{}}; found {kind}")
+
+
+def _last(objects: list[dict[str, Any]]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Of several objects the one that is meant: the last, when each before it is empty or part of it."""
+    filled = [o for o in objects if o]
+    last = filled[-1] if filled else {}
+    for other in filled:
+        if any(key not in last or last[key] != value for key, value in other.items()):
+            raise ArgumentsError(
+                "ambiguous_call", f"found {len(objects)} different objects; a call has one of arguments"
+            )
+    return last, (f"the last of {len(objects)} argument objects was taken",) if len(objects) > 1 else ()

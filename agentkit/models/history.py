@@ -1,0 +1,195 @@
+"""A conversation made fit for any provider: every call has one result, directly after it, under an id that fits.
+
+Pure. What a provider may say wrongly and a store may lose (a result without its call, a call without its result, an id
+used twice) is set right here, for every provider alike.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from agentkit.errors import ConfigError
+from agentkit.messages import (
+    AssistantMessage,
+    Message,
+    SystemMessage,
+    TextPart,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
+from agentkit.models.arguments import ArgumentsError, read_arguments
+from agentkit.models.base import ModelRequest
+from agentkit.models.surrogates import clean
+
+UNNAMED: Final = "unnamed"
+"""The name of a call whose own was too damaged to read, in the conversation that goes back to a model."""
+
+_MAX_NAME = 64  # OpenAI's bound on a function's name; Anthropic allows 128
+_NO_NAME = re.compile(r"[^a-zA-Z0-9_-]+")
+_LOST = "No result: the run was interrupted before this call was answered."
+
+
+def _is_plain(id: str) -> bool:
+    return id.isascii() and id.isprintable()
+
+
+@dataclass(frozen=True, slots=True)
+class IdRule:
+    """What a provider accepts as a call's id.
+
+    Args:
+        limit: characters at most.
+        allowed: whether an id is acceptable but for its length.
+    """
+
+    limit: int
+    allowed: Callable[[str], bool] = _is_plain
+
+
+def conversation(messages: Sequence[Message], ids: IdRule) -> list[Message]:
+    """The messages in the order and shape that every provider accepts.
+
+    Each call is followed by its result, results in the order of their calls. A call without a result gets one with the
+    code `interrupted`; a result without its call is left out. Neighbours of one role are joined. Ids are unique and
+    obey `ids`, the same one for a call and its result.
+    """
+    return joined(_answered(messages, ids))
+
+
+def _answered(messages: Sequence[Message], ids: IdRule) -> Iterator[Message]:
+    """Every assistant message with its results directly after it."""
+    results = _results(messages)
+    taken: dict[str, int] = {}
+    for at, message in enumerate(messages):
+        if isinstance(message, ToolMessage):
+            continue
+        if not isinstance(message, AssistantMessage):
+            yield message
+            continue
+        answers: list[ToolMessage] = []
+        content: list[Any] = []
+        for part in message.content:
+            if isinstance(part, ToolCall):
+                answer = results.get((at, len(answers)))
+                fitted = fit_id(part.id, ids, taken)
+                part = replace(part, id=fitted)
+                answers.append(_answer(answer, part))
+            content.append(part)
+        yield AssistantMessage(tuple(content))
+        yield from answers
+
+
+def _answer(result: ToolMessage | None, call: ToolCall) -> ToolMessage:
+    if result is None:
+        return ToolMessage(call.id, call.name, (TextPart(_LOST),), "interrupted")
+    return replace(result, call_id=call.id)
+
+
+def _results(messages: Sequence[Message]) -> dict[tuple[int, int], ToolMessage]:
+    """The result of each call, by the call's message and its place there: the first result with its id after it."""
+    found: dict[tuple[int, int], ToolMessage] = {}
+    waiting: dict[str, list[tuple[int, int]]] = {}
+    for at, message in enumerate(messages):
+        if isinstance(message, AssistantMessage):
+            fresh = {call.id: list[tuple[int, int]]() for call in message.calls}
+            for place, call in enumerate(message.calls):
+                fresh[call.id].append((at, place))
+            waiting |= fresh  # an id that is used again belongs to the newer call
+        elif isinstance(message, ToolMessage) and waiting.get(message.call_id):
+            found[waiting[message.call_id].pop(0)] = message
+    return found
+
+
+def joined(messages: Iterable[Message]) -> list[Message]:
+    """Neighbouring user messages as one, and neighbouring assistant messages."""
+    out: list[Message] = []
+    for message in messages:
+        match out[-1] if out else None, message:
+            case (UserMessage(a), UserMessage(b)):
+                out[-1] = UserMessage(a + b)
+            case (AssistantMessage(before), AssistantMessage(after)):
+                out[-1] = AssistantMessage(before + after)
+            case _:
+                out.append(message)
+    return out
+
+
+def fit_id(id: str, rule: IdRule, taken: dict[str, int]) -> str:
+    """An id like this one that obeys the rule and is not taken; added to `taken`, which counts the uses of each.
+
+    The same conversation always gets the same ids, so that prompt caches hold.
+    """
+    fitted = id
+    if not id or len(id) > rule.limit or not rule.allowed(id):
+        fitted = f"call_{hashlib.sha256(clean(id).encode()).hexdigest()[:24]}"
+    unique = fitted
+    while unique in taken:
+        taken[fitted] += 1
+        number = f"_{taken[fitted]}"
+        unique = fitted[: rule.limit - len(number)] + number
+    taken[unique] = 1
+    return unique
+
+
+def fit_name(name: str) -> str:
+    """A function name that providers accept: an unreadable one is replaced, characters they refuse become `_`."""
+    return _NO_NAME.sub("_", name)[:_MAX_NAME] or UNNAMED
+
+
+def system_text(messages: Sequence[Message]) -> str:
+    """All system messages as one text."""
+    return "\n\n".join(clean(m.content) for m in messages if isinstance(m, SystemMessage) and m.content)
+
+
+def arguments_of(call: ToolCall) -> dict[str, Any]:
+    """A call's arguments as an object, to be sent back; for a call that could not be read, what the model wrote.
+
+    Source: the key `INVALID_JSON` is what Anthropic's guide to fine-grained tool streaming recommends.
+    """
+    if call.arguments or call.format is not None or not call.raw.strip():
+        return dict(call.arguments)
+    try:
+        return read_arguments(call.raw).values
+    except ArgumentsError:
+        return {"INVALID_JSON": clean(call.raw)}
+
+
+def arguments_text(call: ToolCall) -> str:
+    """A call's arguments as JSON text: as the model wrote it where that is one plain object."""
+    arguments = arguments_of(call)
+    if call.format is None and call.raw.startswith("{"):
+        try:
+            if json.loads(call.raw) == arguments:
+                return clean(call.raw)
+        except (ValueError, RecursionError):
+            pass
+    return json_text(arguments)
+
+
+def json_text(value: Mapping[str, Any]) -> str:
+    """JSON text in readable Unicode; what JSON does not know is written as its text."""
+    return clean(json.dumps(value, ensure_ascii=False, default=str))
+
+
+def named_tool(request: ModelRequest) -> str | None:
+    """The one tool that must be called, if the request names one.
+
+    Raises:
+        ConfigError: no offered tool has that name.
+    """
+    if request.tool_choice in ("auto", "required", "none"):
+        return None
+    names = [spec.name for spec in request.tools]
+    if request.tool_choice not in names:
+        offered = ", ".join(names) or "none at all"
+        raise ConfigError(
+            f"tool_choice must be auto, required, none or the name of an offered tool; {request.tool_choice!r} is none "
+            f"of them. Offered are: {offered}"
+        )
+    return request.tool_choice

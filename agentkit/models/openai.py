@@ -1,0 +1,372 @@
+"""OpenAI's chat completions, and every server compatible with them (vLLM, Ollama, OpenRouter, Groq, …)."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Final
+
+from agentkit import flavours
+from agentkit.events import FinishReason, SourceEvent, Text, Usage
+from agentkit.messages import (
+    AssistantMessage,
+    ImagePart,
+    Message,
+    ProviderPart,
+    SystemMessage,
+    TextPart,
+    ThinkingPart,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
+from agentkit.models import chat_thinking, history
+from agentkit.models.arguments import ArgumentsError, read_arguments
+from agentkit.models.base import ModelRequest
+from agentkit.models.chat_thinking import ChatThinking
+from agentkit.models.remote import RemoteModel
+from agentkit.models.surrogates import Joiner, clean
+from agentkit.models.wire import (
+    ErrorInStream,
+    NativeCall,
+    NativeCalls,
+    WireEvent,
+    count_of,
+    finish,
+    items_of,
+    last_events,
+    mapping_of,
+    provider_block,
+    text_of,
+)
+
+IDS: Final = history.IdRule(limit=40)  # "string too long. Expected a string with maximum length 40"
+
+DONE: Final[WireEvent] = {"[DONE]": True}
+"""The wire event of a stream's closing line `data: [DONE]`, which the SDK keeps to itself."""
+
+FINISHES: Final[Mapping[str, FinishReason]] = {
+    "stop": "stop",
+    "eos": "stop",  # Together
+    "tool_calls": "tool_calls",
+    "function_call": "tool_calls",
+    "length": "length",
+    "model_length": "length",  # Mistral: the context window is full
+    "content_filter": "content_filter",
+    "sensitive": "content_filter",  # GLM
+    "error": "error",  # OpenRouter
+    "network_error": "error",  # GLM
+    "insufficient_system_resource": "error",  # DeepSeek
+}
+
+# ---------------------------------------------------------------- request
+
+
+def chat_body(request: ModelRequest, model: str, provider: str) -> dict[str, Any]:
+    """The body of a request, but for what is bound to the server."""
+    named = history.named_tool(request)
+    messages = chat_messages(request.messages, provider)
+    body: dict[str, Any] = {"model": model, "messages": messages, "stream": request.stream}
+    if request.stream:
+        body["stream_options"] = {"include_usage": True}
+    if request.tools:
+        body["tools"] = [flavours.openai_chat(spec) for spec in request.tools]
+        body["tool_choice"] = {"type": "function", "function": {"name": named}} if named else request.tool_choice
+        body["parallel_tool_calls"] = request.parallel_tool_calls
+    body["stop"] = list(request.stop) or None
+    return body
+
+
+def chat_messages(messages: Sequence[Message], provider: str) -> list[dict[str, Any]]:
+    """A conversation as chat messages. A tool's images follow its results in a user message: results are text only."""
+    rendered: list[dict[str, Any]] = []
+    said: list[TextPart | ImagePart] | None = None  # by the user, since the last message of anybody else
+    for message in history.conversation(messages, IDS):
+        if isinstance(message, UserMessage):
+            said = [*(said or ()), *message.content]
+        elif isinstance(message, ToolMessage):
+            images = _images(message)
+            rendered.append(_result(message, images))
+            said = [*(said or ()), *images] or None
+        elif others := list(_others(message, provider)):
+            if said is not None:
+                rendered.append({"role": "user", "content": _content(said)})
+                said = None
+            rendered += others
+    if said is not None:
+        rendered.append({"role": "user", "content": _content(said)})
+    return rendered
+
+
+def _content(parts: Sequence[TextPart | ImagePart]) -> str | list[dict[str, Any]]:
+    """Text alone as one string, which every server understands; with images as parts."""
+    if not any(isinstance(p, ImagePart) for p in parts):
+        return "\n\n".join(clean(p.text) for p in parts if isinstance(p, TextPart))
+    return [
+        {"type": "text", "text": clean(p.text)}
+        if isinstance(p, TextPart)
+        else {"type": "image_url", "image_url": {"url": clean(p.data_url)}}
+        for p in parts
+    ]
+
+
+def _others(message: SystemMessage | AssistantMessage, provider: str) -> Iterator[dict[str, Any]]:
+    if isinstance(message, SystemMessage):
+        yield {"role": "system", "content": clean(message.content)}
+        return
+    own = [
+        p.data
+        for p in message.content
+        if isinstance(p, ProviderPart | ThinkingPart) and p.provider == provider and p.data
+    ]
+    extras = {data["id"]: data for data in own if "id" in data}
+    thinking = _joined_thinking([data for data in own if "id" not in data])
+    text = clean(message.text)
+    calls = [_call(part, extras) for part in message.content if isinstance(part, ToolCall)]
+    if text or calls or thinking:
+        content = text or (None if calls else "")
+        yield {"role": "assistant", "content": content, **({"tool_calls": calls} if calls else {}), **thinking}
+
+
+def _call(call: ToolCall, extras: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    function = {"name": history.fit_name(call.name), "arguments": history.arguments_text(call)}
+    return {**extras.get(call.id, {}), "id": call.id, "type": "function", "function": function}
+
+
+def _joined_thinking(blocks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Several stretches of thinking in one message's fields."""
+    fields: dict[str, Any] = {}
+    for block in blocks:
+        for name, value in block.items():
+            fields[name] = fields[name] + value if name in fields else value
+    return fields
+
+
+def _images(message: ToolMessage) -> list[TextPart | ImagePart]:
+    """A result's images, with a line that says whose they are."""
+    images = [p for p in message.content if isinstance(p, ImagePart)]
+    name = message.name or history.UNNAMED
+    return [TextPart(f"What {name} ({message.call_id}) returned:"), *images] if images else []
+
+
+def _result(message: ToolMessage, images: Sequence[TextPart | ImagePart]) -> dict[str, Any]:
+    text = clean(message.text) or ("The image is in the next user message." if images else "")
+    return {"role": "tool", "tool_call_id": message.call_id, "content": text}
+
+
+# ---------------------------------------------------------------- response
+
+
+class ChatWire:
+    """One response of chat completions.
+
+    Args:
+        provider: whose blocks these are.
+    """
+
+    def __init__(self, provider: str) -> None:
+        self.provider = provider
+        self._calls = NativeCalls(marks_ends=False, before_end=self._extras)
+        self._at_index: dict[int, NativeCall] = {}
+        self._by_id: dict[str, NativeCall] = {}
+        self._extra_fields: dict[int, dict[str, Any]] = {}
+        self._text, self._thinking = Joiner(), ChatThinking(provider)
+        self._usage: Usage | None = None
+        self._finish: str | None = None
+        self._refused = False
+        self.done = False
+
+    def feed(self, event: WireEvent) -> list[SourceEvent]:
+        """One chunk, or `DONE`."""
+        if event.get("error"):
+            raise ErrorInStream.of(event["error"])
+        if event is DONE:
+            self.done = True
+        if event.get("usage"):
+            self._usage = usage_of(mapping_of(event["usage"]))
+        events: list[SourceEvent] = []
+        for choice in items_of(event.get("choices")):
+            if choice.get("index") in (0, None):  # agentkit asks for one answer
+                events += self._delta(mapping_of(choice.get("delta")))
+                reason = choice.get("finish_reason")
+                if reason is not None:
+                    self._finish, self.done = text_of(reason), True
+        return events
+
+    def close(self) -> list[SourceEvent]:
+        """The last events."""
+        events = self._say(self._text.close()) + self._thinking.end()
+        ending = None
+        if self.done:
+            ending = finish(FINISHES, self._finish, calls=bool(self._calls.all))
+            if self._refused and ending.reason == "stop":
+                ending = ending._replace(reason="refusal")
+        return events + last_events(self._calls, self._usage, ending)
+
+    def _delta(self, delta: Mapping[str, Any]) -> list[SourceEvent]:
+        events = [] if chat_thinking.NAMES.isdisjoint(delta) else self._thinking.feed(delta)
+        content, refusal = delta.get("content"), text_of(delta.get("refusal"))
+        if isinstance(content, list):  # Mistral's reasoning models
+            for part in items_of(content):
+                inner = "".join(text_of(p.get("text")) for p in items_of(part.get("thinking")))
+                events += self._thinking.say(inner) + self._say(self._text.feed(text_of(part.get("text"))))
+        else:
+            events += self._say(self._text.feed(text_of(content)))
+        if refusal:
+            self._refused = True
+            events += self._say(self._text.feed(refusal))
+        for piece in items_of(delta.get("tool_calls")):
+            events += self._call_piece(piece)
+        return events
+
+    def _say(self, text: str) -> list[SourceEvent]:
+        return [*self._thinking.end(), Text(text)] if text else []
+
+    def _call_piece(self, piece: Mapping[str, Any]) -> list[SourceEvent]:
+        function = mapping_of(piece.get("function"))
+        id, name = text_of(piece.get("id")), text_of(function.get("name"))
+        arguments = function.get("arguments")
+        text = json.dumps(arguments) if isinstance(arguments, Mapping) else text_of(arguments)
+        index = piece["index"] if isinstance(piece.get("index"), int) else None
+        call = self._known_call(index, id, name)
+        events = self._thinking.end()
+        if call is None:
+            if self._calls.all:
+                events += self._calls.end(self._calls.all[-1])
+            call, begun = self._calls.begin(id, name)
+            events += begun
+        if index is not None:
+            self._at_index[index] = call
+        if id:
+            self._by_id[id] = call
+            call.id = call.id or clean(id)
+        extra = {k: v for k, v in piece.items() if k not in ("index", "id", "type", "function", "custom") and v}
+        if extra:
+            self._extra_fields.setdefault(call.index, {}).update(extra)
+        return events + self._calls.more(call, text, name=name)
+
+    def _known_call(self, index: int | None, id: str, name: str) -> NativeCall | None:
+        """Which call a piece continues; None when it begins one.
+
+        Servers repeat ids, leave out indices, number all calls 0, or name neither. An id that is known decides, then
+        the index; a piece with another id, or without any, begins a call only if it names a tool.
+        """
+        if id and id in self._by_id:
+            return self._by_id[id]
+        last = self._calls.all[-1] if self._calls.all else None
+        known = self._at_index.get(index) if index is not None else last
+        if known is None:
+            return last if not name and index is None else None
+        if not name or (not known.name and not (id and known.id)):
+            return known
+        if id and known.id:
+            return None
+        if index is not None:
+            return known
+        return None if known.name != name or _complete(known) else known
+
+    def _extras(self, call: NativeCall) -> list[SourceEvent]:
+        """Fields of a call beyond the usual ones, such as Gemini's thought signatures: its server wants them back."""
+        extra = self._extra_fields.get(call.index)
+        return [provider_block(self.provider, {**extra, "id": call.id})] if extra and call.id else []
+
+
+def _complete(call: NativeCall) -> bool:
+    if call.pieces and not call.pieces[-1].rstrip().endswith("}"):  # not to read all of it for each piece
+        return False
+    try:
+        read_arguments(call.text)
+    except ArgumentsError:
+        return False
+    return True
+
+
+def usage_of(usage: Mapping[str, Any]) -> Usage:
+    """The usage of chat completions."""
+    prompt = mapping_of(usage.get("prompt_tokens_details"))
+    completion = mapping_of(usage.get("completion_tokens_details"))
+    return Usage(
+        input_tokens=count_of(usage.get("prompt_tokens")),
+        output_tokens=count_of(usage.get("completion_tokens")),
+        cached_tokens=count_of(prompt.get("cached_tokens")) or count_of(usage.get("prompt_cache_hit_tokens")),
+        cache_write_tokens=count_of(prompt.get("cache_write_tokens")),
+        reasoning_tokens=count_of(completion.get("reasoning_tokens")),
+    )
+
+
+def chunks_of(body: Mapping[str, Any]) -> list[WireEvent]:
+    """A whole completion as the chunk it would have been streamed in."""
+    if body.get("error"):
+        return [body]
+    choices = []
+    for choice in items_of(body.get("choices")):
+        message = dict(mapping_of(choice.get("message")))
+        message["tool_calls"] = [{**c, "index": i} for i, c in enumerate(items_of(message.get("tool_calls")))]
+        choices.append({**choice, "delta": message})
+    return [{"choices": choices, "usage": body.get("usage")}] + ([DONE] if choices else [])
+
+
+# ---------------------------------------------------------------- model
+
+
+class OpenAIModel(RemoteModel):
+    """A model behind chat completions: OpenAI's own, or with `base_url` any compatible server's."""
+
+    prefix = "openai"
+    key_variable = "OPENAI_API_KEY"
+    url_variable = "OPENAI_BASE_URL"
+
+    def _body(self, request: ModelRequest) -> dict[str, Any]:
+        body = chat_body(request, self.model, self.provider)
+        # OpenAI's reasoning models refuse the old name, most other servers do not know the new one
+        body["max_tokens" if self._base_url else "max_completion_tokens"] = self._max_tokens(request)
+        body["temperature"] = self._temperature(request)
+        return self._merged(request, body)
+
+    def _request(self, client: Any, body: dict[str, Any]) -> AbstractAsyncContextManager[Any]:
+        create = client.chat.completions.with_streaming_response.create
+        return self._send(create, body, model=self.model, messages=[])
+
+    async def _streamed(self, response: Any) -> AsyncIterator[object]:
+        stream = await response.parse(to=_stream_class())
+        async for chunk in stream:
+            yield chunk
+        if stream.closed_well:
+            yield DONE
+
+    def _as_streamed(self, body: Mapping[str, Any]) -> list[WireEvent]:
+        return chunks_of(body)
+
+    def _wire(self) -> ChatWire:
+        return ChatWire(self.provider)
+
+    def _new_client(self, **arguments: Any) -> Any:
+        import openai
+
+        return openai.AsyncOpenAI(**arguments)
+
+    def _sdk_errors(self) -> tuple[type[Exception], ...]:
+        import openai
+
+        return (openai.OpenAIError,)
+
+
+@functools.cache
+def _stream_class() -> type[Any]:
+    """The SDK's stream of plain JSON values, which also remembers whether `[DONE]` came.
+
+    Without that a stream without a finish reason could not be told from one that broke off.
+    """
+    from openai import AsyncStream
+
+    class Stream(AsyncStream[object]):
+        closed_well = False
+
+        async def _iter_events(self) -> AsyncIterator[Any]:
+            async for sse in super()._iter_events():
+                self.closed_well = self.closed_well or sse.data.startswith("[DONE]")
+                yield sse
+
+    return Stream

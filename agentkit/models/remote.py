@@ -1,0 +1,267 @@
+"""The thin async loop over a provider's own SDK: one request, its wire events through a wire, retries, failures.
+
+Knows no provider: each gives its client, its request body and its wire. The SDKs' own retries are off, so that there is
+one policy.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import urllib.parse
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, aclosing
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final
+
+from agentkit.errors import ConfigError, ProviderError
+from agentkit.events import SourceEvent
+from agentkit.models.base import ModelRequest
+from agentkit.models.failures import broken_off, provider_error
+from agentkit.models.retry import Retry
+from agentkit.models.wire import ErrorInStream, Wire, WireEvent
+
+PLACEHOLDER_KEY: Final = "no-key"
+"""Sent to a compatible server when no key is set; the SDKs insist on one, local servers ignore it."""
+
+CONNECT_TIMEOUT: Final = 10.0  # seconds; a server that cannot be reached is no slow answer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What is fixed for all requests of one model.
+
+    Args:
+        base_url: another server's address; None for the provider's own, or the one that its environment variable names.
+        api_key: None takes the one in the provider's environment variable.
+        timeout: seconds without a byte from the server before the request fails; not a bound on a whole response.
+        max_retries: further attempts after a failure that may pass; only before the first event came.
+        max_tokens: for requests that name none.
+        temperature: for requests that name none.
+        extra: further fields of the request body. They win over agentkit's own, and `None` takes a field out.
+        headers: further HTTP headers.
+        http_client: an `httpx2.AsyncClient` to use, for proxies, certificates, tests. Agentkit never closes it; it
+            belongs to one event loop.
+        sleep: waits between attempts.
+        dice: random numbers from 0 to 1, for the jitter between attempts.
+    """
+
+    base_url: str | None = None
+    api_key: str | None = field(default=None, repr=False)
+    timeout: float = 600.0
+    max_retries: int = 2
+    max_tokens: int | None = None
+    temperature: float | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    http_client: Any = field(default=None, repr=False)
+    sleep: Callable[[float], Awaitable[None]] = field(default=asyncio.sleep, repr=False)
+    dice: Callable[[], float] = field(default=random.random, repr=False)
+
+
+class RemoteModel(ABC):
+    """A model behind a provider's SDK.
+
+    Args:
+        model: the provider's name of the model.
+        settings: what is fixed for all its requests.
+
+    Raises:
+        ConfigError: there is no key.
+    """
+
+    prefix: ClassVar[str]
+    """Of the model string."""
+    key_variable: ClassVar[str]
+    """The environment variable of the key."""
+    url_variable: ClassVar[str]
+    """The environment variable of another server's address."""
+    login_variables: ClassVar[tuple[str, ...]] = ()
+    """Further environment variables by which the SDK itself finds credentials."""
+
+    def __init__(self, model: str, settings: Settings | None = None) -> None:
+        self.model = model
+        self.settings = settings or Settings()
+        self._retry = Retry(times=self.settings.max_retries)
+        self._clients: dict[asyncio.AbstractEventLoop, Any] = {}
+        self._base_url = self.settings.base_url or os.environ.get(self.url_variable) or None
+        self.provider = self._host(self._base_url) if self._base_url else self.prefix
+        """Who answers: the provider, or the host of another server. Its blocks are sent back to nobody else."""
+        self._api_key = self._find_key()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.model!r})" if not self._base_url else f"<{self.name} at {self.provider}>"
+
+    @property
+    def name(self) -> str:
+        """The model string, such as `openai:gpt-5`."""
+        return f"{self.prefix}:{self.model}"
+
+    @property
+    def format(self) -> str | None:
+        """None: the model calls natively."""
+        return None
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[SourceEvent, None]:
+        """Answer a request. Ends with exactly one `Finish`, or raises `ProviderError` after whatever came before it."""
+        body = self._body(request)
+        failures = 0
+        while True:
+            begun = False
+            try:
+                async with aclosing(self._attempt(body)) as events:
+                    async for event in events:
+                        begun = True
+                        yield event
+                return
+            except ProviderError as error:
+                failures += 1
+                headers = getattr(getattr(error.__cause__, "response", None), "headers", {})
+                wait = None if begun else self._retry.wait(failures, error, self.settings.dice(), headers)
+                if wait is None:
+                    raise
+            await self.settings.sleep(wait)
+
+    async def aclose(self) -> None:
+        """Close the connections made in the running event loop; the model can be used again afterwards."""
+        client = self._clients.pop(asyncio.get_running_loop(), None)
+        if client is not None and self.settings.http_client is None:
+            await client.close()
+
+    async def _attempt(self, body: dict[str, Any]) -> AsyncGenerator[SourceEvent, None]:
+        """One request, from its first event to its last."""
+        client = self._client()
+        wire = self._wire()
+        begun = False
+        cause: Exception | None = None
+        request_id: str | None = None
+        try:
+            async with self._request(client, body) as response:
+                request_id = response.headers.get("x-request-id") or response.headers.get("request-id")
+                async for wire_event in self._wire_events(response, body):
+                    for event in wire.feed(wire_event):
+                        begun = True
+                        yield event
+        except self._failures() as error:
+            cause = error
+        for event in wire.close():
+            if begun or wire.done:  # a response that broke off before its first event can be asked for again
+                yield event
+        if wire.done:
+            return
+        if cause is None:
+            raise broken_off(self.provider, request_id)
+        secrets = [self._api_key] if self._api_key and len(self._api_key) >= 8 else []
+        raise provider_error(cause, provider=self.provider, secrets=secrets, request_id=request_id) from cause
+
+    async def _wire_events(self, response: Any, body: Mapping[str, Any]) -> AsyncIterator[WireEvent]:
+        """The wire events of a response: streamed, or those that a whole one would have been streamed in.
+
+        A server that was asked for a stream and sends one JSON object is understood all the same.
+        """
+        if body.get("stream") and "json" not in response.headers.get("content-type", ""):
+            async for event in self._streamed(response):
+                if isinstance(event, Mapping):
+                    yield event
+            return
+        whole = await response.json()
+        if not isinstance(whole, Mapping):
+            raise ErrorInStream(f"expected a JSON object, found {str(whole)[:200]}", None, whole)
+        for event in self._as_streamed(whole):
+            yield event
+
+    def _client(self) -> Any:
+        """The SDK's client for the running event loop: a connection cannot outlive the loop it was made in."""
+        loop = asyncio.get_running_loop()
+        client = self._clients.get(loop)
+        if client is None:
+            for other in [known for known in self._clients if known.is_closed()]:
+                del self._clients[other]
+            client = self._clients[loop] = self._new_client(
+                api_key=self._api_key,
+                base_url=self._base_url,
+                http_client=self.settings.http_client,
+                default_headers=dict(self.settings.headers),
+                max_retries=0,
+            )
+        return client
+
+    def _send(
+        self, create: Callable[..., AbstractAsyncContextManager[Any]], body: dict[str, Any], **required: Any
+    ) -> AbstractAsyncContextManager[Any]:
+        """Send a body through an SDK's method.
+
+        It travels as `extra_body`, which wins over `required`, the arguments that the method insists on. As an argument
+        of its own, a conversation would be rewritten by the SDK node by node: 0.5 to 1.7 s for 1,000 turns.
+        """
+        import httpx2
+
+        timeout = httpx2.Timeout(self.settings.timeout, connect=min(self.settings.timeout, CONNECT_TIMEOUT))
+        return create(**required, stream=bool(body.get("stream")), extra_body=body, timeout=timeout)
+
+    def _failures(self) -> tuple[type[Exception], ...]:
+        """What may be raised between here and the provider; anything else is a fault of agentkit and stays one."""
+        import anyio
+        import httpx2
+
+        connection = (httpx2.HTTPError, httpx2.StreamError, anyio.EndOfStream, OSError)
+        return (*self._sdk_errors(), *connection, json.JSONDecodeError, UnicodeDecodeError, ErrorInStream)
+
+    def _host(self, url: str) -> str:
+        parts = urllib.parse.urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ConfigError(f"{self.name}: base_url must be an address such as http://127.0.0.1:8000/v1, got {url!r}")
+        return f"{parts.hostname}:{parts.port}" if parts.port else parts.hostname
+
+    def _find_key(self) -> str | None:
+        key = self.settings.api_key or os.environ.get(self.key_variable)
+        if key or any(os.environ.get(variable) for variable in self.login_variables):
+            return key or None
+        if self._base_url:
+            return PLACEHOLDER_KEY
+        raise ConfigError(
+            f"{self.name} needs an API key, and none was found: set the environment variable {self.key_variable}, or "
+            f"pass api_key=. A compatible server without keys needs base_url= only"
+        )
+
+    def _merged(self, request: ModelRequest, body: dict[str, Any]) -> dict[str, Any]:
+        """The body with the model's and the request's extra fields; a field that is None is left out."""
+        merged = {**body, **self.settings.extra, **request.extra}
+        return {key: value for key, value in merged.items() if value is not None}
+
+    def _max_tokens(self, request: ModelRequest) -> int | None:
+        return request.max_tokens if request.max_tokens is not None else self.settings.max_tokens
+
+    def _temperature(self, request: ModelRequest) -> float | None:
+        return request.temperature if request.temperature is not None else self.settings.temperature
+
+    @abstractmethod
+    def _new_client(self, **arguments: Any) -> Any:
+        """The SDK's async client."""
+
+    @abstractmethod
+    def _sdk_errors(self) -> tuple[type[Exception], ...]:
+        """The base of the SDK's exceptions."""
+
+    @abstractmethod
+    def _body(self, request: ModelRequest) -> dict[str, Any]:
+        """The request's body."""
+
+    @abstractmethod
+    def _request(self, client: Any, body: dict[str, Any]) -> AbstractAsyncContextManager[Any]:
+        """Send a request; gives the SDK's raw response, whose body is still to be read."""
+
+    @abstractmethod
+    def _streamed(self, response: Any) -> AsyncIterator[object]:
+        """The events of a streamed response, as parsed JSON."""
+
+    @abstractmethod
+    def _as_streamed(self, body: Mapping[str, Any]) -> list[WireEvent]:
+        """A whole response as the events it would have been streamed in."""
+
+    @abstractmethod
+    def _wire(self) -> Wire:
+        """The machine for one response."""

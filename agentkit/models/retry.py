@@ -1,0 +1,47 @@
+"""When a failed request is tried again. A pure policy: the sleeping and the dice are the caller's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from agentkit.errors import ProviderError
+
+HOPELESS: Final = frozenset(("insufficient_quota",))
+"""Codes that come with a status worth retrying, though no waiting helps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """Exponential back-off with jitter, unless the provider says how long to wait.
+
+    Args:
+        times: further attempts after the first.
+        first: seconds before the first of them, at most; doubled for each next one.
+        longest: bound on that, in seconds.
+        patience: the longest wait that a provider may ask for, in seconds. One that asks for more is not asked again:
+            its error is raised at once and carries `retry_after`.
+    """
+
+    times: int = 2
+    first: float = 1.0
+    longest: float = 30.0
+    patience: float = 60.0
+
+    def wait(self, failures: int, error: ProviderError, dice: float, headers: Mapping[str, str]) -> float | None:
+        """Seconds to wait before the next attempt; None when there is to be none.
+
+        Args:
+            failures: attempts that failed so far, this one included.
+            error: why this one failed.
+            dice: a random number from 0 to 1. The wait is between half of the back-off and all of it.
+            headers: of the failed response; `x-should-retry` decides against the error's kind.
+        """
+        advice = headers.get("x-should-retry")
+        worth = error.retryable and error.code not in HOPELESS if advice not in ("true", "false") else advice == "true"
+        if failures > self.times or not worth:
+            return None
+        if error.retry_after is not None:
+            return error.retry_after if error.retry_after <= self.patience else None
+        return min(self.longest, self.first * 2.0 ** (failures - 1)) * (1 + dice) / 2

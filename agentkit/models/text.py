@@ -1,0 +1,179 @@
+"""Text calling on any model: tools go into the prompt, calls and results travel as text in one format.
+
+Knows a model by its protocol and a format by its functions; parses nothing: the calls stay inside the `Text` events,
+for the processor to read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from dataclasses import replace
+
+from agentkit import formats
+from agentkit.errors import FormatError
+from agentkit.events import SourceEvent
+from agentkit.formats.spec import Format, ToolSpec
+from agentkit.messages import (
+    AssistantMessage,
+    ImagePart,
+    MarkupPart,
+    Message,
+    ProviderPart,
+    SystemMessage,
+    TextPart,
+    ThinkingPart,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
+from agentkit.models import history
+from agentkit.models.base import Model, ModelRequest
+
+_IDS = history.IdRule(limit=10_000)  # nobody but the model reads them
+Part = TextPart | ThinkingPart | ToolCall | MarkupPart | ProviderPart
+
+
+class TextCalling:
+    """A model that writes its calls as text.
+
+    Args:
+        model: the model behind; it is asked without tools of its own.
+        format: how calls look, by name or declaration.
+
+    Raises:
+        FormatError: no format has that name.
+    """
+
+    def __init__(self, model: Model, format: str | Format) -> None:
+        self.inner = model
+        self._format = formats.get(format)
+
+    def __repr__(self) -> str:
+        return f"TextCalling({self.inner!r}, {self.format!r})"
+
+    @property
+    def name(self) -> str:
+        """The model string of the model behind."""
+        return self.inner.name
+
+    @property
+    def format(self) -> str:
+        """The format's name."""
+        return self._format.name
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[SourceEvent, None]:
+        """Answer a request; the calls are still inside the `Text` events."""
+        history.named_tool(request)
+        section = formats.render_prompt(
+            self._format, request.tools, tool_choice=request.tool_choice, parallel=request.parallel_tool_calls
+        )
+        messages = text_messages(request.messages, self._format, request.tools)
+        if section:
+            messages = _taught(messages, section)
+        asked = replace(request, messages=messages, tools=(), tool_choice="auto", parallel_tool_calls=None)
+        events = self.inner.stream(asked)
+        try:
+            async for event in events:
+                yield event
+        finally:
+            await _close(events)
+
+    async def aclose(self) -> None:
+        """Close the connections of the model behind, if it has any."""
+        await _close(self.inner)
+
+
+async def _close(closable: object) -> None:
+    """Close what can be closed: a generator, a model with connections."""
+    close = getattr(closable, "aclose", None)
+    if close is not None:
+        await close()
+
+
+def _taught(messages: list[Message], section: str) -> list[Message]:
+    """The section that teaches the format, after the application's own instructions."""
+    if messages and isinstance(messages[0], SystemMessage):
+        return [SystemMessage(f"{messages[0].content}\n\n{section}"), *messages[1:]]
+    return [SystemMessage(section), *messages]
+
+
+def text_messages(messages: Sequence[Message], format: Format, tools: Sequence[ToolSpec]) -> list[Message]:
+    """A conversation without native calls: calls as text of the assistant, results as user messages.
+
+    A turn that was written in this format is given back character by character. Results of one turn come in one
+    message; their images stay images.
+    """
+    rendered: list[Message] = []
+    for message in history.conversation(messages, _IDS):
+        match message:
+            case AssistantMessage():
+                content = _assistant(message, format, tools)
+                if content:
+                    rendered.append(AssistantMessage(content))
+            case ToolMessage():
+                rendered.append(UserMessage(_result(message, format, tools)))
+            case _:
+                rendered.append(message)
+    return history.joined(rendered)
+
+
+def _result(message: ToolMessage, format: Format, tools: Sequence[ToolSpec]) -> tuple[TextPart | ImagePart, ...]:
+    images = tuple(p for p in message.content if isinstance(p, ImagePart))
+    text = message.text or ("(see the image)" if images else "")
+    said = formats.render_result(format, message.name, message.call_id, text, message.error, tools)
+    return (TextPart(said), *images)
+
+
+def _assistant(message: AssistantMessage, format: Format, tools: Sequence[ToolSpec]) -> tuple[Part, ...]:
+    """A turn as text and the parts that only its provider reads."""
+    own = all(call.format == format.name for call in message.calls)
+    kept: list[Part] = []
+    text = ""
+    for piece in _pieces(message, format, tools, own=own):
+        if isinstance(piece, str):
+            text += piece
+            continue
+        if text:
+            kept.append(TextPart(text))
+            text = ""
+        kept.append(piece)
+    return (*kept, TextPart(text)) if text else tuple(kept)
+
+
+def _pieces(message: AssistantMessage, format: Format, tools: Sequence[ToolSpec], *, own: bool) -> Iterator[str | Part]:
+    """The turn in order. `own`: all its calls are in this format, so that its markup belongs to it."""
+    foreign: list[ToolCall] = []
+    last: Part | None = None
+    for part in message.content:
+        if foreign and not (isinstance(part, ToolCall) and part.format != format.name):
+            yield _written(foreign, format, tools)
+            foreign = []
+        match part:
+            case TextPart(text):
+                yield text
+            case MarkupPart(text) if own:
+                yield text
+            case ThinkingPart(text, None) if own and isinstance(last, MarkupPart):
+                yield text  # thinking that was read from the text, between its tags
+            case ToolCall() if part.format == format.name and part.raw:
+                yield part.raw
+            case ToolCall():
+                foreign.append(part)
+            case ThinkingPart() | ProviderPart():
+                yield part
+        last = part
+    if foreign:
+        yield _written(foreign, format, tools)
+
+
+def _written(calls: Sequence[ToolCall], format: Format, tools: Sequence[ToolSpec]) -> str:
+    """Calls from elsewhere in this format; one that it cannot carry, or that nobody could read, as its JSON."""
+    readable = [replace(c, name=history.fit_name(c.name), arguments=history.arguments_of(c)) for c in calls]
+    try:
+        return f"\n{formats.render_calls(format, readable, tools)}\n"
+    except FormatError:
+        said = [
+            json.dumps({"name": c.name, "arguments": c.arguments}, ensure_ascii=False, default=str) for c in readable
+        ]
+        return "\n{}\n".format("\n".join(said))

@@ -1,0 +1,270 @@
+"""What the three providers' wires share: their shape, and a response's native calls on their way to events.
+
+A wire is a state machine: `feed(wire event) -> events`, no I/O, no SDK. A whole response goes through the same machine,
+as the wire events it would have been streamed in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from agentkit.errors import ErrorCode
+from agentkit.events import (
+    ArgumentDelta,
+    CallEnd,
+    CallError,
+    CallStart,
+    Finish,
+    FinishReason,
+    ProviderBlock,
+    SourceEvent,
+    Usage,
+)
+from agentkit.messages import ToolCall
+from agentkit.models.arguments import ArgumentsError, read_arguments
+from agentkit.models.surrogates import Joiner, clean, clean_json
+
+WireEvent = Mapping[str, Any]
+"""One event of a provider's stream, as its JSON says it."""
+
+
+class ErrorInStream(Exception):
+    """The provider reported an error inside a response that had begun well.
+
+    Args:
+        message: the provider's words.
+        code: its code or type, as it wrote it; None when it named none.
+        body: the error object.
+    """
+
+    def __init__(self, message: str, code: str | None, body: object) -> None:
+        super().__init__(message)
+        self.code = code
+        self.body = body
+
+    @classmethod
+    def of(cls, error: object) -> ErrorInStream:
+        """From an error object as any provider writes it."""
+        if not isinstance(error, Mapping):
+            return cls(str(error) or "no reason given", None, error)
+        code = error.get("code") or error.get("type")
+        message = error.get("message")
+        return cls(str(message or "no reason given"), None if code is None else str(code), error)
+
+
+class Wire(Protocol):
+    """One response of one provider, as a state machine."""
+
+    @property
+    def done(self) -> bool:
+        """Whether the response came to its end; False also when the provider broke off."""
+        ...
+
+    def feed(self, event: WireEvent) -> list[SourceEvent]:
+        """What this wire event means.
+
+        Raises:
+            ErrorInStream: it reports an error.
+        """
+        ...
+
+    def close(self) -> list[SourceEvent]:
+        """The last events, when nothing more will come.
+
+        Ends with `Finish` if the response was done; else its open calls are truncated and there is no `Finish`.
+        """
+        ...
+
+
+def text_of(value: object) -> str:
+    """A string field of a wire event; the empty string where a server left it out or wrote something else."""
+    return value if isinstance(value, str) else ""
+
+
+def mapping_of(value: object) -> Mapping[str, Any]:
+    """An object field of a wire event; an empty one where a server left it out or wrote something else."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def items_of(value: object) -> list[Mapping[str, Any]]:
+    """The objects of an array field of a wire event."""
+    return [v for v in value if isinstance(v, Mapping)] if isinstance(value, list) else []
+
+
+def count_of(value: object) -> int:
+    """A count of tokens; 0 where a server left it out or wrote something else."""
+    return value if isinstance(value, int) and value > 0 else 0
+
+
+def provider_block(provider: str, data: Mapping[str, Any], *, thinking: bool = False) -> ProviderBlock:
+    """A provider's own block, as it came but for characters that could not be sent back."""
+    return ProviderBlock(provider, clean_json(data), thinking)
+
+
+def finish(reasons: Mapping[str, FinishReason], raw: str | None, *, calls: bool) -> Finish:
+    """The finish of a response.
+
+    A server that says `stop`, or nothing, after calls means calls.
+
+    Args:
+        reasons: the provider's words and what they mean here.
+        raw: the provider's word.
+        calls: whether the response held a call.
+    """
+    reason = reasons.get(raw, "unknown") if raw else "unknown"
+    if calls and reason in ("stop", "unknown"):
+        reason = "tool_calls"
+    return Finish(reason, raw or None)
+
+
+@dataclass(slots=True, eq=False)
+class NativeCall:
+    """A call that is being received. `stopped`: the provider said that nothing more of it will come."""
+
+    index: int
+    id: str
+    name: str = ""
+    pieces: list[str] = field(default_factory=list)
+    joiner: Joiner = field(default_factory=Joiner)
+    started: bool = False
+    stopped: bool = False
+    ended: bool = False
+
+    @property
+    def text(self) -> str:
+        """The arguments' text so far."""
+        if len(self.pieces) > 1:
+            self.pieces[:] = ["".join(self.pieces)]
+        return self.pieces[0] if self.pieces else ""
+
+    def call(self, arguments: Mapping[str, Any] | None = None) -> ToolCall:
+        """The call as a value; without arguments when they could not be read."""
+        return ToolCall(self.id, self.name, arguments or {}, None, self.text)
+
+
+class NativeCalls:
+    """The native calls of one response, in the order in which they began. Each ends once: in `CallEnd` or `CallError`.
+
+    Args:
+        marks_ends: whether the provider says of each call that it is over. Where it does, a call of a broken response
+            without that mark is truncated; elsewhere one whose arguments are complete counts.
+        before_end: what goes before a call's end, given the call; for what a provider wants to see again with it.
+    """
+
+    def __init__(
+        self, *, marks_ends: bool, before_end: Callable[[NativeCall], list[SourceEvent]] | None = None
+    ) -> None:
+        self.all: list[NativeCall] = []
+        self._marks_ends = marks_ends
+        self._before_end = before_end
+
+    def begin(self, id: str, name: str) -> tuple[NativeCall, list[SourceEvent]]:
+        """A new call; its name may still be to come."""
+        call = NativeCall(len(self.all), clean(id))
+        self.all.append(call)
+        return call, self.more(call, name=name)
+
+    def more(self, call: NativeCall, text: str = "", *, name: str = "") -> list[SourceEvent]:
+        """More of a call: its name, of which the first one counts, and more of its arguments' text.
+
+        What comes for a call that has ended is dropped: some servers repeat a call that was complete.
+        """
+        if call.ended:
+            return []
+        if name and not call.name:
+            call.name = clean(name)
+        piece = call.joiner.feed(text) if text else ""
+        if piece:
+            call.pieces.append(piece)
+        if not call.started:
+            return self._start(call) if call.name else []
+        return [ArgumentDelta(call.index, piece)] if piece else []
+
+    def end(self, call: NativeCall) -> list[SourceEvent]:
+        """Nothing more of this call is expected. It ends now if its arguments are complete beyond doubt.
+
+        A call without arguments, or with broken ones, waits for `settle`: why the response ended tells whether it was
+        cut.
+        """
+        call.stopped = True
+        if call.ended or not call.name:
+            return []
+        try:
+            arguments = read_arguments(call.text)
+        except ArgumentsError:
+            return []
+        if not arguments.values:
+            return []
+        return self._close(call, CallEnd(call.index, call.call(arguments.values), arguments.repairs))
+
+    def settle(self, cut: str = "") -> list[SourceEvent]:
+        """End every open call.
+
+        Args:
+            cut: why the response was cut short; empty when it was not. A call that was cut never executes.
+        """
+        return [event for call in self.all if not call.ended for event in self._settle(call, cut)]
+
+    def _settle(self, call: NativeCall, cut: str) -> list[SourceEvent]:
+        rest = call.joiner.close()
+        events = self.more(call, rest) if rest else []
+        if not call.started:
+            events += self._start(call)
+        try:
+            arguments = read_arguments(call.text)
+        except ArgumentsError as e:
+            return events + (self._cut(call, cut) if cut else self._fail(call, e.code, str(e), e.position))
+        if cut and self._may_be_cut(call, arguments.values):
+            return events + self._cut(call, cut)
+        if not call.name:
+            return events + self._fail(call, "unknown_tool", "the call names no tool", 0)
+        return events + self._close(call, CallEnd(call.index, call.call(arguments.values), arguments.repairs))
+
+    def _may_be_cut(self, call: NativeCall, arguments: Mapping[str, Any]) -> bool:
+        """Whether a call whose arguments can be read was cut all the same: no arguments may mean none so far."""
+        return (self._marks_ends and not call.stopped) or (call is self.all[-1] and not arguments)
+
+    def _start(self, call: NativeCall) -> list[SourceEvent]:
+        call.started = True
+        events: list[SourceEvent] = [CallStart(call.index, call.name, call.id or None)]
+        if call.text:
+            events.append(ArgumentDelta(call.index, call.text))
+        return events
+
+    def _cut(self, call: NativeCall, why: str) -> list[SourceEvent]:
+        at = len(call.text)
+        return self._fail(call, "truncated_call", f"{why} inside this call, after {at} characters of its arguments", at)
+
+    def _fail(self, call: NativeCall, code: ErrorCode, message: str, position: int) -> list[SourceEvent]:
+        return self._close(call, CallError(call.index, code, message, call.call(), position))
+
+    def _close(self, call: NativeCall, end: CallEnd | CallError) -> list[SourceEvent]:
+        call.ended = True
+        return [*(self._before_end(call) if self._before_end else []), end]
+
+
+CUTS: Mapping[FinishReason, str] = {
+    "length": "the response reached its limit of tokens",
+    "content_filter": "the provider's filter ended the response",
+    "refusal": "the model refused to go on",
+    "error": "the provider failed",
+}
+"""The finishes that cut a response short, and what is said of the call that was being written."""
+
+
+def last_events(calls: NativeCalls, usage: Usage | None, ending: Finish | None) -> list[SourceEvent]:
+    """The end of any response: its open calls, its usage, its finish.
+
+    Args:
+        calls: the response's calls.
+        usage: None when the provider named none.
+        ending: None when the response broke off.
+    """
+    events = calls.settle("the response broke off" if ending is None else CUTS.get(ending.reason, ""))
+    if usage is not None:
+        events.append(usage)
+    if ending is not None:
+        events.append(ending)
+    return events

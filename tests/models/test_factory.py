@@ -1,0 +1,109 @@
+"""Model strings, keys and addresses."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from agentkit.errors import ConfigError
+from agentkit.models import AnthropicModel, OpenAIModel, ResponsesModel, TextCalling, model
+from agentkit.models.remote import PLACEHOLDER_KEY, RemoteModel
+
+VARIABLES = (
+    "OPENAI_API_KEY",
+    "OPENAI_BASE_URL",
+    "ANTHROPIC_API_KEY",
+    "ANTHROPIC_BASE_URL",
+    *AnthropicModel.login_variables,
+)
+
+
+@pytest.fixture(autouse=True)
+def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("openai:gpt-5", OpenAIModel), ("responses:gpt-5", ResponsesModel), ("anthropic:claude-x", AnthropicModel)],
+)
+def test_model_strings(name: str, kind: type[RemoteModel]) -> None:
+    made = model(name, api_key="k")
+    assert isinstance(made, kind)
+    assert (made.name, made.format) == (name, None)
+
+
+def test_model_name_may_hold_colons() -> None:
+    assert model("openai:llama3.1:8b", base_url="http://localhost:11434/v1").name == "openai:llama3.1:8b"
+
+
+def test_text_calling_by_keyword() -> None:
+    made = model("openai:gpt-5", api_key="k", format="xml")
+    assert isinstance(made, TextCalling)
+    assert (made.name, made.format) == ("openai:gpt-5", "xml")
+
+
+@pytest.mark.parametrize("name", ["gemini:x", "openai:", "openai", "", ":x"])
+def test_unknown_model_strings(name: str) -> None:
+    with pytest.raises(ConfigError, match="openai:, responses:, anthropic: and then the model's name"):
+        model(name, api_key="k")
+
+
+def test_forgotten_prefix() -> None:
+    with pytest.raises(ConfigError, match="did you mean 'openai:gpt-5'"):
+        model("gpt-5")
+
+
+@pytest.mark.parametrize(
+    ("name", "variable"),
+    [("openai:m", "OPENAI_API_KEY"), ("responses:m", "OPENAI_API_KEY"), ("anthropic:m", "ANTHROPIC_API_KEY")],
+)
+def test_missing_key(name: str, variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ConfigError, match=f"set the environment variable {variable}, or pass api_key="):
+        model(name)
+    monkeypatch.setenv(variable, "from-the-environment")
+    made = model(name)
+    assert isinstance(made, RemoteModel)
+    assert made._api_key == "from-the-environment"
+
+
+def test_the_sdks_own_logins_count_as_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", "t")
+    assert model("anthropic:m").name == "anthropic:m"
+
+
+def test_server_without_keys() -> None:
+    made = model("openai:m", base_url="http://localhost:8000/v1")
+    assert isinstance(made, RemoteModel)
+    assert (made._api_key, made.provider) == (PLACEHOLDER_KEY, "localhost:8000")
+
+
+def test_address_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", "https://proxy.example/anthropic")
+    made = model("anthropic:m")
+    assert isinstance(made, RemoteModel)
+    assert made.provider == "proxy.example"
+
+
+@pytest.mark.parametrize("url", ["localhost:8000", "ftp://x/v1", "http://"])
+def test_bad_address(url: str) -> None:
+    with pytest.raises(ConfigError, match="base_url must be an address such as"):
+        model("openai:m", base_url=url)
+
+
+def test_what_is_shown_of_a_model() -> None:
+    assert repr(model("openai:m", api_key="k")) == "OpenAIModel('m')"
+    assert repr(model("openai:m", base_url="http://u:secret@h:1/v1")) == "<openai:m at h:1>"
+
+
+def test_models_are_light_until_they_are_asked() -> None:
+    script = (
+        "import sys, agentkit.models as m; m.model('openai:x', api_key='k'); m.model('anthropic:x', api_key='k');"
+        "m.ScriptedModel(['hi']); m.Replay([]);"
+        "print([n for n in ('openai', 'anthropic', 'httpx2', 'pydantic', 'lxml') if n in sys.modules])"
+    )
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "[]"

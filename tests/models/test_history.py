@@ -1,0 +1,236 @@
+"""Any conversation, however torn, becomes one that each provider accepts."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentkit.messages import (
+    AssistantMessage,
+    ImagePart,
+    MarkupPart,
+    Message,
+    ProviderPart,
+    SystemMessage,
+    TextPart,
+    ThinkingPart,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+    user,
+)
+from agentkit.models import history
+from agentkit.models.anthropic import anthropic_messages
+from agentkit.models.openai import chat_messages
+from agentkit.models.responses import responses_input
+
+NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+ANY_IDS = history.IdRule(limit=1000)
+
+# ---------------------------------------------------------------- what each provider insists on
+
+
+def check_chat(messages: list[dict[str, Any]]) -> None:
+    ids: list[str] = []
+    waiting: list[str] = []
+    for before, message in zip([{"role": ""}, *messages], messages, strict=False):
+        assert not (before["role"] == message["role"] == "user")
+        if message["role"] == "tool":
+            assert message["tool_call_id"] == waiting.pop(0)
+            assert isinstance(message["content"], str)
+            continue
+        assert waiting == []
+        for call in message.get("tool_calls", ()):
+            assert len(call["id"]) <= 40
+            assert NAME.fullmatch(call["function"]["name"])
+            assert isinstance(json.loads(call["function"]["arguments"]), dict)
+            ids.append(call["id"])
+            waiting.append(call["id"])
+        assert message["content"] is not None or waiting
+    assert waiting == []
+    assert len(set(ids)) == len(ids)
+    json.dumps(messages, ensure_ascii=False).encode()
+
+
+def check_anthropic(messages: list[dict[str, Any]]) -> None:
+    ids: list[str] = []
+    waiting: list[str] = []
+    for at, message in enumerate(messages):
+        assert message["role"] == ("user", "assistant")[at % 2]
+        blocks = message["content"]
+        assert blocks
+        assert all(b["text"].strip() for b in blocks if b["type"] == "text")
+        results = [b["tool_use_id"] for b in blocks if b["type"] == "tool_result"]
+        assert results == waiting
+        assert all(b["type"] == "tool_result" for b in blocks[: len(results)])
+        assert blocks[-1]["type"] not in ("thinking", "redacted_thinking") or message["role"] == "user"
+        waiting = [b["id"] for b in blocks if b["type"] == "tool_use"]
+        ids += waiting
+        assert all(re.fullmatch("[a-zA-Z0-9_-]{1,64}", i) for i in waiting)
+        assert all(
+            NAME.fullmatch(b["name"]) and isinstance(b["input"], dict) for b in blocks if b["type"] == "tool_use"
+        )
+    assert waiting == []
+    assert len(set(ids)) == len(ids)
+    json.dumps(messages, ensure_ascii=False).encode()
+
+
+def check_responses(items: list[dict[str, Any]]) -> None:
+    calls = [i["call_id"] for i in items if i.get("type") == "function_call"]
+    answers = [i["call_id"] for i in items if i.get("type") == "function_call_output"]
+    assert calls == answers
+    assert len(set(calls)) == len(calls)
+    assert all(len(i) <= 64 for i in calls)
+    for item, after in zip(items, [*items, {}][1:], strict=True):
+        if item.get("type") == "function_call":
+            assert NAME.fullmatch(item["name"])
+            assert isinstance(json.loads(item["arguments"]), dict)
+        if item.get("type") == "reasoning":
+            assert after.get("type") in ("reasoning", "message", "function_call", "web_search_call")
+    json.dumps(items, ensure_ascii=False).encode()
+
+
+# ---------------------------------------------------------------- any conversation
+
+TEXTS = st.sampled_from(["", " ", "Hi", "\ud800 half", "é"])
+IDS = st.sampled_from(["", "a", "b", "call:1", "x" * 70, "\udcff"])
+NAMES = st.sampled_from(["", "add", "a.b/c", "n" * 100, "дом"])
+ARGUMENTS = st.sampled_from([{}, {"a": 1}, {"t": "\ud800"}])
+RAWS = st.sampled_from(["", "{}", '{"a": 1}', '{"a": ', "[1]"])
+IMAGES = st.sampled_from(
+    [ImagePart(b"png"), ImagePart(url="https://x/y.png"), ImagePart(url="data:image/png;base64,QQ==")]
+)
+PROVIDERS = st.sampled_from(["anthropic", "openai", "responses"])
+
+BLOCKS: dict[str, list[dict[str, Any]]] = {
+    "anthropic": [
+        {"type": "thinking", "thinking": "Hm.", "signature": "S"},
+        {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}},
+        {"type": "web_search_tool_result", "tool_use_id": "s", "content": []},
+    ],
+    "responses": [
+        {"type": "reasoning", "id": "rs", "summary": [], "encrypted_content": "E"},
+        {"type": "reasoning", "id": "rs", "summary": []},
+        {"type": "web_search_call", "id": "ws"},
+        {"type": "computer_call", "call_id": "cc"},
+    ],
+    "openai": [{"reasoning_content": "Hm."}],
+}
+
+
+@st.composite
+def blocks(draw: st.DrawFn) -> ThinkingPart | ProviderPart:
+    provider = draw(PROVIDERS)
+    data = draw(st.sampled_from(BLOCKS[provider]))
+    if data.get("type") in ("thinking", "reasoning", None):
+        return ThinkingPart("Hm.", provider, data)
+    return ProviderPart(provider, data)
+
+
+CALLS = st.builds(ToolCall, IDS, NAMES, ARGUMENTS, st.sampled_from([None, "xml"]), RAWS)
+PARTS = TEXTS.map(TextPart) | CALLS | TEXTS.map(MarkupPart) | TEXTS.map(ThinkingPart) | blocks()
+CONTENT = st.lists(TEXTS.map(TextPart) | IMAGES, max_size=3).map(tuple)
+MESSAGES = st.lists(
+    st.one_of(
+        TEXTS.map(SystemMessage),
+        CONTENT.map(UserMessage),
+        st.lists(PARTS, max_size=5).map(lambda parts: AssistantMessage(tuple(parts))),
+        st.builds(ToolMessage, IDS, NAMES, CONTENT, st.sampled_from([None, "tool_error"])),
+    ),
+    max_size=10,
+)
+
+
+@given(MESSAGES)
+def test_any_history_is_valid_chat(messages: list[Message]) -> None:
+    check_chat(chat_messages(messages, "openai"))
+
+
+@given(MESSAGES)
+def test_any_history_is_valid_for_anthropic(messages: list[Message]) -> None:
+    check_anthropic(anthropic_messages(messages, "anthropic"))
+
+
+@given(MESSAGES)
+def test_any_history_is_valid_for_responses(messages: list[Message]) -> None:
+    check_responses(responses_input(messages, "responses"))
+
+
+@given(MESSAGES)
+def test_nothing_but_pairing_changes(messages: list[Message]) -> None:
+    """All calls stay, in order; a result that was there is the one that is sent."""
+    fitted = history.conversation(messages, ANY_IDS)
+    calls = [c for m in fitted if isinstance(m, AssistantMessage) for c in m.calls]
+    assert [c.name for c in calls] == [c.name for m in messages if isinstance(m, AssistantMessage) for c in m.calls]
+    given_content = [m.content for m in messages if isinstance(m, ToolMessage)]
+    for message in fitted:
+        if isinstance(message, ToolMessage):
+            assert message.error == "interrupted" or message.content in given_content
+
+
+@given(MESSAGES, MESSAGES)
+def test_what_was_sent_stays_as_it_was(first: list[Message], more: list[Message]) -> None:
+    """Ids depend on what came before them alone, so that a provider's prompt cache holds."""
+    ids = [c.id for m in history.conversation(first, ANY_IDS) if isinstance(m, AssistantMessage) for c in m.calls]
+    longer = history.conversation([*first, *more], ANY_IDS)
+    assert [c.id for m in longer if isinstance(m, AssistantMessage) for c in m.calls][: len(ids)] == ids
+
+
+# ---------------------------------------------------------------- examples
+
+
+def assistant(*parts: TextPart | ThinkingPart | ToolCall | MarkupPart | ProviderPart) -> AssistantMessage:
+    return AssistantMessage(parts)
+
+
+def result(id: str, text: str) -> ToolMessage:
+    return ToolMessage(id, "f", (TextPart(text),))
+
+
+def test_call_without_a_result_is_interrupted() -> None:
+    fitted = history.conversation([assistant(ToolCall("a", "f")), user("Go on")], ANY_IDS)
+    assert [type(m) for m in fitted] == [AssistantMessage, ToolMessage, UserMessage]
+    assert isinstance(fitted[1], ToolMessage)
+    assert (fitted[1].call_id, fitted[1].error) == ("a", "interrupted")
+
+
+def test_result_without_its_call_is_left_out() -> None:
+    assert history.conversation([user("Hi"), result("a", "1")], ANY_IDS) == [user("Hi")]
+
+
+def test_results_follow_their_calls_in_order() -> None:
+    both = assistant(ToolCall("a", "f"), ToolCall("b", "f"))
+    fitted = history.conversation([both, user("Wait"), result("b", "2"), result("a", "1")], ANY_IDS)
+    assert fitted == [both, result("a", "1"), result("b", "2"), user("Wait")]
+
+
+def test_id_that_is_used_again_is_made_unique() -> None:
+    messages = [assistant(ToolCall("0", "f")), result("0", "1"), assistant(ToolCall("0", "f")), result("0", "2")]
+    assert history.conversation(messages, ANY_IDS) == [
+        assistant(ToolCall("0", "f")),
+        result("0", "1"),
+        assistant(ToolCall("0_2", "f")),
+        result("0_2", "2"),
+    ]
+
+
+def test_a_thousand_calls_with_one_id() -> None:
+    messages: list[Message] = []
+    for _ in range(1000):
+        messages += [assistant(ToolCall("0", "f")), result("0", "1")]
+    check_chat(chat_messages(messages, "openai"))
+
+
+def test_damaged_call_goes_back_as_the_model_wrote_it() -> None:
+    damaged = ToolCall("a", "f", {}, None, '{"text": "a')
+    assert history.arguments_of(damaged) == {"INVALID_JSON": '{"text": "a'}
+
+
+def test_arguments_go_back_character_by_character() -> None:
+    assert history.arguments_text(ToolCall("a", "f", {"a": 1}, None, '{"a":  1}')) == '{"a":  1}'
+    assert history.arguments_text(ToolCall("a", "f", {"a": 1}, "xml", "<f><a>1</a></f>")) == '{"a": 1}'
+    assert history.arguments_text(ToolCall("a", "f", {"a": 1}, None, '{}{"a": 1}')) == '{"a": 1}'

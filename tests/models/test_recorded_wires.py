@@ -1,0 +1,173 @@
+"""Every recorded exchange, as bytes through the real SDK: what we read equals what the SDK itself accumulates."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import pytest
+
+from agentkit.errors import ProviderError
+from agentkit.events import CallEnd, CallError, Event, Finish, Text, Usage
+from agentkit.messages import ToolCall
+from agentkit.models import Replay
+from agentkit.models.replay import Chunks
+from recordings import ABSENT, recording, rows
+from streams import answer
+
+ROWS = rows("wire.jsonl")
+ERRORS = rows("wire_errors.jsonl")
+
+PREFIXES = {"openai-chat": "openai", "openai-responses": "responses", "anthropic-messages": "anthropic"}
+
+KINDS = {400: "bad_request", 401: "authentication", 404: "not_found", 429: "rate_limit"}
+
+
+def pieces_of_any_size(body: bytes) -> Iterator[bytes]:
+    sizes = random.Random(len(body))
+    at = 0
+    while at < len(body):
+        size = sizes.choice([1, 2, 3, 7, 50, 400])
+        yield body[at : at + size]
+        at += size
+
+
+CHUNKS: dict[str, Chunks] = {"bytes": 1, "random": pieces_of_any_size, "lines": "lines"}
+
+
+class Read(NamedTuple):
+    """What a response says, whoever reads it."""
+
+    text: str
+    calls: list[tuple[str, str, Any]]
+    usage: Usage | None
+
+
+def run(row: dict[str, Any], chunks: Chunks) -> tuple[list[Event], ProviderError | None]:
+    """Our events of a row, and the error in which they end."""
+    model = Replay([recording(row)], chunks=chunks).model(f"{PREFIXES[row['api']]}:m")
+    return answer(model, stream="sse" in row["response"])
+
+
+def ours(events: Iterable[Event]) -> Read:
+    calls = [e.call for e in events if isinstance(e, CallEnd | CallError)]
+    return Read(
+        "".join(e.text for e in events if isinstance(e, Text)),
+        [(c.id, c.name, arguments_of(c)) for c in calls],
+        next((e for e in events if isinstance(e, Usage)), None),
+    )
+
+
+def arguments_of(call: ToolCall) -> Any:
+    """The arguments; of a truncated call those that have come, as the SDK shows them."""
+    from jiter import from_json
+
+    return call.arguments or (from_json(call.raw.encode(), partial_mode=True) if call.raw else {})
+
+
+# ---------------------------------------------------------------- the SDKs' own reading
+
+
+async def chat(row: dict[str, Any]) -> Read:
+    import openai
+    from openai.lib.streaming.chat import ChatCompletionStreamState
+
+    client = openai.AsyncOpenAI(api_key="k", http_client=Replay([recording(row)]).client())
+    asked: Any = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
+    if "sse" in row["response"]:
+        state: Any = ChatCompletionStreamState()
+        async for chunk in await client.chat.completions.create(**asked, stream=True):
+            state.handle_chunk(chunk)
+        whole = state.get_final_completion()
+    else:
+        whole = await client.chat.completions.create(**asked)
+    message, usage = whole.choices[0].message, whole.usage
+    calls = [(c.id, c.function.name, json.loads(c.function.arguments or "{}")) for c in message.tool_calls or []]
+    if usage is None:
+        return Read(message.content or "", calls, None)
+    prompt, completion = usage.prompt_tokens_details, usage.completion_tokens_details
+    cached, written = (prompt.cached_tokens, prompt.cache_write_tokens) if prompt else (0, 0)
+    reasoning = completion.reasoning_tokens if completion else 0
+    counts = (usage.prompt_tokens, usage.completion_tokens, cached or 0, written or 0, reasoning or 0)
+    return Read(message.content or "", calls, Usage(*counts))
+
+
+async def responses(row: dict[str, Any]) -> Read:
+    import openai
+
+    client = openai.AsyncOpenAI(api_key="k", http_client=Replay([recording(row)]).client())
+    if "sse" in row["response"]:
+        async with client.responses.stream(model="m", input="Hi") as stream:
+            whole: Any = await stream.get_final_response()
+    else:
+        whole = await client.responses.create(model="m", input="Hi")
+    calls = [(i.call_id, i.name, json.loads(i.arguments)) for i in whole.output if i.type == "function_call"]
+    calls += [(i.call_id, i.name, {"input": i.input}) for i in whole.output if i.type == "custom_tool_call"]
+    usage = whole.usage
+    read = usage.input_tokens_details
+    counts = (
+        usage.input_tokens,
+        usage.output_tokens,
+        read.cached_tokens,
+        getattr(read, "cache_write_tokens", None) or 0,
+    )
+    return Read(whole.output_text, calls, Usage(*counts, usage.output_tokens_details.reasoning_tokens))
+
+
+async def messages(row: dict[str, Any]) -> Read:
+    import anthropic
+
+    client = anthropic.AsyncAnthropic(api_key="k", http_client=Replay([recording(row)]).client())
+    asked: Any = {"model": "m", "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 100}
+    if "sse" in row["response"]:
+        async with client.messages.stream(**asked) as stream:
+            whole: Any = await stream.get_final_message()
+    else:
+        whole = await client.messages.create(**asked)
+    text = "".join(b.text for b in whole.content if b.type == "text")
+    calls = [(b.id, b.name, b.input) for b in whole.content if b.type == "tool_use"]
+    usage = whole.usage
+    read, written = usage.cache_read_input_tokens or 0, usage.cache_creation_input_tokens or 0
+    thought = usage.output_tokens_details.thinking_tokens if usage.output_tokens_details else 0
+    return Read(text, calls, Usage(usage.input_tokens + read + written, usage.output_tokens, read, written, thought))
+
+
+SDK = {"openai-chat": chat, "openai-responses": responses, "anthropic-messages": messages}
+
+GOOD = [row for row in ROWS if row["response"]["status"] == 200]
+REFUSED = [row for row in ROWS if row["response"]["status"] != 200]
+
+
+def ids(row: object) -> str:
+    return str(row["id"]) if isinstance(row, dict) else str(row)
+
+
+@pytest.mark.skipif(not ROWS, reason=ABSENT)
+@pytest.mark.parametrize("chunks", CHUNKS)
+@pytest.mark.parametrize("row", GOOD, ids=ids)
+def test_row_reads_as_the_sdk_reads_it(row: dict[str, Any], chunks: str) -> None:
+    events, error = run(row, CHUNKS[chunks])
+    if '{"error":{' in row["response"].get("sse", ""):
+        assert error is not None
+        assert error.kind == "stream"
+        assert error.code == "tool_use_failed"
+        assert ours(events).calls == []
+        return
+    assert error is None
+    assert isinstance(events[-1], Finish)
+    assert ours(events) == asyncio.run(SDK[row["api"]](row))
+
+
+@pytest.mark.skipif(not ERRORS, reason=ABSENT)
+@pytest.mark.parametrize("row", [*ERRORS, *REFUSED], ids=ids)
+def test_error_row_gives_its_provider_error(row: dict[str, Any]) -> None:
+    events, error = run(row, "whole")
+    body = row["response"]["body"]["error"]
+    assert events == []
+    assert error is not None
+    assert (error.kind, error.status) == (KINDS[row["response"]["status"]], row["response"]["status"])
+    assert error.code == str(body.get("code") or body["type"])
+    assert body["message"] in str(error)
