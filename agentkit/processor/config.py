@@ -1,0 +1,85 @@
+"""The processor's one policy value. Knows formats by name; runs nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from agentkit import formats as text_formats
+from agentkit.errors import ConfigError
+from agentkit.formats import Format
+
+Execute = Literal["stream", "end"]
+Strategy = Literal["parallel", "sequential"]
+InCode = Literal["ignore", "execute"]
+ResultRole = Literal["user", "tool"]
+
+_CHOICES: dict[str, Any] = {"execute": Execute, "strategy": Strategy, "in_code": InCode, "result_role": ResultRole}
+_MIN_OUTPUT = 200  # characters: room for the mark of a cut and something on both sides of it
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessorConfig:
+    """What a response's calls may do.
+
+    Args:
+        native: whether a provider's native calls run; else each is answered with `denied`.
+        formats: the text formats whose calls run: a name, a `Format`, or several of them. None: an `Agent` takes the
+            model's own format, a bare processor takes none. Calls in any other format stay text.
+        execute: `stream` starts a tool as soon as its call is complete, `end` when the whole response has arrived.
+        strategy: `parallel` starts each tool without waiting for those before it, `sequential` one after the other.
+        max_calls: how many calls of one response are considered; the calls after them are answered with `limit`. None
+            considers all.
+        timeout: seconds, wall clock, that one tool may take, unless the tool names its own; None waits for ever.
+        result_role: who speaks the answer to a text call in `Turn.replies`: `user`, or `tool` for servers whose chat
+            template has that role.
+        starts_thinking: whether the text begins inside thinking, because the model's chat template opened it (with
+            `<think>` at the end of the prompt) and the server does not take the thinking apart.
+        in_code: what becomes of text calls inside code fences and inline code: `ignore` leaves them text.
+        lenient_native: whether JSON arguments are coerced as text is (`"5"` for an integer) instead of refused.
+        max_output: characters of one result that the model reads; the middle of a longer one is cut, with a mark.
+
+    Raises:
+        ConfigError: a value out of its range.
+        FormatError: an unknown format.
+    """
+
+    native: bool = True
+    formats: str | Format | Sequence[str | Format] | None = None
+    execute: Execute = "stream"
+    strategy: Strategy = "parallel"
+    max_calls: int | None = 64
+    timeout: float | None = 600.0
+    result_role: ResultRole = "user"
+    starts_thinking: bool = False
+    in_code: InCode = "ignore"
+    lenient_native: bool = False
+    max_output: int = 100_000
+
+    def __post_init__(self) -> None:
+        for name, choices in _CHOICES.items():
+            if (value := getattr(self, name)) not in get_args(choices):
+                raise ConfigError(f"ProcessorConfig({name}={value!r}): wanted one of {', '.join(get_args(choices))}")
+        self._check_bounds()
+        if self.formats is None:
+            return
+        given = (self.formats,) if isinstance(self.formats, str | Format) else tuple(self.formats)
+        object.__setattr__(self, "formats", tuple(text_formats.get(f) for f in given))
+        if not given and not self.native:
+            raise ConfigError(
+                "ProcessorConfig(native=False, formats=()): no call could be read; allow native calls or name a format"
+            )
+
+    def _check_bounds(self) -> None:
+        if self.max_calls is not None and self.max_calls < 0:
+            raise ConfigError(f"ProcessorConfig(max_calls={self.max_calls}): wanted 0 or more, or None for no limit")
+        if self.timeout is not None and not self.timeout > 0:
+            raise ConfigError(f"ProcessorConfig(timeout={self.timeout}): wanted seconds above 0, or None for no limit")
+        if self.max_output < _MIN_OUTPUT:
+            raise ConfigError(f"ProcessorConfig(max_output={self.max_output}): wanted {_MIN_OUTPUT} characters or more")
+
+    @property
+    def text_formats(self) -> tuple[Format, ...]:
+        """The formats that are read; none where `formats` is None."""
+        return self.formats or ()  # type: ignore[return-value]  # __post_init__ made it a tuple of formats

@@ -1,0 +1,54 @@
+"""A stream of events that is iterated once and always cleaned up. Knows nothing of what streams."""
+
+from __future__ import annotations
+
+import asyncio
+import weakref
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator
+from types import TracebackType
+from typing import Generic, Self, TypeVar
+
+T = TypeVar("T")
+
+
+class EventStream(ABC, Generic[T]):
+    """Iterate it with `async for`, once. `async with` makes sure that all it started has ended when the block is left.
+
+    Without the block, leaving the loop early ends it too, a moment later: Python's event loop closes the iterator that
+    nobody holds any more. (That is why the stream itself holds it only weakly.)
+    """
+
+    def __init__(self) -> None:
+        self._iterator: weakref.ref[AsyncGenerator[T, None]] | None = None
+        self._begun = False
+        self._over = asyncio.Event()
+
+    @abstractmethod
+    def _events(self) -> AsyncGenerator[T, None]:
+        """The events. Sets `_begun` first; its `finally` ends whatever it started, then sets `_over`."""
+
+    def __aiter__(self) -> AsyncGenerator[T, None]:
+        if self._iterator is not None:
+            raise RuntimeError(f"this {type(self).__name__} was iterated before; what it brought stays on it")
+        iterator = self._events()
+        self._iterator = weakref.ref(iterator)
+        return iterator
+
+    async def aclose(self) -> None:
+        """End the stream now; returns when all that it started has ended. Once it is over this does nothing."""
+        if self._over.is_set():
+            return
+        iterator = None if self._iterator is None else self._iterator()
+        if iterator is not None:
+            await iterator.aclose()
+        if self._begun:  # the event loop may be closing it already
+            await self._over.wait()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()

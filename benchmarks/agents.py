@@ -1,0 +1,130 @@
+"""What a turn of an agent costs when the model answers at once: short runs and long ones, and many runs side by side.
+
+Everything is measured in this one run; read the ratios, not the absolute times. Each turn is one call to a trivial
+tool. The floor is the loop that one would write by hand, without validation, limits or events. A run is flat when a
+turn of a long run costs what a turn of a short one does.
+
+    python benchmarks/agents.py
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+from agentkit.agent import Agent
+from agentkit.events import ArgumentDelta, CallEnd, CallStart, Finish, SourceEvent, Text
+from agentkit.messages import ToolCall
+from agentkit.models.base import ModelRequest
+from agentkit.registry import ToolRegistry
+
+TARGET = 100.0  # µs per turn
+GROWTH = 1.3  # times that a turn of 1,000 may cost over a turn of 20
+
+ARGUMENTS = '{"a": 1, "b": 2}'
+CALLING: tuple[SourceEvent, ...] = (
+    CallStart(0, "add", None),
+    ArgumentDelta(0, ARGUMENTS),
+    CallEnd(0, ToolCall("", "add", {"a": 1, "b": 2}, raw=ARGUMENTS)),
+    Finish("tool_calls"),
+)
+DONE: tuple[SourceEvent, ...] = (Text("3"), Finish("stop"))
+
+
+class Instant:
+    """A model that answers at once: `turns - 1` calls, then a word."""
+
+    name = "instant"
+    format = None
+
+    def __init__(self, turns: int) -> None:
+        self.left = turns
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[SourceEvent]:
+        """The next prepared response."""
+        self.left -= 1
+        for event in CALLING if self.left else DONE:
+            yield event
+
+
+async def add(a: int, b: int) -> int:
+    """Add."""
+    return a + b
+
+
+def plain_add(a: int, b: int) -> int:
+    """Add."""
+    return a + b
+
+
+plain_add.__name__ = "add"
+
+
+async def by_hand(turns: int) -> None:
+    """The loop without a toolkit."""
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "go"}]
+    model = Instant(turns)
+    request = ModelRequest(())
+    calling = True
+    while calling:
+        calling = False
+        async for event in model.stream(request):
+            if isinstance(event, CallEnd):
+                calling = True
+                messages.append({"role": "assistant", "tool_calls": [event.call]})
+                result = await add(**json.loads(event.call.raw))
+                messages.append({"role": "tool", "content": str(result)})
+
+
+TOOLS, PLAIN_TOOLS = ToolRegistry(add), ToolRegistry(plain_add)
+
+
+async def by_agent(turns: int, tools: ToolRegistry = TOOLS) -> None:
+    """The same by an agent."""
+    result = await Agent(Instant(turns), tools, max_turns=turns).run("go")
+    assert result.turns == turns
+
+
+async def per_turn(run: Callable[[int], Awaitable[None]], turns: int, clock: Callable[[], float]) -> float:
+    """Microseconds of one turn, in the quickest of several runs."""
+    quickest = float("inf")
+    for _ in range(max(5, 1000 // turns)):
+        start = clock()
+        await run(turns)
+        quickest = min(quickest, clock() - start)
+    return quickest / turns * 1e6
+
+
+async def side_by_side(runs: int = 200, turns: int = 5) -> float:
+    """Runs per second, all at once in one event loop."""
+    agents = [Agent(Instant(turns), TOOLS) for _ in range(runs)]
+    start = time.perf_counter()
+    await asyncio.gather(*(agent.run("go") for agent in agents))
+    return runs / (time.perf_counter() - start)
+
+
+async def main() -> None:
+    """Print the table."""
+    cpu, wall = time.process_time, time.perf_counter
+    base = await per_turn(by_hand, 1000, cpu)
+    cost = {turns: await per_turn(by_agent, turns, cpu) for turns in (20, 200, 1000)}
+    threaded = await per_turn(lambda turns: by_agent(turns, PLAIN_TOOLS), 200, wall)
+    print(f"{'one turn':<40}{'µs':>8}{'x floor':>9}")
+    print(f"{'floor: a hand-written loop':<40}{base:>8.1f}{1:>9.1f}")
+    for turns, each in cost.items():
+        print(f"{f'agent, run of {turns} turns':<40}{each:>8.1f}{each / base:>9.1f}")
+    print(f"{'agent, plain function in a thread (wall)':<40}{threaded:>8.1f}{threaded / base:>9.1f}")
+    print(f"200 runs of 5 turns side by side: {await side_by_side():,.0f} runs per second")
+    grown = cost[1000] / cost[20]
+    verdict = "within" if max(cost.values()) <= TARGET and grown <= GROWTH else "OVER"
+    print(
+        f"{cost[20]:.0f} µs per turn of 20, {cost[1000]:.0f} µs per turn of 1,000 (x {grown:.2f}): {verdict} the "
+        f"{TARGET:.0f} µs and x {GROWTH} that are allowed"
+    )
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
