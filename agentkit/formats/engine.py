@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator, Iterable, Sequence
-from typing import Literal, assert_never
+from dataclasses import replace
+from typing import Any, Literal, assert_never
 
 from agentkit.errors import FormatError
 from agentkit.events import CallEnd, CallError, Markup, SourceEvent, Text, Thinking
-from agentkit.formats.bodies import READERS, Call
+from agentkit.formats.bodies import READERS
+from agentkit.formats.call import Call
 from agentkit.formats.catalog import CATALOG
 from agentkit.formats.prose import STOPS, TAG, Entry, Openers, Quoting
 from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Wait, literal
 from agentkit.formats.resync import resync_at
-from agentkit.formats.spec import Format, Limits, Tag, ToolSpec
+from agentkit.formats.spec import Envelope, Format, KeyEnvelope, Limits, NameTag, Tag, ToolElement, ToolSpec
 from agentkit.formats.tagtext import tag
 from agentkit.messages import ToolCall
 
@@ -54,7 +56,7 @@ class Parser(Reader):
     calls, in order, are exactly the input. No text makes it raise.
     """
 
-    __slots__ = ("count", "openers", "quoting", "run", "search", "section", "start_thinking", "tools")
+    __slots__ = ("count", "last", "openers", "quoting", "run", "search", "section", "start_thinking", "tools")
 
     def __init__(
         self,
@@ -73,7 +75,8 @@ class Parser(Reader):
         stops = STOPS[self.quoting is not None] + self.openers.firsts
         self.search = re.compile(f"[{re.escape(stops)}]" if stops else r"(?!)").search
         self.count = 0
-        self.section: Format | None = None
+        self.section: Entry | None = None
+        self.last: Entry | None = None
         self.start_thinking = declared[0].thinking[0][1] if thinking and declared and declared[0].thinking else None
         self.run = self._run()
         next(self.run)
@@ -133,10 +136,14 @@ class Parser(Reader):
             after_call = False
             for entry in entries:
                 if (yield from self._enter(entry)):
-                    after_call = entry.kind != "thinking"
+                    after_call = entry.kind in ("call", "section", "close")
                     break
             else:
-                self._plain(self.at + 1)
+                self.section = None
+                if self.quoting is not None and self.buf.startswith("`", self.at):
+                    yield from self._ticks(self.quoting)
+                else:
+                    self._plain(self.at + 1)
 
     def _plain(self, end: int) -> None:
         """Consume up to `end` as visible text."""
@@ -159,10 +166,10 @@ class Parser(Reader):
                 self._plain(found.end())
             else:
                 self._plain(found.start())
+                if entries := (yield from self._entries()):
+                    return entries
                 if c == "`" and self.quoting is not None:
                     yield from self._ticks(self.quoting)
-                elif entries := (yield from self._entries()):
-                    return entries
                 else:
                     self._plain(self.at + 1)
 
@@ -184,49 +191,82 @@ class Parser(Reader):
         if self.quoting is not None and self.quoting.quoted:
             return []
         entries: list[Entry] = []
-        if found := (yield from self.sees(self.openers.literal)):
-            entries += self.openers.literals[found[0]]
+        while not self.ended and self.openers.literal.part.match(self.buf, self.at):
+            yield  # what stands here may be the beginning of a longer opener
+        if found := self.openers.literal.match(self.buf, self.at):
+            entries += self.openers.literals["".join(found[0].split())]
         if self.openers.tags and self.buf.startswith("<", self.at) and (found := (yield from self.sees(TAG))):
             entries += self.openers.at_tag(found)
         return entries
 
     def _after_call(self) -> Generator[None, None, list[Entry] | None]:
-        """Behind a call: white space before another one, or before the section's end, is markup."""
-        while True:
-            at = self.at
-            while at < len(self.buf) and self.buf[at].isspace():
-                at += 1
-            if at - self.at > _SPACE_RUN:
-                return (yield from self._prose())
-            if at < len(self.buf) or self.ended:
-                break
-            yield
-        space, self.at = self.buf[self.at : at], at
-        entries = (yield from self._entries()) if self.at < len(self.buf) else []
+        """Behind a call: white space and the separator before another one, or before the section's end, are markup."""
+        separator = self.last.format.separator.strip() if self.last else ""
+        held = yield from self._look_over_space()
+        if separator and (found := (yield from self.sees(literal(separator)))):
+            held += self._take(found.end())
+            held += yield from self._look_over_space()
+        entries = yield from self._next_in_section()
         if not entries and self.at < len(self.buf):
-            self.unread(space)
+            self.unread(held)
             return (yield from self._prose())
-        if space:
-            self.out.append(Markup(space))
+        if held:
+            self.out.append(Markup(held))
             if self.quoting is not None:
-                self.quoting.said(space)
+                self.quoting.said(held)
         return entries or None
+
+    def _next_in_section(self) -> Generator[None, None, list[Entry]]:
+        """What may come next behind a call: in a section whose calls do not tell themselves, a call or its end."""
+        yield from self.more()
+        if self.at >= len(self.buf):
+            return []
+        if (entry := self.section) is None or entry.shape.section is None:
+            return (yield from self._entries())
+        if (yield from self.sees(self._edge(entry.shape.section.close))):
+            return [replace(entry, kind="close")]
+        if isinstance(entry.shape.call[0], str | NameTag | ToolElement):
+            return (yield from self._entries())
+        inside = replace(entry, kind="call")
+        return [inside] if (yield from self._starts(inside)) else (yield from self._entries())
+
+    def _starts(self, entry: Entry) -> Generator[None, None, bool]:
+        """Whether a call of a section can start here; its first character tells."""
+        yield from self.more()
+        c = self.buf[self.at : self.at + 1]
+        return c == "{" if isinstance(entry.shape.call[0], Envelope | KeyEnvelope) else c.isidentifier()
+
+    def _look_over_space(self) -> Generator[None, None, str]:
+        """Consume a bounded run of white space; returns it."""
+        taken = ""
+        while True:
+            end = self.at
+            while end < len(self.buf) and end - self.at + len(taken) < _SPACE_RUN and self.buf[end].isspace():
+                end += 1
+            taken += self._take(end)
+            if self.at < len(self.buf) or self.ended or len(taken) >= _SPACE_RUN:
+                return taken
+            yield
+
+    def _take(self, end: int) -> str:
+        """Consume up to `end` in silence; returns what was consumed."""
+        taken, self.at = self.buf[self.at : end], end
+        return taken
 
     # ------------------------------------------------------------ what opens
 
     def _enter(self, entry: Entry) -> Generator[None, None, bool]:
         """Try to read what opens here; False, with nothing consumed, where it is text after all."""
         match entry.kind:
-            case "thinking":
+            case "thinking" | "markup":
                 found = yield from self.sees(self.openers.literal)
                 self.say(Markup, found.end() if found else self.at)
-                yield from self._thinking(entry.close)
+                if entry.kind == "thinking":
+                    yield from self._thinking(entry.close)
                 return True
-            case "section":
-                return (yield from self._section(entry.format))
             case "close":
-                return (yield from self._section_end(entry.format))
-            case "call":
+                return (yield from self._section_end(entry))
+            case "section" | "call":
                 return (yield from self._call(entry))
             case _:
                 assert_never(entry.kind)
@@ -252,39 +292,11 @@ class Parser(Reader):
     def _edge(self, edge: str | Tag) -> Delimiter:
         return tag(edge.name, closing=edge.closing) if isinstance(edge, Tag) else literal(edge.strip())
 
-    def _section(self, format: Format) -> Generator[None, None, bool]:
-        """The opening of a section counts only where a call follows it."""
-        assert format.section is not None
-        self.open()
-        start = self.offset
-        opened = False
-        try:
-            if found := (yield from self.sees(self._edge(format.section.open))):
-                self.at = found.end()
-                if isinstance(format.section.open, Tag):
-                    yield from self.space()
-                    found = yield from self.sees(literal(">"))
-                    self.at = found.end() if found else self.at
-                if found:
-                    yield from self.space()
-                    entries = yield from self._entries()
-                    opened = any(e.kind == "call" and e.format is format for e in entries)
-        except Damage:
-            opened = False
-        if opened:
-            self.out.append(Markup(self.raw()))
-            self.section = format
-        else:
-            self.back_to(start)
-        self.shut()
-        return opened
-
-    def _section_end(self, format: Format) -> Generator[None, None, bool]:
+    def _section_end(self, entry: Entry) -> Generator[None, None, bool]:
         """The end of a section counts only where one is open."""
-        assert format.section is not None
-        if self.section is not format:
+        if self.section is None or self.section.format is not entry.format or entry.shape.section is None:
             return False
-        found = yield from self.sees(self._edge(format.section.close))
+        found = yield from self.sees(self._edge(entry.shape.section.close))
         if found is None:
             return False
         self.section = None
@@ -292,13 +304,19 @@ class Parser(Reader):
         return True
 
     def _call(self, entry: Entry) -> Generator[None, None, bool]:
-        """Read one call; False where it turns out to be none before anything was said of it."""
-        call = Call(entry.format, self.tools, self.count, tool=entry.tool)
+        """Read one call, behind the opening of a section where that stands here.
+
+        False where it turns out to be none before anything was said of it.
+        """
+        call = Call(entry.format, entry.shape, self.tools, self.count, tool=entry.tool, known_only=entry.weak)
         self.open()
         start = self.offset
         try:
-            for part in entry.format.call:
+            if entry.kind == "section":
+                yield from self._section_start(entry, call)
+            for call.part, part in enumerate(entry.shape.call):
                 yield from READERS[type(part)](self, call, part)
+            call.unwrap()
         except Decline:
             self.back_to(start)
             self.shut()
@@ -306,19 +324,42 @@ class Parser(Reader):
         except Damage as damage:
             yield from self._damaged(call, damage)
         else:
-            raw = self.raw()
-            done = ToolCall("", call.name, call.arguments, call.format.name, raw)
-            self.out.append(CallEnd(call.index, done, tuple(call.repairs)))
+            self._done(call, call.arguments, self.raw(), call.repairs)
         self.shut()
         self.count += 1
+        self.last = entry
+        if entry.kind == "section":
+            self.section = entry
         return True
+
+    def _section_start(self, entry: Entry, call: Call) -> Wait:
+        """The opening of a section, which becomes markup once the call behind it has begun."""
+        assert entry.shape.section is not None
+        edge = entry.shape.section.open
+        found = yield from self.sees(self._edge(edge))
+        if found is None:
+            raise Decline
+        self.at = found.end()
+        if isinstance(edge, Tag):
+            yield from self.space()
+            if (found := (yield from self.sees(literal(">")))) is None:
+                raise Decline
+            self.at = found.end()
+        yield from self.space()
+        call.lead = self.raw()
+
+    def _done(self, call: Call, arguments: dict[str, Any], raw: str, repairs: Sequence[str]) -> None:
+        """Say that the call is complete."""
+        done = ToolCall(call.id, call.name, arguments, call.format.name, raw[call.skip :])
+        self.out.append(CallEnd(call.index, done, tuple(repairs)))
 
     def _damaged(self, call: Call, damage: Damage) -> Wait:
         """Answer for a call that cannot be completed, and find where reading goes on."""
-        end = yield from resync_at(self, call.format, damage)
+        end = yield from resync_at(self, call.shape, damage)
         message = damage.told(self.raw()[: end - self.mark], self.mark)
         if end < self.offset and self.may_rewind(end):
             self.back_to(end)
         arguments = call.arguments if damage.code == "truncated_call" else {}
-        lost = ToolCall("", call.name, arguments, call.format.name, self.raw())
+        call.say_lead(self)
+        lost = ToolCall(call.id, call.name, arguments, call.format.name, self.raw()[call.skip :])
         self.out.append(CallError(call.index, damage.code, message, lost, damage.position))

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from agentkit.formats.reader import Delimiter, beginnings
-from agentkit.formats.spec import Envelope, Format, NameTag, Tag, ToolElement, ToolSpec
+from agentkit.formats.reader import Delimiter, beginnings, pattern
+from agentkit.formats.spec import Envelope, Format, NameTag, Shape, Tag, ToolElement, ToolSpec
 
 TAG: Final = Delimiter(
     r"<(?P<slash>/?)(?:[^\W\d][\w.-]{0,31}:)?(?P<name>[^\s<>/:\"'=]{1,160})(?=[\s/>])",
@@ -22,12 +22,14 @@ TAG: Final = Delimiter(
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What an opener may open."""
+    """What an opener may open. `weak` tells that it is common in prose: there only an offered tool makes a call."""
 
-    kind: Literal["call", "section", "close", "thinking"]
+    kind: Literal["call", "section", "close", "thinking", "markup"]
     format: Format
+    shape: Shape
     tool: ToolSpec | None = None
     close: str = ""
+    weak: bool = False
 
 
 class Openers:
@@ -36,55 +38,86 @@ class Openers:
     def __init__(self, formats: Sequence[Format], tools: Sequence[ToolSpec]) -> None:
         self.tags: dict[tuple[str, bool], list[Entry]] = {}
         self.literals: dict[str, list[Entry]] = {}
+        self.spelt: dict[str, str] = {}
         for format in formats:
-            self._add(format, tools)
+            for shape in format.shapes:
+                self._add(format, shape, tools)
+        for format in formats:  # behind all calls: what begins a call is never mere markup
+            for tag_open, tag_close in format.thinking:
+                self._literal(tag_open, Entry("thinking", format, Shape(()), close=tag_close))
+            for text in format.markup:
+                self._literal(text, Entry("markup", format, Shape(())))
         alternatives = sorted(self.literals, key=len, reverse=True)
         self.literal = Delimiter(
-            "|".join(map(re.escape, alternatives)) or r"(?!)", "|".join(map(beginnings, alternatives)) or r"(?!)"
+            "|".join(pattern(self.spelt[key]) for key in alternatives) or r"(?!)",
+            "|".join(beginnings(self.spelt[key]) for key in alternatives) or r"(?!)",
         )
-        firsts = {text[0] for text in alternatives} | ({"<"} if self.tags else set())
-        self.firsts = "".join(sorted(firsts))
+        self.firsts = "".join(sorted({text[0] for text in alternatives} | ({"<"} if self.tags else set())))
+        for long in alternatives:  # an opener that begins another one is tried after it
+            for short in self.literals:
+                if long != short and long.startswith(short):
+                    self.literals[long] += self.literals[short]
 
-    def _add(self, format: Format, tools: Sequence[ToolSpec]) -> None:
-        for tag_open, tag_close in format.thinking:
-            self._literal(tag_open, Entry("thinking", format, close=tag_close))
-        if format.section is not None:
-            self._edge(format.section.open, Entry("section", format))
-            self._edge(format.section.close, Entry("close", format))
-        match format.call[0]:
-            case ToolElement():
+    def _add(self, format: Format, shape: Shape, tools: Sequence[ToolSpec]) -> None:
+        first = shape.call[0]
+        if shape.section is not None:
+            self._edge(shape.section.open, Entry("section", format, shape, weak=_weak(shape.section.open)))
+            if not _weak(shape.section.close):
+                self._edge(shape.section.close, Entry("close", format, shape))
+        match first:
+            case ToolElement(layout):
                 for tool in tools:
-                    tool = tool.with_element()
+                    tool = tool.with_element(layout)
                     assert tool.element is not None
-                    self._tag(tool.element.tag, False, Entry("call", format, tool))
+                    self._tag(tool.element.tag, False, Entry("call", format, shape, tool))
+            case NameTag(name) if " " in name:
+                self._edge(f"<{name}", Entry("call", format, shape))
             case NameTag(name):
-                self._tag(name, False, Entry("call", format))
+                self._tag(name, False, Entry("call", format, shape))
             case str(text):
-                self._literal(text.strip(), Entry("call", format))
-            case Envelope():
-                self._literal("{", Entry("call", format))
-            case other:
-                raise TypeError(f"format {format.name!r} cannot start with {other!r}")
+                self._edge(text, Entry("call", format, shape, weak=_weak(text)))
+            case Envelope() if shape.section is None:
+                self._literal("{", Entry("call", format, shape, weak=True))
 
     def _edge(self, edge: str | Tag, entry: Entry) -> None:
         if isinstance(edge, Tag):
             self._tag(edge.name, edge.closing, entry)
-        else:
-            self._literal(edge.strip(), entry)
+        elif edge.strip():
+            self._literal(opener(edge), entry)
 
     def _tag(self, name: str, closing: bool, entry: Entry) -> None:
         self.tags.setdefault((name.lower(), closing), []).append(entry)
 
     def _literal(self, text: str, entry: Entry) -> None:
-        entries = self.literals.setdefault(text, [])
-        if entry.kind != "thinking" or not any(e.kind == "thinking" for e in entries):
+        text = text.strip()
+        key = "".join(text.split())
+        self.spelt[key] = text
+        entries = self.literals.setdefault(key, [])
+        if entry.kind not in ("thinking", "markup") or not any(e.kind == entry.kind for e in entries):
             entries.append(entry)
 
     def at_tag(self, found: re.Match[str]) -> Iterable[Entry]:
         """What this tag may open, the exactly spelt tool first."""
-        entries = self.tags.get((found["name"].lower(), bool(found["slash"])), ())
+        closing = bool(found["slash"])
+        whole = found[0].lstrip("</").lower()
+        entries = self.tags.get((whole, closing)) or self.tags.get((found["name"].lower(), closing)) or []
         exact = [e for e in entries if e.tool is None or (e.tool.element and e.tool.element.tag == found["name"])]
         return exact or entries
+
+
+def opener(edge: str) -> str:
+    """The beginning of a literal at which prose stops: up to its first white space or JSON bracket."""
+    word = edge.split()[0]
+    found = re.match(r"(.[^\[{]{2,})[\[{]", word)
+    return found[1] if found and not found[1].isalnum() else word
+
+
+_COMMON: Final = ("", "[", "{", "]", "}")
+
+
+def _weak(edge: str | Tag) -> bool:
+    """Whether this is common in prose, so that only an offered tool's name makes it the start of a call."""
+    return not isinstance(edge, Tag) and (edge.strip() in _COMMON or edge.lstrip().startswith("```"))
 
 
 @dataclass(slots=True)

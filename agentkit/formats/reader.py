@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Generator
+from functools import cache
 from typing import Final
 
 from agentkit.errors import ErrorCode
@@ -16,7 +17,7 @@ from agentkit.events import ArgumentDelta, Markup, SourceEvent, Text, Thinking
 from agentkit.formats.spec import Limits
 
 Wait = Generator[None, None, None]
-Search = Callable[[str], object]
+Search = Callable[..., re.Match[str] | None]
 
 _new = tuple.__new__
 _SPACE = re.compile(r"\s*")
@@ -79,17 +80,35 @@ class Delimiter:
         self.match = self.whole.match
 
 
-def beginnings(literal: str) -> str:
-    """A regular expression for every proper beginning of `literal`, the empty one included."""
+_SOFT = r"\s{0,1024}"  # white space looked over inside a literal
+
+
+def _atoms(text: str) -> list[str]:
+    """A literal as regular expressions, one a character.
+
+    A run of white space stands for any white space or none, and JSON's brackets may have white space around them.
+    """
+    spaced = re.sub(r"(?<=\S)(?=[\[{])|(?<=[\[{}\]])(?=\S)", " ", text)
+    return [_SOFT if atom.isspace() else re.escape(atom) for atom in re.findall(r"\s+|\S", spaced)]
+
+
+def pattern(text: str) -> str:
+    """A literal as a regular expression."""
+    return "".join(_atoms(text))
+
+
+def beginnings(text: str) -> str:
+    """A regular expression for every proper beginning of a literal, the empty one included."""
     out = ""
-    for char in reversed(literal[:-1]):
-        out = f"(?:{re.escape(char)}{out})?"
+    for atom in reversed(_atoms(text)[:-1]):
+        out = f"(?:{atom}{out})?"
     return out
 
 
+@cache
 def literal(text: str) -> Delimiter:
-    """A delimiter that is exactly `text`."""
-    return Delimiter(re.escape(text), beginnings(text))
+    """A literal as a delimiter."""
+    return Delimiter(pattern(text), beginnings(text))
 
 
 class Reader:
@@ -232,7 +251,7 @@ class Reader:
         while True:
             if found := delimiter.match(self.buf, self.at):
                 return found
-            if self.ended or delimiter.part.match(self.buf, self.at) is None:
+            if self.ended or (self.at < len(self.buf) and delimiter.part.match(self.buf, self.at) is None):
                 return None
             yield
 

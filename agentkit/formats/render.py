@@ -7,28 +7,40 @@ with a `FormatError`: it is never altered in silence.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from agentkit.errors import ErrorCode, FormatError
 from agentkit.events import CallEnd
 from agentkit.formats import values
-from agentkit.formats.bodies import group_of
 from agentkit.formats.catalog import CATALOG
 from agentkit.formats.engine import Parser, get
 from agentkit.formats.spec import (
+    Braced,
+    CountedName,
     Envelope,
     Format,
+    Json,
+    KeyEnvelope,
+    Layout,
+    Name,
     NameTag,
     Node,
+    Pairs,
     Part,
+    PythonCall,
+    Section,
+    Skip,
     Tag,
     TagParameters,
+    TextArgument,
     ToolElement,
     ToolSpec,
 )
 from agentkit.formats.tagtext import CDATA_CLOSE, CDATA_OPEN
+from agentkit.formats.textbodies import group_of
 from agentkit.messages import ToolCall
 
 _ATTRIBUTE_ESCAPES: Final = {
@@ -52,14 +64,35 @@ def render_calls(format: str | Format, calls: Sequence[ToolCall], tools: Sequenc
     if not calls:
         return ""
     known = {t.name: t for t in tools}
-    text = declared.separator.join(
-        "".join(WRITERS[type(p)](declared, p, _spec(declared, call, known), call) for p in declared.call)
-        for call in calls
-    )
-    if declared.section is not None:
-        text = f"{edge(declared.section.open)}\n{text}\n{edge(declared.section.close)}"
+    written = []
+    for number, call in enumerate(calls):
+        w = Writing(declared, _spec(declared, call, known), call, number)
+        written.append("".join(WRITERS[type(p)](w, p) for p in declared.call))
+    section = declared.section
+    if section is not None and section.each:
+        written = [_within(section, text) for text in written]
+    text = declared.separator.join(written)
+    if section is not None and not section.each:
+        text = _within(section, text)
     _check(declared, calls, tools, text)
     return text
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """What a part needs to know to write itself: format, called tool, call, and the call's number among the calls."""
+
+    format: Format
+    tool: ToolSpec
+    call: ToolCall
+    number: int
+
+
+def _within(section: Section, text: str) -> str:
+    """A section around calls; tags stand on lines of their own, literals say themselves what white space they want."""
+    start = f"{edge(section.open)}\n" if isinstance(section.open, Tag) else section.open
+    end = f"\n{edge(section.close)}" if isinstance(section.close, Tag) else section.close
+    return f"{start}{text}{end}"
 
 
 def _spec(format: Format, call: ToolCall, known: Mapping[str, ToolSpec]) -> ToolSpec:
@@ -67,7 +100,7 @@ def _spec(format: Format, call: ToolCall, known: Mapping[str, ToolSpec]) -> Tool
     tool = known.get(call.name)
     if tool is None:
         tool = ToolSpec(call.name, "", {"type": "object", "properties": {name: {} for name in call.arguments}})
-    return tool.with_element()
+    return tool.with_element(next((p.layout for p in format.call if isinstance(p, ToolElement)), "own"))
 
 
 def _check(format: Format, calls: Sequence[ToolCall], tools: Sequence[ToolSpec], text: str) -> None:
@@ -97,37 +130,166 @@ def edge(part: str | Tag) -> str:
     return f"<{'/' if part.closing else ''}{part.name}>" if isinstance(part, Tag) else part
 
 
-def _write_literal(format: Format, part: str, tool: ToolSpec, call: ToolCall) -> str:
+def _write_literal(w: Writing, part: str) -> str:
     return part
 
 
-def _write_tag(format: Format, part: Tag, tool: ToolSpec, call: ToolCall) -> str:
+def _write_tag(w: Writing, part: Tag) -> str:
     return edge(part)
 
 
-def _write_name_tag(format: Format, part: NameTag, tool: ToolSpec, call: ToolCall) -> str:
-    return f'<{part.name} {part.attribute}="{attribute(call.name)}">'
+def _write_name(w: Writing, part: Name) -> str:
+    return part.prefix + w.call.name
 
 
-def _write_envelope(format: Format, part: Envelope, tool: ToolSpec, call: ToolCall) -> str:
-    return values.dump({part.name: call.name, part.arguments[0]: dict(call.arguments)})
+def _write_counted_name(w: Writing, part: CountedName) -> str:
+    return w.call.id if _COUNTED.match(w.call.id) else f"{part.prefix}{w.call.name}:{w.number}"
 
 
-def _write_tag_parameters(format: Format, part: TagParameters, tool: ToolSpec, call: ToolCall) -> str:
-    hazards = tuple(p.name for p in format.call if isinstance(p, Tag | NameTag | TagParameters))
+_COUNTED = re.compile(r"\S+:\d+\Z")
+
+
+def _write_name_tag(w: Writing, part: NameTag) -> str:
+    start = f'<{part.name} {part.attribute}="{attribute(w.call.name)}"'
+    if any(isinstance(p, TextArgument) for p in w.format.call):
+        for key, value in w.call.arguments.items():
+            if key not in w.tool.first_required:
+                text = _text(value, key, w.tool)
+                start += f" {key}" if text is None else f' {key}="{attribute(text)}"'
+    return start + ">"
+
+
+def _write_json(w: Writing, part: Json) -> str:
+    return values.dump(dict(w.call.arguments))
+
+
+def _write_envelope(w: Writing, part: Envelope) -> str:
+    return values.dump({part.name: w.call.name, part.arguments[0]: dict(w.call.arguments)})
+
+
+def _write_key_envelope(w: Writing, part: KeyEnvelope) -> str:
+    return values.dump({w.call.name: dict(w.call.arguments)})
+
+
+def _write_python_call(w: Writing, part: PythonCall) -> str:
+    return f"{w.call.name}({', '.join(f'{k}={python_literal(v)}' for k, v in w.call.arguments.items())})"
+
+
+def python_literal(value: Any) -> str:
+    """A JSON value as Python writes it.
+
+    Raises:
+        FormatError: the value is not JSON.
+    """
+    values.dump(value)
+    return repr(value)
+
+
+def _write_skip(w: Writing, part: Skip) -> str:
+    return part.written.format(number=w.number + 1)
+
+
+def _write_braced(w: Writing, part: Braced) -> str:
+    arguments: Mapping[str, Any] = w.call.arguments
+    if not part.typed:
+        arguments = {k: values.write(v, *_schema(w.tool, k), nulls=v is None) for k, v in arguments.items()}
+    return _braced(arguments, part.quote)
+
+
+def _schema(tool: ToolSpec, parameter: str) -> tuple[values.Schema, values.Schema]:
+    return tool.schema_of(parameter), tool.parameters
+
+
+def _braced(value: Any, quote: str) -> str:
+    match value:
+        case str():
+            return f"{quote}{value}{quote}"
+        case Mapping():
+            return "{" + ",".join(f"{_bare_key(k)}:{_braced(v, quote)}" for k, v in value.items()) + "}"
+        case list() | tuple():
+            return "[" + ",".join(_braced(v, quote) for v in value) + "]"
+        case _:
+            return values.dump(value)
+
+
+def _bare_key(key: str) -> str:
+    if re.fullmatch(r"[^\s:{}\[\],\"']+", key) is None:
+        raise FormatError(f"{key!r} cannot be a key of this format: it has no quotes around keys")
+    return key
+
+
+def _write_text_argument(w: Writing, part: TextArgument) -> str:
+    closing = next(p.name for p in w.format.call if isinstance(p, Tag))
+    names = w.tool.first_required
+    if not names or names[0] not in w.call.arguments:
+        return ""
+    value = w.call.arguments[names[0]]
+    text = _text(value, names[0], w.tool) or ""
+    return _cdata(text) if _is_word_null(value) else raw_value(text, (closing,))
+
+
+def _write_tag_parameters(w: Writing, part: TagParameters) -> str:
+    hazards = tuple(p.name for p in w.format.call if isinstance(p, Tag | NameTag | TagParameters))
     out = []
-    for key, value in call.arguments.items():
+    for key, value in w.call.arguments.items():
         start = f'<{part.name} {part.attribute}="{attribute(key)}"'
-        text = _text(value, key, tool)
-        out.append(f"{start}/>\n" if text is None else f"{start}>{raw_value(text, hazards)}</{part.name}>\n")
+        if part.kind:
+            text: str | None = value if isinstance(value, str) else values.dump(value)
+            start += f' {part.kind}="{"true" if isinstance(value, str) else "false"}"'
+        else:
+            text = _text(value, key, w.tool)
+        raw = text if text is None else _cdata(text) if _is_word_null(value) else raw_value(text, hazards)
+        out.append(f"{start}/>\n" if raw is None else f"{start}>{raw}</{part.name}>\n")
     return "".join(out)
 
 
-def _text(value: Any, parameter: str, tool: ToolSpec) -> str | None:
+def _write_pairs(w: Writing, part: Pairs) -> str:
+    out = []
+    for key, value in w.call.arguments.items():
+        text = _typed_text(value) if part.kind else _text(value, key, w.tool, nulls=value is None)
+        assert text is not None
+        verbatim = _is_word_null(value)
+        kind = _kind(value, part)
+        body = _cdata(text) if verbatim and not kind else _paired(text, part)
+        out.append(f"{part.key}{key}{kind or part.middle}{body}{part.close}\n")
+    return "".join(out)
+
+
+def _typed_text(value: Any) -> str:
+    return value if isinstance(value, str) else values.dump(value)
+
+
+def _kind(value: Any, part: Pairs) -> str:
+    """The type of a value, where the format writes it."""
+    if not part.kind:
+        return ""
+    names = {str: "string", bool: "boolean", int: "integer", float: "number", dict: "object", list: "array"}
+    return f"{part.kind[0]}{names.get(type(value), 'null')}{part.kind[1]}"
+
+
+def _is_word_null(value: Any) -> bool:
+    """Whether this is a string that reads as null unless it is meant to the letter."""
+    return isinstance(value, str) and value in ("null", "None", "NULL")
+
+
+def _paired(text: str, part: Pairs) -> str:
+    """A value between literals: in CDATA where it holds what closes it."""
+    if _CDATA_AT_START.match(text) or part.close.strip() in text:
+        return _cdata(text)
+    start = "\n" if not part.middle.endswith("\n") and text.startswith(("\n", "\r\n")) else ""
+    end = "\n" if part.trim and not part.close.startswith("\n") and text.endswith("\n") else ""
+    return start + text + end
+
+
+def _cdata(text: str) -> str:
+    return f"{CDATA_OPEN}{text.replace(CDATA_CLOSE, ']]' + CDATA_CLOSE + CDATA_OPEN + '>')}{CDATA_CLOSE}"
+
+
+def _text(value: Any, parameter: str, tool: ToolSpec, *, nulls: bool = False) -> str | None:
     """The value as text; None for a null that text cannot tell from a string."""
     schema, root = tool.schema_of(parameter), tool.parameters
     try:
-        return values.write(value, schema, root)
+        return values.write(value, schema, root, nulls=nulls)
     except FormatError as e:
         if value is None and values.accepts_null(schema, root):
             return None
@@ -142,7 +304,7 @@ def attribute(text: str) -> str:
 def raw_value(text: str, hazards: Iterable[str]) -> str:
     """Text as a raw value: as it is where no tag of `hazards` stands in it, else in CDATA."""
     if _CDATA_AT_START.match(text) or _tags(tuple(hazards)).search(text):
-        return f"{CDATA_OPEN}{text.replace(CDATA_CLOSE, ']]' + CDATA_CLOSE + CDATA_OPEN + '>')}{CDATA_CLOSE}"
+        return _cdata(text)
     return f"\n{text}" if text.startswith(("\n", "\r\n")) else text  # the first newline is not part of a value
 
 
@@ -152,7 +314,8 @@ def _tags(names: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile(rf"<(?=/?(?:[^\s<>/:]+:)?(?:{'|'.join(map(re.escape, names))})(?![\w.-]))", re.IGNORECASE)
 
 
-def _write_element(format: Format, part: ToolElement, tool: ToolSpec, call: ToolCall) -> str:
+def _write_element(w: Writing, part: ToolElement) -> str:
+    tool, call = w.tool, w.call
     element = tool.element
     assert element is not None
     nodes = {n.parameter: n for n in element.nodes}
@@ -168,9 +331,9 @@ def _write_element(format: Format, part: ToolElement, tool: ToolSpec, call: Tool
                 raise FormatError(f"{tool.name}: {name!r} cannot be the name of an attribute of <{element.tag}>")
             attributes.append(f" {name}" if text is None else f' {name}="{attribute(text)}"')
         elif node.kind == "content":
-            content = raw_value(text, (element.tag,))
+            content = _cdata(text) if _is_word_null(value) else raw_value(text, (element.tag,))
         else:
-            elements[key] = text
+            elements[key] = _cdata(text) if _is_word_null(value) else raw_value(text, (node.path[-1],))
     if elements:
         body = _children(group_of(tool), elements)
     start = f"<{element.tag}{''.join(attributes)}"
@@ -185,20 +348,29 @@ def _children(group: Mapping[str, Any], elements: Mapping[str, str]) -> str:
     for name, below in group.items():
         if isinstance(below, Node):
             if below.parameter in elements:
-                out += f"<{name}>{raw_value(elements[below.parameter], (name,))}</{name}>\n"
+                out += f"<{name}>{elements[below.parameter]}</{name}>\n"
         elif (inner := _children(below, elements)) != "\n":
             out += f"<{name}>{inner}</{name}>\n"
     return out
 
 
-Write = Callable[[Format, Any, ToolSpec, ToolCall], str]
+Write = Callable[[Writing, Any], str]
 
 WRITERS: Final[Mapping[type[Part], Write]] = {
     str: _write_literal,
     Tag: _write_tag,
+    Name: _write_name,
+    CountedName: _write_counted_name,
     NameTag: _write_name_tag,
     TagParameters: _write_tag_parameters,
+    Pairs: _write_pairs,
+    Json: _write_json,
     Envelope: _write_envelope,
+    KeyEnvelope: _write_key_envelope,
+    PythonCall: _write_python_call,
+    Skip: _write_skip,
+    Braced: _write_braced,
+    TextArgument: _write_text_argument,
     ToolElement: _write_element,
 }
 
@@ -230,13 +402,21 @@ def quarantine(text: str, format: str | Format, tools: Sequence[ToolSpec] = ()) 
     It then never reads as a call and cannot close its wrapper. Only the markers change (`<invoke` becomes
     `&lt;invoke`); all other characters stay. Doing it twice changes nothing more.
     """
-    tags = [t.with_element().element for t in tools]
-    return _markers(get(format), tuple(e.tag for e in tags if e)).sub(_broken, text)
+    elements = [t.with_element(layout).element for t in tools for layout in get_args(Layout)]
+    return _markers(get(format), tuple(e.tag for e in elements if e)).sub(_broken, text)
 
 
 def _broken(found: re.Match[str]) -> str:
     marker = found[0]
-    return "&lt;" + marker[1:] if marker[0] == "<" else f"{marker[0]} {marker[1:]}"
+    if marker[0] == "<":
+        return "&lt;" + marker[1:]
+    return f"{marker[0]}{_JOINER if len(marker) == 1 else ' '}{marker[1:]}"
+
+
+_JOINER = "\u2060"  # WORD JOINER: shows nothing, and stands in no JSON and no Python between tokens
+_COMMON_FENCES = ("```json", "```python")
+_BARE = r"\{(?=\s*\"(?:name|tool_name|tool_calls|type|function)\")|\[(?=\s*[^\W\d][\w.]*\s*\()"
+"""Where JSON or Python in plain text may read as a call."""
 
 
 @lru_cache(maxsize=256)
@@ -245,18 +425,27 @@ def _markers(format: Format, tags: tuple[str, ...]) -> re.Pattern[str]:
     names: set[str] = set(tags)
     literals: set[str] = set()
     for declared in (*CATALOG, format):
-        parts: list[Any] = [*declared.call, *_edges(declared)]
-        parts += [tag for pair in declared.thinking for tag in pair] + [declared.result.open, declared.result.close]
-        for part in parts:
+        for part in _fixed(declared):
             match part:
                 case Tag(name) | NameTag(name) | TagParameters(name):
                     names.add(name)
-                case str(text) if text.strip():
-                    found = re.match(r"</?([\w.:-]+)", text.strip())
-                    (names if found else literals).add(found[1] if found else text.strip())
-    pattern = _tags(tuple(sorted(names))).pattern
-    return re.compile("|".join([pattern, *map(re.escape, sorted(literals, key=len, reverse=True))]), re.IGNORECASE)
+                case str(text):
+                    for word in text.split():
+                        found = re.match(r"</?([\w.:-]+)>?\Z", word)
+                        if found:
+                            names.add(found[1])
+                        elif len(word) > 2 and word not in _COMMON_FENCES and re.search(r"[<\[|｜`]", word):
+                            literals.add(word)
+    literal = map(re.escape, sorted(literals, key=len, reverse=True))
+    return re.compile("|".join([_tags(tuple(sorted(names))).pattern, *literal, _BARE]), re.IGNORECASE)
 
 
-def _edges(format: Format) -> tuple[str | Tag, ...]:
-    return (format.section.open, format.section.close) if format.section is not None else ()
+def _fixed(format: Format) -> Iterator[Any]:
+    """Every fixed part of a format: its literals and tags."""
+    yield from (tag for pair in format.thinking for tag in pair)
+    yield from (format.result.open, format.result.close, *format.markup)
+    for shape in format.shapes:
+        if shape.section is not None:
+            yield from (shape.section.open, shape.section.close)
+        for part in shape.call:
+            yield from (part.key, part.middle, part.close) if isinstance(part, Pairs) else (part,)

@@ -11,6 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+Layout = Literal["own", "children", "text"]
+"""How a tool's XML element is laid out."""
+
 
 @dataclass(frozen=True, slots=True)
 class Node:
@@ -66,13 +69,27 @@ class ToolSpec:
         found = self.parameters.get("properties", {}).get(parameter, {})
         return found if isinstance(found, Mapping) else {}
 
-    def with_element(self) -> ToolSpec:
-        """This tool with an XML element: its own, or `<its-name>` with one child element per parameter."""
-        if self.element is not None:
+    def with_element(self, layout: Layout = "own") -> ToolSpec:
+        """This tool with an XML element: its own, or one that is made for it.
+
+        A made one has the tag `<its-name>`, in the other layouts `<its_name>` as it is registered.
+        """
+        if self.element is not None and layout == "own":
             return self
         required = self.parameters.get("required", ())
         nodes = (Node(p, "element", (p,), p in required) for p in self.parameters.get("properties", {}))
-        return replace(self, element=Element(self.name.replace("_", "-"), tuple(nodes)))
+        if layout == "text":
+            nodes = (Node(p, "content") for p in self.first_required)
+        return replace(
+            self, element=Element(self.name.replace("_", "-") if layout == "own" else self.name, tuple(nodes))
+        )
+
+    @property
+    def first_required(self) -> tuple[str, ...]:
+        """The first required parameter, else the first one; empty for a tool without parameters."""
+        names = self.parameters.get("properties", {})
+        required = [n for n in names if n in self.parameters.get("required", ())]
+        return tuple((required or list(names))[:1])
 
 
 # ---------------------------------------------------------------- parts
@@ -90,6 +107,20 @@ class Tag:
 
 
 @dataclass(frozen=True, slots=True)
+class Name:
+    """Slot: the tool's name, up to the next literal. `prefix` is written before it and need not be there when read."""
+
+    prefix: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CountedName:
+    """Slot: the tool's name as `functions.name:0`, with the number of the call; the whole is the call's id."""
+
+    prefix: str = "functions."
+
+
+@dataclass(frozen=True, slots=True)
 class NameTag:
     """Slot: the tool's name in an attribute of an opening tag, `<invoke name="…">`; self-closing ends the call."""
 
@@ -99,10 +130,38 @@ class NameTag:
 
 @dataclass(frozen=True, slots=True)
 class TagParameters:
-    """Slot: repeated `<parameter name="key">value</parameter>`; values are raw text, typed by the tool's schema."""
+    """Slot: repeated `<parameter name="key">value</parameter>`; values are raw text, typed by the tool's schema.
+
+    With `kind`, an attribute of that name tells whether the value is a raw string (`true`) or JSON (`false`).
+    """
 
     name: str
     attribute: str
+    kind: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Slot: repeated key and value between literals; values are raw text, typed by the tool's schema.
+
+    Args:
+        key: the literal before a key.
+        middle: the literal between key and value.
+        close: the literal behind a value.
+        trim: whether one newline at the end of a value belongs to the format, as one at its start always does.
+        kind: the literals around a value's JSON type, which may stand in place of `middle`; none without types.
+    """
+
+    key: str
+    middle: str
+    close: str
+    trim: bool = False
+    kind: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Json:
+    """Slot: the arguments as one JSON object."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,20 +178,105 @@ class Envelope:
 
 
 @dataclass(frozen=True, slots=True)
+class KeyEnvelope:
+    """Slot: one JSON object with a single key, the tool's name, and its arguments as the value."""
+
+
+@dataclass(frozen=True, slots=True)
+class PythonCall:
+    """Slot: a call as Python writes it, with keyword arguments: `name(city="X", n=1)`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """Slot: characters up to the next literal that say nothing a call needs; `written` is written for them."""
+
+    written: str
+
+
+@dataclass(frozen=True, slots=True)
+class Braced:
+    """Slot: `{key:value,…}` with bare keys and strings between quote tokens, as the Gemma models write it.
+
+    With `typed` False, every value is a string between the tokens, and the tool's schema types it.
+    """
+
+    quote: str
+    typed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class NestedTags:
+    """Slot: each parameter as an element, objects and arrays as elements inside it, every tag behind one token.
+
+    Args:
+        token: the literal before every tag.
+        item: the tag of an array's items.
+    """
+
+    token: str
+    item: str = "item"
+
+
+@dataclass(frozen=True, slots=True)
+class TextArgument:
+    """Slot: the tool's first required parameter as the text up to the closing tag."""
+
+
+@dataclass(frozen=True, slots=True)
 class ToolElement:
-    """Slot: one XML element per tool, as the tool's `Element` maps it: attributes, elements, content."""
+    """Slot: one XML element per tool.
+
+    Args:
+        layout: `own`, as the tool's `Element` says; `children`, the tag is the tool's name and every parameter a child
+            element; `text`, the tag is the tool's name and its text the first required parameter.
+    """
+
+    layout: Layout = "own"
 
 
-Part = str | Tag | NameTag | TagParameters | Envelope | ToolElement
-"""A literal, or one slot. White space at the ends of a literal is written, but need not be there when read."""
+Part = (
+    str
+    | Tag
+    | Name
+    | CountedName
+    | NameTag
+    | TagParameters
+    | Pairs
+    | Json
+    | Envelope
+    | KeyEnvelope
+    | PythonCall
+    | Skip
+    | Braced
+    | NestedTags
+    | TextArgument
+    | ToolElement
+)
+"""A literal, or one slot. White space in and around a literal is written as it stands, and need not be there when read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """What stands around a run of calls. Read when present, never missed when absent."""
+    """What stands around a run of calls.
+
+    Args:
+        open: how it starts; it counts only where a call follows.
+        close: how it ends; empty where nothing marks the end.
+        each: whether each call has a section of its own when written.
+    """
 
     open: str | Tag
-    close: str | Tag
+    close: str | Tag = ""
+    each: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """One way in which a format writes calls: the parts of one call, and what stands around a run of them."""
+
+    call: tuple[Part, ...]
+    section: Section | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +287,9 @@ class ResultShape:
     close: str
 
 
+THINK = (("<think>", "</think>"), ("<thinking>", "</thinking>"))
+
+
 @dataclass(frozen=True, slots=True)
 class Format:
     """How calls look in text: one declaration, read in three directions.
@@ -151,9 +298,11 @@ class Format:
         name: its one name.
         call: the parts of one call, in order.
         section: what stands around a run of calls; None for calls that stand alone.
-        separator: written between two calls of a section or message.
+        separator: written between two calls; what it holds beside white space is looked over between calls.
+        also: other shapes in which the same models write calls: read, never written.
         result: how results come back.
         thinking: the tags around reasoning; a call inside them never counts.
+        markup: control tokens that show nothing where they stand between calls and text.
         aliases: other names of the same format.
         families: model families known to write it.
     """
@@ -162,30 +311,30 @@ class Format:
     call: tuple[Part, ...]
     section: Section | None = None
     separator: str = "\n"
+    also: tuple[Shape, ...] = ()
     result: ResultShape = ResultShape(
         '<tool_result name="{name}" call_id="{id}" status="{status}">\n', "\n</tool_result>"
     )
-    thinking: tuple[tuple[str, str], ...] = (("<think>", "</think>"), ("<thinking>", "</thinking>"))
+    thinking: tuple[tuple[str, str], ...] = THINK
+    markup: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
     families: tuple[str, ...] = ()
 
     @property
+    def shapes(self) -> tuple[Shape, ...]:
+        """Every shape that is read, the written one first."""
+        return (Shape(self.call, self.section), *self.also)
+
+    @property
     def textual(self) -> bool:
         """Whether values are written as text, so that their types come from the schema (and coercion is lenient)."""
-        return any(isinstance(p, TagParameters | ToolElement) for p in self.call)
+        textual = TagParameters | Pairs | ToolElement | NestedTags | TextArgument
+        return any(isinstance(p, textual) or (isinstance(p, Braced) and not p.typed) for p in self.call)
 
     @property
     def body(self) -> str:
         """The body kind, for listings."""
-        for part in self.call:
-            match part:
-                case Envelope():
-                    return "JSON envelope"
-                case TagParameters():
-                    return "parameters"
-                case ToolElement():
-                    return "element per tool"
-        return "other"
+        return next((BODIES[type(p)] for p in self.call if type(p) in BODIES), "other")
 
     @property
     def stops(self) -> tuple[str, ...]:
@@ -193,10 +342,25 @@ class Format:
 
         A sampler that stops there leaves the string out; the parser reads the calls all the same.
         """
-        if self.section is None:
+        if self.section is None or self.section.each or not self.section.close:
             return ()
         close = self.section.close
         return (f"</{close.name}>" if isinstance(close, Tag) else close.strip(),)
+
+
+BODIES: Mapping[type, str] = {
+    Json: "name, then JSON",
+    Envelope: "JSON envelope",
+    KeyEnvelope: "JSON envelope",
+    TagParameters: "parameters",
+    Pairs: "parameters",
+    PythonCall: "Python call",
+    Braced: "odd values",
+    NestedTags: "parameters",
+    TextArgument: "element per tool",
+    ToolElement: "element per tool",
+}
+"""The body kind that each slot makes."""
 
 
 @dataclass(frozen=True, slots=True)

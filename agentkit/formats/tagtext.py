@@ -12,11 +12,13 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Final
 
-from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Search, Wait
+from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Search, Wait, beginnings, pattern
 
 _SPACES: Final = r"\s{0,1024}"  # white space looked over before a delimiter; more than that is content
 _PREFIX: Final = r"(?:[^\W\d][\w.-]{0,31}:)?"  # a namespace
-_TAG_PART: Final = rf"<(?:/?(?:[^\s<>/\"'=]{{0,160}}(?:\s{{0,64}}(?:>{_SPACES}(?:<[^<>]{{0,160}})?)?)?)?)?"
+_TAG_PART: Final = (
+    rf"<(?:/?(?:[^\s<>/\"'=]{{0,160}}(?: [^\s<>/\"'=]{{0,80}})?(?:\s{{0,64}}(?:>{_SPACES}(?:<[^<>]{{0,160}})?)?)?)?)?"
+)
 _BOUNDARY: Final = r"(?=[\s/>])"
 
 ANY_OPENING: Final = Delimiter(r"<(?P<name>[^\W\d][\w.-]{0,127})(?=[\s/>])", r"<(?:[^\W\d][\w.-]{0,127})?")
@@ -54,6 +56,7 @@ class End:
 
     Args:
         delimiter: matches at the end of the value; its group `close` is what closes it.
+        stops: finds the first place at which the end, or a nested tag, may be.
         nested: matches an opening tag of the same name inside the value, whose closing tag is content; None ignores
         them. what: the closing tag, for messages.
     """
@@ -61,6 +64,7 @@ class End:
     delimiter: Delimiter
     what: str
     nested: Delimiter | None = None
+    stops: Search = re.compile("<").search
 
 
 @cache
@@ -68,6 +72,22 @@ def end_of_value(name: str, followers: tuple[str, ...]) -> End:
     """The end of a value closed by `</name>` where one of the regular expressions `followers` comes next."""
     follow = f"(?={_SPACES}(?:{'|'.join(followers)}))" if followers else ""
     return End(Delimiter(f"(?P<close>{closing_tag(name)}){follow}", _TAG_PART, re.IGNORECASE), f"</{name}>")
+
+
+@cache
+def end_of_pair(close: str, trim: bool, followers: tuple[str, ...]) -> End:
+    """The end of a value closed by a literal where one of the literals `followers` comes next.
+
+    With `trim`, one newline before the literal belongs to the end.
+    """
+    newline = r"(?:\r?\n)?" if trim else ""
+    follow = f"(?={_SPACES}(?:{'|'.join(map(pattern, followers))}))" if followers else ""
+    part = f"{newline}(?:{beginnings(close)}|{pattern(close)}{_SPACES}(?:{'|'.join(map(beginnings, followers))}))"
+    stops = re.compile(f"[{re.escape(close[0])}{_NEWLINES if trim else ''}]").search
+    return End(Delimiter(f"{newline}(?P<close>{pattern(close)}){follow}", part), close, stops=stops)
+
+
+_NEWLINES: Final = "\r\n"
 
 
 @cache
@@ -249,13 +269,17 @@ def _decode(entity: str) -> str:
 
 
 class Value:
-    """Read one raw value up to its end, telling it as deltas of `key`; `text` is the value once it has been read."""
+    """Read one raw value up to its end, telling it as deltas of `key`; `text` is the value once it has been read.
+
+    `verbatim` tells then whether it stood in CDATA, and so is meant to the letter.
+    """
 
     def __init__(self, r: Reader, index: int, key: str, end: End) -> None:
         self.r, self.index, self.key, self.end = r, index, key, end
         self.spans: list[tuple[int, int]] = []
         self.depth = 0
         self.first_close = -1
+        self.verbatim = False
 
     def text(self) -> str:
         """The value, byte-exact but for the newlines and CDATA marks that are not part of it."""
@@ -274,6 +298,7 @@ class Value:
             r.at = newline.end()
         if cdata := (yield from r.sees(_CDATA)):
             r.at = cdata.end()
+            self.verbatim = True
             yield from self.cdata()
             if (yield from self.closed_after_cdata()):
                 return
@@ -322,10 +347,10 @@ class Value:
         """Consume raw characters up to the end of the value."""
         r = self.r
         while True:
-            found = _PLAIN_STOP(r.buf, r.at)
+            found = self.end.stops(r.buf, r.at)
             self.tell(found.start() if found else len(r.buf))
             if found is None:
-                yield from self.wait(_PLAIN_STOP)
+                yield from self.wait(self.end.stops)
             elif (yield from self.closes()):
                 return
 
@@ -374,7 +399,6 @@ class Value:
         return False
 
 
-_PLAIN_STOP = re.compile("<").search
 _CDATA_STOP = re.compile("]").search
 
 

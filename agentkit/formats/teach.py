@@ -13,7 +13,19 @@ from agentkit.errors import FormatError
 from agentkit.formats import values
 from agentkit.formats.engine import get
 from agentkit.formats.render import render_calls, render_result
-from agentkit.formats.spec import Envelope, Format, Node, TagParameters, ToolElement, ToolSpec
+from agentkit.formats.spec import (
+    Envelope,
+    Format,
+    Json,
+    KeyEnvelope,
+    Layout,
+    Node,
+    Pairs,
+    PythonCall,
+    TagParameters,
+    ToolElement,
+    ToolSpec,
+)
 from agentkit.messages import ToolCall
 
 _INTRODUCTION = (
@@ -29,6 +41,20 @@ _RULES: Mapping[type, tuple[str, ...]] = {
         "Each call is one JSON object with the tool's name and its arguments; nothing but JSON stands inside a call.",
         "Inside JSON strings, escape quotes, backslashes and line breaks.",
     ),
+    KeyEnvelope: (
+        "Each call is one JSON object whose only key is the tool's name and whose value holds the arguments.",
+        "Inside JSON strings, escape quotes, backslashes and line breaks.",
+    ),
+    Json: (
+        "The arguments are one JSON object; nothing but JSON stands there.",
+        "Inside JSON strings, escape quotes, backslashes and line breaks.",
+    ),
+    Pairs: (
+        "Write a string exactly as it is meant: no quotes around it, no escaping. Line breaks and indentation count.",
+        "Write numbers, true, false, null, lists and objects as JSON.",
+        "A string that itself contains what ends a value here must stand in <![CDATA[ and ]]>.",
+    ),
+    PythonCall: ("Write each call as Python does, with named arguments only and literals as values.",),
     TagParameters: (
         "Write a string exactly as it is meant: no quotes around it, no escaping. Line breaks and indentation count.",
         "Write numbers, true, false, null, lists and objects as JSON.",
@@ -62,7 +88,11 @@ def render_prompt(
     declared = get(format)
     if not tools or tool_choice == "none":
         return ""
-    usage = _elements(tools) if ToolElement() in declared.call else _schemas(tools)
+    usage = (
+        _elements([t.with_element(_layout(declared)) for t in tools])
+        if any(isinstance(p, ToolElement) for p in declared.call)
+        else _schemas(tools)
+    )
     example, tool = _example(declared, tools)
     result = render_result(declared, tool.name, "call_1", "the tool's answer", None, tools)
     rules = [rule for part in declared.call for rule in _RULES.get(type(part), ())]
@@ -72,6 +102,10 @@ def render_prompt(
         "## Rules", "", *(f"- {rule}" for rule in (*rules, *_conduct(tool_choice, parallel))),
     ]  # fmt: skip
     return "\n".join(lines)
+
+
+def _layout(format: Format) -> Layout:
+    return next((p.layout for p in format.call if isinstance(p, ToolElement)), "own")
 
 
 def _conduct(tool_choice: str, parallel: bool | None) -> list[str]:

@@ -7,7 +7,6 @@ refuse.
 
 from __future__ import annotations
 
-import ast
 import json
 import math
 import re
@@ -15,11 +14,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NoReturn
 
 from agentkit.errors import FormatError
+from agentkit.formats.literals import literal_value
 
 Schema = Mapping[str, Any]
 
 MAX_NUMBER = 5_000  # characters; the interpreter itself refuses integers of more than 4,300 digits
-_MAX_LITERAL = 100_000  # characters; ast.literal_eval is slow and deep, and a longer Python literal was never seen
 _REFS = 32  # hops; a longer chain of $ref is a cycle
 _INTEGER = re.compile(r"[+-]?\d{1,4300}\Z")  # 4300 digits: the interpreter's own bound on int(str)
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\Z")
@@ -120,9 +119,20 @@ def alternatives(schema: Schema, root: Schema) -> Iterator[Schema]:
                 yield {"type": "null"}
 
 
+_ALIASES: Mapping[str, str] = {
+    "str": "string", "text": "string", "char": "string", "int": "integer", "long": "integer", "float": "number",
+    "double": "number", "bool": "boolean", "list": "array", "tuple": "array", "dict": "object", "map": "object",
+    "hashmap": "object", "arraylist": "array", "any": "any", "none": "null",
+}  # fmt: skip
+"""Types as hand-written schemas name them when they do not name JSON Schema's."""
+
+
 def _kind(schema: Schema) -> str | None:
     kind = schema.get("type")
-    return kind.lower() if isinstance(kind, str) else None
+    if not isinstance(kind, str):
+        return None
+    kind = _ALIASES.get(kind.lower(), kind.lower())
+    return None if kind == "any" else kind
 
 
 def accepts_null(schema: Schema, root: Schema) -> bool:
@@ -130,8 +140,10 @@ def accepts_null(schema: Schema, root: Schema) -> bool:
     return any(_kind(s) == "null" for s in alternatives(schema, root))
 
 
-def read(text: str, schema: Schema, root: Schema) -> Any:
+def read(text: str, schema: Schema, root: Schema, *, nulls: bool = False) -> Any:
     """The value that `text` writes for a parameter of this schema.
+
+    With `nulls`, the word null means null even where a string is allowed beside it.
 
     >>> read("007", {"type": "string"}, {}), read("5", {"type": "integer"}, {}), read("a, b", {"type": "array"}, {})
     ('007', 5, ['a', 'b'])
@@ -141,6 +153,8 @@ def read(text: str, schema: Schema, root: Schema) -> Any:
         if (value := _listed(text, option)) is not _UNREAD:
             return value
     if any(_kind(o) == "string" for o in options):
+        if nulls and text in _NULLS and any(_kind(o) == "null" for o in options):
+            return None
         if all(_kind(o) in ("string", "null") for o in options):
             return text
         options = [
@@ -233,14 +247,12 @@ def _json(text: str) -> Any:
 
 def _json_or_literal(text: str) -> Any:
     value = _json(text)
-    if value is not _UNREAD or len(text) > _MAX_LITERAL:
+    if value is not _UNREAD:
         return value
     try:
-        value = ast.literal_eval(text)
-        json.dumps(value, allow_nan=False)  # sets, bytes, complex numbers are not JSON values
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return without_surrogates(literal_value(text))
+    except (ValueError, RecursionError):
         return _UNREAD
-    return without_surrogates(value)
 
 
 def _is(value: Any, kind: str | None) -> bool:
@@ -269,15 +281,15 @@ def same(a: Any, b: Any) -> bool:
     return bool(a == b)
 
 
-def write(value: Any, schema: Schema, root: Schema) -> str:
-    """Text that `read` turns back into exactly `value`.
+def write(value: Any, schema: Schema, root: Schema, *, nulls: bool = False) -> str:
+    """Text that `read` turns back into exactly `value`. `nulls` as there.
 
     Raises:
         FormatError: no text does.
     """
     candidates = [value] if isinstance(value, str) else []
     for text in (*candidates, dump(value)):
-        if _SURROGATE.search(text) is None and same(read(text, schema, root), value):
+        if _SURROGATE.search(text) is None and same(read(text, schema, root, nulls=nulls), value):
             return text
     raise FormatError(
         f"{type(value).__name__} {dump(value)[:60]} cannot be written as text for the schema {json.dumps(schema)[:120]}"

@@ -2,8 +2,24 @@
 
 from __future__ import annotations
 
-from agentkit.formats.spec import Format, ToolElement
+from agentkit.formats.spec import Format, NameTag, Tag, TextArgument, ToolElement
 
 XML = Format("xml", (ToolElement(),), families=("any instructed model",))
+CLINE = Format(
+    "cline",
+    (ToolElement("children"),),
+    families=("any model instructed in the manner of Cline or Roo Code",),
+)
+LEGACY = Format(
+    "legacy",
+    (ToolElement("text"),),
+    aliases=("open_instruct",),
+    families=("open-instruct's legacy rollouts",),
+)
+DR_TULU = Format(
+    "dr_tulu",
+    (NameTag("call_tool", "name"), TextArgument(), Tag("call_tool", closing=True)),
+    families=("DR Tulu",),
+)
 
-ELEMENTS = (XML,)
+ELEMENTS = (XML, CLINE, LEGACY, DR_TULU)

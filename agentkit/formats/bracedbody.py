@@ -1,0 +1,137 @@
+"""The body `{key:value,…}` with bare keys and quote tokens around strings; read once it is whole.
+
+Knows the call in progress, the reader and the declarations.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any, Final
+
+from agentkit.formats import values
+from agentkit.formats.call import Call
+from agentkit.formats.reader import Damage, Reader, Search, Wait, literal
+from agentkit.formats.spec import Braced
+
+_KEY = re.compile(r"\s*([^\s:{}\[\],]+)\s*:\s*")
+_PLAIN = re.compile(r"[^,{}\[\]]*")
+_SPACE = re.compile(r"\s*")
+_CLOSERS: Final = {"{": "}", "[": "]"}
+
+
+@cache
+def _outside(quote: str) -> Search:
+    return re.compile(f"[{{}}\\[\\]{re.escape(quote[0])}]").search
+
+
+@cache
+def _inside(quote: str) -> Search:
+    return re.compile(re.escape(quote[0])).search
+
+
+def read_braced(r: Reader, call: Call, part: Braced) -> Wait:
+    """Find the end by counting brackets outside strings, then read."""
+    yield from r.space()
+    start = r.offset
+    depth = 0
+    string = False
+    while True:
+        found = (_inside if string else _outside)(part.quote)(r.buf, r.at)
+        r.tell(found.start() if found else len(r.buf), call.index, None)
+        if found is None:
+            if r.ended:
+                raise Damage("truncated_call", f"the text ended inside the call of {call.name!r}", r.offset, ended=True)
+            r.heat((_inside if string else _outside)(part.quote), None, call.index)
+            yield
+            continue
+        if found[0] == part.quote[0] and (quote := (yield from r.sees(literal(part.quote)))):
+            string = not string
+            r.tell(quote.end(), call.index, None)
+            continue
+        depth += (r.buf[r.at] in "{[") - (r.buf[r.at] in "}]") if not string else 0
+        r.tell(r.at + 1, call.index, None)
+        if depth > r.limits.depth:
+            raise Damage("invalid_json", f"expected nesting of at most {r.limits.depth}", r.offset)
+        if depth <= 0 and not string:
+            break
+    reader = _Braced(r.raw()[start - r.mark :], part.quote, start)
+    for key, value in reader.object().items():
+        if isinstance(value, str) and not part.typed:
+            call.put(r, key, value)
+        else:
+            call.set(r, key, value)
+    call.complete = True
+
+
+class _Braced:
+    """The value of a whole body."""
+
+    def __init__(self, text: str, quote: str, offset: int) -> None:
+        self.text, self.quote, self.offset, self.at = text, quote, offset, 0
+
+    def bad(self, wanted: str) -> Damage:
+        return Damage("invalid_json", f"expected {wanted}", self.offset + self.at, got=True)
+
+    def space(self) -> str:
+        self.at = _SPACE.match(self.text, self.at).end()  # type: ignore[union-attr]  # it matches the empty string
+        return self.text[self.at : self.at + 1]
+
+    def object(self) -> dict[str, Any]:
+        out: dict[str, Any] = {}
+        if self.space() != "{":
+            raise self.bad("'{'")
+        self.at += 1
+        while self.space() != "}":
+            key = self.key()
+            out[key] = self.value()
+            self.comma("}")
+        self.at += 1
+        return out
+
+    def key(self) -> str:
+        if self.text.startswith(self.quote, self.at):
+            key = self.string()
+            if self.space() != ":":
+                raise self.bad("':'")
+            self.at += 1
+            return key
+        found = _KEY.match(self.text, self.at)
+        if found is None:
+            raise self.bad("a key and ':'")
+        self.at = found.end()
+        return found[1].strip("\"'")
+
+    def comma(self, closer: str) -> None:
+        c = self.space()
+        if c == ",":
+            self.at += 1
+        elif c != closer:
+            raise self.bad(f"',' or {closer!r}")
+
+    def string(self) -> str:
+        start = self.at + len(self.quote)
+        end = self.text.find(self.quote, start)
+        if end < 0:
+            raise self.bad("the end of the string")
+        self.at = end + len(self.quote)
+        return self.text[start:end]
+
+    def value(self) -> Any:
+        c = self.space()
+        if self.text.startswith(self.quote, self.at):
+            return self.string()
+        if c == "{":
+            return self.object()
+        if c == "[":
+            self.at += 1
+            items = []
+            while self.space() != "]":
+                items.append(self.value())
+                self.comma("]")
+            self.at += 1
+            return items
+        found = _PLAIN.match(self.text, self.at)
+        text = found[0] if found else ""
+        self.at += len(text)
+        return values.read(text.strip(), {}, {})

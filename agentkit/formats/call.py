@@ -1,0 +1,238 @@
+"""One call while it is read, and how the fixed parts of a declaration are read: literals, tags and names.
+
+Knows the reader and the declarations. A part reads from where the call stands and leaves the call after itself. It
+raises
+`Decline` (this is no call) only before it has said anything, `Damage` after.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from agentkit.events import CallStart, Markup
+from agentkit.formats import tagtext, values
+from agentkit.formats.literals import WRAPPED_ARGUMENTS
+from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Search, Wait, beginnings, literal
+from agentkit.formats.spec import Braced, CountedName, Format, Json, Name, Pairs, Part, Shape, Skip, Tag, ToolSpec
+
+_WRAPPERS = ("arguments", "input", "parameters", "properties")
+
+
+@dataclass(slots=True)
+class Call:
+    """One call while it is read.
+
+    `known_only` tells that only an offered tool makes this a call, because what opened it is common in prose.
+    `body` is the offset at which a JSON body starts, -1 before it.
+    """
+
+    format: Format
+    shape: Shape
+    tools: Mapping[str, ToolSpec]
+    index: int
+    tool: ToolSpec | None = None
+    known_only: bool = False
+    part: int = 0
+    lead: str = ""
+    skip: int = 0
+    id: str = ""
+    name: str = ""
+    started: bool = False
+    complete: bool = False
+    body: int = -1
+    arguments: dict[str, Any] = field(default_factory=dict)
+    repairs: list[str] = field(default_factory=list)
+
+    def begin(self, r: Reader, name: str) -> None:
+        """The name is known: from here on the call gets an answer."""
+        if self.known_only and name not in self.tools:
+            raise Decline
+        self.name, self.started = name, True
+        self.tool = self.tools.get(name)
+        self.say_lead(r)
+        r.out.append(CallStart(self.index, name))
+
+    def say_lead(self, r: Reader) -> None:
+        """The section's opening before the first call is markup, not part of the call."""
+        if self.lead:
+            r.out.append(Markup(self.lead))
+            self.skip, self.lead = len(self.lead), ""
+
+    def schema(self, parameter: str) -> tuple[values.Schema, values.Schema]:
+        """The schema of a parameter, and the one in which its references are looked up."""
+        return (self.tool.schema_of(parameter), self.tool.parameters) if self.tool else ({}, {})
+
+    def put(self, r: Reader, parameter: str, text: str | None, *, nulls: bool = True) -> None:
+        """Take an argument written as text; None stands for one that was named without a value.
+
+        Without `nulls`, the word null is no null where the parameter may be a string.
+        """
+        schema, root = self.schema(parameter)
+        if text is None:
+            self.set(r, parameter, None if values.accepts_null(schema, root) else values.read("", schema, root))
+        else:
+            self.set(r, parameter, values.read(text, schema, root, nulls=nulls))
+
+    def set(self, r: Reader, parameter: str, value: Any) -> None:
+        """Take an argument's value."""
+        if parameter in self.arguments:
+            raise Damage("invalid_arguments", f"parameter {parameter!r} is given twice in {self.name!r}", r.offset)
+        self.arguments[parameter] = value
+
+    def unwrap(self) -> None:
+        """Take the arguments out of one that only wraps them, where the tool has no parameter of that name."""
+        if self.tool is None or len(self.arguments) != 1:
+            return
+        ((name, value),) = self.arguments.items()
+        known = self.tool.parameters.get("properties", {})
+        if name not in _WRAPPERS or name in known or not known:
+            return
+        inner = values.read(value, {"type": "object"}, {}) if isinstance(value, str) else value
+        if isinstance(inner, dict):
+            self.arguments = inner
+            self.repairs.append(WRAPPED_ARGUMENTS)
+
+
+def read_literal(r: Reader, call: Call, part: str) -> Wait:
+    """A literal; white space around it may be missing or more. The last one may be missing at the text's end."""
+    wanted = part.strip()
+    if not wanted:
+        return
+    yield from r.space()
+    if found := (yield from r.sees(literal(wanted))):
+        r.at = found.end()
+    elif not call.started:
+        raise Decline
+    elif call.complete and r.ended and wanted.startswith(r.buf[r.at :]):
+        r.at = len(r.buf)  # everything was said; a sampler that stops at the closing literal leaves it out
+    elif call.complete and (yield from _goes_on(r, call)):
+        return
+    elif r.at >= len(r.buf):
+        raise Damage("truncated_call", f"the text ended before {wanted!r}", r.offset, ended=True)
+    else:
+        raise Damage("invalid_json", f"expected {wanted!r}", r.offset, got=True)
+
+
+def _goes_on(r: Reader, call: Call) -> Generator[None, None, bool]:
+    """Whether the next call of the same shape starts here, or its section ends: models forget what closes a call."""
+    first, section = call.shape.call[0], call.shape.section
+    for text in (first, section.close if section is not None else ""):
+        if isinstance(text, str) and text.strip() and (yield from r.sees(literal(text.strip()))):
+            return True
+    return False
+
+
+def read_tag(r: Reader, call: Call, part: Tag) -> Wait:
+    """A tag without a slot."""
+    if call.complete:
+        return
+    yield from r.space()
+    found = yield from r.sees(tagtext.tag(part.name, closing=part.closing))
+    if found is None and (yield from _goes_on(r, call)):
+        return
+    if found is None:
+        what = f"</{part.name}>" if part.closing else f"<{part.name}>"
+        if r.at >= len(r.buf):
+            raise Damage("truncated_call", f"the text ended before {what}", r.offset, ended=True)
+        raise Damage("invalid_arguments", f"expected {what}", r.offset, got=True)
+    r.at = found.end()
+
+
+def until(r: Reader, ends: tuple[str, ...]) -> Generator[None, None, str | None]:
+    """Consume the characters up to the first of some literals, which stays.
+
+    Returns None where they are too many for a name, or the text ends.
+    """
+    delimiter, first = _any_of(ends)
+    pieces: list[str] = []
+    room = r.limits.name
+    while True:
+        found = first(r.buf, r.at)
+        stop = found.start() if found else len(r.buf)
+        if found and (yield from _is_here(r, stop, delimiter, pieces)):
+            return "".join(pieces) if sum(map(len, pieces)) <= room else None
+        if not found:
+            pieces.append(r.buf[r.at : stop])
+            r.at = stop
+            if r.ended or sum(map(len, pieces)) > room:
+                return None
+            yield
+
+
+def _is_here(r: Reader, stop: int, delimiter: Delimiter, pieces: list[str]) -> Generator[None, None, bool]:
+    pieces.append(r.buf[r.at : stop])
+    r.at = stop
+    if (yield from r.sees(delimiter)):
+        return True
+    pieces.append(r.buf[r.at : r.at + 1])
+    r.at += len(pieces[-1])
+    return False
+
+
+@cache
+def _any_of(texts: tuple[str, ...]) -> tuple[Delimiter, Search]:
+    whole = "|".join(re.escape(t) for t in texts)
+    part = "|".join(beginnings(t) for t in texts)
+    return Delimiter(whole, part), re.compile(f"[{re.escape(''.join(t[0] for t in texts))}]").search
+
+
+@cache
+def _ends_of_name(parts: tuple[Part, ...]) -> tuple[str, ...]:
+    """What may stand behind a name that these parts follow."""
+    ends: list[str] = []
+    for part in parts:
+        match part:
+            case str(text) if text.strip():
+                return (*ends, text.split()[0])
+            case str():
+                ends.append("\n")
+            case Pairs():
+                ends.append(part.key)
+            case Json() | Braced():
+                return (*ends, "{")
+            case Skip():
+                ends += [" ", "<", '"']
+            case other:
+                raise TypeError(f"a name cannot end before {other!r}")
+    return tuple(ends)
+
+
+_NAME = re.compile(r"[^\s<>{}\[\]()\"'`,;=]{1,256}\Z")
+
+
+def _read_name(r: Reader, call: Call) -> Generator[None, None, str]:
+    yield from r.space()
+    text = yield from until(r, _ends_of_name(call.shape.call[call.part + 1 :]))
+    name = (text or "").strip()
+    if _NAME.match(name) is None:
+        raise Decline
+    return name
+
+
+def read_name(r: Reader, call: Call, part: Name) -> Wait:
+    """The tool's name, up to what follows it."""
+    call.begin(r, (yield from _read_name(r, call)).removeprefix(part.prefix))
+
+
+_COUNT = re.compile(r":\d+\Z")
+
+
+def read_counted_name(r: Reader, call: Call, part: CountedName) -> Wait:
+    """The tool's name in the id of the call."""
+    call.id = yield from _read_name(r, call)
+    call.begin(r, _COUNT.sub("", call.id).removeprefix(part.prefix))
+
+
+def read_skip(r: Reader, call: Call, part: Skip) -> Wait:
+    """Characters that say nothing, up to the next literal."""
+    following = call.shape.call[call.part + 1]
+    assert isinstance(following, str)
+    if (yield from until(r, (following.strip(),))) is None:
+        ended = r.at >= len(r.buf)
+        raise Damage(
+            "truncated_call" if ended else "invalid_json", f"expected {following.strip()!r}", r.offset, ended=ended
+        )

@@ -1,0 +1,94 @@
+"""Formats in which the tool's name stands before its arguments, which are one JSON object."""
+
+from __future__ import annotations
+
+from agentkit.formats.spec import CountedName, Format, Json, Name, ResultShape, Section, Shape, Skip
+
+DEEPSEEK_V3 = Format(
+    "deepseek_v3",
+    ("<｜tool▁call▁begin｜>function<｜tool▁sep｜>", Name(), "\n```json\n", Json(), "\n```<｜tool▁call▁end｜>"),
+    Section("<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"),
+    markup=("<｜end▁of▁sentence｜>",),
+    result=ResultShape(
+        "<｜tool▁outputs▁begin｜><｜tool▁output▁begin｜>", "<｜tool▁output▁end｜><｜tool▁outputs▁end｜>"
+    ),
+    aliases=("deepseekv3",),
+    families=("DeepSeek V3-0324", "DeepSeek R1-0528"),
+)
+DEEPSEEK_V31 = Format(
+    "deepseek_v31",
+    ("<｜tool▁call▁begin｜>", Name(), "<｜tool▁sep｜>", Json(), "<｜tool▁call▁end｜>"),
+    Section("<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"),
+    separator="",
+    markup=("<｜end▁of▁sentence｜>",),
+    result=ResultShape("<｜tool▁output▁begin｜>", "<｜tool▁output▁end｜>"),
+    aliases=("deepseekv31",),
+    families=("DeepSeek V3.1",),
+)
+KIMI_K2 = Format(
+    "kimi_k2",
+    ("<|tool_call_begin|>", CountedName(), "<|tool_call_argument_begin|>", Json(), "<|tool_call_end|>"),
+    Section("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"),
+    separator="",
+    markup=("<|im_end|>",),
+    families=("Kimi K2", "Kimi K2.5"),
+)
+MISTRAL_COMPACT = Format(
+    "mistral_compact",
+    ("[TOOL_CALLS]", Name(), "[ARGS]", Json()),
+    separator="",
+    also=(Shape(("[TOOL_CALLS]", Name(), Json())),),
+    thinking=(("[THINK]", "[/THINK]"), ("<think>", "</think>")),
+    aliases=("devstral", "magistral"),
+    families=("Mistral Small 3.2", "Devstral", "Magistral"),
+)
+PLAMO3 = Format(
+    "plamo3",
+    (
+        "<|plamo:begin_tool_request:plamo|><|plamo:begin_tool_name:plamo|>",
+        Name(),
+        "<|plamo:end_tool_name:plamo|><|plamo:begin_tool_arguments:plamo|><|plamo:constrain|>json<|plamo:msg|>",
+        Json(),
+        "<|plamo:end_tool_arguments:plamo|><|plamo:end_tool_request:plamo|>",
+    ),
+    Section("<|plamo:begin_tool_requests:plamo|>", "<|plamo:end_tool_requests:plamo|>"),
+    separator="",
+    thinking=(("<|plamo:begin_think:plamo|>", "<|plamo:end_think:plamo|>"),),
+    families=("PLaMo 3",),
+)
+FUNCTION_JSON = Format(
+    "function_json",
+    ("<function=", Name(), ">", Json(), "</function>"),
+    also=(Shape(("<|python_tag|><function=", Name(), ">", Json(), "</function>")),),
+    markup=("<|eot_id|>", "<|eom_id|>"),
+    families=("Llama 3.1 (custom tools)",),
+)
+_HARMONY_ARGUMENTS = (Name("functions."), Skip(" <|constrain|>json"), "<|message|>", Json(), "<|call|>")
+HARMONY = Format(
+    "harmony",
+    ("<|channel|>commentary to=", *_HARMONY_ARGUMENTS),
+    separator="<|start|>assistant",
+    also=(
+        Shape(("<|start|>assistant<|channel|>commentary to=", *_HARMONY_ARGUMENTS)),
+        Shape(("<|start|>assistant to=", *_HARMONY_ARGUMENTS)),
+        Shape(("<|channel|>analysis to=", *_HARMONY_ARGUMENTS)),
+    ),
+    result=ResultShape("<|start|>functions.{name} to=assistant<|channel|>commentary<|message|>", "<|end|>"),
+    thinking=(
+        ("<|channel|>analysis<|message|>", "<|end|>"),
+        ("<|start|>assistant<|channel|>analysis<|message|>", "<|end|>"),
+    ),
+    markup=(
+        "<|start|>assistant<|channel|>commentary<|message|>",
+        "<|start|>assistant<|channel|>final<|message|>",
+        "<|channel|>commentary<|message|>",
+        "<|channel|>final<|message|>",
+        "<|start|>assistant",
+        "<|end|>",
+        "<|return|>",
+    ),
+    aliases=("openai", "gpt-oss"),
+    families=("gpt-oss",),
+)
+
+NAMED = (DEEPSEEK_V3, DEEPSEEK_V31, KIMI_K2, MISTRAL_COMPACT, PLAMO3, FUNCTION_JSON, HARMONY)

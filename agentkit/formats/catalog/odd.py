@@ -1,0 +1,24 @@
+"""Formats with a value syntax of their own."""
+
+from __future__ import annotations
+
+from agentkit.formats.spec import Braced, Format, Name, ResultShape
+
+GEMMA4 = Format(
+    "gemma4",
+    ("<|tool_call>call:", Name(), Braced('<|"|>'), "<tool_call|>"),
+    separator="",
+    result=ResultShape("<|tool_response>response:{name}\n", "<tool_response|>"),
+    thinking=(("<|channel>thought\n", "<channel|>"), ("<think>", "</think>")),
+    markup=("<turn|>", "<|tool_response>"),
+    families=("Gemma 4",),
+)
+FUNCTIONGEMMA = Format(
+    "functiongemma",
+    ("<start_function_call>call:", Name(), Braced("<escape>", typed=False), "<end_function_call>"),
+    separator="",
+    markup=("<end_of_turn>",),
+    families=("FunctionGemma",),
+)
+
+ODD = (GEMMA4, FUNCTIONGEMMA)

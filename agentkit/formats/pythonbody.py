@@ -1,0 +1,141 @@
+"""The Python body, `name(key=value, …)`: its end is found as it streams, by counting brackets outside strings.
+
+It is read once it is whole. Knows the call in progress, the reader and the declarations.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator
+from typing import Final
+
+from agentkit.formats.call import Call
+from agentkit.formats.literals import Literals, NotALiteral
+from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Search, Wait
+from agentkit.formats.spec import PythonCall
+
+_NAME = Delimiter(r"(?P<name>[^\W\d][\w.-]{0,255})\s{0,64}\(", r"(?:[^\W\d][\w.-]{0,255}\s{0,64})?")
+_KEY = re.compile(r"\s*(?P<key>[^\W\d]\w*|\"[^\"\n]{1,256}\"|'[^'\n]{1,256}')\s*=(?!=)\s*")
+_OUTSIDE = re.compile(r"[\"'()\[\]{}]").search
+_INSIDE: Final = {'"': re.compile(r'["\\]').search, "'": re.compile(r"['\\]").search}
+_PAIRS: Final = {")": "(", "]": "[", "}": "{"}
+
+
+def read_python_call(r: Reader, call: Call, part: PythonCall) -> Wait:
+    """One call; positional arguments are taken in the order of the tool's parameters."""
+    yield from r.space()
+    found = yield from r.sees(_NAME)
+    if found is None:
+        raise Decline
+    r.at = found.end()
+    call.begin(r, found["name"])
+    start = r.offset
+    yield from _Brackets(r, call).run()
+    text = r.raw()[start - r.mark : -1]
+    _take(r, call, text, start)
+    call.complete = True
+
+
+class _Brackets:
+    """Consume up to and over the bracket that closes the call."""
+
+    def __init__(self, r: Reader, call: Call) -> None:
+        self.r, self.call = r, call
+        self.stack = ["("]
+
+    def run(self) -> Wait:
+        r = self.r
+        while self.stack:
+            found = _OUTSIDE(r.buf, r.at)
+            if found is None:
+                yield from self.wait(_OUTSIDE)
+                continue
+            c = found[0]
+            if c in _PAIRS:
+                if self.stack.pop() != _PAIRS[c]:
+                    r.tell(found.start(), self.call.index, None)
+                    raise Damage("invalid_json", "expected the brackets of the call to match", r.offset, got=True)
+                if not self.stack:
+                    r.tell(found.start(), self.call.index, None)
+                    r.at = found.end()
+                    return
+            r.tell(found.end(), self.call.index, None)
+            if c in "([{":
+                self.stack.append(c)
+                if len(self.stack) > r.limits.depth:
+                    raise Damage("invalid_json", f"expected nesting of at most {r.limits.depth}", r.offset)
+            elif c in "\"'":
+                yield from self.string(c)
+
+    def wait(self, search: Search | None) -> Wait:
+        r = self.r
+        r.tell(len(r.buf) if search else r.at, self.call.index, None)
+        if r.ended:
+            raise Damage(
+                "truncated_call", f"the text ended inside the call of {self.call.name!r}", r.offset, ended=True
+            )
+        if search is not None:
+            r.heat(search, None, self.call.index)
+        yield
+
+    def string(self, quote: str) -> Wait:
+        """Behind the opening quote: up to and over the closing one."""
+        r = self.r
+        triple = yield from self.triple(quote)
+        search = _INSIDE[quote]
+        while True:
+            found = search(r.buf, r.at)
+            if found is None:
+                yield from self.wait(search)
+                continue
+            r.tell(found.start(), self.call.index, None)
+            wanted = 2 if found[0] == "\\" else 3 if triple else 1
+            if not (yield from r.have(wanted)):
+                r.tell(len(r.buf), self.call.index, None)
+                yield from self.wait(None)
+            closes = r.buf.startswith(quote * wanted, r.at) and r.buf[r.at] == quote
+            r.tell(r.at + (2 if r.buf[r.at] == "\\" else wanted if closes else 1), self.call.index, None)
+            if closes:
+                return
+
+    def triple(self, quote: str) -> Generator[None, None, bool]:
+        """Whether two more quotes follow, which are consumed; an empty string is no triple."""
+        r = self.r
+        yield from r.have(2)
+        if r.buf.startswith(quote * 2, r.at):
+            r.tell(r.at + 2, self.call.index, None)
+            return True
+        return False
+
+
+def _take(r: Reader, call: Call, text: str, start: int) -> None:
+    """Read the arguments between the brackets."""
+    reader = Literals(text)
+    order = list(call.tool.parameters.get("properties", {})) if call.tool else []
+    position = 0
+    while reader.space():
+        key = _KEY.match(text, reader.at)
+        if key is None:
+            if position >= len(order):
+                raise Damage(
+                    "invalid_arguments",
+                    f"{call.name!r} is called with an argument that has no name; write name=value",
+                    start + reader.at,
+                )
+            name = order[position]
+            position += 1
+        else:
+            name = key["key"].strip("\"'")
+            reader.at = key.end()
+        try:
+            value = reader.value()
+            c = reader.space()
+            if c == ",":
+                reader.at += 1
+            elif c:
+                raise reader.bad("',' or ')'")
+        except NotALiteral as e:
+            raise Damage("invalid_arguments", f"the value of {name!r}: {e}", start + e.position) from e
+        except RecursionError:
+            raise Damage("invalid_arguments", f"the value of {name!r} is nested too deep", start) from None
+        call.set(r, name, value)

@@ -1,0 +1,245 @@
+"""The bodies whose values are text: parameters between tags or literals, and an element per tool.
+
+Knows the call in progress, the reader and the declarations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from typing import Any, Final
+
+from agentkit.errors import ErrorCode
+from agentkit.events import ArgumentDelta
+from agentkit.formats import tagtext, values
+from agentkit.formats.call import Call, until
+from agentkit.formats.jsonbodies import read_json
+from agentkit.formats.reader import Damage, Decline, Reader, Wait, literal, pattern
+from agentkit.formats.spec import Json, NameTag, Node, Pairs, Tag, TagParameters, TextArgument, ToolElement, ToolSpec
+
+
+def read_name_tag(r: Reader, call: Call, part: NameTag) -> Wait:
+    """An opening tag with the tool's name in an attribute."""
+    found = yield from r.sees(tagtext.tag(part.name, closing=False))
+    if found is None:
+        raise Decline
+    r.at = found.end()
+    opening = yield from tagtext.Attributes(r, part.name, (part.attribute,)).read()
+    name = opening.attributes.get(part.attribute)
+    if not name:
+        raise Decline
+    call.begin(r, name)
+    call.complete = opening.empty
+    if any(isinstance(p, TextArgument) for p in call.shape.call):
+        for key, text in opening.attributes.items():
+            if key != part.attribute:
+                call.put(r, key, text, nulls=False)
+
+
+def read_tag_parameters(r: Reader, call: Call, part: TagParameters) -> Wait:
+    """Repeated `<parameter name="key">value</parameter>`."""
+    closers = [tagtext.closing_tag(p.name) for p in call.shape.call if isinstance(p, Tag)]
+    closers += map(pattern, _section_end(call))
+    end = tagtext.end_of_value(part.name, (tagtext.opening_tag(part.name), *closers))
+    while not call.complete:
+        yield from r.space()
+        found = yield from r.sees(tagtext.tag(part.name, closing=False))
+        if found is None:
+            yield from _maybe_json(r, call)
+            return
+        r.at = found.end()
+        attributes = tagtext.Attributes(r, part.name, (part.attribute,))
+        attributes.committed = True
+        opening = yield from attributes.read()
+        key = opening.attributes.get(part.attribute)
+        if not key:
+            raise Damage("invalid_arguments", f"<{part.name}> has no {part.attribute!r}", r.offset)
+        if opening.empty:
+            call.put(r, key, None)
+            continue
+        value = tagtext.Value(r, call.index, key, end)
+        yield from value.read()
+        if part.kind and opening.attributes.get(part.kind) in _KINDS:
+            call.set(r, key, _KINDS[opening.attributes[part.kind]](value.text()))
+        else:
+            call.put(r, key, value.text(), nulls=not value.verbatim)
+
+
+def _json_or_text(text: str) -> Any:
+    return values.read(text, {}, {})
+
+
+def _section_end(call: Call) -> list[str]:
+    """What ends the section, which models write without closing the call before it."""
+    close = call.shape.section.close if call.shape.section is not None else ""
+    return [] if isinstance(close, Tag) or not close.strip() else [close.strip()]
+
+
+_KINDS: Final[Mapping[str | None, Callable[[str], Any]]] = {"true": str, "false": _json_or_text}
+"""How a value is read where an attribute tells whether it is a string."""
+
+
+def _maybe_json(r: Reader, call: Call) -> Wait:
+    """Where parameters may stand, models also write one JSON object with all of them."""
+    if not call.arguments and r.buf.startswith("{", r.at):
+        yield from read_json(r, call, Json())
+        call.complete = False
+
+
+def read_pairs(r: Reader, call: Call, part: Pairs) -> Wait:
+    """Repeated key and value between literals."""
+    ends = [p.strip() for p in call.shape.call[call.part + 1 :] if isinstance(p, str) and p.strip()][:1]
+    ends += _section_end(call)
+    end = tagtext.end_of_pair(part.close.strip(), part.trim, (part.key, *ends))
+    while True:
+        yield from r.space()
+        found = yield from r.sees(literal(part.key))
+        if found is None:
+            yield from _maybe_json(r, call)
+            return
+        r.at = found.end()
+        key, kind = yield from _key_and_kind(r, part)
+        value = tagtext.Value(r, call.index, key, end)
+        yield from value.read()
+        if kind == "string":
+            call.set(r, key, value.text())
+        elif kind:
+            call.set(r, key, values.read(value.text(), {"type": kind}, {}))
+        else:
+            call.put(r, key, value.text(), nulls=not value.verbatim)
+
+
+def _key_and_kind(r: Reader, part: Pairs) -> Generator[None, None, tuple[str, str]]:
+    """A key, and its value's type where one is written, up to where the value starts."""
+    start = r.offset
+    middle, kind = part.middle.strip(), ""
+    key = yield from until(r, tuple(text.split()[0] for text in (*part.kind[:1], middle)))
+    if key is not None and part.kind and (found := (yield from r.sees(literal(part.kind[0].strip())))):
+        r.at = found.end()
+        middle = part.kind[1].strip()
+        kind = (yield from until(r, (middle.split()[0],))) or ""
+    found = (yield from r.sees(literal(middle))) if key is not None else None
+    if key is None or found is None:
+        ended = r.at >= len(r.buf)
+        code: ErrorCode = "truncated_call" if ended else "invalid_arguments"
+        raise Damage(code, f"expected {middle!r} behind a parameter's name", start, ended=ended)
+    r.at = found.end()
+    return key.strip(), kind.strip()
+
+
+def read_text_argument(r: Reader, call: Call, part: TextArgument) -> Wait:
+    """The tool's first required parameter as the text up to the closing tag, which stays; other tags are content."""
+    if call.complete:
+        return
+    names = call.tool.first_required if call.tool else ("text",)
+    closing = next(p for p in call.shape.call[call.part + 1 :] if isinstance(p, Tag))
+    value = tagtext.Value(r, call.index, names[0] if names else "text", tagtext.end_of_content(closing.name))
+    yield from value.read()
+    required = call.tool.parameters.get("required", ()) if call.tool else ()
+    if value.text().strip() or (names and names[0] in required):
+        call.put(r, value.key, value.text(), nulls=not value.verbatim)
+    call.complete = True
+
+
+# ---------------------------------------------------------------- an element per tool
+
+
+class _ElementAttributes(tagtext.Attributes):
+    """The attributes of a tool's tag: the first one that is the tool's commits the call."""
+
+    def __init__(self, r: Reader, call: Call, tool: ToolSpec) -> None:
+        assert tool.element is not None
+        self.call, self.tool = call, tool
+        self.parameters = {n.path[0]: n.parameter for n in tool.element.of("attribute")}
+        every = tool.parameters.get("properties", {})
+        super().__init__(r, tool.element.tag, {*self.parameters, *every})
+
+    def parameter(self, key: str) -> str:
+        return self.parameters.get(key, key)
+
+    def found(self, key: str) -> None:
+        if not self.call.started:
+            self.call.begin(self.r, self.tool.name)
+            for earlier, text in self.opening.attributes.items():
+                self.said(earlier, text or "")
+
+    def said(self, key: str, text: str) -> None:
+        if text:
+            self.r.out.append(ArgumentDelta(self.call.index, text, self.parameter(key)))
+
+
+def read_element(r: Reader, call: Call, part: ToolElement) -> Wait:
+    """One tool's element. The parser has set `call.tool` from the tag."""
+    tool = call.tool
+    assert tool is not None
+    assert tool.element is not None
+    element = tool.element
+    found = yield from r.sees(tagtext.tag(element.tag, closing=False))
+    if found is None:
+        raise Decline
+    r.at = found.end()
+    attributes = _ElementAttributes(r, call, tool)
+    opening = yield from attributes.read()
+    if not call.started:
+        call.begin(r, tool.name)
+    for key, text in opening.attributes.items():
+        call.put(r, attributes.parameter(key), text, nulls=False)
+    if opening.empty:
+        return
+    content = element.of("content")
+    if content:
+        value = tagtext.Value(r, call.index, content[0].parameter, tagtext.end_of_content(element.tag))
+        yield from value.read()
+        call.put(r, content[0].parameter, value.text(), nulls=not value.verbatim)
+    else:
+        yield from _children(r, call, element.tag, group_of(tool))
+
+
+Group = dict[str, "Group | Node"]
+
+
+def group_of(tool: ToolSpec) -> Group:
+    """The tool's child elements as a tree; parameters without a node of their own may be written as elements too."""
+    assert tool.element is not None
+    root: Group = {name: Node(name, "element", (name,)) for name in tool.parameters.get("properties", {})}
+    for node in tool.element.of("element"):
+        root.pop(node.parameter, None)
+        group = root
+        for step in node.path[:-1]:
+            below = group.setdefault(step, {})
+            group = below if isinstance(below, dict) else group
+        group[node.path[-1]] = node
+    return root
+
+
+def _children(r: Reader, call: Call, parent: str, group: Group) -> Wait:
+    """Child elements in any order, up to the parent's closing tag, which is consumed."""
+    closing = tagtext.tag(parent, closing=True)
+    followers = (*(tagtext.opening_tag(name) for name in group), tagtext.closing_tag(parent))
+    while True:
+        yield from r.space()
+        if found := (yield from r.sees(closing)):
+            r.at = found.end()
+            return
+        found = yield from r.sees(tagtext.ANY_OPENING)
+        if found is None:
+            if r.at >= len(r.buf):
+                raise Damage("truncated_call", f"the text ended inside <{parent}>", r.offset, ended=True)
+            wanted = " or ".join([*(f"<{name}>" for name in group), f"</{parent}>"])
+            raise Damage("invalid_arguments", f"expected {wanted}", r.offset, got=True)
+        name = found["name"]
+        r.at = found.end()
+        attributes = tagtext.Attributes(r, name, ())
+        attributes.committed = True
+        opening = yield from attributes.read()
+        below = group.get(name)
+        if isinstance(below, dict):
+            if not opening.empty:
+                yield from _children(r, call, name, below)
+            continue
+        parameter = below.parameter if below is not None else name
+        if opening.empty:
+            call.put(r, parameter, None)
+            continue
+        value = tagtext.Value(r, call.index, parameter, tagtext.end_of_value(name, followers))
+        yield from value.read()
+        call.put(r, parameter, value.text(), nulls=not value.verbatim)
