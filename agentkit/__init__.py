@@ -6,8 +6,8 @@ The public names. Those that need a provider's SDK, or anything else heavy, load
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # type checkers know the name; `typing` itself would be most of what this import costs
 if TYPE_CHECKING:
     from agentkit.agent import Agent, RunResult
     from agentkit.errors import AgentkitError, ConfigError, FormatError, ProviderError, SchemaError
@@ -70,10 +70,10 @@ __all__ = [
 __version__ = "0.1.0"
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module 'agentkit' has no attribute {name!r}; it has {', '.join(__all__)}")
-    value = getattr(import_module(_HOMES[name]), name)
+    value: object = getattr(import_module(_HOMES[name]), name)
     globals()[name] = value
     return value
 

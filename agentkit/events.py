@@ -3,7 +3,7 @@
 Events are named tuples: one is made per streamed delta, and a frozen dataclass of three fields costs twice as much to
 make
 (0.54 against 0.29 µs on the machine where `benchmarks/streaming.py` was written). Unlike bare tuples they are equal
-only to events of their own type.
+only to events of their own type. A field called `index` hides the tuple's method of that name, which nobody needs here.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ E = TypeVar("E", bound=type)
 
 
 def _equal(self: tuple[Any, ...], other: object) -> bool:
-    return type(self) is type(other) and tuple.__eq__(self, other)  # type: ignore[arg-type]
+    return type(self) is type(other) and tuple.__eq__(self, other)
 
 
 def _unequal(self: tuple[Any, ...], other: object) -> bool:
@@ -37,7 +37,7 @@ def _hash(self: tuple[Any, ...]) -> int:
 
 def event(cls: E) -> E:
     """Make a named tuple equal only to its own type."""
-    cls.__eq__, cls.__ne__, cls.__hash__ = _equal, _unequal, _hash  # type: ignore[assignment, method-assign]
+    cls.__eq__, cls.__ne__, cls.__hash__ = _equal, _unequal, _hash  # type: ignore[assignment]
     return cls
 
 
@@ -85,7 +85,7 @@ class CallStart(NamedTuple):
     call.
     """
 
-    index: int
+    index: int  # type: ignore[assignment]
     name: str
     id: str | None = None
 
@@ -98,7 +98,7 @@ class ArgumentDelta(NamedTuple):
     the parameter `key` (for a string parameter the deltas join to exactly its value).
     """
 
-    index: int
+    index: int  # type: ignore[assignment]
     text: str
     key: str | None = None
 
@@ -107,7 +107,7 @@ class ArgumentDelta(NamedTuple):
 class CallEnd(NamedTuple):
     """A call is complete and was read without damage. `repairs` names what was mended to read it, if anything."""
 
-    index: int
+    index: int  # type: ignore[assignment]
     call: ToolCall
     repairs: tuple[str, ...] = ()
 
@@ -116,7 +116,7 @@ class CallEnd(NamedTuple):
 class CallError(NamedTuple):
     """A call that cannot be executed as written; it still gets exactly one answer.
 
-    Args:
+    Attributes:
         index: its place among the response's calls.
         code: `invalid_json`, `invalid_arguments`, `truncated_call`, `ambiguous_call`, `unknown_tool` or `limit`.
         message: what was found, what was wanted, where.
@@ -124,7 +124,7 @@ class CallError(NamedTuple):
         position: offset in the parsed text (or in a native call's argument text) at which reading failed.
     """
 
-    index: int
+    index: int  # type: ignore[assignment]
     code: ErrorCode
     message: str
     call: ToolCall
@@ -135,7 +135,7 @@ class CallError(NamedTuple):
 class Usage(NamedTuple):
     """Tokens of one response.
 
-    Args:
+    Attributes:
         input_tokens: all prompt tokens, cached ones included.
         output_tokens: all generated tokens, reasoning included.
         cached_tokens: prompt tokens read from a cache.
@@ -166,7 +166,7 @@ class Finish(NamedTuple):
 class ToolStarted(NamedTuple):
     """A call passed validation and its tool is about to run: it precedes any side effect."""
 
-    index: int
+    index: int  # type: ignore[assignment]
     call: ToolCall
 
 
@@ -174,7 +174,7 @@ class ToolStarted(NamedTuple):
 class ToolCompleted(NamedTuple):
     """A tool returned. `seconds` is wall-clock time."""
 
-    index: int
+    index: int  # type: ignore[assignment]
     call: ToolCall
     result: ToolResult
     seconds: float
@@ -184,7 +184,7 @@ class ToolCompleted(NamedTuple):
 class ToolFailed(NamedTuple):
     """A call was answered with an error: it could not be read, was invalid, raised, or timed out."""
 
-    index: int
+    index: int  # type: ignore[assignment]
     call: ToolCall
     result: ToolResult
     seconds: float
@@ -194,7 +194,7 @@ class ToolFailed(NamedTuple):
 class ToolSkipped(NamedTuple):
     """A call was answered without being run: over a limit, denied, or after cancellation."""
 
-    index: int
+    index: int  # type: ignore[assignment]
     call: ToolCall
     result: ToolResult
 

@@ -41,12 +41,12 @@ class ToolRegistry:
 
     @property
     def tools(self) -> Mapping[str, BoundTool]:
-        """Every tool by its function name; read-only."""
+        """Every tool by its function name; a read-only view that follows later registrations."""
         return MappingProxyType(self._by_name)
 
     @property
     def xml_tools(self) -> Mapping[str, BoundTool]:
-        """The tools that have an `@xml_schema`, by tag; read-only."""
+        """The tools that have an `@xml_schema`, by tag; a read-only view that follows later registrations."""
         return MappingProxyType(self._by_tag)
 
     def register(self, *tools: Any) -> tuple[BoundTool, ...]:
@@ -174,7 +174,8 @@ class ToolRegistry:
             _take(names, bound.name, bound, "function name")
             if bound.tag is not None:
                 _take(tags, bound.tag, bound, "XML tag")
-        self._by_name, self._by_tag = names, tags
+        self._by_name.update(names)
+        self._by_tag.update(tags)
         return new
 
 

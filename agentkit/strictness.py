@@ -174,12 +174,12 @@ class _Rewriter:
 
     def kept(self, schema: Mapping[str, Any], path: str) -> dict[str, Any]:
         """What strict mode knows; the rest is reported. Keywords that hold schemas are the caller's."""
-        for keyword in sorted(schema.keys() - KEPT - SILENT - {"default"}):
+        for keyword in sorted((schema.keys() - KEPT - SILENT - {"default"}) | (schema.keys() & {"anyOf"})):
             self.lose(path, f"{keyword} {json.dumps(schema[keyword], ensure_ascii=False)} was removed")
         if schema.get("format", "date") not in STRING_FORMATS:
             self.lose(path, f"format {schema['format']!r} was removed")
             schema = {key: value for key, value in schema.items() if key != "format"}
-        inner = {"properties", "items", "required", "additionalProperties", "$defs"}
+        inner = {"anyOf", "properties", "items", "required", "additionalProperties", "$defs"}
         return {key: value for key, value in schema.items() if key in KEPT and key not in inner}
 
 

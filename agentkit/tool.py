@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from agentkit.errors import ErrorCode
 from agentkit.messages import ImagePart, ResultContent, TextPart
 from agentkit.output import clean, text_of
 from agentkit.schema import OpenAPISchema, XMLSchema, declared
+
+SILENT_ERROR: Final = "the tool failed and did not say why"
+"""What a model reads of `ToolResult(error="")`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +67,11 @@ class ToolResult:
 
         A result with neither output nor content reads `ok`, since providers refuse an empty one.
         """
-        lead = () if self.error is None else (TextPart(clean(self.error)),)
-        if self.output is None and (lead or self.content):
-            return (*lead, *self.content)
-        said = TextPart(text_of(self.output))
-        return (TextPart(f"{lead[0].text}\n{said.text}"), *self.content) if lead else (said, *self.content)
+        content = tuple(TextPart(clean(p.text)) if isinstance(p, TextPart) else p for p in self.content)
+        said = [] if self.error is None else [clean(self.error) or SILENT_ERROR]
+        if self.output is not None or not (said or content):
+            said.append(text_of(self.output))
+        return (TextPart("\n".join(said)), *content) if said else content
 
     @property
     def text(self) -> str:

@@ -1,7 +1,8 @@
 """What it costs to find calls in a stream: microseconds per 4-character delta, against the floor of a plain loop.
 
-Everything is measured in this one run; read the ratios, not the absolute times. The floor is a loop that calls a method,
-scans the delta once and appends it. `event` is what making one event costs, the least any parser of events can add.
+Everything is measured in this one run; read the ratios, not the absolute times. The floor is a loop that calls a
+method, scans the delta once and appends it. `event` is what making one event costs, the least that any parser of
+events can add.
 
     python benchmarks/streaming.py
 """
@@ -42,6 +43,7 @@ class Floor:
         self.out: list[str] = []
 
     def feed(self, text: str) -> None:
+        """Scan and append."""
         if "<" in text:
             return
         self.out.append(text)
@@ -58,22 +60,26 @@ def best(run: Callable[[], object], times: int = 7) -> float:
 
 
 def stream(format: Format | str, offered: list[ToolSpec], deltas: list[str]) -> int:
+    """Feed every delta to a new parser; returns the number of events."""
     parser = Parser(format, offered)
     count = sum(len(parser.feed(delta)) for delta in deltas)
     return count + len(parser.close())
 
 
 def floor(deltas: list[str]) -> None:
+    """The same deltas through the floor loop."""
     loop = Floor()
     for delta in deltas:
         loop.feed(delta)
 
 
 def deltas_of(text: str) -> list[str]:
+    """The text in pieces of `DELTA` characters."""
     return [text[i : i + DELTA] for i in range(0, len(text), DELTA)]
 
 
 def body(line: str, size: int) -> str:
+    """Lines up to `size` characters."""
     return (line * (size // len(line) + 1))[:size]
 
 
@@ -86,7 +92,7 @@ def main() -> None:
     event = best(lambda: [ArgumentDelta(0, d, "k") for d in plain]) / count * 1e6
     print(f"floor {base:.3f} µs per delta; making one event {event:.3f} µs = {event / base:.1f}x; {len(offered)} tools")
     print(
-        f"{'format':10} {'body':6} {'µs/delta 64K':>13} {'x floor':>8} {'µs/delta 128K':>14} {'growth':>7} {'whole MB/s':>11}"
+        f"{'format':16} {'body':6} {'µs/delta 64K':>12} {'x floor':>8} {'µs 128K':>8} {'growth':>7} {'whole MB/s':>11}"
     )
     for format in CATALOG:
         for name, line in (("prose", PROSE), ("code", CODE)):
@@ -99,7 +105,7 @@ def main() -> None:
             (short, n, _), (long, m, text) = figures
             whole = best(lambda f=format, t=text: parse(t, f, offered))
             print(
-                f"{format.name:10} {name:6} {short / n * 1e6:13.2f} {short / n * 1e6 / base:8.1f} {long / m * 1e6:14.2f}"
+                f"{format.name:16} {name:6} {short / n * 1e6:12.2f} {short / n * 1e6 / base:8.1f} {long / m * 1e6:8.2f}"
                 f" {long / short:7.2f} {len(text) / whole / 1e6:11.0f}"
             )
     one = json.dumps({"name": "create_file", "arguments": {"file_path": "a", "file_contents": "x" * 350}})

@@ -12,7 +12,7 @@ from agentkit.models import Recording
 
 SHARED = Path(os.environ.get("AGENTKIT_SHARED_DATA", Path(__file__).parent.parent.parent / "shared" / "data"))
 
-ABSENT = f"recorded data is not at hand: neither AGENTKIT_SHARED_DATA nor {SHARED.name} beside the project holds it"
+ABSENT = "recorded data is not at hand: neither AGENTKIT_SHARED_DATA nor ../shared/data holds it"
 
 
 def rows(name: str) -> list[dict[str, Any]]:

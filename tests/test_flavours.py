@@ -204,6 +204,12 @@ def test_hand_written_schemas_are_rewritten_too(schema: Any, lost: list[str] | N
     assert report if lost is None else list(report) == lost
 
 
+def test_alternatives_at_the_root_are_lost() -> None:
+    out, report = strict_schema({"type": "object", "properties": {}, "anyOf": [{"required": ["a"]}]})
+    assert out == {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
+    assert '/: anyOf [{"required": ["a"]}] was removed' in report
+
+
 def test_a_schema_deeper_than_strict_mode_allows_is_reported() -> None:
     schema: dict[str, Any] = {"type": "string"}
     for _ in range(12):

@@ -432,7 +432,10 @@ class Panic(BaseException):
         (SystemExit(2), "SystemExit: 2"),
         (asyncio.CancelledError(), "CancelledError"),
         (Panic("at the disco"), "Panic: at the disco"),
-        (ExceptionGroup("two", [ValueError("a"), KeyError("b")]), "ExceptionGroup: two (2 sub-exceptions)"),
+        (
+            ExceptionGroup("two", [ValueError("a"), KeyError("b")]),
+            "ExceptionGroup: two (2 sub-exceptions): ValueError: a; KeyError: 'b'",
+        ),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else "",
 )
@@ -808,6 +811,11 @@ def test_a_text_call_in_a_broken_response_never_runs() -> None:
 def test_a_fault_in_the_source_is_raised_as_it_is() -> None:
     with pytest.raises(KeyError):
         play([Text("x"), KeyError("choices")])
+
+
+def test_a_source_of_something_else_is_refused_in_words() -> None:
+    with pytest.raises(TypeError, match=r"events such as Text\('hi'\); found str 'hello'"):
+        play(["hello"])  # type: ignore[list-item]
 
 
 def test_a_source_that_cancels_itself_is_a_failed_source() -> None:

@@ -180,6 +180,13 @@ def test_unregister_takes_both_keys_out() -> None:
     assert registry.xml_tools["create-file"] is removed
 
 
+def test_the_views_follow_later_registrations() -> None:
+    registry = ToolRegistry()
+    tools, xml_tools = registry.tools, registry.xml_tools
+    registry.register(Files)
+    assert (len(tools), len(xml_tools)) == (3, 2)
+
+
 def test_the_views_cannot_be_changed() -> None:
     with pytest.raises(TypeError):
         ToolRegistry(Files).tools["x"] = 1  # type: ignore[index]

@@ -226,6 +226,8 @@ def test_a_result_is_frozen_and_keeps_the_python_value() -> None:
         (ToolResult(content=(PNG,)), (PNG,)),
         (ToolResult(content=["see", PNG]), (TextPart("see"), PNG)),  # type: ignore[arg-type]
         (ToolResult(error="no", content=(PNG,)), (TextPart("no"), PNG)),
+        (ToolResult(error=""), (TextPart("the tool failed and did not say why"),)),
+        (ToolResult(content=(TextPart("a\ud800"),)), (TextPart("a\ufffd"),)),
         (ToolResult.of(PNG), (PNG,)),
         (ToolResult.of(TextPart("a")), (TextPart("a"),)),
         (ToolResult.of([TextPart("a"), PNG]), (TextPart("a"), PNG)),

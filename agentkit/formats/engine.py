@@ -322,6 +322,10 @@ class Parser(Reader):
             self.shut()
             return False
         except Damage as damage:
+            if call.known_only and not call.started:  # common characters that open nothing known
+                self.back_to(start)
+                self.shut()
+                return False
             yield from self._damaged(call, damage)
         else:
             self._done(call, call.arguments, self.raw(), call.repairs)

@@ -311,7 +311,7 @@ def raw_value(text: str, hazards: Iterable[str]) -> str:
 @lru_cache(maxsize=1024)
 def _tags(names: tuple[str, ...]) -> re.Pattern[str]:
     """Any tag, opening or closing, of one of these names, in any case and with any namespace."""
-    return re.compile(rf"<(?=/?(?:[^\s<>/:]+:)?(?:{'|'.join(map(re.escape, names))})(?![\w.-]))", re.IGNORECASE)
+    return re.compile(rf"<(?=/?(?:[^\W\d][\w.-]*:)?(?:{'|'.join(map(re.escape, names))})(?![\w.-]))", re.IGNORECASE)
 
 
 def _write_element(w: Writing, part: ToolElement) -> str:
@@ -408,13 +408,12 @@ def quarantine(text: str, format: str | Format, tools: Sequence[ToolSpec] = ()) 
 
 def _broken(found: re.Match[str]) -> str:
     marker = found[0]
-    if marker[0] == "<":
-        return "&lt;" + marker[1:]
-    return f"{marker[0]}{_JOINER if len(marker) == 1 else ' '}{marker[1:]}"
+    return ("&lt;" if marker[0] == "<" else marker[0] + _JOINER) + marker[1:]
 
 
-_JOINER = "\u2060"  # WORD JOINER: shows nothing, and stands in no JSON and no Python between tokens
-_COMMON_FENCES = ("```json", "```python")
+_JOINER = "\u2060"  # WORD JOINER: shows nothing, and stands in no token, no JSON and no Python between tokens
+_TOKEN = re.compile(r"<[^<>\s]*>?|\[[^\[\]\s]+\]?|`{3}\w+|\w+\[")
+_COMMON = ("```json", "```python")
 _BARE = r"\{(?=\s*\"(?:name|tool_name|tool_calls|type|function)\")|\[(?=\s*[^\W\d][\w.]*\s*\()"
 """Where JSON or Python in plain text may read as a call."""
 
@@ -430,12 +429,12 @@ def _markers(format: Format, tags: tuple[str, ...]) -> re.Pattern[str]:
                 case Tag(name) | NameTag(name) | TagParameters(name):
                     names.add(name)
                 case str(text):
-                    for word in text.split():
-                        found = re.match(r"</?([\w.:-]+)>?\Z", word)
+                    for token in _TOKEN.findall(text):
+                        found = re.fullmatch(r"</?([\w.:-]+)>?", token)
                         if found:
                             names.add(found[1])
-                        elif len(word) > 2 and word not in _COMMON_FENCES and re.search(r"[<\[|｜`]", word):
-                            literals.add(word)
+                        elif len(token) > 2 and token not in _COMMON:
+                            literals.add(token)
     literal = map(re.escape, sorted(literals, key=len, reverse=True))
     return re.compile("|".join([_tags(tuple(sorted(names))).pattern, *literal, _BARE]), re.IGNORECASE)
 

@@ -253,7 +253,7 @@ Part = (
     | TextArgument
     | ToolElement
 )
-"""A literal, or one slot. White space in and around a literal is written as it stands, and need not be there when read."""
+"""A literal, or one slot. White space in and around a literal is written as it stands, and may be missing when read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final
 
@@ -351,6 +351,7 @@ class AnthropicModel(RemoteModel):
     """A Claude model behind the Messages API, or with `base_url` any server that speaks it."""
 
     prefix = "anthropic"
+    home = "https://api.anthropic.com"
     key_variable = "ANTHROPIC_API_KEY"
     url_variable = "ANTHROPIC_BASE_URL"
     login_variables = (
@@ -371,7 +372,7 @@ class AnthropicModel(RemoteModel):
         create = client.messages.with_streaming_response.create
         return self._send(create, body, model=self.model, messages=[], max_tokens=1)
 
-    async def _streamed(self, response: Any) -> AsyncIterator[object]:
+    async def _streamed(self, response: Any) -> AsyncGenerator[object, None]:
         from anthropic import AsyncStream
 
         async for event in await response.parse(to=AsyncStream[object]):

@@ -94,7 +94,7 @@ def provider_error(error: Exception, *, provider: str, secrets: Sequence[str], r
     headers = getattr(getattr(error, "response", None), "headers", {})
     body = without_secrets(getattr(error, "body", None), secrets)
     reported = _reported(error, body)
-    if isinstance(status, int) and status >= 400:
+    if isinstance(status, int) and status >= 300:
         kind, shown = kind_of_status(status), f" {status}"
     elif reported is not None:
         status, kind, shown = None, kind_of_code(reported.code), " inside the stream"

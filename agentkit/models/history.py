@@ -31,6 +31,7 @@ UNNAMED: Final = "unnamed"
 """The name of a call whose own was too damaged to read, in the conversation that goes back to a model."""
 
 _MAX_NAME = 64  # OpenAI's bound on a function's name; Anthropic allows 128
+_JSON = json.JSONEncoder(ensure_ascii=False, default=str).encode
 _NO_NAME = re.compile(r"[^a-zA-Z0-9_-]+")
 _LOST = "No result: the run was interrupted before this call was answered."
 
@@ -174,7 +175,7 @@ def arguments_text(call: ToolCall) -> str:
 
 def json_text(value: Mapping[str, Any]) -> str:
     """JSON text in readable Unicode; what JSON does not know is written as its text."""
-    return clean(json.dumps(value, ensure_ascii=False, default=str))
+    return clean(_JSON(value))
 
 
 def named_tool(request: ModelRequest) -> str | None:

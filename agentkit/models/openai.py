@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final
 
@@ -315,13 +315,15 @@ class OpenAIModel(RemoteModel):
     """A model behind chat completions: OpenAI's own, or with `base_url` any compatible server's."""
 
     prefix = "openai"
+    home = "https://api.openai.com/v1"
     key_variable = "OPENAI_API_KEY"
     url_variable = "OPENAI_BASE_URL"
 
     def _body(self, request: ModelRequest) -> dict[str, Any]:
         body = chat_body(request, self.model, self.provider)
         # OpenAI's reasoning models refuse the old name, most other servers do not know the new one
-        body["max_tokens" if self._base_url else "max_completion_tokens"] = self._max_tokens(request)
+        new = self.at_home or self.provider.endswith(".azure.com")
+        body["max_completion_tokens" if new else "max_tokens"] = self._max_tokens(request)
         body["temperature"] = self._temperature(request)
         return self._merged(request, body)
 
@@ -329,7 +331,7 @@ class OpenAIModel(RemoteModel):
         create = client.chat.completions.with_streaming_response.create
         return self._send(create, body, model=self.model, messages=[])
 
-    async def _streamed(self, response: Any) -> AsyncIterator[object]:
+    async def _streamed(self, response: Any) -> AsyncGenerator[object, None]:
         stream = await response.parse(to=_stream_class())
         async for chunk in stream:
             yield chunk

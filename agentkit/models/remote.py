@@ -10,9 +10,10 @@ import asyncio
 import json
 import os
 import random
+import re
 import urllib.parse
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
@@ -26,6 +27,10 @@ from agentkit.models.wire import ErrorInStream, Wire, WireEvent
 
 PLACEHOLDER_KEY: Final = "no-key"
 """Sent to a compatible server when no key is set; the SDKs insist on one, local servers ignore it."""
+
+MIN_SECRET: Final = 6  # characters; what is shorter is no key, and blotting it out would garble texts
+
+_SECRET = re.compile("auth|cookie|key|secret|token$", re.IGNORECASE)
 
 CONNECT_TIMEOUT: Final = 10.0  # seconds; a server that cannot be reached is no slow answer
 
@@ -75,6 +80,8 @@ class RemoteModel(ABC):
 
     prefix: ClassVar[str]
     """Of the model string."""
+    home: ClassVar[str]
+    """The provider's own address."""
     key_variable: ClassVar[str]
     """The environment variable of the key."""
     url_variable: ClassVar[str]
@@ -87,13 +94,20 @@ class RemoteModel(ABC):
         self.settings = settings or Settings()
         self._retry = Retry(times=self.settings.max_retries)
         self._clients: dict[asyncio.AbstractEventLoop, Any] = {}
-        self._base_url = self.settings.base_url or os.environ.get(self.url_variable) or None
-        self.provider = self._host(self._base_url) if self._base_url else self.prefix
+        self._base_url = self.settings.base_url or os.environ.get(self.url_variable) or self.home
+        server = self._server(self._base_url)
+        self.provider = self.prefix if f".{server}".endswith(f".{self._server(self.home)}") else server
         """Who answers: the provider, or the host of another server. Its blocks are sent back to nobody else."""
         self._api_key = self._find_key()
+        self._secrets = self._find_secrets()
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.model!r})" if not self._base_url else f"<{self.name} at {self.provider}>"
+        return f"<{self.name}>" if self.at_home else f"<{self.name} at {self.provider}>"
+
+    @property
+    def at_home(self) -> bool:
+        """Whether the provider itself answers, and no other server."""
+        return self.provider == self.prefix
 
     @property
     def name(self) -> str:
@@ -141,10 +155,11 @@ class RemoteModel(ABC):
         try:
             async with self._request(client, body) as response:
                 request_id = response.headers.get("x-request-id") or response.headers.get("request-id")
-                async for wire_event in self._wire_events(response, body):
-                    for event in wire.feed(wire_event):
-                        begun = True
-                        yield event
+                async with aclosing(self._wire_events(response, body)) as wire_events:
+                    async for wire_event in wire_events:
+                        for event in wire.feed(wire_event):
+                            begun = True
+                            yield event
         except self._failures() as error:
             cause = error
         for event in wire.close():
@@ -154,18 +169,18 @@ class RemoteModel(ABC):
             return
         if cause is None:
             raise broken_off(self.provider, request_id)
-        secrets = [self._api_key] if self._api_key and len(self._api_key) >= 8 else []
-        raise provider_error(cause, provider=self.provider, secrets=secrets, request_id=request_id) from cause
+        raise provider_error(cause, provider=self.provider, secrets=self._secrets, request_id=request_id) from cause
 
-    async def _wire_events(self, response: Any, body: Mapping[str, Any]) -> AsyncIterator[WireEvent]:
+    async def _wire_events(self, response: Any, body: Mapping[str, Any]) -> AsyncGenerator[WireEvent, None]:
         """The wire events of a response: streamed, or those that a whole one would have been streamed in.
 
         A server that was asked for a stream and sends one JSON object is understood all the same.
         """
         if body.get("stream") and "json" not in response.headers.get("content-type", ""):
-            async for event in self._streamed(response):
-                if isinstance(event, Mapping):
-                    yield event
+            async with aclosing(self._streamed(response)) as events:
+                async for event in events:
+                    if isinstance(event, Mapping):
+                        yield event
             return
         whole = await response.json()
         if not isinstance(whole, Mapping):
@@ -210,7 +225,8 @@ class RemoteModel(ABC):
         connection = (httpx2.HTTPError, httpx2.StreamError, anyio.EndOfStream, OSError)
         return (*self._sdk_errors(), *connection, json.JSONDecodeError, UnicodeDecodeError, ErrorInStream)
 
-    def _host(self, url: str) -> str:
+    def _server(self, url: str) -> str:
+        """The host and port of an address; never the credentials in it."""
         parts = urllib.parse.urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ConfigError(f"{self.name}: base_url must be an address such as http://127.0.0.1:8000/v1, got {url!r}")
@@ -220,12 +236,19 @@ class RemoteModel(ABC):
         key = self.settings.api_key or os.environ.get(self.key_variable)
         if key or any(os.environ.get(variable) for variable in self.login_variables):
             return key or None
-        if self._base_url:
+        if not self.at_home:
             return PLACEHOLDER_KEY
         raise ConfigError(
             f"{self.name} needs an API key, and none was found: set the environment variable {self.key_variable}, or "
             f"pass api_key=. A compatible server without keys needs base_url= only"
         )
+
+    def _find_secrets(self) -> list[str]:
+        """What must not be seen in an error: the key, and whatever else opens doors."""
+        found = [self._api_key or ""]
+        found += [value for name, value in self.settings.headers.items() if _SECRET.search(name)]
+        found += [os.environ.get(name, "") for name in self.login_variables if _SECRET.search(name)]
+        return [s for s in found if len(s) >= MIN_SECRET and s != PLACEHOLDER_KEY]
 
     def _merged(self, request: ModelRequest, body: dict[str, Any]) -> dict[str, Any]:
         """The body with the model's and the request's extra fields; a field that is None is left out."""
@@ -255,7 +278,7 @@ class RemoteModel(ABC):
         """Send a request; gives the SDK's raw response, whose body is still to be read."""
 
     @abstractmethod
-    def _streamed(self, response: Any) -> AsyncIterator[object]:
+    def _streamed(self, response: Any) -> AsyncGenerator[object, None]:
         """The events of a streamed response, as parsed JSON."""
 
     @abstractmethod

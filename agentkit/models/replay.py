@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from agentkit.errors import ConfigError
-from agentkit.models.remote import RemoteModel
+from agentkit.models.base import Model
 
 if TYPE_CHECKING:
     import httpx2
@@ -72,20 +72,19 @@ class Replay:
         self.headers: list[Mapping[str, str]] = []
         """Their headers."""
 
-    def model(self, name: str, **settings: Any) -> RemoteModel:
-        """A model that is answered by the recordings.
+    def model(self, name: str, **settings: Any) -> Model:
+        """A model that is answered by the recordings, whatever server the environment names.
 
         Args:
             name: a model string, such as `openai:gpt-5`.
             settings: as `agentkit.model` takes them.
         """
-        from agentkit.models import model
+        from agentkit import models
 
-        given = {"api_key": "replayed", "http_client": self.client(), "max_retries": 0, **settings}
-        made = model(name, **given)
-        if not isinstance(made, RemoteModel):
-            raise ConfigError("a replay answers a provider's own model; wrap that: TextCalling(tape.model(…), format)")
-        return made
+        provider = models.PROVIDERS.get(name.partition(":")[0])
+        home = getattr(models, provider).home if provider else None
+        given = {"api_key": "replayed", "base_url": home, "http_client": self.client(), "max_retries": 0, **settings}
+        return models.model(name, **given)
 
     def client(self) -> httpx2.AsyncClient:
         """An HTTP client whose only server is this replay."""

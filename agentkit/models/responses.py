@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -357,6 +357,7 @@ class ResponsesModel(RemoteModel):
     """A model behind the Responses API: OpenAI's own, or with `base_url` another server's."""
 
     prefix = "responses"
+    home = "https://api.openai.com/v1"
     key_variable = "OPENAI_API_KEY"
     url_variable = "OPENAI_BASE_URL"
 
@@ -369,7 +370,7 @@ class ResponsesModel(RemoteModel):
     def _request(self, client: Any, body: dict[str, Any]) -> AbstractAsyncContextManager[Any]:
         return self._send(client.responses.with_streaming_response.create, body, model=self.model)
 
-    async def _streamed(self, response: Any) -> AsyncIterator[object]:
+    async def _streamed(self, response: Any) -> AsyncGenerator[object, None]:
         from openai import AsyncStream
 
         async for event in await response.parse(to=AsyncStream[object]):

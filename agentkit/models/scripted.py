@@ -42,6 +42,9 @@ Turn = Line | AssistantMessage | Sequence[Line]
 """One response."""
 
 
+_JSON = json.JSONEncoder(ensure_ascii=False).encode
+
+
 class ScriptedModel:
     """A model that answers from a script.
 
@@ -155,7 +158,7 @@ class ScriptedModel:
                 yield line
 
     def _call(self, index: int, call: ToolCall) -> Iterator[SourceEvent]:
-        text = call.raw or json.dumps(call.arguments, ensure_ascii=False)
+        text = call.raw or _JSON(call.arguments)
         call = replace(call, id=call.id or f"call_{next(self._ids)}", raw=text)
         yield CallStart(index, call.name, call.id)
         yield from (ArgumentDelta(index, piece) for piece in self._pieces(text))

@@ -141,8 +141,12 @@ class ResponseReader:
 
     def _take(self, event: Any, opened: _OpenCalls) -> SourceEvent:
         """Keep an event for the message, and put its call into the one count."""
-        kept: SourceEvent = _TAKE[type(event)](self, event, opened)
-        return kept
+        take = _TAKE.get(type(event))
+        if take is None:
+            raise TypeError(
+                f"a response consists of events such as Text('hi'); found {type(event).__name__} {event!r:.80}"
+            )
+        return take(self, event, opened)
 
     def _take_text(self, event: Text, _: _OpenCalls) -> SourceEvent:
         return self._say(TextPart, event)

@@ -28,6 +28,7 @@ from agentkit.tool import ToolContext, ToolResult
 GRACE = 1.0  # seconds that a cancelled tool has to clean up before its call is answered without it
 _NAMES = 100  # tools named to a model that asked for one that is not there
 _TRACEBACK = 10_000  # characters kept in `metadata["traceback"]`: the end, where the cause is
+_MEMBERS = 5  # exceptions of a group that the model is told
 
 _CANCELLED = "cancelled while it ran: what it had done by then may stand"
 _NOT_BEGUN = "not run: the run was cancelled before this call began"
@@ -60,13 +61,20 @@ def failed(code: ErrorCode, error: str, **metadata: Any) -> ToolResult:
 
 def crashed(error: BaseException) -> ToolResult:
     """An exception as an answer: `ValueError: no`; where it was raised is in `metadata["traceback"]`."""
-    name = type(error).__name__
+    trace = "".join(traceback.format_exception(error))
+    return failed("tool_error", _words(error), traceback=trace[-_TRACEBACK:])
+
+
+def _words(error: BaseException) -> str:
+    """An exception's type and text; of a group those of its members too, since its own text says nothing."""
     try:
         said = str(error)
     except Exception:  # noqa: BLE001 - an exception whose text cannot be made still has a name
         said = ""
-    trace = "".join(traceback.format_exception(error)) if said else name
-    return failed("tool_error", f"{name}: {said}" if said else name, traceback=trace[-_TRACEBACK:])
+    words = f"{type(error).__name__}: {said}" if said else type(error).__name__
+    if isinstance(error, BaseExceptionGroup):
+        words += ": " + "; ".join(_words(member) for member in error.exceptions[:_MEMBERS])
+    return words
 
 
 def capped(parts: ResultContent, limit: int) -> ResultContent:
@@ -250,11 +258,11 @@ class Execution:
         loop = asyncio.get_running_loop()
         context = ToolContext(call.id, call.name, self._context)
         running = _Running(admitted, perf_counter())
+        self._running.add(running)
         running.task = loop.create_task(self._run(running, context))
         timeout = self._config.timeout if tool.timeout is None else tool.timeout
-        if timeout is not None:
+        if timeout is not None and running in self._running:  # an eager task may be done by now
             running.timer = loop.call_later(timeout, self._expire, running, timeout)
-        self._running.add(running)
 
     async def _run(self, running: _Running, context: ToolContext) -> None:
         running.begun = True
@@ -263,7 +271,8 @@ class Execution:
         try:
             outcome = await run_tool(admitted.tool, admitted.arguments, context, self._config.max_output)
         except asyncio.CancelledError as e:  # stopped by us, or by the end of the loop, or raised by the tool itself
-            if not running.task.cancelling():
+            task = asyncio.current_task()
+            if task is not None and not task.cancelling():
                 outcome = self._outcome(crashed(e))
         finally:
             if running.stopped is not None or outcome is None:

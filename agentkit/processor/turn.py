@@ -30,7 +30,15 @@ from agentkit.events import (
     Usage,
 )
 from agentkit.formats.spec import ToolSpec
-from agentkit.messages import AssistantMessage, ImagePart, Message, ResultContent, TextPart, ToolMessage, UserMessage
+from agentkit.messages import (
+    AssistantMessage,
+    ImagePart,
+    Message,
+    ResultContent,
+    TextPart,
+    ToolMessage,
+    UserMessage,
+)
 from agentkit.processor.calls import ResponseReader, TextReader
 from agentkit.processor.config import ProcessorConfig
 from agentkit.processor.execution import GRACE, Execution
@@ -58,10 +66,15 @@ class ResponseProcessor:
         new_id: makes the id of a call that came without one.
         taken: ids used earlier in the conversation, which no new call may have.
 
-    >>> turn = processor.process(model.stream(request))  # doctest: +SKIP
-    >>> async for event in turn:
-    ...     ...  # doctest: +SKIP
-    >>> turn.message, turn.results  # doctest: +SKIP
+    >>> from agentkit.messages import ToolCall
+    >>> async def shout(text: str) -> str:
+    ...     "Say it louder."
+    ...     return text.upper()
+    >>> async def main() -> None:
+    ...     turn = ResponseProcessor(ToolRegistry(shout)).process([CallEnd(0, ToolCall("x", "shout", {"text": "hi"}))])
+    ...     print([type(event).__name__ async for event in turn], turn.results[0].text)
+    >>> asyncio.run(main())
+    ['CallEnd', 'ToolStarted', 'ToolCompleted'] HI
     """
 
     def __init__(
@@ -121,6 +134,7 @@ class Turn(EventStream[Event]):
     ) -> None:
         super().__init__()
         self.results: tuple[ToolMessage, ...] = ()
+        """The answers, one per call of the message, in call order; there when the turn is over."""
         self._registry = registry
         self._config = config
         self._reader = reader

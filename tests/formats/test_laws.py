@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import pytest
-from format_tools import ADD, ANYTHING, ASK, CREATE_FILE, NOTE, PING, STR_REPLACE, TOOLS, WEB_SEARCH
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -29,23 +30,32 @@ from agentkit.events import (
     Thinking,
     merge,
 )
-from agentkit.formats import CATALOG, Format, Parser, ToolSpec
+from agentkit.formats import CATALOG, Format, Parser
 from agentkit.formats.values import same
 from agentkit.messages import ToolCall
+from format_tools import ADD, ANYTHING, ASK, CREATE_FILE, NOTE, PING, STR_REPLACE, TOOLS, WEB_SEARCH
 
-EXAMPLES = int(os.environ.get("AGENTKIT_EXAMPLES", "500"))
+FOUNDING = ("xml", "invoke", "hermes")  # one of each kind of body; what holds for them holds for most
+EXAMPLES = int(os.environ.get("AGENTKIT_EXAMPLES", "0"))
 every_format = pytest.mark.parametrize("format", CATALOG, ids=lambda f: f.name)
-thorough = settings(max_examples=EXAMPLES, deadline=None)
+
+
+def hold(format: Format, law: Callable[..., None], **strategies: st.SearchStrategy[Any]) -> None:
+    """Try a law on random examples: 500 for the founding formats, 25 for the rest; `make soak` asks for 300 of all."""
+    examples = EXAMPLES or (500 if format.name in FOUNDING else 25)
+    settings(max_examples=examples, deadline=None)(given(**strategies)(law))()
+
 
 # ---------------------------------------------------------------- what the laws are tried on
 
 MARKERS = [
-    "<", ">", "/>", "</", "\n", " ", '"', "'", "`", "```", "\n```\n", "{", "}", "[", "]", ",", ":", "\\", "&", "&lt;", "=",
-    "<think>", "</think>", "<thinking>", "<![CDATA[", "]]>", "<function_calls>", "</function_calls>", "<invoke", "<INVOKE ",
-    '<invoke name="note">', '<invoke name="', "</invoke>", "<parameter", '<parameter name="text">', "</parameter>",
-    "<tool_call>", "<tool_call>\n{", "</tool_call>", '{"name": "note", "arguments": {', '"name"', '"arguments"', "null", "1e9",
-    "<create-file", '<create-file file_path="a">', "</create-file>", "<ask>", "</ask>", "<ask", "<ping/>", "<str-replace ",
-    "<old_str>", "</old_str>", "</str-replace>", "<tool_result>", "</tool_result>", "<tool_response>", "ns:", "é", "🙂", "\x00",
+    "<", ">", "/>", "</", "\n", " ", '"', "'", "`", "```", "\n```\n", "{", "}", "[", "]", ",", ":", "\\", "&", "&lt;",
+    "=", "<think>", "</think>", "<thinking>", "<![CDATA[", "]]>", "<function_calls>", "</function_calls>", "<invoke",
+    '<INVOKE ', '<invoke name="note">', '<invoke name="', "</invoke>", "<parameter", '<parameter name="text">',
+    "</parameter>", "<tool_call>", "<tool_call>\n{", "</tool_call>", '{"name": "note", "arguments": {', '"name"',
+    '"arguments"', "null", "1e9", "<create-file", '<create-file file_path="a">', "</create-file>", "<ask>", "</ask>",
+    "<ask", "<ping/>", "<str-replace ", "<old_str>", "</old_str>", "</str-replace>", "<tool_result>", "</tool_result>",
+    "<tool_response>", "ns:", "é", "🙂", "\x00",
 ]  # fmt: skip
 
 plain = st.text(st.characters(exclude_categories=("Cs",)), max_size=20)
@@ -107,7 +117,7 @@ def cut(format: Format, text: str, cuts: list[int]) -> list[Event]:
     parser = Parser(format, TOOLS)
     events: list[SourceEvent] = []
     edges = [0, *sorted(c % (len(text) + 1) for c in cuts), len(text)]
-    for start, end in zip(edges, edges[1:], strict=False):
+    for start, end in pairwise(edges):
         events += parser.feed(text[start:end])
     return merge([*events, *parser.close()])
 
@@ -134,37 +144,38 @@ def calls_of(events: list[Event]) -> list[tuple[str, dict[str, Any]]]:
 
 
 @every_format
-@thorough
-@given(data=st.data())
-def test_law_1_any_cutting_gives_the_same_events(format: Format, data: st.DataObject) -> None:
-    text = data.draw(texts(format))
-    whole = formats.parse(text, format, TOOLS)
-    assert cut(format, text, list(range(len(text)))) == whole
-    assert cut(format, text, list(range(0, len(text), 4))) == whole
-    assert cut(format, text, data.draw(st.lists(st.integers(0, 500), max_size=9))) == whole
+def test_law_1_any_cutting_gives_the_same_events(format: Format) -> None:
+    def law(text: str, cuts: list[int]) -> None:
+        whole = formats.parse(text, format, TOOLS)
+        assert cut(format, text, list(range(len(text)))) == whole
+        assert cut(format, text, list(range(0, len(text), 4))) == whole
+        assert cut(format, text, cuts) == whole
+
+    hold(format, law, text=texts(format), cuts=st.lists(st.integers(0, 500), max_size=9))
 
 
 @every_format
-@thorough
-@given(calls=st.lists(one_call, min_size=1, max_size=4), before=plain, after=plain)
-def test_law_2_what_is_rendered_is_read_back(format: Format, calls: list[ToolCall], before: str, after: str) -> None:
-    try:
-        text = formats.render_calls(format, calls, TOOLS)
-    except FormatError:
-        return  # refused, not altered; `test_what_a_format_cannot_carry` counts how often
-    before, after = before.replace("`", ""), after.replace("`", "")
-    got = calls_of(formats.parse(before + text + after, format, TOOLS))
-    assert [name for name, _ in got] == [c.name for c in calls]
-    assert all(a.keys() == c.arguments.keys() for (_, a), c in zip(got, calls, strict=True))
-    assert all(same(a[k], c.arguments[k]) for (_, a), c in zip(got, calls, strict=True) for k in a)
+def test_law_2_what_is_rendered_is_read_back(format: Format) -> None:
+    def law(calls: list[ToolCall], before: str, after: str) -> None:
+        try:
+            text = formats.render_calls(format, calls, TOOLS)
+        except FormatError:
+            return  # refused, not altered
+        before, after = before.replace("`", ""), after.replace("`", "")
+        got = calls_of(formats.parse(before + text + after, format, TOOLS))
+        assert [name for name, _ in got] == [c.name for c in calls]
+        assert all(a.keys() == c.arguments.keys() for (_, a), c in zip(got, calls, strict=True))
+        assert all(same(a[k], c.arguments[k]) for (_, a), c in zip(got, calls, strict=True) for k in a)
+
+    hold(format, law, calls=st.lists(one_call, min_size=1, max_size=4), before=plain, after=plain)
 
 
 @every_format
-@thorough
-@given(data=st.data())
-def test_law_3_nothing_is_lost_doubled_or_moved(format: Format, data: st.DataObject) -> None:
-    text = data.draw(texts(format))
-    assert source(formats.parse(text, format, TOOLS)) == text
+def test_law_3_nothing_is_lost_doubled_or_moved(format: Format) -> None:
+    def law(text: str) -> None:
+        assert source(formats.parse(text, format, TOOLS)) == text
+
+    hold(format, law, text=texts(format))
 
 
 @every_format
@@ -182,106 +193,102 @@ def test_law_4_twice_the_text_takes_about_twice_the_time(format: Format, piece: 
         parser.close()
         return time.process_time() - start
 
-    # the smallest of several: whatever else the machine does only adds
-    growth = min(seconds(64_000) / max(seconds(32_000), 1e-9) for _ in range(6))
-    assert growth <= 2.2
+    # one good measurement of several is enough: whatever else the machine does only adds
+    assert any(seconds(32_000) <= 2.2 * seconds(16_000) for _ in range(10))
 
 
 @every_format
-@thorough
-@given(data=st.data())
-def test_law_5_a_call_that_is_cut_off_never_becomes_another_call(format: Format, data: st.DataObject) -> None:
-    call = data.draw(one_call)
-    text = written(format, call)
-    shorter = text[: data.draw(st.integers(0, max(len(text) - 1, 0)))]
-    assert calls_of(formats.parse(shorter, format, TOOLS)) in ([], [(call.name, dict(call.arguments))])
+def test_law_5_a_call_that_is_cut_off_never_becomes_another_call(format: Format) -> None:
+    def law(call: ToolCall, end: float) -> None:
+        text = written(format, call)
+        got = calls_of(formats.parse(text[: int(end * len(text))], format, TOOLS))
+        assert got in ([], [(call.name, dict(call.arguments))])
+
+    hold(format, law, call=one_call, end=st.floats(0, 1, exclude_max=True))
 
 
 @every_format
-@thorough
-@given(data=st.data())
-def test_law_5_strings_are_the_characters_written(format: Format, data: st.DataObject) -> None:
-    text = data.draw(st.sampled_from(["007", "true", '{"a": 1}', "null", "1e5", " x ", "[1]"]) | markup)
-    rendered = written(format, ToolCall("", "note", {"text": text}))
-    assert calls_of(formats.parse(rendered, format, TOOLS)) == ([("note", {"text": text})] if rendered else [])
+def test_law_5_strings_are_the_characters_written(format: Format) -> None:
+    def law(text: str) -> None:
+        rendered = written(format, ToolCall("", "note", {"text": text}))
+        assert calls_of(formats.parse(rendered, format, TOOLS)) == ([("note", {"text": text})] if rendered else [])
+
+    hold(format, law, text=st.sampled_from(["007", "true", '{"a": 1}', "null", "1e5", " x ", "[1]"]) | markup)
 
 
 @every_format
-@thorough
-@given(data=st.data())
-def test_law_6_every_call_that_starts_ends_once_and_in_order(format: Format, data: st.DataObject) -> None:
-    events = formats.parse(data.draw(texts(format)), format, TOOLS)
-    ends = [e.index for e in events if isinstance(e, CallEnd | CallError)]
-    assert ends == list(range(len(ends)))
-    open_calls: list[int] = []
-    for event in events:
-        match event:
-            case CallStart(index):
-                open_calls.append(index)
-                assert len(open_calls) == 1
-            case ArgumentDelta(index):
-                assert open_calls == [index]
-            case CallEnd(index) | CallError(index):
-                assert open_calls in ([index], []) and (open_calls or isinstance(event, CallError))
-                open_calls.clear()
-            case _:
-                assert not open_calls
+def test_law_6_every_call_that_starts_ends_once_and_in_order(format: Format) -> None:
+    def law(text: str) -> None:
+        events = formats.parse(text, format, TOOLS)
+        ends = [e.index for e in events if isinstance(e, CallEnd | CallError)]
+        assert ends == list(range(len(ends)))
+        begun: list[int] = []
+        for event in events:
+            match event:
+                case CallStart(index):
+                    begun.append(index)
+                    assert len(begun) == 1
+                case ArgumentDelta(index):
+                    assert begun == [index]
+                case CallEnd(index) | CallError(index):
+                    assert begun == [index] or (not begun and isinstance(event, CallError))
+                    begun.clear()
+                case _:
+                    assert not begun
+
+    hold(format, law, text=texts(format))
 
 
 @every_format
-@thorough
-@given(data=st.data())
-def test_law_7_a_result_is_never_a_call_and_cannot_close_its_wrapper(format: Format, data: st.DataObject) -> None:
-    text = data.draw(texts(format)) + data.draw(st.sampled_from(["", format.result.close, format.result.open]))
-    shown = formats.render_result(format, "note", "call_1", text, None, TOOLS)
-    events = formats.parse(shown, format, TOOLS, in_code="execute")
-    assert [e for e in events if isinstance(e, CallStart | CallEnd | CallError | Thinking)] == []
-    assert not format.result.close.strip() or shown.count(format.result.close.strip()) == 1
-    assert formats.quarantine(formats.quarantine(text, format, TOOLS), format, TOOLS) == formats.quarantine(
-        text, format, TOOLS
-    )
+def test_law_7_a_result_is_never_a_call_and_cannot_close_its_wrapper(format: Format) -> None:
+    def law(text: str, edge: str) -> None:
+        shown = formats.render_result(format, "note", "call_1", text + edge, None, TOOLS)
+        events = formats.parse(shown, format, TOOLS, in_code="execute")
+        assert [e for e in events if isinstance(e, CallStart | CallEnd | CallError | Thinking)] == []
+        assert not format.result.close.strip() or shown.count(format.result.close.strip()) == 1
+        once = formats.quarantine(text, format, TOOLS)
+        assert formats.quarantine(once, format, TOOLS) == once
+
+    edges = st.sampled_from(["", format.result.close, format.result.open])
+    hold(format, law, text=texts(format), edge=edges)
 
 
 @every_format
-@thorough
-@given(text=st.lists(st.sampled_from(MARKERS) | plain, max_size=30).map("".join))
-def test_law_8_no_text_makes_the_parser_raise(format: Format, text: str) -> None:
-    assert source(formats.parse(text, format, TOOLS, in_code="execute")) == text
+def test_law_8_no_text_makes_the_parser_raise(format: Format) -> None:
+    def law(text: str) -> None:
+        assert source(formats.parse(text, format, TOOLS, in_code="execute")) == text
+
+    hold(format, law, text=st.lists(st.sampled_from(MARKERS) | plain, max_size=30).map("".join))
 
 
 @every_format
-@thorough
-@given(data=st.data())
-def test_law_8_calls_before_the_damage_survive(format: Format, data: st.DataObject) -> None:
-    good, damaged = data.draw(one_call), data.draw(one_call)
-    first, second = written(format, good), written(format, damaged)
-    got = calls_of(formats.parse(f"{first}\n{slip(data.draw, second)}", format, TOOLS))  # type: ignore[arg-type]
-    assert got[:1] == ([(good.name, dict(good.arguments))] if first else got[:1])
+def test_law_8_calls_before_the_damage_survive(format: Format) -> None:
+    def law(good: ToolCall, data: st.DataObject) -> None:
+        first, second = written(format, good), written(format, data.draw(one_call))
+        got = calls_of(formats.parse(f"{first}\n{slip(data.draw, second)}", format, TOOLS))  # type: ignore[arg-type]
+        assert got[:1] == ([(good.name, dict(good.arguments))] if first else got[:1])
+
+    hold(format, law, good=one_call, data=st.data())
 
 
-@thorough
-@given(data=st.data())
-def test_law_8_behind_damaged_json_the_next_call_survives(data: st.DataObject) -> None:
+@settings(max_examples=500, deadline=None)
+@given(text=plain.filter(lambda t: "<" not in t), where=st.floats(0, 1), slip=st.sampled_from(["", '"', "}", ",", "x"]))
+def test_law_8_behind_damaged_json_the_next_call_survives(text: str, where: float, slip: str) -> None:
     """Raw bodies have no such law: an unclosed raw value cannot be told from one that contains calls."""
-    hermes = formats.get("hermes")
-    body = json.dumps({"name": "note", "arguments": {"text": data.draw(plain.filter(lambda t: "<" not in t))}})
-    at = data.draw(st.integers(1, len(body) - 1))
-    damaged = body[:at] + data.draw(st.sampled_from(["", '"', "}", ",", "x"])) + body[at + 1 :]
-    text = f'<tool_call>{damaged}</tool_call>\n<tool_call>{{"name": "ping"}}</tool_call>'
-    assert calls_of(formats.parse(text, hermes, TOOLS))[-1] == ("ping", {})
+    body = json.dumps({"name": "note", "arguments": {"text": text}})
+    at = 1 + int(where * (len(body) - 2))
+    damaged = f'<tool_call>{body[:at]}{slip}{body[at + 1 :]}</tool_call>\n<tool_call>{{"name": "ping"}}</tool_call>'
+    assert calls_of(formats.parse(damaged, "hermes", TOOLS))[-1] == ("ping", {})
 
 
-def test_a_parser_over_all_formats_obeys_the_cut_law() -> None:
-    texts_ = [written(f, ToolCall("", "note", {"text": "x"})) for f in CATALOG]
-    text = " and ".join(texts_)
-    whole = formats.parse(text, CATALOG, TOOLS)
-    assert [name for name, _ in calls_of(whole)] == ["note"] * len(CATALOG)
+def test_a_parser_over_all_formats_reads_each_and_obeys_the_cut_law() -> None:
+    known = [f for f in CATALOG if f.name != "legacy"]  # its tags are read as those of `xml`
+    text = " and ".join(written(f, ToolCall("", "note", {"text": "x"})) for f in known)
+    whole = formats.parse(text, known, TOOLS)
+    assert calls_of(whole) == [("note", {"text": "x"})] * len(known)
     for size in (1, 4, 7):
-        parser = Parser(CATALOG, TOOLS)
+        parser = Parser(known, TOOLS)
         events: list[SourceEvent] = []
         for i in range(0, len(text), size):
             events += parser.feed(text[i : i + size])
         assert merge([*events, *parser.close()]) == whole
-
-
-SPECS: tuple[ToolSpec, ...] = TOOLS

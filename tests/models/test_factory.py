@@ -88,6 +88,19 @@ def test_address_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     assert made.provider == "proxy.example"
 
 
+@pytest.mark.parametrize("url", ["https://api.openai.com/v1/", "https://eu.api.openai.com/v1"])
+def test_the_providers_own_addresses(url: str) -> None:
+    made = model("openai:m", api_key="k", base_url=url)
+    assert isinstance(made, RemoteModel)
+    assert made.provider == "openai"
+
+
+def test_another_host_with_a_like_name() -> None:
+    made = model("openai:m", base_url="https://notapi.openai.com/v1")
+    assert isinstance(made, RemoteModel)
+    assert made.provider == "notapi.openai.com"
+
+
 @pytest.mark.parametrize("url", ["localhost:8000", "ftp://x/v1", "http://"])
 def test_bad_address(url: str) -> None:
     with pytest.raises(ConfigError, match="base_url must be an address such as"):
@@ -95,7 +108,7 @@ def test_bad_address(url: str) -> None:
 
 
 def test_what_is_shown_of_a_model() -> None:
-    assert repr(model("openai:m", api_key="k")) == "OpenAIModel('m')"
+    assert repr(model("openai:m", api_key="k")) == "<openai:m>"
     assert repr(model("openai:m", base_url="http://u:secret@h:1/v1")) == "<openai:m at h:1>"
 
 

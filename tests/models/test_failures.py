@@ -103,6 +103,11 @@ def test_status(prefix: str, status: int, kind: str) -> None:
     assert (error.request_id, error.retry_after) == ("r1", 7.0)
 
 
+def test_redirect_that_leads_nowhere() -> None:
+    error = refusal(Replay([Recording("moved", 302, {"content-type": "text/plain"})]), "openai")
+    assert (error.kind, error.status) == ("bad_request", 302)
+
+
 def test_page_of_a_proxy() -> None:
     page = Recording("<html>Bad gateway</html>", 502, {"content-type": "text/html"})
     error = refusal(Replay([page]), "openai")

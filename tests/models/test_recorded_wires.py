@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import random
 from collections.abc import Iterable, Iterator
@@ -12,11 +13,17 @@ import pytest
 
 from agentkit.errors import ProviderError
 from agentkit.events import CallEnd, CallError, Event, Finish, Text, Usage
-from agentkit.messages import ToolCall
-from agentkit.models import Replay
+from agentkit.messages import Message, ToolCall, user
+from agentkit.models import ModelRequest, Replay
+from agentkit.models.anthropic import anthropic_messages
+from agentkit.models.openai import chat_messages
 from agentkit.models.replay import Chunks
+from agentkit.models.responses import responses_input
+from agentkit.processor import ResponseProcessor
+from agentkit.registry import ToolRegistry
 from recordings import ABSENT, recording, rows
 from streams import answer
+from wire_rules import check_anthropic, check_chat, check_responses
 
 ROWS = rows("wire.jsonl")
 ERRORS = rows("wire_errors.jsonl")
@@ -159,6 +166,33 @@ def test_row_reads_as_the_sdk_reads_it(row: dict[str, Any], chunks: str) -> None
     assert error is None
     assert isinstance(events[-1], Finish)
     assert ours(events) == asyncio.run(SDK[row["api"]](row))
+
+
+RENDER = {"openai-chat": chat_messages, "openai-responses": responses_input, "anthropic-messages": anthropic_messages}
+RULES = {"openai-chat": check_chat, "openai-responses": check_responses, "anthropic-messages": check_anthropic}
+
+
+@pytest.mark.skipif(not ROWS, reason=ABSENT)
+@pytest.mark.parametrize("row", GOOD, ids=ids)
+def test_what_came_in_can_be_sent_back(row: dict[str, Any]) -> None:
+    """The response, through the processor into a conversation, is a valid next request with the same calls in it."""
+
+    async def turn() -> list[Message]:
+        model = Replay([recording(row)]).model(f"{PREFIXES[row['api']]}:m")
+        read = ResponseProcessor(ToolRegistry()).process(
+            model.stream(ModelRequest([user("Hi")], stream="sse" in row["response"]))
+        )
+        with contextlib.suppress(ProviderError):
+            async for _ in read:
+                pass
+        return [user("Hi"), read.message, *read.results, user("Go on")]
+
+    conversation = asyncio.run(turn())
+    sent = RENDER[row["api"]](conversation, PREFIXES[row["api"]])
+    RULES[row["api"]](sent)
+    again = json.dumps(sent, ensure_ascii=False)
+    for call in ours(run(row, "whole")[0]).calls:
+        assert f'"{call[0]}"' in again
 
 
 @pytest.mark.skipif(not ERRORS, reason=ABSENT)

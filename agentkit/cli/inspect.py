@@ -1,0 +1,183 @@
+"""`agentkit parse`, `formats` and `tools`: what agentkit reads, knows, and shows to a model. Nothing is run."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from agentkit.cli.screen import Screen
+from agentkit.cli.table import table
+from agentkit.errors import ConfigError
+from agentkit.events import CallEnd, CallError, Text, Thinking
+
+if TYPE_CHECKING:
+    from agentkit.formats.spec import ToolSpec
+    from agentkit.registry import ToolRegistry
+
+TOOLS = {"nargs": "+", "default": [], "metavar": "MODULE:CLASS"}
+
+
+def add(commands: Any) -> None:
+    """Declare the three commands and their options."""
+    parse = commands.add_parser(
+        "parse",
+        help="read calls from text; print them as JSON",
+        description="Read a model's text from the standard input and print the calls in it as JSON, with what is wrong "
+        "with them. Status 1 when a call could not be read or does not fit its tool.",
+    )
+    parse.add_argument("--format", action="append", metavar="NAME", help="look for this format only; may be repeated")
+    parse.add_argument("--tools", **TOOLS, help="the offered tools: their tags, and the types of their parameters")
+    parse.add_argument("--in-code", action="store_true", help="read calls inside code fences and code spans, too")
+    parse.set_defaults(run=run_parse)
+
+    formats = commands.add_parser("formats", help="list the text formats; with a name, what a model is told of it")
+    formats.add_argument("name", nargs="?", help="show the prompt section that teaches this format")
+    formats.add_argument("--tools", **TOOLS, help="tools to teach; a sample one without it")
+    formats.set_defaults(run=run_formats)
+
+    tools = commands.add_parser("tools", help="list tools with their parameters, or their schemas as JSON")
+    tools.add_argument("tools", nargs="+", metavar="MODULE:CLASS", help="such as agentkit_tools.files:Files")
+    tools.add_argument("--json", metavar="FLAVOUR", help="print the schemas: chat, responses, strict, anthropic or mcp")
+    tools.set_defaults(run=run_tools)
+
+
+def registered(references: list[str]) -> ToolRegistry:
+    """A registry of the named tools.
+
+    Raises:
+        ConfigError: a reference does not lead to a tool.
+        SchemaError: a tool is defined wrongly.
+    """
+    from agentkit.registry import ToolRegistry
+
+    return ToolRegistry(*references)
+
+
+# ---------------------------------------------------------------- parse
+
+
+def run_parse(arguments: argparse.Namespace) -> int:
+    """Print the calls that a text holds."""
+    from agentkit import formats
+
+    chosen = [formats.get(name) for name in arguments.format or formats.names()]
+    registry = registered(arguments.tools)
+    if not arguments.tools and any(f.body == "element per tool" for f in chosen):
+        print("(without --tools no tag of a tool is known, and format xml finds nothing)", file=sys.stderr)
+    if sys.stdin.isatty():
+        print("(write or paste the text, then Ctrl-D)", file=sys.stderr)
+    text = sys.stdin.buffer.read().decode("utf-8", errors="replace")
+    events = formats.parse(text, chosen, registry.specs(), in_code="execute" if arguments.in_code else "ignore")
+    found = {
+        "calls": [read(event, registry) for event in events if isinstance(event, (CallEnd, CallError))],
+        "text": "".join(event.text for event in events if isinstance(event, Text)),
+        "thinking": "".join(event.text for event in events if isinstance(event, Thinking)),
+    }
+    print(json.dumps(found, indent=2, ensure_ascii=False))
+    return int(any("error" in call for call in found["calls"]))
+
+
+def read(event: CallEnd | CallError, registry: ToolRegistry) -> dict[str, Any]:
+    """A call as JSON, with the error that its model would be told."""
+    call = event.call
+    said: dict[str, Any] = {
+        "name": call.name,
+        "arguments": dict(call.arguments),
+        "format": call.format,
+        "raw": call.raw,
+    }
+    match event:
+        case CallError(code=code, message=message, position=position):
+            return {**said, "error": {"code": code, "message": message, "position": position}}
+        case CallEnd(repairs=repairs):
+            if repairs:
+                said["repairs"] = list(repairs)
+            problem = judged(event, registry)
+            return {**said, "error": problem} if problem else said
+
+
+def judged(event: CallEnd, registry: ToolRegistry) -> dict[str, str] | None:
+    """What is wrong with a readable call; nothing is said of unknown tools where none were given."""
+    from agentkit import formats
+    from agentkit.registry import InvalidArguments
+
+    if not registry.tools:
+        return None
+    tool = registry.get_tool(event.call.name)
+    if tool is None:
+        return {"code": "unknown_tool", "message": f"the tools are {', '.join(registry.tools)}"}
+    try:
+        tool.validate(event.call.arguments, lenient=formats.get(event.call.format or "").textual)
+    except InvalidArguments as e:
+        return {"code": "invalid_arguments", "message": str(e)}
+    return None
+
+
+# ---------------------------------------------------------------- formats
+
+
+def run_formats(arguments: argparse.Namespace) -> int:
+    """List the formats, or show how a model is taught one."""
+    from agentkit import formats
+
+    if arguments.name is None:
+        rows = [
+            (f.name, ", ".join(f.aliases) or "-", f.body, ", ".join(f.families))
+            for f in map(formats.get, formats.names())
+        ]
+        print("\n".join(table(("format", "also called", "body", "written by"), rows)))
+        return 0
+    specs = registered(arguments.tools).specs() or (sample(),)
+    print(formats.render_prompt(arguments.name, specs))
+    return 0
+
+
+def sample() -> ToolSpec:
+    """A tool to show a format with, when none is given."""
+    from agentkit.formats.spec import Element, Node, ToolSpec
+
+    number = {"type": "integer"}
+    nodes = tuple(Node(name, "attribute", (name,)) for name in ("a", "b"))
+    parameters = {"type": "object", "properties": {"a": number, "b": number}, "required": ["a", "b"]}
+    return ToolSpec("add", "Add two numbers.", parameters, Element("add", nodes))
+
+
+# ---------------------------------------------------------------- tools
+
+
+def run_tools(arguments: argparse.Namespace) -> int:
+    """List tools for a reader, or print their schemas."""
+    registry = registered(arguments.tools)
+    if arguments.json is not None:
+        print(json.dumps(registry.get_openapi_schemas(arguments.json), indent=2, ensure_ascii=False))
+        return 0
+    if not registry.tools:
+        raise ConfigError(f"{', '.join(arguments.tools)}: no tool in there")
+    screen = Screen(sys.stdout)
+    for tool in registry.tools.values():
+        tag = f"  <{tool.tag}>" if tool.tag else ""
+        screen.line(f"{screen.style(tool.name, 'bold')}{tag}  {screen.style(tool.where, 'dim')}")
+        for line in described(tool.spec):
+            screen.line(f"    {line}")
+    return 0
+
+
+def described(spec: ToolSpec) -> Iterator[str]:
+    """A tool in lines: what it does, then each parameter with its type, its place in XML, and its description."""
+    from agentkit.problems import describe
+
+    yield from spec.description.splitlines()
+    places = {n.parameter: n.kind for n in spec.element.nodes} if spec.element else {}
+    for name, schema in spec.parameters.get("properties", {}).items():
+        schema = schema if isinstance(schema, Mapping) else {}
+        needed = "required" if name in spec.parameters.get("required", ()) else default(schema)
+        about = [describe(schema, spec.parameters), needed, *([f"XML {places[name]}"] if name in places else [])]
+        yield f"  {name} ({', '.join(about)}): {schema.get('description', '')}".rstrip(": ")
+
+
+def default(schema: Mapping[str, Any]) -> str:
+    """How an optional parameter reads."""
+    return f"default {json.dumps(schema['default'], ensure_ascii=False)}" if "default" in schema else "optional"

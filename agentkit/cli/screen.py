@@ -1,0 +1,134 @@
+"""Events as lines of a terminal. Knows events and results; runs nothing and asks nothing."""
+
+from __future__ import annotations
+
+import os
+import re
+from textwrap import indent
+from typing import Final, TextIO
+
+from agentkit.events import (
+    ArgumentDelta,
+    CallEnd,
+    CallStart,
+    Event,
+    Text,
+    Thinking,
+    ToolCompleted,
+    ToolFailed,
+    ToolSkipped,
+)
+
+STYLES: Final = {"dim": "2", "bold": "1", "red": "31", "green": "32", "cyan": "36"}
+ARGUMENT: Final = 600  # characters of one argument that are shown as it streams
+WRITTEN: Final = 80  # characters of a text call's source that are shown
+RESULT: Final = 400  # characters of one result that are shown
+NO_KEY: Final = object()
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+def plain(text: str) -> str:
+    """Text without the characters that command a terminal (all of C0 and C1 but newline and tab) or turn its direction.
+
+    What a model or a tool says may not move the cursor, set a title or write to the clipboard.
+    """
+    return _CONTROLS.sub("", text)
+
+
+class Screen:
+    """Writes events as they come: text as it streams, calls and results on lines of their own.
+
+    Args:
+        out: where to write.
+        colour: None asks the terminal: colour when `out` is one and NO_COLOR is unset.
+    """
+
+    def __init__(self, out: TextIO, colour: bool | None = None) -> None:
+        self.out = out
+        self.colour = out.isatty() and not os.environ.get("NO_COLOR") if colour is None else colour
+        self._fresh = True  # at the beginning of a line
+        self._saying: object = None  # what the current line belongs to
+        self._key: object = NO_KEY  # of the current argument; None for a native call's JSON
+        self._shown = 0  # characters of it
+        self._held = ""  # line ends that are written only when something follows them
+
+    def show(self, event: Event) -> None:
+        """Write one event; those that concern only a program show nothing."""
+        match event:
+            case Text(text):
+                self._say("text", text)
+            case Thinking(text):
+                self._say("thinking", text, "dim")
+            case CallStart(index, name):
+                self.line(f"→ {self.style(plain(name), 'cyan', 'bold')}", ("call", index))
+            case ArgumentDelta(index, text, key):
+                self._argument(index, text, key)
+            case CallEnd(_, call) if call.format:
+                self._written(call.format, call.raw)
+            case ToolCompleted(_, call, result, seconds):
+                self._result(f"{self.style('✓', 'green')} {plain(call.name)}", result.text, f" {seconds * 1000:.0f} ms")
+            case ToolFailed(_, call, result, _):
+                mark = self.style("✗", "red")
+                self._result(f"{mark} {plain(call.name) or 'unreadable call'} {result.code}", result.text, "")
+            case ToolSkipped(_, call, result):
+                self._result(f"{self.style('○', 'red')} {plain(call.name)} {result.code}", result.text, "")
+            case _:
+                return
+        self.out.flush()
+
+    def line(self, text: str = "", saying: object = None) -> None:
+        """Write a line of its own; later text of the same `saying` goes on behind it."""
+        self.fresh()
+        self.out.write(text if saying else f"{text}\n")
+        self._fresh, self._saying, self._key = saying is None, saying, NO_KEY
+        self.out.flush()
+
+    def fresh(self) -> None:
+        """End the line that was begun, if any."""
+        if not self._fresh:
+            self.out.write("\n")
+        self._fresh, self._saying, self._held = True, None, ""
+
+    def style(self, text: str, *names: str) -> str:
+        """The text in these styles, where there is colour."""
+        return f"\x1b[{';'.join(STYLES[n] for n in names)}m{text}\x1b[0m" if self.colour and text else text
+
+    def _say(self, saying: str, text: str, *styles: str) -> None:
+        if self._saying != saying:
+            self.fresh()
+            text = text.lstrip("\n")
+        if text := plain(text):
+            self._write(text, "\n", *styles)
+            self._saying = saying
+
+    def _argument(self, index: int, text: str, key: str | None) -> None:
+        if self._saying != ("call", index):
+            self.line(f"  … of call {index + 1}", ("call", index))
+        if self._key != key:
+            self._key, self._shown, self._held = key, 0, ""
+            self.out.write("\n    " + (f"{plain(key)}: " if key else ""))
+        room = ARGUMENT - self._shown
+        self._shown += len(text)
+        if room > 0:
+            self._write(plain(text[:room]), "\n    ", "dim")
+            self.out.write(" …" if len(text) > room else "")
+
+    def _write(self, text: str, newline: str, *styles: str) -> None:
+        """Go on with the current line; the line ends at the end of `text` are held until more follows."""
+        body = text.rstrip("\n")
+        if body:
+            said = re.sub("\n(?=[^\n])", newline, f"{self._held}{body}")
+            self.out.write(self.style(said, *styles))
+            self._held, self._fresh = "", False
+        self._held += "\n" * (len(text) - len(body))
+
+    def _written(self, format: str, raw: str) -> None:
+        """How a call stood in the model's text; a native call has no text."""
+        first, _, rest = plain(raw).partition("\n")
+        cut = len(first) > WRITTEN or rest
+        self.line(self.style(f"    ({format}: {first[:WRITTEN]}{' …' if cut else ''})", "dim"))
+
+    def _result(self, head: str, text: str, tail: str) -> None:
+        shown = plain(text if len(text) <= RESULT else f"{text[:RESULT]} … ({len(text)} characters)").rstrip("\n")
+        body = f" {shown}" if "\n" not in shown else f"\n{indent(shown, '    ')}"
+        self.line(f"{head}{self.style(tail, 'dim')}:{body}")

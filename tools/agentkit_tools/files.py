@@ -1,0 +1,367 @@
+"""Files below one folder: create, read, change. Knows agentkit's public API and the operating system; follows no link.
+
+A path is taken apart before anything is opened, and then walked folder by folder, each opened relative to the one
+before and without following a link (`openat` with `O_NOFOLLOW`). So nothing can be swapped between a check and its use:
+there is no check by name. Needs a POSIX system.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import secrets
+import stat
+import threading
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from agentkit import Tool, ToolResult, openapi_schema, xml_schema
+
+MAX_BYTES = 10_000_000  # of a file that are ever held: ten times the longest source file of large public repositories
+MAX_CHARACTERS = 80_000  # of one answer: about 20,000 tokens, and less than a processor cuts by default
+MAX_PATH = 4096  # bytes: PATH_MAX of Linux
+MAX_NAME = 255  # bytes: NAME_MAX of every common file system
+PROTECTED = frozenset({".git", ".env", ".ssh", "conftest.py", "sitecustomize.py", "usercustomize.py"})
+"""Names that run code or hold secrets on their own: readable, but a model may not write them, nor below them."""
+
+
+class Refusal(Exception):
+    """Why a file operation is not done, in words for the model."""
+
+    def __init__(self, message: str, *, denied: bool = False) -> None:
+        super().__init__(message)
+        self.result = ToolResult(error=message, code="denied" if denied else "tool_error")
+
+
+class Files(Tool):
+    """Creates, reads and changes text files below one folder, and reaches nothing outside it.
+
+    Refused before anything is opened: `..`, absolute paths, `~`, drive letters, backslashes, NUL, over-long names.
+    Refused while walking: symbolic links wherever they lead, pipes, devices, sockets. A file is changed by writing a
+    new one beside it and renaming, so that a reader sees the old or the new text, never half; its mode is kept.
+
+    Args:
+        root: the folder, the current one unless given; made when it is missing.
+        protected: names that may be read but not written, in any letter case; a path is protected when one of its
+            parts is.
+    """
+
+    def __init__(self, root: str | Path = ".", *, protected: Collection[str] = PROTECTED) -> None:
+        if os.open not in os.supports_dir_fd:
+            raise OSError("Files needs a POSIX system: this one cannot open a file relative to a folder")
+        self.root = Path(root).resolve()
+        self.root.mkdir(parents=True, exist_ok=True)
+        self.protected = frozenset(name.casefold() for name in protected)
+        self._writing = threading.Lock()  # two changes of one file in parallel would lose one of them
+
+    @openapi_schema
+    @xml_schema(name="create-file", attributes=["file_path"], content="file_contents")
+    def create_file(self, file_path: str, file_contents: str) -> ToolResult:
+        """Create a new text file, with the folders that it needs. A file that exists is not touched.
+
+        Args:
+            file_path: where, relative to the working folder, such as src/main.py
+            file_contents: the whole text, written exactly as given
+        """
+        return answer(lambda: self._create(file_path, file_contents))
+
+    @openapi_schema
+    @xml_schema(name="read-file", attributes=["file_path", "offset", "limit"])
+    def read_file(self, file_path: str, offset: int = 1, limit: int = 2000) -> ToolResult:
+        """Read a text file. A long file is cut; a last line in square brackets then says how to read on.
+
+        Args:
+            file_path: which file, relative to the working folder
+            offset: the first line to read, counted from 1
+            limit: how many lines to read at most
+        """
+        return answer(lambda: self._read(file_path, offset, limit))
+
+    @openapi_schema
+    @xml_schema(name="str-replace", attributes=["file_path"], elements=["old_str", "new_str"])
+    def str_replace(self, file_path: str, old_str: str, new_str: str) -> ToolResult:
+        """Replace a piece of a text file. The piece must occur exactly once.
+
+        Args:
+            file_path: which file, relative to the working folder
+            old_str: the text to replace, exactly as it stands in the file, with enough around it to occur only once
+            new_str: the text to put there; empty to delete the piece
+        """
+        return answer(lambda: self._replace(file_path, old_str, new_str))
+
+    def _create(self, file_path: str, file_contents: str) -> str:
+        names = self._writable(file_path)
+        content = encoded("file_contents", file_contents)
+        with self._writing, self._folder(names, make=True) as folder:
+            mode = reserve(folder, names[-1], file_path)
+            try:
+                overwrite(folder, names[-1], content, mode)
+            except BaseException:
+                os.unlink(names[-1], dir_fd=folder)
+                raise
+        return f"created {file_path} ({len(content)} bytes)"
+
+    def _read(self, file_path: str, offset: int, limit: int) -> str:
+        if offset < 1 or limit < 1:
+            raise Refusal(f"offset and limit count lines from 1, got offset={offset}, limit={limit}")
+        names = parts(file_path)
+        with self._folder(names) as folder:
+            file = opened(folder, names[-1], file_path)
+        text = file.content.decode("utf-8", errors="replace")
+        lines = list(io.StringIO(text))  # at \n only: str.splitlines would also cut at form feeds and U+2028
+        if offset > max(len(lines), 1):
+            raise Refusal(f"{file_path!r} has {len(lines)} lines; offset={offset} is past its end")
+        shown = fitting(lines[offset - 1 : offset - 1 + limit])
+        return "".join(shown) + marks(file, lines, offset, shown)
+
+    def _replace(self, file_path: str, old_str: str, new_str: str) -> str:
+        names = self._writable(file_path)
+        old, new = encoded("old_str", old_str), encoded("new_str", new_str)
+        if not old or old == new:
+            raise Refusal("old_str is empty" if not old else "old_str and new_str are the same: nothing would change")
+        with self._writing, self._folder(names) as folder:
+            content, size, mode = opened(folder, names[-1], file_path)
+            if size > MAX_BYTES:
+                raise Refusal(f"{file_path!r} has {size} bytes; only files of up to {MAX_BYTES} can be changed")
+            if b"\r" not in old + new and b"\n" in content and content.count(b"\n") == content.count(b"\r\n"):
+                old, new = old.replace(b"\n", b"\r\n"), new.replace(b"\n", b"\r\n")
+            start = only_place(content, old, file_path)
+            overwrite(folder, names[-1], content[:start] + new + content[start + len(old) :], mode)
+        return f"replaced 1 occurrence in {file_path}, line {line_of(content, start)}"
+
+    def _writable(self, file_path: str) -> list[str]:
+        names = parts(file_path)
+        guarded = next((name for name in names if name.casefold() in self.protected), None)
+        if guarded is not None:
+            raise Refusal(f"{file_path!r} may be read but not written: {guarded!r} is protected", denied=True)
+        return names
+
+    @contextmanager
+    def _folder(self, names: list[str], *, make: bool = False) -> Iterator[int]:
+        """The open folder that holds the last of `names`, reached from the root without following a link."""
+        folder = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            for depth in range(1, len(names)):
+                outer, folder = folder, self._enter(folder, names[:depth], make)
+                os.close(outer)
+            yield folder
+        finally:
+            os.close(folder)
+
+    def _enter(self, outer: int, names: list[str], make: bool) -> int:
+        if make:
+            with suppress(FileExistsError):
+                os.mkdir(names[-1], dir_fd=outer)
+        try:
+            return os.open(names[-1], os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=outer)
+        except OSError as e:
+            raise refusal(e, outer, names[-1], "/".join(names)) from e
+
+
+def answer(act: Callable[[], str]) -> ToolResult:
+    """What came of it; the refusals and the operating system's own errors become the model's to read."""
+    try:
+        return ToolResult(output=act())
+    except Refusal as e:
+        return e.result
+    except OSError as e:
+        return ToolResult(error=f"the system refused: {e.strerror or e}", code="tool_error")
+
+
+def parts(file_path: str) -> list[str]:
+    """The names on the way to a file. Raises `Refusal` for whatever could lead out of the folder; opens nothing."""
+    advice = "give a path relative to the working folder, such as src/main.py"
+    for pattern, found in FORBIDDEN.items():
+        if re.search(pattern, file_path):
+            raise Refusal(f"file_path {brief(file_path)} {found}; {advice}")
+    names = [name for name in file_path.split("/") if name not in ("", ".")]
+    if not names or file_path.endswith(("/", "/.")):
+        raise Refusal(f"file_path {brief(file_path)} names no file; {advice}")
+    longest = max(len(encoded("file_path", name)) for name in names)
+    if longest > MAX_NAME or len(file_path.encode()) > MAX_PATH:
+        raise Refusal(
+            f"file_path {brief(file_path)} is too long: at most {MAX_NAME} bytes a name and {MAX_PATH} bytes in all"
+        )
+    return names
+
+
+FORBIDDEN = {
+    r"\x00": "holds a NUL character",
+    r"^/": "is absolute",
+    r"^~": "starts with ~, which is not expanded here",
+    r"^[A-Za-z]:": "starts with a drive letter",
+    r"\\": "holds a backslash, where / separates folders",
+    r"(^|/)\.\.(/|$)": "holds .., which could leave the folder",
+}
+
+
+def brief(text: str) -> str:
+    """The text, quoted, its middle left out when it is long."""
+    return repr(text if len(text) <= 120 else f"{text[:80]}…{text[-30:]}")
+
+
+def encoded(parameter: str, text: str) -> bytes:
+    """The text in UTF-8. Raises `Refusal` for a lone surrogate, which no file can hold."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError as e:
+        raise Refusal(f"{parameter} cannot be written as UTF-8: character {e.start} is a lone surrogate") from e
+
+
+class Opened(NamedTuple):
+    """What was found in a text file: its first `MAX_BYTES` bytes, its size in bytes, its permissions."""
+
+    content: bytes
+    size: int
+    mode: int
+
+
+def opened(folder: int, name: str, file_path: str) -> Opened:
+    """Read a text file. Raises `Refusal` for whatever is none."""
+    try:
+        # O_NONBLOCK: a pipe without a writer would be waited for; it is recognised once open.
+        handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY, dir_fd=folder)
+    except OSError as e:
+        raise refusal(e, folder, name, file_path) from e
+    try:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
+            raise Refusal(f"{file_path!r} is {kind(status.st_mode)}, not a file")
+        with os.fdopen(handle, "rb", closefd=False) as file:
+            content = file.read(MAX_BYTES)
+    finally:
+        os.close(handle)
+    if b"\0" in content[:8192]:
+        raise Refusal(f"{file_path!r} is binary ({status.st_size} bytes, NUL among the first), not text")
+    return Opened(content, status.st_size, stat.S_IMODE(status.st_mode))
+
+
+def refusal(error: OSError, folder: int, name: str, path: str) -> Refusal:
+    """Why `name` could not be opened in `folder`. Looks again only to word the message."""
+    try:
+        mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+    except FileNotFoundError:
+        entries = sorted(os.listdir(folder))
+        listed = ", ".join(map(repr, entries[:20])) + (f" and {len(entries) - 20} more" if len(entries) > 20 else "")
+        return Refusal(f"{path!r} does not exist; its folder holds {listed or 'nothing'}")
+    if stat.S_ISREG(mode) and isinstance(error, NotADirectoryError):
+        return Refusal(f"{path!r} is a file, not a folder")
+    if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
+        return Refusal(f"{path!r} cannot be opened: {error.strerror}")
+    return Refusal(f"{path!r} is {kind(mode)}; only plain files and folders are opened", denied=True)
+
+
+KINDS = {
+    stat.S_IFLNK: "a symbolic link",
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+
+def kind(mode: int) -> str:
+    """What a directory entry of this mode is called."""
+    return KINDS.get(stat.S_IFMT(mode), "a special file")
+
+
+def reserve(folder: int, name: str, file_path: str) -> int:
+    """Take a name that nothing has yet, by an empty file; its permissions, as the process's umask gives them."""
+    try:
+        handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666, dir_fd=folder)
+    except FileExistsError as e:
+        raise Refusal(f"{file_path!r} exists already and was not touched; change it with str_replace") from e
+    try:
+        return stat.S_IMODE(os.fstat(handle).st_mode)
+    finally:
+        os.close(handle)
+
+
+def overwrite(folder: int, name: str, content: bytes, mode: int) -> None:
+    """Put `content` and `mode` in the place of a file, in one step."""
+    draft = f".agentkit-{secrets.token_hex(8)}.tmp"
+    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=folder)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fchmod(handle, mode)
+            os.fsync(handle)
+        os.rename(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except BaseException:
+        os.unlink(draft, dir_fd=folder)
+        raise
+
+
+def only_place(content: bytes, old: bytes, file_path: str) -> int:
+    """Where `old` begins in `content`. Raises `Refusal` unless it occurs exactly once, overlaps counted."""
+    places: list[int] = []
+    start = content.find(old)
+    while start != -1 and len(places) < 100:
+        places.append(start)
+        start = content.find(old, start + 1)
+    match places:
+        case [place]:
+            return place
+        case []:
+            loose = old.strip() and content.count(old.strip())
+            hint = f"without the white space around it, it occurs {loose} times; " if loose else ""
+            raise Refusal(
+                f"old_str occurs 0 times in {file_path!r}, wanted exactly 1; {hint}"
+                "read the file and copy the piece as it stands there, indentation and line ends included"
+            )
+        case _:
+            count = f"{len(places)} times" if start == -1 else "100 times or more"
+            lines = ", ".join(str(line_of(content, place)) for place in places[:10])
+            raise Refusal(
+                f"old_str occurs {count} in {file_path!r} (lines {lines}{', …' if len(places) > 10 else ''}), wanted "
+                "exactly 1; include more of the text around the right one"
+            )
+
+
+def line_of(content: bytes, place: int) -> int:
+    """The line, counted from 1, that holds the byte at `place`."""
+    return content.count(b"\n", 0, place) + 1
+
+
+def fitting(lines: list[str]) -> list[str]:
+    """The first lines, as many as one answer holds; of a single line that is longer, its beginning."""
+    room = MAX_CHARACTERS
+    for count, line in enumerate(lines):
+        room -= len(line)
+        if room < 0:
+            return lines[:count] or [line[:MAX_CHARACTERS]]
+    return lines
+
+
+def marks(file: Opened, lines: list[str], offset: int, shown: list[str]) -> str:
+    """What an answer says about itself: nothing when it is the whole text of the file."""
+    last = offset + len(shown) - 1
+    read = len(file.content)
+    more = "" if file.size <= read else f"; of the file's {file.size} bytes the first {read} can be read"
+    notes = []
+    if not lines:
+        notes.append("the file is empty")
+    elif shown[-1] != lines[last - 1]:
+        notes.append(f"cut: the first {len(shown[-1])} of the {len(lines[last - 1])} characters of line {last}{more}")
+    elif last < len(lines):
+        notes.append(f"cut: lines {offset}-{last} of {len(lines)}; offset={last + 1} reads on{more}")
+    elif more or offset > 1:
+        notes.append(f"lines {offset}-{last} of {len(lines)}{more}")
+    if not is_utf8(file.content):
+        notes.append("not valid UTF-8: U+FFFD stands for what cannot be read")
+    newline = "" if not shown or shown[-1].endswith("\n") else "\n"
+    return newline + f"[{'; '.join(notes)}]" if notes else ""
+
+
+def is_utf8(content: bytes) -> bool:
+    """Whether the bytes are UTF-8, a character cut at the end aside."""
+    try:
+        content.decode()
+    except UnicodeDecodeError as e:
+        return e.end == len(content) and e.reason == "unexpected end of data" and len(content) == MAX_BYTES
+    return True
