@@ -10,12 +10,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from agentkit.events import CallEnd, Event, SourceEvent, merge
 from agentkit.formats.catalog import CATALOG
 from agentkit.formats.engine import InCode, Parser, get
 from agentkit.formats.render import quarantine, render_calls, render_result
-from agentkit.formats.spec import Element, Format, Limits, Node, ToolSpec
+from agentkit.formats.spec import Element, Format, Limits, Node, Shape, ToolSpec
 from agentkit.formats.teach import render_prompt
 from agentkit.messages import ToolCall
 
@@ -28,6 +29,7 @@ __all__ = [
     "Node",
     "Parser",
     "ToolSpec",
+    "auto",
     "calls",
     "get",
     "names",
@@ -37,6 +39,25 @@ __all__ = [
     "render_prompt",
     "render_result",
 ]
+
+
+def auto() -> tuple[Format, ...]:
+    """Every format that tells itself by its text, for reading what a model wrote in whatever format it chose.
+
+    Left out is what needs to be expected: `legacy`, whose tags are the tools' names, as in `cline`; and calls in a code
+    fence, which may be quoted. With `in_code="reply"`, a fence that opens the reply is looked into all the same.
+    """
+    found = []
+    for format in CATALOG:
+        shapes = [shape for shape in format.shapes if not _is_fence(shape)]
+        if shapes and format.name != "legacy":
+            found.append(replace(format, call=shapes[0].call, section=shapes[0].section, also=tuple(shapes[1:])))
+    return tuple(found)
+
+
+def _is_fence(shape: Shape) -> bool:
+    edge = shape.section.open if shape.section is not None else shape.call[0]
+    return isinstance(edge, str) and edge.lstrip().startswith("```")
 
 
 def names() -> tuple[str, ...]:

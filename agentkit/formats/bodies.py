@@ -8,6 +8,7 @@ from typing import Any, Final
 from agentkit.formats.bracedbody import read_braced
 from agentkit.formats.call import Call, read_counted_name, read_literal, read_name, read_skip, read_tag
 from agentkit.formats.jsonbodies import read_envelope, read_json, read_key_envelope
+from agentkit.formats.nestedbody import read_nested_tags
 from agentkit.formats.pythonbody import read_python_call
 from agentkit.formats.reader import Reader, Wait
 from agentkit.formats.spec import (
@@ -18,6 +19,7 @@ from agentkit.formats.spec import (
     KeyEnvelope,
     Name,
     NameTag,
+    NestedTags,
     Pairs,
     Part,
     PythonCall,
@@ -45,6 +47,7 @@ READERS: Final[Mapping[type[Part], Read]] = {
     PythonCall: read_python_call,
     Skip: read_skip,
     Braced: read_braced,
+    NestedTags: read_nested_tags,
     TextArgument: read_text_argument,
     ToolElement: read_element,
 }

@@ -57,11 +57,29 @@ def read_braced(r: Reader, call: Call, part: Braced) -> Wait:
             break
     reader = _Braced(r.raw()[start - r.mark :], part.quote, start)
     for key, value in reader.object().items():
-        if isinstance(value, str) and not part.typed:
-            call.put(r, key, value)
+        if isinstance(value, _Bare) or (isinstance(value, str) and not part.typed):
+            call.put(r, key, str(value), nulls=not isinstance(value, _Bare))
         else:
-            call.set(r, key, value)
+            call.set(r, key, _settled(value))
     call.complete = True
+
+
+class _Bare(str):
+    """A value without quote tokens, as it stands: only the schema tells whether it is meant as a string."""
+
+    __slots__ = ()
+
+
+def _settled(value: Any) -> Any:
+    """A nested value, its bare parts read as JSON."""
+    match value:
+        case _Bare():
+            return values.read(value, {}, {})
+        case dict():
+            return {k: _settled(v) for k, v in value.items()}
+        case list():
+            return [_settled(v) for v in value]
+    return value
 
 
 class _Braced:
@@ -134,4 +152,4 @@ class _Braced:
         found = _PLAIN.match(self.text, self.at)
         text = found[0] if found else ""
         self.at += len(text)
-        return values.read(text.strip(), {}, {})
+        return _Bare(text.strip())

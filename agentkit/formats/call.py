@@ -15,7 +15,7 @@ from typing import Any
 
 from agentkit.events import CallStart, Markup
 from agentkit.formats import tagtext, values
-from agentkit.formats.literals import WRAPPED_ARGUMENTS
+from agentkit.formats.literals import QUOTED_VALUE, WRAPPED_ARGUMENTS
 from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Search, Wait, beginnings, literal
 from agentkit.formats.spec import Braced, CountedName, Format, Json, Name, Pairs, Part, Shape, Skip, Tag, ToolSpec
 
@@ -83,6 +83,24 @@ class Call:
             raise Damage("invalid_arguments", f"parameter {parameter!r} is given twice in {self.name!r}", r.offset)
         self.arguments[parameter] = value
 
+    def mend(self, allowed: frozenset[str]) -> None:
+        """Repair arguments that were read, by what the tool's schema says."""
+        if self.tool is not None and WRAPPED_ARGUMENTS in allowed:
+            self.unwrap()
+        if self.tool is not None and QUOTED_VALUE in allowed:
+            self.unquote()
+
+    def unquote(self) -> None:
+        """Take strings for the numbers, booleans, lists and objects that they write, where the schema has no string."""
+        for name, value in self.arguments.items():
+            schema, root = self.schema(name)
+            if isinstance(value, str) and schema and not values.accepts(value, schema, root):
+                read = values.read(value, schema, root)
+                if not isinstance(read, str) and (not isinstance(read, list) or value.lstrip()[:1] in ("[", "(")):
+                    self.arguments[name] = read
+                    if QUOTED_VALUE not in self.repairs:
+                        self.repairs.append(QUOTED_VALUE)
+
     def unwrap(self) -> None:
         """Take the arguments out of one that only wraps them, where the tool has no parameter of that name."""
         if self.tool is None or len(self.arguments) != 1:
@@ -92,7 +110,7 @@ class Call:
         if name not in _WRAPPERS or name in known or not known:
             return
         inner = values.read(value, {"type": "object"}, {}) if isinstance(value, str) else value
-        if isinstance(inner, dict):
+        if isinstance(inner, dict) and inner.keys() <= known.keys():
             self.arguments = inner
             self.repairs.append(WRAPPED_ARGUMENTS)
 

@@ -15,6 +15,8 @@ from agentkit.events import CallEnd, CallError, Markup, SourceEvent, Text, Think
 from agentkit.formats.bodies import READERS
 from agentkit.formats.call import Call
 from agentkit.formats.catalog import CATALOG
+from agentkit.formats.literals import REPAIRS, WHOLE_CALL_REPAIRS
+from agentkit.formats.mending import mend_call
 from agentkit.formats.prose import STOPS, TAG, Entry, Openers, Quoting
 from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Wait, literal
 from agentkit.formats.resync import resync_at
@@ -22,8 +24,10 @@ from agentkit.formats.spec import Envelope, Format, KeyEnvelope, Limits, NameTag
 from agentkit.formats.tagtext import tag
 from agentkit.messages import ToolCall
 
-InCode = Literal["ignore", "execute"]
+InCode = Literal["ignore", "reply", "execute"]
 
+_FENCE = Delimiter(r"`{3,}[\w+-]{0,24}[ \t]{0,8}\r?\n", r"`{0,16}[\w+-]{0,24}[ \t]{0,8}\r?")
+_FENCE_END = Delimiter(r"`{3,}", r"`{0,2}")
 _SPACE_RUN = 1024  # white space after a call that is held back until it is known whether another call follows
 
 
@@ -48,7 +52,10 @@ class Parser(Reader):
         formats: the format or formats in which calls count, as names or declarations; where two could open at the same
             place the one named first is tried first.
         tools: the offered tools: their tags, and the schemas that type the values.
-        in_code: whether calls inside Markdown code spans and fenced blocks count: `ignore` leaves them text.
+        in_code: whether calls inside Markdown code spans and fenced blocks count: `ignore` leaves them text, `reply`
+            counts them where a fenced block opens the reply, `execute` counts them all.
+        repairs: what may be mended in a finished, otherwise unreadable body; each repair made is named on its
+            `CallEnd`. What streamed of a mended call's arguments may end where the damage was met.
         thinking: the text starts inside thinking, as when the prompt ended with `<think>`.
         limits: bounds on what is accepted.
 
@@ -56,7 +63,10 @@ class Parser(Reader):
     calls, in order, are exactly the input. No text makes it raise.
     """
 
-    __slots__ = ("count", "last", "openers", "quoting", "run", "search", "section", "start_thinking", "tools")
+    __slots__ = (
+        "count", "fenced", "last", "line_tried", "openers", "opening_fence", "quoting", "run", "search", "section",
+        "silent", "start_thinking", "tools",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -65,15 +75,19 @@ class Parser(Reader):
         *,
         in_code: InCode = "ignore",
         thinking: bool = False,
+        repairs: Iterable[str] = REPAIRS,
         limits: Limits | None = None,
     ) -> None:
-        super().__init__(limits or Limits())
+        super().__init__(limits or Limits(), frozenset(repairs))
         declared = [get(f) for f in ([formats] if isinstance(formats, str | Format) else formats)]
         self.tools = {t.name: t for t in tools}
         self.openers = Openers(declared, tools)
-        self.quoting = Quoting() if in_code == "ignore" else None
-        stops = STOPS[self.quoting is not None] + self.openers.firsts
-        self.search = re.compile(f"[{re.escape(stops)}]" if stops else r"(?!)").search
+        self.quoting = Quoting(off=in_code == "execute")
+        self.opening_fence = self.openers.fence if in_code == "reply" else None
+        self.line_tried = -1
+        self.search = re.compile(f"[{re.escape(STOPS + self.openers.firsts)}]").search
+        self.fenced = False
+        self.silent = True
         self.count = 0
         self.section: Entry | None = None
         self.last: Entry | None = None
@@ -127,7 +141,7 @@ class Parser(Reader):
     def _run(self) -> Wait:
         yield
         if self.start_thinking:
-            yield from self._thinking(self.start_thinking)
+            yield from self._region(Thinking, self.start_thinking)
         after_call = False
         while True:
             entries = yield from (self._after_call() if after_call else self._prose())
@@ -136,42 +150,82 @@ class Parser(Reader):
             after_call = False
             for entry in entries:
                 if (yield from self._enter(entry)):
-                    after_call = entry.kind in ("call", "section", "close")
+                    after_call = entry.kind not in ("thinking", "answer", "markup")
                     break
             else:
                 self.section = None
-                if self.quoting is not None and self.buf.startswith("`", self.at):
+                if self.buf.startswith("`", self.at):
                     yield from self._ticks(self.quoting)
                 else:
                     self._plain(self.at + 1)
 
     def _plain(self, end: int) -> None:
         """Consume up to `end` as visible text."""
-        if self.quoting is not None:
-            self.quoting.said(self.buf[self.at : end])
+        if self.silent and not self.buf[self.at : end].isspace():
+            self.silent = end <= self.at
+        self.quoting.said(self.buf[self.at : end])
         self.say(Text, end)
 
     def _prose(self) -> Generator[None, None, list[Entry] | None]:
         """Visible text up to something that may open; None at the text's end."""
         while True:
+            if self.openers.line is not None and (entries := (yield from self._at_line_start(self.openers.line))):
+                return entries
             found = self.search(self.buf, self.at)
             if found is None:
                 self._plain(len(self.buf))
                 if self.ended:
                     return None
-                if self.quoting is None or not self.quoting.blank:
+                if not self.quoting.blank:
                     self.heat(self.search, Text)
                 yield
-            elif (c := found[0]) == "\n" and self.quoting is not None:
+            elif (c := found[0]) == "\n":
                 self._plain(found.end())
             else:
                 self._plain(found.start())
-                if entries := (yield from self._entries()):
+                entries = yield from self._entries()
+                if c == "`" and self.silent and self.opening_fence and self.quoting.blank:
+                    return [*entries, self.opening_fence]
+                if entries:
                     return entries
-                if c == "`" and self.quoting is not None:
+                if c == "`":
                     yield from self._ticks(self.quoting)
                 else:
                     self._plain(self.at + 1)
+
+    def _at_line_start(self, line: Delimiter) -> Generator[None, None, list[Entry]]:
+        """The calls that may open with a bare tool name at the start of a line."""
+        if not self.quoting.blank or self.quoting.quoted:
+            return []
+        held = yield from self._look_over_space()
+        named = self.at < len(self.buf) and (yield from self.sees(line)) is not None
+        if named and self.line_tried != self.offset:
+            self.line_tried = self.offset
+            if held:
+                self.out.append(Text(held))
+                self.quoting.said(held)
+            return self.openers.lines
+        self.unread(held)
+        return []
+
+    def _fenced(self) -> Generator[None, None, bool]:
+        """A code fence that opens the reply and holds a call is markup: the fence is only the call's wrapping."""
+        self.open()
+        start = self.offset
+        if (found := (yield from self.sees(_FENCE))) is not None:
+            self.at = found.end()
+            yield from self._look_over_space()
+            inside = self.offset
+            entries = yield from self._entries()
+            if self.openers.line is not None and (yield from self.sees(self.openers.line)):
+                entries = [*entries, *self.openers.lines]
+            for entry in entries:
+                if entry.kind in ("call", "section") and (yield from self._call(entry, inside)):
+                    self.fenced, self.silent = True, False
+                    return True
+        self.back_to(start)
+        self.shut()
+        return False
 
     def _ticks(self, quoting: Quoting) -> Wait:
         run = 0
@@ -180,6 +234,7 @@ class Parser(Reader):
             while self.buf.startswith("`", end):
                 end += 1
             run += end - self.at
+            self.silent = False
             self.say(Text, end)
             if end < len(self.buf) or self.ended:
                 quoting.ticks(run)
@@ -188,7 +243,7 @@ class Parser(Reader):
 
     def _entries(self) -> Generator[None, None, list[Entry]]:
         """What may open at this very place, unless it is quoted."""
-        if self.quoting is not None and self.quoting.quoted:
+        if self.quoting.quoted:
             return []
         entries: list[Entry] = []
         while not self.ended and self.openers.literal.part.match(self.buf, self.at):
@@ -212,8 +267,7 @@ class Parser(Reader):
             return (yield from self._prose())
         if held:
             self.out.append(Markup(held))
-            if self.quoting is not None:
-                self.quoting.said(held)
+            self.quoting.said(held)
         return entries or None
 
     def _next_in_section(self) -> Generator[None, None, list[Entry]]:
@@ -221,6 +275,8 @@ class Parser(Reader):
         yield from self.more()
         if self.at >= len(self.buf):
             return []
+        if self.fenced and (yield from self.sees(_FENCE_END)):
+            return [replace(self.opening_fence, kind="fence_end")] if self.opening_fence else []
         if (entry := self.section) is None or entry.shape.section is None:
             return (yield from self._entries())
         if (yield from self.sees(self._edge(entry.shape.section.close))):
@@ -258,11 +314,18 @@ class Parser(Reader):
     def _enter(self, entry: Entry) -> Generator[None, None, bool]:
         """Try to read what opens here; False, with nothing consumed, where it is text after all."""
         match entry.kind:
-            case "thinking" | "markup":
+            case "thinking" | "answer" | "markup":
                 found = yield from self.sees(self.openers.literal)
                 self.say(Markup, found.end() if found else self.at)
-                if entry.kind == "thinking":
-                    yield from self._thinking(entry.close)
+                if entry.close:
+                    yield from self._region(Thinking if entry.kind == "thinking" else Text, entry.close)
+                return True
+            case "fence":
+                return (yield from self._fenced())
+            case "fence_end":
+                found = yield from self.sees(_FENCE_END)
+                self.fenced = False
+                self.say(Markup, found.end() if found else self.at)
                 return True
             case "close":
                 return (yield from self._section_end(entry))
@@ -271,23 +334,23 @@ class Parser(Reader):
             case _:
                 assert_never(entry.kind)
 
-    def _thinking(self, close: str) -> Wait:
-        """Thinking up to its closing tag or the text's end; nothing in it is a call."""
+    def _region(self, kind: type[Text] | type[Thinking], close: str) -> Wait:
+        """Thinking, or an answer, up to its closing token or the text's end; nothing in it is a call."""
         delimiter = literal(close)
         stop = re.compile(re.escape(close[0])).search
         while True:
             found = stop(self.buf, self.at)
-            self.say(Thinking, found.start() if found else len(self.buf))
+            self.say(kind, found.start() if found else len(self.buf))
             if found is None:
                 if self.ended:
                     return
-                self.heat(stop, Thinking)
+                self.heat(stop, kind)
                 yield
             elif end := (yield from self.sees(delimiter)):
                 self.say(Markup, end.end())
                 return
             else:
-                self.say(Thinking, self.at + 1)
+                self.say(kind, self.at + 1)
 
     def _edge(self, edge: str | Tag) -> Delimiter:
         return tag(edge.name, closing=edge.closing) if isinstance(edge, Tag) else literal(edge.strip())
@@ -303,38 +366,46 @@ class Parser(Reader):
         self.say(Markup, found.end())
         return True
 
-    def _call(self, entry: Entry) -> Generator[None, None, bool]:
+    def _call(self, entry: Entry, inside: int | None = None) -> Generator[None, None, bool]:
         """Read one call, behind the opening of a section where that stands here.
 
-        False where it turns out to be none before anything was said of it.
+        With `inside`, what was kept up to that offset is its wrapping, which becomes markup. False where it turns out
+        to be no call before anything was said of it.
         """
         call = Call(entry.format, entry.shape, self.tools, self.count, tool=entry.tool, known_only=entry.weak)
-        self.open()
+        if inside is None:
+            self.open()
+        else:
+            call.lead = self.raw()
         start = self.offset
         try:
             if entry.kind == "section":
                 yield from self._section_start(entry, call)
             for call.part, part in enumerate(entry.shape.call):
                 yield from READERS[type(part)](self, call, part)
-            call.unwrap()
+            if not self.repairs.isdisjoint(WHOLE_CALL_REPAIRS):
+                call.mend(self.repairs)
         except Decline:
-            self.back_to(start)
-            self.shut()
-            return False
+            return self._undo(start, inside)
         except Damage as damage:
             if call.known_only and not call.started:  # common characters that open nothing known
-                self.back_to(start)
-                self.shut()
-                return False
+                return self._undo(start, inside)
             yield from self._damaged(call, damage)
         else:
             self._done(call, call.arguments, self.raw(), call.repairs)
         self.shut()
         self.count += 1
-        self.last = entry
+        self.last, self.silent = entry, False
         if entry.kind == "section":
             self.section = entry
         return True
+
+    def _undo(self, start: int, inside: int | None) -> bool:
+        """It was no call: go back to where it seemed to start."""
+        self.back_to(start)
+        if inside is None:
+            self.shut()
+        return False
 
     def _section_start(self, entry: Entry, call: Call) -> Wait:
         """The opening of a section, which becomes markup once the call behind it has begun."""
@@ -358,12 +429,20 @@ class Parser(Reader):
         self.out.append(CallEnd(call.index, done, tuple(repairs)))
 
     def _damaged(self, call: Call, damage: Damage) -> Wait:
-        """Answer for a call that cannot be completed, and find where reading goes on."""
+        """Mend a call that cannot be read as it stands, or answer for it, and find where reading goes on."""
         end = yield from resync_at(self, call.shape, damage)
-        message = damage.told(self.raw()[: end - self.mark], self.mark)
-        if end < self.offset and self.may_rewind(end):
+        raw = self.raw()[: end - self.mark]
+        if self.may_rewind(end):
             self.back_to(end)
+        else:
+            raw = self.raw()
+        if damage.code == "invalid_json" and not damage.ended and (mended := mend_call(self, call, raw)):
+            call.arguments, repairs = mended
+            call.repairs = [*repairs]
+            call.mend(self.repairs)
+            self._done(call, call.arguments, raw, call.repairs)
+            return
         arguments = call.arguments if damage.code == "truncated_call" else {}
         call.say_lead(self)
-        lost = ToolCall(call.id, call.name, arguments, call.format.name, self.raw()[call.skip :])
-        self.out.append(CallError(call.index, damage.code, message, lost, damage.position))
+        lost = ToolCall(call.id, call.name, arguments, call.format.name, raw[call.skip :])
+        self.out.append(CallError(call.index, damage.code, damage.told(raw, self.mark), lost, damage.position))

@@ -48,6 +48,10 @@ def read_key_envelope(r: Reader, call: Call, part: KeyEnvelope) -> Wait:
     call.complete = True
 
 
+_OTHER_KEYS = ("type", "id", "index")
+"""Keys that stand beside name and arguments; any other one tells that an object in prose is no call."""
+
+
 def read_envelope(r: Reader, call: Call, part: Envelope) -> Wait:
     """One JSON object with the name and the arguments among its keys, in any order."""
     yield from r.space()
@@ -60,6 +64,8 @@ def read_envelope(r: Reader, call: Call, part: Envelope) -> Wait:
     while (yield from _another_key(r, first=first)):
         first = False
         key = (yield from jsontext.scan(r)).read(r)
+        if call.known_only and not call.started and key not in (part.name, *part.arguments, *_OTHER_KEYS):
+            raise Decline
         yield from _expect_colon(r)
         if key in part.arguments and arguments is None:
             arguments = yield from jsontext.scan(r, call.index if call.started else None)

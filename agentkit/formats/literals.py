@@ -23,6 +23,7 @@ SURPLUS_BRACE = "surplus_brace"
 DOUBLY_ENCODED = "doubly_encoded"
 INNER_QUOTES = "inner_quotes"
 WRAPPED_ARGUMENTS = "wrapped_arguments"
+QUOTED_VALUE = "quoted_value"
 
 REPAIRS: Final = (
     RAW_NEWLINES,
@@ -34,13 +35,20 @@ REPAIRS: Final = (
     DOUBLY_ENCODED,
     INNER_QUOTES,
     WRAPPED_ARGUMENTS,
+    QUOTED_VALUE,
 )
 """Every repair of a JSON body, by name."""
+
+WHOLE_CALL_REPAIRS: Final = frozenset((WRAPPED_ARGUMENTS, QUOTED_VALUE))
+"""Repairs of a call that was read, by what its tool's schema says."""
 
 _SPACE = re.compile(r"\s*")
 _WORD = re.compile(r"[^\W\d][\w.]*")
 _NUMBER = re.compile(r"[+-]?(?:0[xX][0-9a-fA-F]+|(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)(?![\w.])")
 _AFTER_STRING = re.compile(r"\s*(?:[,:)\]}]|\Z)")
+_NOT_JSON = re.compile(r"\+|-?0[\dxX]|.*_|-?\.|.*\.(?:\Z|[eE])")
+_PRODUCT = re.compile(r"\s*([*/])(?![*/])\s*")
+_MAX_PRODUCT: Final = 1e300
 _RAW_CONTROL = re.compile(r"[\x00-\x1f]")
 _STRING: Final = {
     '"': re.compile(r'[^"\\]*'),
@@ -110,7 +118,7 @@ class Literals:
     def word(self, found: re.Match[str]) -> Any:
         """A named constant, or a string with a prefix."""
         word = found[0]
-        if word in ("r", "b", "f", "u", "R", "B", "F", "U") and self.text[found.end() : found.end() + 1] in ("'", '"'):
+        if word in ("r", "u", "R", "U") and self.text[found.end() : found.end() + 1] in ("'", '"'):
             self.at = found.end()
             return self.string(self.text[self.at], raw=word in "rR")
         for table in (_JSON_WORDS, _PYTHON_WORDS):
@@ -122,8 +130,23 @@ class Literals:
         raise self.bad("a value")
 
     def number(self, found: re.Match[str]) -> int | float:
+        """A number, or a product of numbers: models leave `5*60` to whoever reads it."""
+        value = self.one_number(found)
+        while (operator := _PRODUCT.match(self.text, self.at)) and (factor := _NUMBER.match(self.text, operator.end())):
+            self.repairs[PYTHON_LITERALS] = None
+            other = self.one_number(factor)
+            if operator[1] == "/" and not other:
+                raise self.bad("a divisor that is not zero")
+            value = value * other if operator[1] == "*" else value / other
+            if not -_MAX_PRODUCT < value < _MAX_PRODUCT:
+                raise self.bad("a smaller product")
+        return value
+
+    def one_number(self, found: re.Match[str]) -> int | float:
         """A number; one that is too large for its type is refused."""
         text = found[0].replace("_", "")
+        if _NOT_JSON.match(text):
+            self.repairs[PYTHON_LITERALS] = None
         try:
             value: int | float = int(text, 0 if "x" in text.lower() else 10)
         except ValueError:

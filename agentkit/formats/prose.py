@@ -6,12 +6,12 @@ Compiled once per parser from the formats' declarations and the tools; knows no 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
 from agentkit.formats.reader import Delimiter, beginnings, pattern
-from agentkit.formats.spec import Envelope, Format, NameTag, Shape, Tag, ToolElement, ToolSpec
+from agentkit.formats.spec import Envelope, Format, Name, NameTag, PythonCall, Shape, Tag, ToolElement, ToolSpec
 
 TAG: Final = Delimiter(
     r"<(?P<slash>/?)(?:[^\W\d][\w.-]{0,31}:)?(?P<name>[^\s<>/:\"'=]{1,160})(?=[\s/>])",
@@ -24,7 +24,7 @@ TAG: Final = Delimiter(
 class Entry:
     """What an opener may open. `weak` tells that it is common in prose: there only an offered tool makes a call."""
 
-    kind: Literal["call", "section", "close", "thinking", "markup"]
+    kind: Literal["call", "section", "close", "thinking", "answer", "markup", "fence", "fence_end"]
     format: Format
     shape: Shape
     tool: ToolSpec | None = None
@@ -39,12 +39,16 @@ class Openers:
         self.tags: dict[tuple[str, bool], list[Entry]] = {}
         self.literals: dict[str, list[Entry]] = {}
         self.spelt: dict[str, str] = {}
+        self.lines: list[Entry] = []
+        self.fence = Entry("fence", formats[0], Shape(())) if formats else None
         for format in formats:
             for shape in format.shapes:
                 self._add(format, shape, tools)
         for format in formats:  # behind all calls: what begins a call is never mere markup
             for tag_open, tag_close in format.thinking:
                 self._literal(tag_open, Entry("thinking", format, Shape(()), close=tag_close))
+            for answer_open, answer_close in format.answer:
+                self._literal(answer_open, Entry("answer", format, Shape(()), close=answer_close))
             for text in format.markup:
                 self._literal(text, Entry("markup", format, Shape(())))
         alternatives = sorted(self.literals, key=len, reverse=True)
@@ -52,6 +56,8 @@ class Openers:
             "|".join(pattern(self.spelt[key]) for key in alternatives) or r"(?!)",
             "|".join(beginnings(self.spelt[key]) for key in alternatives) or r"(?!)",
         )
+        names = "|".join(re.escape(tool.name) for tool in sorted(tools, key=lambda t: -len(t.name)))
+        self.line = Delimiter(rf"(?:{names or '(?!)'})(?=\s*[({{])", rf"(?:{_starts(tools)})") if self.lines else None
         self.firsts = "".join(sorted({text[0] for text in alternatives} | ({"<"} if self.tags else set())))
         for long in alternatives:  # an opener that begins another one is tried after it
             for short in self.literals:
@@ -59,7 +65,7 @@ class Openers:
                     self.literals[long] += self.literals[short]
 
     def _add(self, format: Format, shape: Shape, tools: Sequence[ToolSpec]) -> None:
-        first = shape.call[0]
+        first = next(part for part in shape.call if not isinstance(part, str) or part.strip())
         if shape.section is not None:
             self._edge(shape.section.open, Entry("section", format, shape, weak=_weak(shape.section.open)))
             if not _weak(shape.section.close):
@@ -78,6 +84,8 @@ class Openers:
                 self._edge(text, Entry("call", format, shape, weak=_weak(text)))
             case Envelope() if shape.section is None:
                 self._literal("{", Entry("call", format, shape, weak=True))
+            case Name() | PythonCall() if shape.section is None:
+                self.lines.append(Entry("call", format, shape, weak=True))
 
     def _edge(self, edge: str | Tag, entry: Entry) -> None:
         if isinstance(edge, Tag):
@@ -93,7 +101,7 @@ class Openers:
         key = "".join(text.split())
         self.spelt[key] = text
         entries = self.literals.setdefault(key, [])
-        if entry.kind not in ("thinking", "markup") or not any(e.kind == entry.kind for e in entries):
+        if entry.kind not in ("thinking", "answer", "markup") or not any(e.kind == entry.kind for e in entries):
             entries.append(entry)
 
     def at_tag(self, found: re.Match[str]) -> Iterable[Entry]:
@@ -103,6 +111,12 @@ class Openers:
         entries = self.tags.get((whole, closing)) or self.tags.get((found["name"].lower(), closing)) or []
         exact = [e for e in entries if e.tool is None or (e.tool.element and e.tool.element.tag == found["name"])]
         return exact or entries
+
+
+def _starts(tools: Sequence[ToolSpec]) -> str:
+    """A regular expression for the beginnings of the tools' names, and for white space behind one."""
+    whole = "|".join(rf"{re.escape(tool.name)}\s{{0,64}}" for tool in tools) or "(?!)"
+    return "|".join([whole, *(beginnings(tool.name) for tool in tools)])
 
 
 def opener(edge: str) -> str:
@@ -125,9 +139,10 @@ class Quoting:
     """Whether the prose is inside a code span or a fenced block, in the manner of Markdown.
 
     `fence` is the number of backticks that opened the block, `span` the number that opened the span; 0 outside. `blank`
-    tells that the current line holds nothing but white space so far.
+    tells that the current line holds nothing but white space so far; `off`, that quoting does not count.
     """
 
+    off: bool = False
     fence: int = 0
     span: int = 0
     blank: bool = True
@@ -135,7 +150,7 @@ class Quoting:
     @property
     def quoted(self) -> bool:
         """Whether what stands here is quoted."""
-        return self.fence > 0 or self.span > 0
+        return not self.off and (self.fence > 0 or self.span > 0)
 
     def said(self, text: str) -> None:
         """Plain prose, without backticks, went by."""
@@ -160,5 +175,5 @@ class Quoting:
         self.blank = False
 
 
-STOPS: Final[Mapping[bool, str]] = {True: "`\n", False: ""}
-"""Characters at which prose stops beside the openers' first ones: where quoting counts, and where it does not."""
+STOPS: Final = "`\n"
+"""Characters at which prose stops beside the openers' first ones: quoting, and the start of a line, are told there."""

@@ -120,11 +120,12 @@ class Reader:
 
     __slots__ = (
         "at", "base", "buf", "ended", "hot", "hot_index", "hot_key", "hot_kind", "kept", "limits", "mark", "out",
-        "rewound", "room", "since", "surplus",
+        "repairs", "rewound", "room", "since", "surplus",
     )  # fmt: skip
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, repairs: frozenset[str]) -> None:
         self.limits = limits
+        self.repairs = repairs
         self.buf = ""
         self.at = 0
         self.base = 0

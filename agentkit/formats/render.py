@@ -20,6 +20,7 @@ from agentkit.formats.engine import Parser, get
 from agentkit.formats.spec import (
     Braced,
     CountedName,
+    Element,
     Envelope,
     Format,
     Json,
@@ -27,11 +28,13 @@ from agentkit.formats.spec import (
     Layout,
     Name,
     NameTag,
+    NestedTags,
     Node,
     Pairs,
     Part,
     PythonCall,
     Section,
+    Shape,
     Skip,
     Tag,
     TagParameters,
@@ -74,6 +77,8 @@ def render_calls(format: str | Format, calls: Sequence[ToolCall], tools: Sequenc
     text = declared.separator.join(written)
     if section is not None and not section.each:
         text = _within(section, text)
+    if values.SURROGATE.search(text):
+        raise FormatError("a string with a lone surrogate cannot be written in any format")
     _check(declared, calls, tools, text)
     return text
 
@@ -218,6 +223,25 @@ def _bare_key(key: str) -> str:
     return key
 
 
+def _write_nested_tags(w: Writing, part: NestedTags) -> str:
+    return "".join(_nested(part, k, v, *_schema(w.tool, k)) for k, v in w.call.arguments.items())
+
+
+def _nested(part: NestedTags, name: str, value: Any, schema: values.Schema, root: values.Schema) -> str:
+    plain = next((s for s in values.alternatives(schema, root) if s.get("type") in ("array", "object")), {})
+    if isinstance(value, Mapping) and value:
+        inner = plain.get("properties", {})
+        body = "".join(_nested(part, k, v, inner.get(k, {}), root) for k, v in value.items())
+    elif isinstance(value, list) and value and plain.get("type") == "array":
+        items = plain.get("items")
+        body = "".join(_nested(part, part.item, v, items if isinstance(items, Mapping) else {}, root) for v in value)
+    else:
+        body = values.write(value, schema, root, nulls=True)
+    if part.token in body and not isinstance(value, Mapping | list):
+        raise FormatError(f"a value that holds {part.token!r} cannot be written in this format")
+    return f"{part.token}<{name}>{body}{part.token}</{name}>"
+
+
 def _write_text_argument(w: Writing, part: TextArgument) -> str:
     closing = next(p.name for p in w.format.call if isinstance(p, Tag))
     names = w.tool.first_required
@@ -255,6 +279,11 @@ def _write_pairs(w: Writing, part: Pairs) -> str:
     return "".join(out)
 
 
+def _to_the_letter(value: Any, element: Element) -> bool:
+    """Whether a string must be marked as meant to the letter: it reads as null, or would be stripped."""
+    return _is_word_null(value) or (element.strip and isinstance(value, str) and value != value.strip())
+
+
 def _typed_text(value: Any) -> str:
     return value if isinstance(value, str) else values.dump(value)
 
@@ -274,7 +303,7 @@ def _is_word_null(value: Any) -> bool:
 
 def _paired(text: str, part: Pairs) -> str:
     """A value between literals: in CDATA where it holds what closes it."""
-    if _CDATA_AT_START.match(text) or part.close.strip() in text:
+    if _CDATA_AT_START.match(text) or part.close.strip() in text or (part.trim and text.endswith("\r")):
         return _cdata(text)
     start = "\n" if not part.middle.endswith("\n") and text.startswith(("\n", "\r\n")) else ""
     end = "\n" if part.trim and not part.close.startswith("\n") and text.endswith("\n") else ""
@@ -331,9 +360,9 @@ def _write_element(w: Writing, part: ToolElement) -> str:
                 raise FormatError(f"{tool.name}: {name!r} cannot be the name of an attribute of <{element.tag}>")
             attributes.append(f" {name}" if text is None else f' {name}="{attribute(text)}"')
         elif node.kind == "content":
-            content = _cdata(text) if _is_word_null(value) else raw_value(text, (element.tag,))
+            content = _cdata(text) if _to_the_letter(value, element) else raw_value(text, (element.tag,))
         else:
-            elements[key] = _cdata(text) if _is_word_null(value) else raw_value(text, (node.path[-1],))
+            elements[key] = _cdata(text) if _to_the_letter(value, element) else raw_value(text, (node.path[-1],))
     if elements:
         body = _children(group_of(tool), elements)
     start = f"<{element.tag}{''.join(attributes)}"
@@ -370,6 +399,7 @@ WRITERS: Final[Mapping[type[Part], Write]] = {
     PythonCall: _write_python_call,
     Skip: _write_skip,
     Braced: _write_braced,
+    NestedTags: _write_nested_tags,
     TextArgument: _write_text_argument,
     ToolElement: _write_element,
 }
@@ -403,23 +433,25 @@ def quarantine(text: str, format: str | Format, tools: Sequence[ToolSpec] = ()) 
     `&lt;invoke`); all other characters stay. Doing it twice changes nothing more.
     """
     elements = [t.with_element(layout).element for t in tools for layout in get_args(Layout)]
-    return _markers(get(format), tuple(e.tag for e in elements if e)).sub(_broken, text)
+    names = tuple(t.name for t in tools)
+    return _markers(get(format), tuple(e.tag for e in elements if e), names).sub(_broken, text)
 
 
 def _broken(found: re.Match[str]) -> str:
-    marker = found[0]
-    return ("&lt;" if marker[0] == "<" else marker[0] + _JOINER) + marker[1:]
+    marker = found[0].lstrip()
+    space = found[0][: len(found[0]) - len(marker)]
+    return space + ("&lt;" if marker[0] == "<" else marker[0] + _JOINER) + marker[1:]
 
 
 _JOINER = "\u2060"  # WORD JOINER: shows nothing, and stands in no token, no JSON and no Python between tokens
-_TOKEN = re.compile(r"<[^<>\s]*>?|\[[^\[\]\s]+\]?|`{3}\w+|\w+\[")
+_TOKEN = re.compile(r"<[^<>\s]*>?|\[[^\[\]<>\s]+\]?|`{3}\w+|\w+\[")
 _COMMON = ("```json", "```python")
 _BARE = r"\{(?=\s*\"(?:name|tool_name|tool_calls|type|function)\")|\[(?=\s*[^\W\d][\w.]*\s*\()"
 """Where JSON or Python in plain text may read as a call."""
 
 
 @lru_cache(maxsize=256)
-def _markers(format: Format, tags: tuple[str, ...]) -> re.Pattern[str]:
+def _markers(format: Format, tags: tuple[str, ...], tools: tuple[str, ...]) -> re.Pattern[str]:
     """Every marker of every format, this one's wrapper of results included."""
     names: set[str] = set(tags)
     literals: set[str] = set()
@@ -435,13 +467,21 @@ def _markers(format: Format, tags: tuple[str, ...]) -> re.Pattern[str]:
                             names.add(found[1])
                         elif len(token) > 2 and token not in _COMMON:
                             literals.add(token)
-    literal = map(re.escape, sorted(literals, key=len, reverse=True))
+    literal = [*map(re.escape, sorted(literals, key=len, reverse=True))]
+    if tools and any(_starts_with_name(shape) for shape in format.shapes):
+        literal.append(rf"(?m:^\s*(?:{'|'.join(map(re.escape, tools))})(?=\s*[({{]))")
     return re.compile("|".join([_tags(tuple(sorted(names))).pattern, *literal, _BARE]), re.IGNORECASE)
+
+
+def _starts_with_name(shape: Shape) -> bool:
+    """Whether a bare tool name at the start of a line begins a call."""
+    first = next((p for p in shape.call if not isinstance(p, str) or p.strip()), None)
+    return shape.section is None and isinstance(first, Name | PythonCall)
 
 
 def _fixed(format: Format) -> Iterator[Any]:
     """Every fixed part of a format: its literals and tags."""
-    yield from (tag for pair in format.thinking for tag in pair)
+    yield from (tag for pair in (*format.thinking, *format.answer) for tag in pair)
     yield from (format.result.open, format.result.close, *format.markup)
     for shape in format.shapes:
         if shape.section is not None:

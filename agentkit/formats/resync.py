@@ -62,10 +62,13 @@ def resync_at(r: Reader, shape: Shape, damage: Damage) -> Generator[None, None, 
 def _next_edge(r: Reader, edge: re.Pattern[str]) -> Wait:
     """Consume up to the next start of a call, or over the next end of one, or up to the text's end."""
     while True:
-        if found := edge.search(r.buf, r.at):
+        found = edge.search(r.buf, r.at)
+        if found and (
+            r.ended or len(r.buf) - found.start() >= _OVERLAP
+        ):  # else more may come that makes it another edge
             r.at = found.start() if found["start"] else found.end()
             return
-        r.at = max(r.at, len(r.buf) - (0 if r.ended else _OVERLAP))
+        r.at = max(r.at, found.start() if found else len(r.buf) - (0 if r.ended else _OVERLAP))
         if r.ended:
             return
         yield

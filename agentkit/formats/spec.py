@@ -36,12 +36,14 @@ class Node:
 class Element:
     """The XML element under which one tool is called, as `@xml_schema` declares it.
 
-    At most one node is `content`, and then none is an `element`.
+    At most one node is `content`, and then none is an `element`. With `strip`, white space around the values of content
+    and elements is not part of them; without it, only one newline behind the opening tag is not.
     """
 
     tag: str
     nodes: tuple[Node, ...] = ()
     example: str | None = None
+    strip: bool = False
 
     def of(self, kind: str) -> tuple[Node, ...]:
         """The nodes of one kind, in their declared order."""
@@ -211,7 +213,7 @@ class NestedTags:
 
     Args:
         token: the literal before every tag.
-        item: the tag of an array's items.
+        item: the tag written for an array's items; read, any tag is one.
     """
 
     token: str
@@ -302,6 +304,7 @@ class Format:
         also: other shapes in which the same models write calls: read, never written.
         result: how results come back.
         thinking: the tags around reasoning; a call inside them never counts.
+        answer: the tokens around a visible answer in which nothing is a call.
         markup: control tokens that show nothing where they stand between calls and text.
         aliases: other names of the same format.
         families: model families known to write it.
@@ -316,6 +319,7 @@ class Format:
         '<tool_result name="{name}" call_id="{id}" status="{status}">\n', "\n</tool_result>"
     )
     thinking: tuple[tuple[str, str], ...] = THINK
+    answer: tuple[tuple[str, str], ...] = ()
     markup: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
     families: tuple[str, ...] = ()

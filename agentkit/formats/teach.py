@@ -156,7 +156,7 @@ def _parameter(tool: ToolSpec, name: str, node: Node | None) -> str:
         place
     ]
     needed = "required" if name in tool.parameters.get("required", ()) else "optional"
-    about = f": {schema['description']}" if schema.get("description") else ""
+    about = f": {schema['description'].rstrip('. ')}." if schema.get("description") else ""
     default = f" Default {json.dumps(schema['default'])}." if schema.get("default") is not None else ""
     return f"- {where} ({_type(schema, tool.parameters)}, {needed}){about}{default}"
 

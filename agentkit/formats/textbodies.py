@@ -14,7 +14,18 @@ from agentkit.formats import tagtext, values
 from agentkit.formats.call import Call, until
 from agentkit.formats.jsonbodies import read_json
 from agentkit.formats.reader import Damage, Decline, Reader, Wait, literal, pattern
-from agentkit.formats.spec import Json, NameTag, Node, Pairs, Tag, TagParameters, TextArgument, ToolElement, ToolSpec
+from agentkit.formats.spec import (
+    Element,
+    Json,
+    NameTag,
+    Node,
+    Pairs,
+    Tag,
+    TagParameters,
+    TextArgument,
+    ToolElement,
+    ToolSpec,
+)
 
 
 def read_name_tag(r: Reader, call: Call, part: NameTag) -> Wait:
@@ -189,9 +200,14 @@ def read_element(r: Reader, call: Call, part: ToolElement) -> Wait:
     if content:
         value = tagtext.Value(r, call.index, content[0].parameter, tagtext.end_of_content(element.tag))
         yield from value.read()
-        call.put(r, content[0].parameter, value.text(), nulls=not value.verbatim)
+        call.put(r, content[0].parameter, _stripped(element, value), nulls=not value.verbatim)
     else:
-        yield from _children(r, call, element.tag, group_of(tool))
+        yield from _children(r, call, element, element.tag, group_of(tool))
+
+
+def _stripped(element: Element, value: tagtext.Value) -> str:
+    """The value, without the white space around it where the element says so and it is not marked as meant."""
+    return value.text().strip() if element.strip and not value.verbatim else value.text()
 
 
 Group = dict[str, "Group | Node"]
@@ -211,7 +227,7 @@ def group_of(tool: ToolSpec) -> Group:
     return root
 
 
-def _children(r: Reader, call: Call, parent: str, group: Group) -> Wait:
+def _children(r: Reader, call: Call, element: Element, parent: str, group: Group) -> Wait:
     """Child elements in any order, up to the parent's closing tag, which is consumed."""
     closing = tagtext.tag(parent, closing=True)
     followers = (*(tagtext.opening_tag(name) for name in group), tagtext.closing_tag(parent))
@@ -234,7 +250,7 @@ def _children(r: Reader, call: Call, parent: str, group: Group) -> Wait:
         below = group.get(name)
         if isinstance(below, dict):
             if not opening.empty:
-                yield from _children(r, call, name, below)
+                yield from _children(r, call, element, name, below)
             continue
         parameter = below.parameter if below is not None else name
         if opening.empty:
@@ -242,4 +258,4 @@ def _children(r: Reader, call: Call, parent: str, group: Group) -> Wait:
             continue
         value = tagtext.Value(r, call.index, parameter, tagtext.end_of_value(name, followers))
         yield from value.read()
-        call.put(r, parameter, value.text(), nulls=not value.verbatim)
+        call.put(r, parameter, _stripped(element, value), nulls=not value.verbatim)

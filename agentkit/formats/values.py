@@ -24,7 +24,7 @@ _INTEGER = re.compile(r"[+-]?\d{1,4300}\Z")  # 4300 digits: the interpreter's ow
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\Z")
 _WORDS: Mapping[str, bool] = {"true": True, "false": False, "True": True, "False": False, "TRUE": True, "FALSE": False}
 _NULLS = frozenset(("null", "None", "NULL"))
-_SURROGATE = re.compile("[\ud800-\udfff]")
+SURROGATE = re.compile("[\ud800-\udfff]")
 _UNREAD: Any = object()
 
 
@@ -54,13 +54,13 @@ def load(text: str, *, strict: bool = True) -> Any:
         value = (DECODER if strict else LOOSE).decode(text)
     except RecursionError:
         raise ValueError("nested too deep") from None
-    return without_surrogates(value) if "\\u" in text or _SURROGATE.search(text) else value
+    return without_surrogates(value) if "\\u" in text or SURROGATE.search(text) else value
 
 
 def without_surrogates(value: Any) -> Any:
     """Replace lone surrogates, which no encoding can carry, by U+FFFD, in strings at any depth."""
     if isinstance(value, str):
-        return _SURROGATE.sub("\ufffd", value)
+        return SURROGATE.sub("\ufffd", value)
     if isinstance(value, list):
         return [without_surrogates(v) for v in value]
     if isinstance(value, dict):
@@ -78,7 +78,7 @@ def dump(value: Any) -> str:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as e:
         raise FormatError(f"{type(value).__name__} value cannot be written as JSON: {e}") from e
-    if _SURROGATE.search(text):
+    if SURROGATE.search(text):
         raise FormatError("a string with a lone surrogate cannot be written in any format")
     return text
 
@@ -135,9 +135,16 @@ def _kind(schema: Schema) -> str | None:
     return None if kind == "any" else kind
 
 
+def accepts(text: str, schema: Schema, root: Schema) -> bool:
+    """Whether a string may stand for a parameter of this schema, going by its types alone."""
+    kinds = [(_kind(s), s) for s in alternatives(schema, root)]
+    listed = any(isinstance(v, str) for _, s in kinds for v in s.get("enum", ()))
+    return listed or any(kind in ("string", None) for kind, _ in kinds)
+
+
 def accepts_null(schema: Schema, root: Schema) -> bool:
-    """Whether null is one of the values of `schema`."""
-    return any(_kind(s) == "null" for s in alternatives(schema, root))
+    """Whether null is one of the values of `schema`, or the default it names."""
+    return schema.get("default", ...) is None or any(_kind(s) == "null" for s in alternatives(schema, root))
 
 
 def read(text: str, schema: Schema, root: Schema, *, nulls: bool = False) -> Any:
@@ -289,7 +296,7 @@ def write(value: Any, schema: Schema, root: Schema, *, nulls: bool = False) -> s
     """
     candidates = [value] if isinstance(value, str) else []
     for text in (*candidates, dump(value)):
-        if _SURROGATE.search(text) is None and same(read(text, schema, root, nulls=nulls), value):
+        if SURROGATE.search(text) is None and same(read(text, schema, root, nulls=nulls), value):
             return text
     raise FormatError(
         f"{type(value).__name__} {dump(value)[:60]} cannot be written as text for the schema {json.dumps(schema)[:120]}"

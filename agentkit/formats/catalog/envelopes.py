@@ -11,9 +11,12 @@ _TOOL_RESPONSE = ResultShape("<tool_response>\n", "\n</tool_response>")
 HERMES = Format(
     "hermes",
     ("<tool_call>\n", _ARGUMENTS, "\n</tool_call>"),
-    also=(Shape((_ARGUMENTS,), Section("<tool_call>\n[", "]\n</tool_call>")),),
+    also=(
+        Shape((_ARGUMENTS,), Section("<tool_call>\n[", "]\n</tool_call>")),
+        Shape(("<|im_start|>\n", _ARGUMENTS)),
+    ),
     result=_TOOL_RESPONSE,
-    markup=("<|im_end|>",),
+    markup=("<|im_end|>", "<|im_start|>"),
     aliases=("qwen", "qwen25", "qwen3_json", "granite4", "trinity"),
     families=("Hermes 2/3", "Qwen2.5", "QwQ", "Qwen3", "Granite 4", "Bielik 3"),
 )
@@ -138,15 +141,28 @@ XLAM = Format(
     Section("[", "]"),
     separator=", ",
     also=(
-        Shape((_ARGUMENTS,), Section("```json\n[", "]\n```")),
-        Shape((_ARGUMENTS,), Section("```\n[", "]\n```")),
         Shape((_ARGUMENTS,), Section("[TOOL_CALLS] [", "]")),
         Shape((_ARGUMENTS,), Section("<tool_call>[", "]</tool_call>")),
-        Shape((_ARGUMENTS,), Section("```json\n", "```")),
-        Shape((_ARGUMENTS,), Section("```\n", "```")),
+        Shape((_ARGUMENTS,), Section("```json\n[", "]\n```")),
+        Shape((_ARGUMENTS,), Section("```\n[", "]\n```")),
+        Shape((_ARGUMENTS,)),
     ),
     aliases=("json_array",),
     families=("xLAM 2",),
+)
+XLAM1 = Format(
+    "xlam1",
+    (_ARGUMENTS,),
+    Section('{"tool_calls": [', "]}"),
+    separator=", ",
+    also=(Shape((_ARGUMENTS,), Section("[", "]")), Shape((_ARGUMENTS,))),
+    families=("xLAM 1",),
+)
+JSON_FENCE = Format(
+    "json_fence",
+    ("```json\n", _ARGUMENTS, "\n```"),
+    also=(Shape((_ARGUMENTS,), Section("```json\n[", "]\n```")),),
+    families=("any model that answers with a code block",),
 )
 
 ENVELOPES = (
@@ -166,4 +182,6 @@ ENVELOPES = (
     LLAMA3_JSON,
     MISTRAL,
     XLAM,
+    XLAM1,
+    JSON_FENCE,
 )

@@ -42,17 +42,27 @@ MISTRAL_COMPACT = Format(
     aliases=("devstral", "magistral"),
     families=("Mistral Small 3.2", "Devstral", "Magistral"),
 )
+_PLAMO_REQUESTS = Section("<|plamo:begin_tool_requests:plamo|>", "<|plamo:end_tool_requests:plamo|>")
+_PLAMO_ARGUMENTS = (
+    Name(),
+    "<|plamo:end_tool_name:plamo|><|plamo:begin_tool_arguments:plamo|><|plamo:constrain|>json<|plamo:msg|>",
+    Json(),
+)
 PLAMO3 = Format(
     "plamo3",
     (
         "<|plamo:begin_tool_request:plamo|><|plamo:begin_tool_name:plamo|>",
-        Name(),
-        "<|plamo:end_tool_name:plamo|><|plamo:begin_tool_arguments:plamo|><|plamo:constrain|>json<|plamo:msg|>",
-        Json(),
+        *_PLAMO_ARGUMENTS,
         "<|plamo:end_tool_arguments:plamo|><|plamo:end_tool_request:plamo|>",
     ),
-    Section("<|plamo:begin_tool_requests:plamo|>", "<|plamo:end_tool_requests:plamo|>"),
+    _PLAMO_REQUESTS,
     separator="",
+    also=(
+        Shape(
+            ("<|plamo:begin_tool_name:plamo|>", *_PLAMO_ARGUMENTS, "<|plamo:end_tool_arguments:plamo|>"),
+            _PLAMO_REQUESTS,
+        ),
+    ),
     thinking=(("<|plamo:begin_think:plamo|>", "<|plamo:end_think:plamo|>"),),
     families=("PLaMo 3",),
 )
@@ -78,11 +88,13 @@ HARMONY = Format(
         ("<|channel|>analysis<|message|>", "<|end|>"),
         ("<|start|>assistant<|channel|>analysis<|message|>", "<|end|>"),
     ),
+    answer=(
+        ("<|start|>assistant<|channel|>final<|message|>", "<|return|>"),
+        ("<|channel|>final<|message|>", "<|return|>"),
+    ),
     markup=(
         "<|start|>assistant<|channel|>commentary<|message|>",
-        "<|start|>assistant<|channel|>final<|message|>",
         "<|channel|>commentary<|message|>",
-        "<|channel|>final<|message|>",
         "<|start|>assistant",
         "<|end|>",
         "<|return|>",
@@ -90,5 +102,11 @@ HARMONY = Format(
     aliases=("openai", "gpt-oss"),
     families=("gpt-oss",),
 )
+GLM4 = Format(
+    "glm4",
+    ("\n", Name(), "\n", Json()),
+    separator="",
+    families=("GLM 4 9B",),
+)
 
-NAMED = (DEEPSEEK_V3, DEEPSEEK_V31, KIMI_K2, MISTRAL_COMPACT, PLAMO3, FUNCTION_JSON, HARMONY)
+NAMED = (DEEPSEEK_V3, DEEPSEEK_V31, KIMI_K2, MISTRAL_COMPACT, PLAMO3, FUNCTION_JSON, HARMONY, GLM4)

@@ -7,6 +7,7 @@ from agentkit.formats.spec import (
     Format,
     Name,
     NameTag,
+    NestedTags,
     Pairs,
     ResultShape,
     Section,
@@ -176,8 +177,18 @@ MUSE = Format(
     section=Section("<|message|><atem:function_calls>\n", "\n</atem:function_calls><|eom|>"),
     aliases=("musespark1x", "muse_glimmer"),
     thinking=((" to=self<|message|>", "<|eom|>"), ("<|start|>assistant to=self<|message|>", "<|eom|>")),
-    markup=("<|start|>assistant to=user<|message|>", "<|eom|>"),
+    answer=(("<|start|>assistant to=user<|message|>", "<|eom|>"), (" to=user<|message|>", "<|eom|>")),
+    markup=("<|eom|>",),
     families=("Muse",),
+)
+_MINIMAX = "]<]minimax[>["
+MINIMAX_M3 = Format(
+    "minimax_m3",
+    (f'{_MINIMAX}<invoke name="', Name(), '">', NestedTags(_MINIMAX), f"{_MINIMAX}</invoke>"),
+    section=Section(f"{_MINIMAX}<tool_call>\n", f"\n{_MINIMAX}</tool_call>"),
+    thinking=(("<mm:think>", "</mm:think>"), ("<think>", "</think>")),
+    aliases=("minimax-m3",),
+    families=("MiniMax M3",),
 )
 
 PARAMETERS = (
@@ -197,4 +208,5 @@ PARAMETERS = (
     K2_HORIZON,
     KIMI_K3,
     MUSE,
+    MINIMAX_M3,
 )

@@ -11,7 +11,7 @@ PYTHONIC = Format(
     _CALL,
     Section("[", "]"),
     separator=", ",
-    also=(Shape(_CALL, Section("<|python_tag|>[", "]")), Shape(_CALL, Section("```python\n[", "]\n```"))),
+    also=(Shape(_CALL, Section("<|python_tag|>[", "]")), Shape(("\n", *_CALL))),
     markup=("<|eot_id|>", "<|eom_id|>", "<end_of_turn>"),
     families=("Llama 3.2", "ToolACE", "Gemma 3"),
 )
@@ -48,5 +48,11 @@ TOOL_CODE = Format(
     Section("```tool_code\n", "\n```"),
     families=("Gemma 2/3 (tool_code)",),
 )
+PYTHON_LINE = Format(
+    "python",
+    ("\n", *_CALL),
+    separator="",
+    families=("any model that writes a bare call on a line of its own",),
+)
 
-PYTHON = (PYTHONIC, LLAMA4_PYTHONIC, OLMO3, LFM2, TOOL_CODE)
+PYTHON = (PYTHONIC, LLAMA4_PYTHONIC, OLMO3, LFM2, TOOL_CODE, PYTHON_LINE)
