@@ -34,7 +34,7 @@ CORE := $(VENV)/.core
 DEV := $(VENV)/.dev
 DOCS := $(VENV)/.docs
 
-.PHONY: help demo test lint format types docs bench clean
+.PHONY: help demo test soak lint format types docs bench clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z]+):.*## (.*)/\1\t\2/p' Makefile | expand -t 10
@@ -58,6 +58,10 @@ demo: $(CORE) ## one tool class, called by a JSON model and by an XML model; no 
 
 test: $(DEV) ## the whole suite; TESTS=tests/test_x.py and PYTEST_ARGS=-x narrow it
 	@$(BIN)/python -m pytest -q $(PYTEST_ARGS) $(TESTS)
+
+soak: $(DEV) ## the long runs: every case of every corpus, the laws on 300 examples for each format
+	@AGENTKIT_EXAMPLES=$${AGENTKIT_EXAMPLES:-300} $(BIN)/python -m pytest -q -n auto -m "soak or not soak" \
+		--timeout=1800 $(PYTEST_ARGS) tests/formats
 
 lint: $(DEV) ## ruff: rules and format, changing nothing
 	@$(BIN)/ruff check --quiet .

@@ -18,6 +18,7 @@ from agentkit.messages import AssistantMessage, Message, SystemMessage, ToolMess
 from agentkit.models.base import Model, ModelRequest
 from agentkit.processor import EventStream, ProcessorConfig, ResponseProcessor, Turn
 from agentkit.registry import ToolRegistry
+from agentkit.schema import declared
 
 RunFinish = FinishReason | Literal["max_turns", "cancelled"]
 """Why a run ended: the last response's own reason, the limit of turns, or the consumer who left."""
@@ -103,8 +104,7 @@ class Agent:
         if isinstance(tools, ToolRegistry):
             self.registry = tools
         else:
-            self.registry = ToolRegistry()
-            self.registry.register(*(tools if isinstance(tools, Iterable) and not isinstance(tools, str) else [tools]))
+            self.registry = ToolRegistry(*_each(tools))
         self.system = system
         self.config = config or ProcessorConfig()
         self.max_turns = max_turns
@@ -182,6 +182,12 @@ class Agent:
                 await close()
 
 
+def _each(tools: Any) -> Iterable[Any]:
+    """One or several tools; a tool's own class may be iterable, too."""
+    several = isinstance(tools, Iterable) and not isinstance(tools, (str, type)) and not declared(type(tools))
+    return tools if several else (tools,)
+
+
 def _checked(settings: Settings) -> Settings:
     for name in settings:
         if name not in Settings.__annotations__:
@@ -246,7 +252,9 @@ class RunStream(EventStream[Event]):
         try:
             model, processor, request = self._prepare()
             for _ in range(self._agent.max_turns):
-                turn = processor.process(model.stream(request))
+                natively = model.format is None and request.tool_choice != "none"
+                offered = request.tools if natively else ()
+                turn = processor.process(model.stream(request), offered=offered)
                 try:
                     async for event in turn:
                         yield event

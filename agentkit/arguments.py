@@ -13,16 +13,13 @@ from typing import TYPE_CHECKING, Any
 from agentkit.errors import SchemaError
 from agentkit.formats.values import alternatives, read, without_surrogates
 from agentkit.introspect import NOTHING, Parameter, Signature
-from agentkit.problems import TOO_DEEP, InvalidArguments, Problem, child, of_pydantic, of_written, shown
+from agentkit.problems import TOO_DEEP, InvalidArguments, Problem, child, of_pydantic, of_written, shown, type_of
 from agentkit.schema import OpenAPISchema
 from agentkit.typed import argument_type
-from agentkit.written import compare, json_default, read_written, refuse_invalid, type_of, types_of
+from agentkit.written import compare, json_default, read_written, refuse_invalid, types_of
 
 if TYPE_CHECKING:
     from jsonschema.protocols import Validator
-
-OWN_KEYWORDS = ("name", "timeout")
-"""Keywords of `@openapi_schema` that are the tool's own where no parameter has that name."""
 
 
 @dataclass(frozen=True, slots=True)

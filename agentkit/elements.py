@@ -69,7 +69,8 @@ def element_of(
     nodes = tuple(_node(mapping, parameters, required, where) for mapping in mappings)
     _refuse_unmapped(nodes, required, where)
     _refuse_places(nodes, where)
-    return Element(resolved, nodes, declared.example if tag in (None, declared.tag_name) else None)
+    example = declared.example if tag in (None, declared.tag_name) else None
+    return Element(resolved, nodes, example, declared.strip)
 
 
 def derived(parameters: Mapping[str, Any]) -> tuple[XMLMapping, ...]:

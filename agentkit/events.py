@@ -1,9 +1,9 @@
 """What a source yields and what a run reports: one vocabulary for native calls and for calls written as text.
 
 Events are named tuples: one is made per streamed delta, and a frozen dataclass of three fields costs twice as much to
-make
-(0.54 against 0.29 µs on the machine where `benchmarks/streaming.py` was written). Unlike bare tuples they are equal
-only to events of their own type. A field called `index` hides the tuple's method of that name, which nobody needs here.
+make (0.54 against 0.29 µs on the machine where `benchmarks/formats.py` was written). Unlike bare tuples they are
+equal only to events of their own type. A field called `index` hides the tuple's method of that name, which nobody needs
+here.
 """
 
 from __future__ import annotations
@@ -69,12 +69,14 @@ class Markup(NamedTuple):
 class ProviderBlock(NamedTuple):
     """A provider's own block, to be sent back unchanged.
 
-    `thinking` is True where it completes the thinking streamed before it (a signature, an encrypted item).
+    `thinking` is True where it completes the thinking streamed before it (a signature, an encrypted item). `index` is
+    the call that it says more about, between whose start and end it comes; None for a block of its own.
     """
 
     provider: str
     data: Mapping[str, Any]
     thinking: bool = False
+    index: int | None = None  # type: ignore[assignment]
 
 
 @event

@@ -67,10 +67,18 @@ class ThinkingPart:
 
 @dataclass(frozen=True, slots=True)
 class ProviderPart:
-    """A block that only its provider understands, such as a server-side tool's call; kept and sent back unchanged."""
+    """A block that only its provider understands, such as a server-side tool's call; kept and sent back unchanged.
+
+    Args:
+        provider: who wrote it and may read it again.
+        data: the block as JSON.
+        call_id: the id of the call that it says more about, as it stands in this conversation; None for a block of its
+            own.
+    """
 
     provider: str
     data: Mapping[str, Any]
+    call_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,7 @@ def text_of(value: Any) -> str:
 def json_text(value: Any) -> str:
     """JSON of any value, by the rules of this module."""
     try:
-        return json.dumps(value, ensure_ascii=False, allow_nan=False, default=_refuse)
+        return _ENCODE(value)
     except (TypeError, ValueError, RecursionError):
         return json.dumps(plain(value), ensure_ascii=False)
 
@@ -170,6 +170,9 @@ def _refuse(value: Any) -> Any:
     """Send whatever `json` does not know to `plain`, which walks the whole value with its bounds."""
     raise TypeError(type(value).__name__)
 
+
+_ENCODE: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=_refuse).encode
+"""One encoder for all values: `json.dumps` with options makes a new one for each."""
 
 _SCALARS: Final[tuple[tuple[type | tuple[type, ...], Callable[[Any], str]], ...]] = (
     ((bytes, bytearray, memoryview), _bytes),

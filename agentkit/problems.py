@@ -289,6 +289,11 @@ def _joined(words: Sequence[str]) -> str:
     return " or ".join(dict.fromkeys(words))
 
 
+def type_of(value: Any) -> str:
+    """The JSON type of a JSON value."""
+    return TYPE_NAMES.get(type(value), "null")
+
+
 def shown(value: Any) -> str:
     """A wrong value in a few words: `string "x"`, `integer 5`, `array of 3 items`."""
     match value:

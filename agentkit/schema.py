@@ -80,11 +80,13 @@ class XMLSchema:
         tag_name: None derives it from the function's name, in kebab-case.
         mappings: one per parameter; None derives them: attributes for short scalars, elements for the rest.
         example: a worked call for the prompt; None has one generated.
+        strip: whether white space around the values of content and elements is not part of them.
     """
 
     tag_name: str | None = None
     mappings: tuple[XMLMapping, ...] | None = None
     example: str | None = None
+    strip: bool = False
 
 
 @overload
@@ -157,6 +159,7 @@ def xml_schema(
     content: str | None = None,
     mappings: Iterable[Mapping[str, Any] | XMLMapping] | None = None,
     example: str | None = None,
+    strip: bool = False,
 ) -> Callable[[F], F]: ...
 def xml_schema(
     name: Any = None,
@@ -167,6 +170,7 @@ def xml_schema(
     content: str | None = None,
     mappings: Iterable[Mapping[str, Any] | XMLMapping] | None = None,
     example: str | None = None,
+    strip: bool = False,
 ) -> Any:
     """Give a method an XML element of its own: `<str-replace path="a.py"><old>x</old><new>y</new></str-replace>`.
 
@@ -184,6 +188,8 @@ def xml_schema(
         mappings: the long form, instead of these three: `{"param_name", "node_type": "element" | "attribute" |
             "content" | "text", "path", "required"}` per parameter.
         example: a worked call that the prompt shows; one is generated unless given.
+        strip: take the white space around the values of content and elements away, line ends included. Without it they
+            are read exactly as written, but for one line end behind the opening tag.
 
     Raises:
         SchemaError: at once for two tags or both forms together; at registration for everything else.
@@ -196,7 +202,7 @@ def xml_schema(
     if short and mappings is not None:
         raise SchemaError("@xml_schema takes mappings=[...] or attributes=/elements=/content=, not both")
     nodes = _short_form(attributes, elements, content) if short else _long_form(mappings)
-    declaration = XMLSchema(name if name is not None else tag_name, nodes, example)
+    declaration = XMLSchema(name if name is not None else tag_name, nodes, example, strip)
     return lambda func: _append(func, declaration)
 
 

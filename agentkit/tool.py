@@ -19,6 +19,10 @@ SILENT_ERROR: Final = "the tool failed and did not say why"
 """What a model reads of `ToolResult(error="")`."""
 
 
+_PLAIN: Final = frozenset((str, int, float, bool, dict, type(None)))
+"""What most tools return; the types that need no closer look."""
+
+
 @dataclass(frozen=True, slots=True)
 class ToolResult:
     """A tool's answer to one call: an output, or an error.
@@ -67,7 +71,9 @@ class ToolResult:
 
         A result with neither output nor content reads `ok`, since providers refuse an empty one.
         """
-        content = tuple(TextPart(clean(p.text)) if isinstance(p, TextPart) else p for p in self.content)
+        content = self.content and tuple(
+            TextPart(clean(p.text)) if isinstance(p, TextPart) else p for p in self.content
+        )
         said = [] if self.error is None else [clean(self.error) or SILENT_ERROR]
         if self.output is not None or not (said or content):
             said.append(text_of(self.output))
@@ -88,6 +94,8 @@ class ToolResult:
         >>> ToolResult.of([1, 2]).text
         '[1, 2]'
         """
+        if type(value) in _PLAIN:
+            return cls(value)
         match value:
             case ToolResult():
                 return value

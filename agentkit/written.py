@@ -13,6 +13,7 @@ from typing import Any, Final
 from agentkit.errors import SchemaError
 from agentkit.formats.values import alternatives, resolve
 from agentkit.introspect import NOTHING, Parameter, Signature
+from agentkit.problems import type_of
 
 ARGUMENT_KEYS: Final = ("parameters", "input_schema", "inputSchema")
 """Under which key a function keeps its arguments' schema: OpenAI, Anthropic, MCP."""
@@ -173,12 +174,6 @@ def types_of(schema: Mapping[str, Any], root: Mapping[str, Any]) -> frozenset[st
             return frozenset()
         found.update(kinds)
     return frozenset(found | ({"integer"} if "number" in found else set()))
-
-
-def type_of(value: Any) -> str:
-    """The JSON type of a JSON value."""
-    kinds = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
-    return kinds.get(type(value), "null")
 
 
 def json_default(parameter: Parameter) -> Any:

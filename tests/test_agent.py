@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
@@ -24,7 +24,7 @@ from agentkit.messages import (
     user,
 )
 from agentkit.models import ModelRequest
-from agentkit.testing import ScriptedModel
+from agentkit.testing import Replay, ScriptedModel
 
 
 def add(a: int, b: int) -> int:
@@ -120,6 +120,33 @@ def test_tools_come_in_any_shape(tools: Any, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setitem(sys.modules, __name__, sys.modules[__name__])
     result = Agent(ScriptedModel([ToolCall("x", "increase", {"by": 2}), "done"]), tools).run_sync("go")
     assert result.messages[2] == ToolMessage("x", "increase", (TextPart("2"),))
+
+
+def test_a_servers_fields_of_a_call_go_back_with_it_whatever_its_id_became() -> None:
+    def asks(id: str, signature: str) -> dict[str, Any]:
+        """Gemini's signature of a call, from a server that gives no ids or repeats them."""
+        function = {"name": "add", "arguments": '{"a": 1, "b": 2}'}
+        call = {"id": id, "type": "function", "function": function, "extra_content": signature}
+        return {"choices": [{"message": {"tool_calls": [call]}, "finish_reason": "tool_calls"}]}
+
+    done = {"choices": [{"message": {"content": "3"}, "finish_reason": "stop"}]}
+    tape = Replay([asks("t", "S1"), asks("t", "S2"), asks("", "S3"), done])
+    Agent(tape.model("openai:m"), [add]).run_sync("1 + 2?")
+    sent = [call for m in tape.requests[-1]["messages"] for call in m.get("tool_calls", ())]
+    assert [call["extra_content"] for call in sent] == ["S1", "S2", "S3"]
+    assert len({call["id"] for call in sent}) == 3
+
+
+def test_a_tool_that_can_be_iterated_is_one_tool_all_the_same() -> None:
+    class Notes:
+        def __iter__(self) -> Iterator[str]:
+            return iter(())
+
+        @openapi_schema
+        def put(self, note: str) -> str:
+            return note
+
+    assert list(Agent(ScriptedModel([]), Notes()).registry.tools) == ["put"]
 
 
 def test_a_tool_that_fails_does_not_end_the_run() -> None:

@@ -248,6 +248,22 @@ def test_a_source_of_ids_that_repeats_itself() -> None:
     assert len(set(ids)) == 3
 
 
+def test_a_source_of_ids_that_raises_ends_the_turn_with_its_error() -> None:
+    def no_id() -> str:
+        raise LookupError("no more ids")
+
+    async def main() -> None:
+        turn = ResponseProcessor(ToolRegistry(echo), new_id=no_id).process(
+            [CallStart(0, "echo"), call("echo", index=1)]
+        )
+        async with turn:
+            async for _ in turn:
+                pass
+
+    with pytest.raises(LookupError, match="no more ids"):
+        run(asyncio.wait_for(main(), 5))
+
+
 # ---------------------------------------------------------------- one answer each, in call order
 
 

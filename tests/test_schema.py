@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import pytest
 
+from agentkit import formats
 from agentkit.errors import SchemaError
 from agentkit.formats.spec import Element, Node
 from agentkit.registry import ToolRegistry
@@ -133,6 +134,30 @@ def test_each_decorator_appends_one_frozen_declaration() -> None:
         XMLSchema("plus", (XMLMapping("a", "attribute"), XMLMapping("b", "element"))),
         OpenAPISchema("Add.", keywords={"a": "the first"}),
     )
+
+
+def test_strip_takes_white_space_around_values_away_where_it_is_asked_for() -> None:
+    class Shell:
+        @xml_schema(name="run", attributes=["where"], content="code", strip=True)
+        def run(self, where: str, code: str) -> None: ...
+
+        @xml_schema(name="swap", elements=["old", "new"], strip=True)
+        def swap(self, old: str, new: str) -> None: ...
+
+        @xml_schema(name="exact", content="code")
+        def exact(self, code: str) -> None: ...
+
+    specs = ToolRegistry(Shell()).specs()
+    text = (
+        '<run where=" a ">\n    x = 1\n</run>'
+        "<swap><old>\n a b \n</old><new><![CDATA[ c ]]></new></swap>"
+        "<exact>\n    x = 1\n</exact>"
+    )
+    assert [call.arguments for call in formats.calls(formats.parse(text, "xml", specs))] == [
+        {"where": " a ", "code": "x = 1"},
+        {"old": "a b", "new": " c "},
+        {"code": "    x = 1\n"},
+    ]
 
 
 def test_a_declaration_does_not_change_with_the_dict_it_was_made_from() -> None:

@@ -65,8 +65,6 @@ def run_parse(arguments: argparse.Namespace) -> int:
 
     chosen = [formats.get(name) for name in arguments.format or formats.names()]
     registry = registered(arguments.tools)
-    if not arguments.tools and any(f.body == "element per tool" for f in chosen):
-        print("(without --tools no tag of a tool is known, and format xml finds nothing)", file=sys.stderr)
     if sys.stdin.isatty():
         print("(write or paste the text, then Ctrl-D)", file=sys.stderr)
     text = sys.stdin.buffer.read().decode("utf-8", errors="replace")
@@ -77,6 +75,9 @@ def run_parse(arguments: argparse.Namespace) -> int:
         "thinking": "".join(event.text for event in events if isinstance(event, Thinking)),
     }
     print(json.dumps(found, indent=2, ensure_ascii=False))
+    if not arguments.tools and (not found["calls"] or any(f.body == "element per tool" for f in chosen)):
+        # Which formats find nothing without tools does not show in their bodies, so no call at all is reason enough.
+        print("(without --tools no tag of a tool is known; xml finds nothing, bare calls are text)", file=sys.stderr)
     return int(any("error" in call for call in found["calls"]))
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import cache
 
 from agentkit.events import CallEnd, Event, SourceEvent, merge
 from agentkit.formats.catalog import CATALOG
@@ -41,6 +42,7 @@ __all__ = [
 ]
 
 
+@cache
 def auto() -> tuple[Format, ...]:
     """Every format that tells itself by its text, for reading what a model wrote in whatever format it chose.
 

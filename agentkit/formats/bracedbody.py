@@ -58,7 +58,7 @@ def read_braced(r: Reader, call: Call, part: Braced) -> Wait:
     reader = _Braced(r.raw()[start - r.mark :], part.quote, start)
     for key, value in reader.object().items():
         if isinstance(value, _Bare) or (isinstance(value, str) and not part.typed):
-            call.put(r, key, str(value), nulls=not isinstance(value, _Bare))
+            call.put(r, key, "".join(value), nulls=True)
         else:
             call.set(r, key, _settled(value))
     call.complete = True
@@ -74,7 +74,7 @@ def _settled(value: Any) -> Any:
     """A nested value, its bare parts read as JSON."""
     match value:
         case _Bare():
-            return values.read(value, {}, {})
+            return values.read("".join(value), {}, {})
         case dict():
             return {k: _settled(v) for k, v in value.items()}
         case list():

@@ -136,9 +136,9 @@ def read_literal(r: Reader, call: Call, part: str) -> Wait:
 
 
 def _goes_on(r: Reader, call: Call) -> Generator[None, None, bool]:
-    """Whether the next call of the same shape starts here, or its section ends: models forget what closes a call."""
+    """Whether the next call, the section's end or a control token stands here: models forget what closes a call."""
     first, section = call.shape.call[0], call.shape.section
-    for text in (first, section.close if section is not None else ""):
+    for text in (first, section.close if section is not None else "", *call.format.markup):
         if isinstance(text, str) and text.strip() and (yield from r.sees(literal(text.strip()))):
             return True
     return False
@@ -160,10 +160,10 @@ def read_tag(r: Reader, call: Call, part: Tag) -> Wait:
     r.at = found.end()
 
 
-def until(r: Reader, ends: tuple[str, ...]) -> Generator[None, None, str | None]:
+def until(r: Reader, ends: tuple[str, ...], never: Search | None = None) -> Generator[None, None, str | None]:
     """Consume the characters up to the first of some literals, which stays.
 
-    Returns None where they are too many for a name, or the text ends.
+    Returns None where they are too many for a name, where `never` finds something in them, or where the text ends.
     """
     delimiter, first = _any_of(ends)
     pieces: list[str] = []
@@ -176,7 +176,10 @@ def until(r: Reader, ends: tuple[str, ...]) -> Generator[None, None, str | None]
         if not found:
             pieces.append(r.buf[r.at : stop])
             r.at = stop
-            if r.ended or sum(map(len, pieces)) > room:
+        if (never is not None and never(pieces[-1])) or sum(map(len, pieces)) > room:
+            return None
+        if not found:
+            if r.ended:
                 return None
             yield
 
@@ -219,12 +222,13 @@ def _ends_of_name(parts: tuple[Part, ...]) -> tuple[str, ...]:
     return tuple(ends)
 
 
+_IN_NO_NAME = re.compile(r"[<>{}\[\]()\"'`,;=]").search
 _NAME = re.compile(r"[^\s<>{}\[\]()\"'`,;=]{1,256}\Z")
 
 
 def _read_name(r: Reader, call: Call) -> Generator[None, None, str]:
     yield from r.space()
-    text = yield from until(r, _ends_of_name(call.shape.call[call.part + 1 :]))
+    text = yield from until(r, _ends_of_name(call.shape.call[call.part + 1 :]), _IN_NO_NAME)
     name = (text or "").strip()
     if _NAME.match(name) is None:
         raise Decline

@@ -17,10 +17,10 @@ from agentkit.formats.call import Call
 from agentkit.formats.catalog import CATALOG
 from agentkit.formats.literals import REPAIRS, WHOLE_CALL_REPAIRS
 from agentkit.formats.mending import mend_call
-from agentkit.formats.prose import STOPS, TAG, Entry, Openers, Quoting
+from agentkit.formats.prose import TAG, Entry, Quoting, openers_of
 from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Wait, literal
 from agentkit.formats.resync import resync_at
-from agentkit.formats.spec import Envelope, Format, KeyEnvelope, Limits, NameTag, Tag, ToolElement, ToolSpec
+from agentkit.formats.spec import Envelope, Format, KeyEnvelope, Limits, NameTag, Shape, Tag, ToolElement, ToolSpec
 from agentkit.formats.tagtext import tag
 from agentkit.messages import ToolCall
 
@@ -81,11 +81,11 @@ class Parser(Reader):
         super().__init__(limits or Limits(), frozenset(repairs))
         declared = [get(f) for f in ([formats] if isinstance(formats, str | Format) else formats)]
         self.tools = {t.name: t for t in tools}
-        self.openers = Openers(declared, tools)
+        self.openers = openers_of(declared, tools)
         self.quoting = Quoting(off=in_code == "execute")
         self.opening_fence = self.openers.fence if in_code == "reply" else None
         self.line_tried = -1
-        self.search = re.compile(f"[{re.escape(STOPS + self.openers.firsts)}]").search
+        self.search = self.openers.search
         self.fenced = False
         self.silent = True
         self.count = 0
@@ -278,13 +278,23 @@ class Parser(Reader):
         if self.fenced and (yield from self.sees(_FENCE_END)):
             return [replace(self.opening_fence, kind="fence_end")] if self.opening_fence else []
         if (entry := self.section) is None or entry.shape.section is None:
-            return (yield from self._entries())
+            return [*(yield from self._entries()), *self._without_opening()]
         if (yield from self.sees(self._edge(entry.shape.section.close))):
             return [replace(entry, kind="close")]
         if isinstance(entry.shape.call[0], str | NameTag | ToolElement):
             return (yield from self._entries())
         inside = replace(entry, kind="call")
         return [inside] if (yield from self._starts(inside)) else (yield from self._entries())
+
+    def _without_opening(self) -> list[Entry]:
+        """A call like the last one whose opening literal was forgotten: an envelope tells itself, behind another."""
+        last = self.last
+        if last is None or not self.buf.startswith("{", self.at) or self.quoting.quoted:
+            return []
+        parts = last.shape.call
+        if len(parts) < 2 or not isinstance(parts[0], str) or not isinstance(parts[1], Envelope):
+            return []
+        return [replace(last, kind="call", shape=Shape(parts[1:]), weak=True)]
 
     def _starts(self, entry: Entry) -> Generator[None, None, bool]:
         """Whether a call of a section can start here; its first character tells."""

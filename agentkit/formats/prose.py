@@ -6,6 +6,7 @@ Compiled once per parser from the formats' declarations and the tools; knows no 
 from __future__ import annotations
 
 import re
+from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -18,6 +19,10 @@ TAG: Final = Delimiter(
     r"</?[^\s<>/\"'=]{0,193}",
 )
 """Any tag up to its name's end, with or without a namespace."""
+
+
+STOPS: Final = "`\n"
+"""Characters at which prose stops beside the openers' first ones: quoting, and the start of a line, are told there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +41,12 @@ class Openers:
     """Every literal and tag at which prose may stop, and what each may open."""
 
     def __init__(self, formats: Sequence[Format], tools: Sequence[ToolSpec]) -> None:
+        self.formats, self.tools = tuple(formats), tuple(tools)
         self.tags: dict[tuple[str, bool], list[Entry]] = {}
         self.literals: dict[str, list[Entry]] = {}
         self.spelt: dict[str, str] = {}
         self.lines: list[Entry] = []
+        self.words: list[str] = []
         self.fence = Entry("fence", formats[0], Shape(())) if formats else None
         for format in formats:
             for shape in format.shapes:
@@ -56,9 +63,9 @@ class Openers:
             "|".join(pattern(self.spelt[key]) for key in alternatives) or r"(?!)",
             "|".join(beginnings(self.spelt[key]) for key in alternatives) or r"(?!)",
         )
-        names = "|".join(re.escape(tool.name) for tool in sorted(tools, key=lambda t: -len(t.name)))
-        self.line = Delimiter(rf"(?:{names or '(?!)'})(?=\s*[({{])", rf"(?:{_starts(tools)})") if self.lines else None
+        self.line = _line_start(self.words, tools) if self.lines else None
         self.firsts = "".join(sorted({text[0] for text in alternatives} | ({"<"} if self.tags else set())))
+        self.search = re.compile(f"[{re.escape(STOPS + self.firsts)}]").search
         for long in alternatives:  # an opener that begins another one is tried after it
             for short in self.literals:
                 if long != short and long.startswith(short):
@@ -98,6 +105,10 @@ class Openers:
 
     def _literal(self, text: str, entry: Entry) -> None:
         text = text.strip()
+        if text[0].isalnum():  # letters are everywhere in prose: such an opener counts at the start of a line
+            self.lines.append(entry)
+            self.words.append(text)
+            return
         key = "".join(text.split())
         self.spelt[key] = text
         entries = self.literals.setdefault(key, [])
@@ -111,6 +122,29 @@ class Openers:
         entries = self.tags.get((whole, closing)) or self.tags.get((found["name"].lower(), closing)) or []
         exact = [e for e in entries if e.tool is None or (e.tool.element and e.tool.element.tag == found["name"])]
         return exact or entries
+
+
+def _line_start(words: Sequence[str], tools: Sequence[ToolSpec]) -> Delimiter:
+    """The literals of letters, and the tools' names where arguments follow, that open a call at the start of a line."""
+    names = sorted((tool.name for tool in tools), key=len, reverse=True)
+    calls = [rf"(?:{'|'.join(map(re.escape, names))})(?=\s*[({{])"] if names else []
+    part = [rf"{re.escape(name)}\s{{0,64}}" for name in names] + [beginnings(text) for text in (*names, *words)]
+    return Delimiter("|".join([*calls, *map(pattern, words)]) or "(?!)", "|".join(part) or "(?!)")
+
+
+_KEPT: Final = 64  # openers remembered: an application has few sets of formats and tools
+_remembered: OrderedDict[tuple[int, ...], Openers] = OrderedDict()
+
+
+def openers_of(formats: Sequence[Format], tools: Sequence[ToolSpec]) -> Openers:
+    """The openers for these very formats and tools, remembered: a parser is made for every response."""
+    key = (len(formats), *map(id, formats), *map(id, tools))
+    found = _remembered.get(key)
+    if found is None:
+        found = _remembered[key] = Openers(formats, tools)  # it holds both, so that no id is used again
+        if len(_remembered) > _KEPT:
+            _remembered.popitem(last=False)
+    return found
 
 
 def _starts(tools: Sequence[ToolSpec]) -> str:
@@ -173,7 +207,3 @@ class Quoting:
         else:
             self.span = n
         self.blank = False
-
-
-STOPS: Final = "`\n"
-"""Characters at which prose stops beside the openers' first ones: quoting, and the start of a line, are told there."""

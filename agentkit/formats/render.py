@@ -67,18 +67,13 @@ def render_calls(format: str | Format, calls: Sequence[ToolCall], tools: Sequenc
     if not calls:
         return ""
     known = {t.name: t for t in tools}
-    written = []
-    for number, call in enumerate(calls):
-        w = Writing(declared, _spec(declared, call, known), call, number)
-        written.append("".join(WRITERS[type(p)](w, p) for p in declared.call))
+    written = [_write(Writing(declared, _spec(declared, call, known), call, n)) for n, call in enumerate(calls)]
     section = declared.section
     if section is not None and section.each:
         written = [_within(section, text) for text in written]
     text = declared.separator.join(written)
     if section is not None and not section.each:
         text = _within(section, text)
-    if values.SURROGATE.search(text):
-        raise FormatError("a string with a lone surrogate cannot be written in any format")
     _check(declared, calls, tools, text)
     return text
 
@@ -91,6 +86,16 @@ class Writing:
     tool: ToolSpec
     call: ToolCall
     number: int
+
+
+def _write(w: Writing) -> str:
+    try:
+        text = "".join(WRITERS[type(p)](w, p) for p in w.format.call)
+    except FormatError as e:
+        raise e if w.tool.name in str(e) else FormatError(f"{w.tool.name}: {e}") from e
+    if values.SURROGATE.search(text):
+        raise FormatError(f"{w.tool.name}: a string with a lone surrogate cannot be written in any format")
+    return text
 
 
 def _within(section: Section, text: str) -> str:
@@ -271,7 +276,8 @@ def _write_pairs(w: Writing, part: Pairs) -> str:
     out = []
     for key, value in w.call.arguments.items():
         text = _typed_text(value) if part.kind else _text(value, key, w.tool, nulls=value is None)
-        assert text is not None
+        if text is None:
+            raise FormatError(f"{w.tool.name}: parameter {key!r}: this format cannot write null for it")
         verbatim = _is_word_null(value)
         kind = _kind(value, part)
         body = _cdata(text) if verbatim and not kind else _paired(text, part)
@@ -430,7 +436,8 @@ def quarantine(text: str, format: str | Format, tools: Sequence[ToolSpec] = ()) 
     """Break every marker of every format in text that no model wrote.
 
     It then never reads as a call and cannot close its wrapper. Only the markers change (`<invoke` becomes
-    `&lt;invoke`); all other characters stay. Doing it twice changes nothing more.
+    `&lt;invoke`); all other characters stay. A bare tool name at the start of a line is a marker only for a format in which
+    it begins a call. Doing it twice changes nothing more.
     """
     elements = [t.with_element(layout).element for t in tools for layout in get_args(Layout)]
     names = tuple(t.name for t in tools)

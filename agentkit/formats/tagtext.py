@@ -68,10 +68,11 @@ class End:
 
 
 @cache
-def end_of_value(name: str, followers: tuple[str, ...]) -> End:
-    """The end of a value closed by `</name>` where one of the regular expressions `followers` comes next."""
-    follow = f"(?={_SPACES}(?:{'|'.join(followers)}))" if followers else ""
-    return End(Delimiter(f"(?P<close>{closing_tag(name)}){follow}", _TAG_PART, re.IGNORECASE), f"</{name}>")
+def end_of_value(name: str, tags: tuple[str, ...], literals: tuple[str, ...] = ()) -> End:
+    """The end of a value closed by `</name>` where a tag (a regular expression each) or a literal comes next."""
+    follow = f"(?={_SPACES}(?:{'|'.join((*tags, *map(pattern, literals)))}))" if tags or literals else ""
+    part = "|".join([_TAG_PART, *(f"{closing_tag(name)}{_SPACES}{beginnings(text)}" for text in literals)])
+    return End(Delimiter(f"(?P<close>{closing_tag(name)}){follow}", part, re.IGNORECASE), f"</{name}>")
 
 
 @cache

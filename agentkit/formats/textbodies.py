@@ -13,7 +13,7 @@ from agentkit.events import ArgumentDelta
 from agentkit.formats import tagtext, values
 from agentkit.formats.call import Call, until
 from agentkit.formats.jsonbodies import read_json
-from agentkit.formats.reader import Damage, Decline, Reader, Wait, literal, pattern
+from agentkit.formats.reader import Damage, Decline, Reader, Wait, literal
 from agentkit.formats.spec import (
     Element,
     Json,
@@ -49,8 +49,7 @@ def read_name_tag(r: Reader, call: Call, part: NameTag) -> Wait:
 def read_tag_parameters(r: Reader, call: Call, part: TagParameters) -> Wait:
     """Repeated `<parameter name="key">value</parameter>`."""
     closers = [tagtext.closing_tag(p.name) for p in call.shape.call if isinstance(p, Tag)]
-    closers += map(pattern, _section_end(call))
-    end = tagtext.end_of_value(part.name, (tagtext.opening_tag(part.name), *closers))
+    end = tagtext.end_of_value(part.name, (tagtext.opening_tag(part.name), *closers), tuple(_section_end(call)))
     while not call.complete:
         yield from r.space()
         found = yield from r.sees(tagtext.tag(part.name, closing=False))

@@ -160,7 +160,7 @@ def read(text: str, schema: Schema, root: Schema, *, nulls: bool = False) -> Any
         if (value := _listed(text, option)) is not _UNREAD:
             return value
     if any(_kind(o) == "string" for o in options):
-        if nulls and text in _NULLS and any(_kind(o) == "null" for o in options):
+        if nulls and text in _NULLS and accepts_null(schema, root):
             return None
         if all(_kind(o) in ("string", "null") for o in options):
             return text
@@ -169,6 +169,8 @@ def read(text: str, schema: Schema, root: Schema, *, nulls: bool = False) -> Any
         ]  # a string stays one unless it is clearly not
         return _container(text, options, root)
     stripped = text.strip()
+    if stripped in _NULLS and accepts_null(schema, root):
+        return None
     for option in options:
         if (value := _plain(stripped, option, root)) is not _UNREAD:
             return value

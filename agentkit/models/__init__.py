@@ -12,6 +12,7 @@ from agentkit.errors import ConfigError
 from agentkit.models.base import Model, ModelRequest
 
 if TYPE_CHECKING:
+    from agentkit.formats.spec import Format
     from agentkit.models.anthropic import AnthropicModel
     from agentkit.models.openai import OpenAIModel
     from agentkit.models.replay import Recording, Replay
@@ -60,7 +61,7 @@ def __getattr__(name: str) -> Any:
 def model(
     name: str,
     *,
-    format: str | None = None,
+    format: str | Format | None = None,
     base_url: str | None = None,
     api_key: str | None = None,
     timeout: float = 600.0,
@@ -77,7 +78,8 @@ def model(
 
     Args:
         name: `openai:…` (chat completions), `responses:…` or `anthropic:…`, then the provider's name of the model.
-        format: make it write its calls as text in this format (`xml`, `invoke`, `hermes`, …) in place of native calls.
+        format: make it write its calls as text in this format (`xml`, `invoke`, `hermes`, …, or a `Format` of your own)
+            in place of native calls.
         base_url: the address of a compatible server; None for the provider's own, or the one in `OPENAI_BASE_URL` or
             `ANTHROPIC_BASE_URL`.
         api_key: None takes `OPENAI_API_KEY` or `ANTHROPIC_API_KEY`. With a `base_url` it may be missing.

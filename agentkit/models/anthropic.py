@@ -133,9 +133,9 @@ def _result(message: ToolMessage) -> dict[str, Any]:
 
 
 def _assistant(message: AssistantMessage, provider: str, *, last: bool) -> list[dict[str, Any]]:
-    own = [dict(p.data) for p in message.content if isinstance(p, ProviderPart) and p.provider == provider]
-    callers = {data["id"]: data for data in own if data.get("type") == "tool_use"}
-    kept = _paired_blocks(own, last=last)
+    own = [p for p in message.content if isinstance(p, ProviderPart) and p.provider == provider]
+    callers = {part.call_id: part.data for part in own if part.call_id}
+    kept = _paired_blocks([dict(part.data) for part in own if not part.call_id], last=last)
     blocks: list[dict[str, Any]] = []
     for part in message.content:
         match part:
@@ -145,7 +145,7 @@ def _assistant(message: AssistantMessage, provider: str, *, last: bool) -> list[
                 blocks.append(_tool_use(part, callers))
             case ThinkingPart(_, by, data) if by == provider and data:
                 blocks.append(dict(data))
-            case ProviderPart(by, data) if by == provider and data in kept:
+            case ProviderPart(by, data, None) if by == provider and data in kept:
                 blocks.append(dict(data))
     while blocks and blocks[-1]["type"] in ("thinking", "redacted_thinking"):
         blocks.pop()  # a message must not end with thinking
@@ -168,8 +168,7 @@ def _paired_blocks(blocks: Sequence[dict[str, Any]], *, last: bool) -> list[dict
     return [
         b
         for b in blocks
-        if b.get("type") != "tool_use"
-        and (b["tool_use_id"] in called if "tool_use_id" in b else last or b.get("id") not in called - answered)
+        if (b["tool_use_id"] in called if "tool_use_id" in b else last or b.get("id") not in called - answered)
     ]
 
 
@@ -300,9 +299,7 @@ class MessagesWire:
 
     def _caller(self, call: NativeCall) -> list[SourceEvent]:
         caller = self._callers.get(call.index)
-        if caller is None or not call.id:
-            return []
-        return [provider_block(self.provider, {"type": "tool_use", "id": call.id, "caller": caller})]
+        return [] if caller is None else [provider_block(self.provider, {"caller": caller}, index=call.index)]
 
 
 def _input(text: str) -> Mapping[str, Any]:

@@ -56,17 +56,20 @@ def read_arguments(text: str) -> Arguments:
     """
     if len(text) > MAX_LENGTH:
         raise ArgumentsError("limit", f"the arguments have {len(text):,} characters; at most {MAX_LENGTH:,} are read")
+    escapes = "\\u" in text
     found, repairs = _decode(text)
     if len(found) == 1 and isinstance(found[0], str):
-        found, inner = _decode(found[0])
+        text = found[0]
+        found, inner = _decode(text)
         repairs = ("arguments were encoded twice", *inner)
-    for value in found:
-        _check_depth(value)
+    if text.count("{") + text.count("[") > MAX_DEPTH:  # fewer cannot lie that deep inside each other
+        for value in found:
+            _check_depth(value)
     objects = [v for v in found if isinstance(v, dict)]
     if len(objects) < len(found):
         return _without_object(found, repairs)
     arguments, more = _last(objects)
-    if "\\u" in text:
+    if escapes:
         arguments = values.without_surrogates(arguments)
     return Arguments(arguments, repairs + more)
 
@@ -155,6 +158,8 @@ def _without_object(found: list[Any], repairs: tuple[str, ...]) -> Arguments:
 
 def _last(objects: list[dict[str, Any]]) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Of several objects the one that is meant: the last, when each before it is empty or part of it."""
+    if len(objects) == 1:
+        return objects[0], ()
     filled = [o for o in objects if o]
     last = filled[-1] if filled else {}
     for other in filled:
@@ -162,4 +167,4 @@ def _last(objects: list[dict[str, Any]]) -> tuple[dict[str, Any], tuple[str, ...
             raise ArgumentsError(
                 "ambiguous_call", f"found {len(objects)} different objects; a call has one of arguments"
             )
-    return last, (f"the last of {len(objects)} argument objects was taken",) if len(objects) > 1 else ()
+    return last, (f"the last of {len(objects)} argument objects was taken",) if objects else ()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from agentkit.events import SourceEvent
-from agentkit.formats.spec import ToolSpec
+from agentkit.formats.spec import Format, ToolSpec
 from agentkit.messages import Message
 
 
@@ -48,8 +48,8 @@ class Model(Protocol):
         ...
 
     @property
-    def format(self) -> str | None:
-        """The text format in which this model writes calls; None when it calls natively."""
+    def format(self) -> str | Format | None:
+        """The text format in which this model writes calls, by name or declaration; None when it calls natively."""
         ...
 
     def stream(self, request: ModelRequest) -> AsyncIterator[SourceEvent]:

@@ -17,6 +17,7 @@ from agentkit.errors import ConfigError
 from agentkit.messages import (
     AssistantMessage,
     Message,
+    ProviderPart,
     SystemMessage,
     TextPart,
     ToolCall,
@@ -75,12 +76,15 @@ def _answered(messages: Sequence[Message], ids: IdRule) -> Iterator[Message]:
             continue
         answers: list[ToolMessage] = []
         content: list[Any] = []
+        fits: dict[str | None, str] = {}
         for part in message.content:
             if isinstance(part, ToolCall):
                 answer = results.get((at, len(answers)))
-                fitted = fit_id(part.id, ids, taken)
-                part = replace(part, id=fitted)
+                fits[part.id] = fit_id(part.id, ids, taken)
+                part = replace(part, id=fits[part.id])
                 answers.append(_answer(answer, part))
+            elif isinstance(part, ProviderPart) and part.call_id in fits:
+                part = replace(part, call_id=fits[part.call_id])
             content.append(part)
         yield AssistantMessage(tuple(content))
         yield from answers

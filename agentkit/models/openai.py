@@ -116,13 +116,14 @@ def _others(message: SystemMessage | AssistantMessage, provider: str) -> Iterato
     if isinstance(message, SystemMessage):
         yield {"role": "system", "content": clean(message.content)}
         return
-    own = [
-        p.data
+    extras = {
+        p.call_id: p.data
         for p in message.content
-        if isinstance(p, ProviderPart | ThinkingPart) and p.provider == provider and p.data
-    ]
-    extras = {data["id"]: data for data in own if "id" in data}
-    thinking = _joined_thinking([data for data in own if "id" not in data])
+        if isinstance(p, ProviderPart) and p.provider == provider and p.call_id
+    }
+    thinking = _joined_thinking(
+        [p.data for p in message.content if isinstance(p, ThinkingPart) and p.provider == provider and p.data]
+    )
     text = clean(message.text)
     calls = [_call(part, extras) for part in message.content if isinstance(part, ToolCall)]
     if text or calls or thinking:
@@ -270,7 +271,7 @@ class ChatWire:
     def _extras(self, call: NativeCall) -> list[SourceEvent]:
         """Fields of a call beyond the usual ones, such as Gemini's thought signatures: its server wants them back."""
         extra = self._extra_fields.get(call.index)
-        return [provider_block(self.provider, {**extra, "id": call.id})] if extra and call.id else []
+        return [provider_block(self.provider, extra, index=call.index)] if extra else []
 
 
 def _complete(call: NativeCall) -> bool:

@@ -98,14 +98,14 @@ def responses_input(messages: Sequence[Message], provider: str) -> list[dict[str
     """A conversation as input items."""
     fitted = history.conversation(messages, IDS)
     own = [
-        part.data
+        part
         for message in fitted
         if isinstance(message, AssistantMessage)
         for part in message.content
         if isinstance(part, ProviderPart) and part.provider == provider
     ]
-    forms = {d["call_id"]: d for d in own if d.get("type") in CALLS}
-    answered = {d.get("call_id") for d in own if text_of(d.get("type")).endswith("_output")}
+    forms = {part.call_id: part.data for part in own if part.call_id}
+    answered = {part.data.get("call_id") for part in own if text_of(part.data.get("type")).endswith("_output")}
     items: list[dict[str, Any]] = []
     for message in fitted:
         match message:
@@ -147,7 +147,7 @@ def _assistant(
             case ProviderPart(by, data) if by == provider and data.get("type") == "message":
                 if items and items[-1].get("type") == "message":
                     items[-1]["phase"] = data.get("phase")
-            case ProviderPart(by, data) if by == provider and data.get("type") not in CALLS:
+            case ProviderPart(by, data, None) if by == provider:
                 asks = text_of(data.get("type")).endswith("_call") and data.get("call_id")
                 if not asks or data["call_id"] in answered:  # a call that nobody here answers would be refused
                     items.append(dict(data))
@@ -299,7 +299,7 @@ class ResponsesWire:
         if whole["type"] == "custom_tool_call":
             text = json.dumps({"input": text}, ensure_ascii=False)
         if extra or whole["type"] == "custom_tool_call":
-            self._forms[call.index] = {**extra, "type": whole["type"], "call_id": call.id}
+            self._forms[call.index] = {**extra, "type": whole["type"]}
         events += self._calls.more(call, text[item.said :], name=text_of(whole.get("name")))
         return events if whole.get("status") == "incomplete" else events + self._calls.end(call)
 
@@ -318,7 +318,7 @@ class ResponsesWire:
     def _form(self, call: NativeCall) -> list[SourceEvent]:
         """What a call says beyond a plain function call (its namespace, its caller): the provider wants it back."""
         form = self._forms.get(call.index)
-        return [provider_block(self.provider, form)] if form and call.id else []
+        return [provider_block(self.provider, form, index=call.index)] if form else []
 
 
 def _thoughts(item: Mapping[str, Any]) -> str:

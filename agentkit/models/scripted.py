@@ -22,7 +22,7 @@ from agentkit.events import (
     Text,
     Thinking,
 )
-from agentkit.formats.spec import ToolSpec
+from agentkit.formats.spec import Format, ToolSpec
 from agentkit.messages import (
     AssistantMessage,
     MarkupPart,
@@ -68,7 +68,7 @@ class ScriptedModel:
         script: Iterable[Turn] | Callable[[ModelRequest], Turn | Awaitable[Turn]],
         *,
         name: str = "scripted",
-        format: str | None = None,
+        format: str | Format | None = None,
         chunk: int | None = None,
     ) -> None:
         if chunk is not None and chunk < 1:
@@ -86,8 +86,8 @@ class ScriptedModel:
         return self._name
 
     @property
-    def format(self) -> str | None:
-        """The text format in which it writes calls; None when it calls natively."""
+    def format(self) -> str | Format | None:
+        """The text format in which it writes calls, by name or declaration; None when it calls natively."""
         return self._format
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[SourceEvent]:
@@ -194,7 +194,7 @@ def _line(part: TextPart | ThinkingPart | ToolCall | MarkupPart | ProviderPart) 
             return part
 
 
-def _written(format: str, call: ToolCall, tools: Sequence[ToolSpec]) -> str:
+def _written(format: str | Format, call: ToolCall, tools: Sequence[ToolSpec]) -> str:
     from agentkit import formats
 
     return formats.render_calls(format, [call], tools)

@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Iterator, Sequence
 from dataclasses import replace
 
 from agentkit import formats
-from agentkit.errors import FormatError
+from agentkit.errors import ConfigError, FormatError
 from agentkit.events import SourceEvent
 from agentkit.formats.spec import Format, ToolSpec
 from agentkit.messages import (
@@ -43,14 +43,20 @@ class TextCalling:
 
     Raises:
         FormatError: no format has that name.
+        ConfigError: `auto`, which is for reading only.
     """
 
     def __init__(self, model: Model, format: str | Format) -> None:
         self.inner = model
+        if format == "auto":
+            raise ConfigError(
+                "format='auto' is for reading: a model must be taught one format; name it, and read what it writes in "
+                "any other with ProcessorConfig(formats='auto')"
+            )
         self._format = formats.get(format)
 
     def __repr__(self) -> str:
-        return f"TextCalling({self.inner!r}, {self.format!r})"
+        return f"TextCalling({self.inner!r}, {self._format.name!r})"
 
     @property
     def name(self) -> str:
@@ -58,9 +64,9 @@ class TextCalling:
         return self.inner.name
 
     @property
-    def format(self) -> str:
-        """The format's name."""
-        return self._format.name
+    def format(self) -> str | Format:
+        """The format: its name where it is in the catalogue, else its declaration."""
+        return self._format.name if self._format in formats.CATALOG else self._format
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[SourceEvent, None]:
         """Answer a request; the calls are still inside the `Text` events."""

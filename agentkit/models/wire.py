@@ -98,9 +98,11 @@ def count_of(value: object) -> int:
     return value if isinstance(value, int) and value > 0 else 0
 
 
-def provider_block(provider: str, data: Mapping[str, Any], *, thinking: bool = False) -> ProviderBlock:
+def provider_block(
+    provider: str, data: Mapping[str, Any], *, thinking: bool = False, index: int | None = None
+) -> ProviderBlock:
     """A provider's own block, as it came but for characters that could not be sent back."""
-    return ProviderBlock(provider, clean_json(data), thinking)
+    return ProviderBlock(provider, clean_json(data), thinking, index)
 
 
 def finish(reasons: Mapping[str, FinishReason], raw: str | None, *, calls: bool) -> Finish:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 from agentkit.events import (
     ArgumentDelta,
@@ -32,21 +32,10 @@ from agentkit.messages import (
     ThinkingPart,
     ToolCall,
 )
+from agentkit.processor.recovery import Recovery, TextReader
 
 Part = TextPart | ThinkingPart | ToolCall | MarkupPart | ProviderPart
 TextualPart = type[TextPart] | type[ThinkingPart] | type[MarkupPart]
-
-
-class TextReader(Protocol):
-    """What reads calls from text: `formats.Parser`."""
-
-    def feed(self, text: str) -> Sequence[SourceEvent]:
-        """The events that this much more text completes."""
-        ...
-
-    def close(self) -> Sequence[SourceEvent]:
-        """The events that the end of the text completes."""
-        ...
 
 
 @dataclass(slots=True)
@@ -74,10 +63,15 @@ class ResponseReader:
         new_parser: makes a parser, given whether it reads the very beginning; None leaves text as it is.
         new_id: makes an id for a call that has none, or whose own is taken.
         taken: the ids used so far in the conversation; added to.
+        recovery: finds the calls that a native model wrote as text; None lets them be text.
     """
 
     def __init__(
-        self, new_parser: Callable[[bool], TextReader] | None, new_id: Callable[[], str], taken: set[str]
+        self,
+        new_parser: Callable[[bool], TextReader] | None,
+        new_id: Callable[[], str],
+        taken: set[str],
+        recovery: Recovery | None = None,
     ) -> None:
         self.usage = Usage()
         self.finish = Finish("unknown")
@@ -85,6 +79,7 @@ class ResponseReader:
         self._new_parser = new_parser
         self._new_id = new_id
         self._taken = taken
+        self._recovery = recovery
         self._parser: TextReader | None = None
         self._native: _OpenCalls = {}
         self._textual: _OpenCalls = {}
@@ -98,13 +93,21 @@ class ResponseReader:
             return self._read_text(event.text)
         if isinstance(event, Finish):
             return (*self.close(), self._take(event, self._native))
+        if self._recovery is not None:
+            return [self._take(e, self._native) for e in self._recovery.feed(event)]
         if self._parser is not None and self._ends_text(event):
             return (*self._end_text(), self._take(event, self._native))
         return (self._take(event, self._native),)
 
-    def close(self) -> list[SourceEvent]:
-        """End the response: the text held back, and an error for each call that was left unfinished."""
-        events = self._end_text()
+    def close(self, *, whole: bool = True) -> list[SourceEvent]:
+        """End the response: the text held back, and an error for each call that was left unfinished.
+
+        Only a response that is `whole`, not broken off, is known to hold no native call: else none is recovered.
+        """
+        if self._recovery is not None:
+            events = [self._take(e, self._textual) for e in self._recovery.close(whole=whole)]
+        else:
+            events = self._end_text()
         for index, opened in list(self._native.items()):
             raw = "".join(opened.raw)
             message = f"the response ended after {len(raw)} characters of this call's arguments; call again, in full"
@@ -187,7 +190,12 @@ class ResponseReader:
         index, call = self._end(event.index, event.call, opened)
         return CallError(index, event.code, event.message, call, event.position)
 
-    def _take_block(self, event: ProviderBlock, _: _OpenCalls) -> SourceEvent:
+    def _take_block(self, event: ProviderBlock, opened: _OpenCalls) -> SourceEvent:
+        call = opened.get(event.index) if event.index is not None else None
+        if call is not None:
+            call.id = call.id or self._unique(None)
+            self._parts.append(ProviderPart(event.provider, event.data, call.id))
+            return event if event.index == call.index else event._replace(index=call.index)
         thought = ""
         if event.thinking and self._run_kind is ThinkingPart:
             thought, self._run = "".join(self._run), []

@@ -8,11 +8,10 @@ from typing import Any, Literal, get_args
 
 from agentkit import formats as text_formats
 from agentkit.errors import ConfigError
-from agentkit.formats import Format
+from agentkit.formats import Format, InCode
 
 Execute = Literal["stream", "end"]
 Strategy = Literal["parallel", "sequential"]
-InCode = Literal["ignore", "execute"]
 ResultRole = Literal["user", "tool"]
 
 _CHOICES: dict[str, Any] = {"execute": Execute, "strategy": Strategy, "in_code": InCode, "result_role": ResultRole}
@@ -26,7 +25,10 @@ class ProcessorConfig:
     Args:
         native: whether a provider's native calls run; else each is answered with `denied`.
         formats: the text formats whose calls run: a name, a `Format`, or several of them. None: an `Agent` takes the
-            model's own format, a bare processor takes none. Calls in any other format stay text.
+            model's own format, a bare processor takes none. `auto` stands for every format that can be told by its
+            text. Calls in any other format stay text.
+        recover: whether calls that a model wrote as text, although it should call natively, run when the response is
+            over and held no native one. Only where no text format is read.
         execute: `stream` starts a tool as soon as its call is complete, `end` when the whole response has arrived.
         strategy: `parallel` starts each tool without waiting for those before it, `sequential` one after the other.
         max_calls: how many calls of one response are considered; the calls after them are answered with `limit`. None
@@ -36,7 +38,8 @@ class ProcessorConfig:
             template has that role.
         starts_thinking: whether the text begins inside thinking, because the model's chat template opened it (with
             `<think>` at the end of the prompt) and the server does not take the thinking apart.
-        in_code: what becomes of text calls inside code fences and inline code: `ignore` leaves them text.
+        in_code: what becomes of text calls inside code fences and inline code: `ignore` leaves them text, `execute`
+            runs them, `reply` runs those in a fence that opens the reply.
         lenient_native: whether JSON arguments are coerced as text is (`"5"` for an integer) instead of refused.
         max_output: characters of one result that the model reads; the middle of a longer one is cut, with a mark.
 
@@ -54,6 +57,7 @@ class ProcessorConfig:
     result_role: ResultRole = "user"
     starts_thinking: bool = False
     in_code: InCode = "ignore"
+    recover: bool = True
     lenient_native: bool = False
     max_output: int = 100_000
 
@@ -65,7 +69,7 @@ class ProcessorConfig:
         if self.formats is None:
             return
         given = (self.formats,) if isinstance(self.formats, str | Format) else tuple(self.formats)
-        object.__setattr__(self, "formats", tuple(text_formats.get(f) for f in given))
+        object.__setattr__(self, "formats", tuple(dict.fromkeys(d for f in given for d in _declared(f))))
         if not given and not self.native:
             raise ConfigError(
                 "ProcessorConfig(native=False, formats=()): no call could be read; allow native calls or name a format"
@@ -83,3 +87,17 @@ class ProcessorConfig:
     def text_formats(self) -> tuple[Format, ...]:
         """The formats that are read; none where `formats` is None."""
         return self.formats or ()  # type: ignore[return-value]  # __post_init__ made it a tuple of formats
+
+    @property
+    def recovers(self) -> bool:
+        """Whether calls in a native model's text are looked for."""
+        return self.recover and self.native and not self.text_formats
+
+    def is_textual(self, format: str) -> bool:
+        """Whether this format writes values as text, so that their types come from the schema."""
+        known = self.text_formats or text_formats.auto()
+        return next((f.textual for f in known if f.name == format), True)
+
+
+def _declared(format: str | Format) -> tuple[Format, ...]:
+    return text_formats.auto() if format == "auto" else (text_formats.get(format),)

@@ -186,7 +186,6 @@ class Execution:
         self._config = config
         self._context = context
         self._post = post
-        self._textual = {f.name: f.textual for f in config.text_formats}
         self.waiting: deque[Admitted] = deque()
         self._running: set[_Running] = set()
         self._interrupted = False
@@ -218,7 +217,7 @@ class Execution:
         if self._interrupted:
             return failed("interrupted", _INTERRUPTED)
         if call.format is None and not self._config.native:
-            names = ", ".join(self._textual) or "no format"
+            names = ", ".join(f.name for f in self._config.text_formats) or "no format"
             return failed("denied", f"not run: native calls are turned off; write the call in your text, as {names}")
         return None
 
@@ -234,7 +233,7 @@ class Execution:
         tool = self._registry.get_tool(call.name)
         if tool is None:
             return failed("unknown_tool", unknown_tool(call.name, tuple(self._registry.tools)))
-        textual = call.format is not None and self._textual.get(call.format, True)
+        textual = call.format is not None and self._config.is_textual(call.format)
         try:
             arguments = tool.validate(call.arguments, lenient=textual or self._config.lenient_native)
         except InvalidArguments as e:

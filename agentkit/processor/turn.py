@@ -39,9 +39,10 @@ from agentkit.messages import (
     ToolMessage,
     UserMessage,
 )
-from agentkit.processor.calls import ResponseReader, TextReader
+from agentkit.processor.calls import ResponseReader
 from agentkit.processor.config import ProcessorConfig
 from agentkit.processor.execution import GRACE, Execution
+from agentkit.processor.recovery import Recovery, TextReader
 from agentkit.processor.streams import EventStream
 from agentkit.registry import ToolRegistry
 
@@ -92,21 +93,34 @@ class ResponseProcessor:
         self._new_id = new_id
         self._taken = set(taken)
 
-    def process(self, events: Source) -> Turn:
-        """Take one response's events; iterate the turn to read them and to run the calls."""
-        return Turn(self.registry, self.config, self.context, self._reader(), events)
+    def process(self, events: Source, *, offered: Sequence[ToolSpec] | None = None) -> Turn:
+        """Take one response's events; iterate the turn to read them and to run the calls.
 
-    def _reader(self) -> ResponseReader:
+        Args:
+            events: the response's.
+            offered: the tools that the model could call, none with `tool_choice="none"`: only their calls are recovered
+                from a native model's text. None stands for all of the registry's.
+        """
+        return Turn(self.registry, self.config, self.context, self._reader(offered), events)
+
+    def _reader(self, offered: Sequence[ToolSpec] | None) -> ResponseReader:
         config = self.config
-        if not config.text_formats:
-            return ResponseReader(None, self._new_id, self._taken)
         specs = self.registry.specs()
 
         def new_parser(first: bool) -> TextReader:
             thinking = first and config.starts_thinking
             return formats.Parser(config.text_formats, specs, in_code=config.in_code, thinking=thinking)
 
-        return ResponseReader(new_parser, self._new_id, self._taken)
+        if config.text_formats:
+            return ResponseReader(new_parser, self._new_id, self._taken)
+        tools = specs if offered is None else offered
+
+        def new_finder(first: bool) -> TextReader:
+            thinking = first and config.starts_thinking
+            return formats.Parser(formats.auto(), tools, in_code="reply", thinking=thinking)
+
+        recovery = Recovery(new_finder, tools) if tools and config.recovers else None
+        return ResponseReader(None, self._new_id, self._taken, recovery)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,17 +184,17 @@ class Turn(EventStream[Event]):
     def replies(self) -> tuple[Message, ...]:
         """The results as messages to send: a text call's in its own format, spoken by `ProcessorConfig.result_role`.
 
-        A native call's result is its `ToolMessage`. A model with a `format` of its own renders `results` itself; this
-        is for whoever sends the messages on.
+        The result of a native or a recovered call is its `ToolMessage`. A model with a `format` of its own renders
+        `results` itself; this is for whoever sends the messages on.
         """
         specs = self._registry.specs()
         calls = {call.id: call.format for call in self.message.calls}
         return tuple(self._reply(result, calls[result.call_id], specs) for result in self.results)
 
     def _reply(self, result: ToolMessage, format: str | None, specs: tuple[ToolSpec, ...]) -> Message:
-        if format is None:
+        named = {f.name: f for f in self._config.text_formats}.get(format or "")
+        if named is None:
             return result
-        named = {f.name: f for f in self._config.text_formats}.get(format, format)
         text = formats.render_result(named, result.name, result.call_id, result.text, result.error, specs)
         content: ResultContent = (TextPart(text), *(p for p in result.content if isinstance(p, ImagePart)))
         if self._config.result_role == "user":
@@ -227,7 +241,7 @@ class Turn(EventStream[Event]):
         self._ended = item
         if item.failure is None:
             return self._reader.close()
-        return (*self._execution.interrupt(waiting=self._config.execute == "end"), *self._reader.close())
+        return (*self._execution.interrupt(waiting=self._config.execute == "end"), *self._reader.close(whole=False))
 
     def _started(self) -> Iterator[Event]:
         """Start what may start. Lazy: a tool starts when the consumer, having seen `ToolStarted`, goes on."""
@@ -294,9 +308,11 @@ class Turn(EventStream[Event]):
             await asyncio.wait(at_work, timeout=GRACE)
 
     def _conclude(self) -> None:
-        for event in self._reader.close():
-            if isinstance(event, CallError):
-                self._execution.admit(event)
-        self.results = self._execution.finish(self._reader.calls)
-        self._message = self._reader.message()
-        self._over.set()
+        try:
+            for event in self._reader.close(whole=False):
+                if isinstance(event, CallError):
+                    self._execution.admit(event)
+        finally:
+            self.results = self._execution.finish(self._reader.calls)
+            self._message = self._reader.message()
+            self._over.set()  # whatever went wrong: `aclose` waits for this

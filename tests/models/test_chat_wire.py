@@ -310,7 +310,7 @@ def test_extra_fields_of_a_call_are_kept_for_their_server() -> None:
     whole = delta(
         tool_calls=[{"index": 0, "id": "x", "extra_content": signature, "function": {"name": "f", "arguments": "{}"}}]
     )
-    assert ProviderBlock("openai", {"extra_content": signature, "id": "x"}) in read(whole, end())
+    assert ProviderBlock("openai", {"extra_content": signature}, index=0) in read(whole, end())
 
 
 # ---------------------------------------------------------------- ends

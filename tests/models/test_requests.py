@@ -210,11 +210,19 @@ def test_phase_of_a_message_goes_back() -> None:
     assert body["input"][1] == {"type": "message", "role": "assistant", "content": "Wait", "phase": "commentary"}
 
 
+def test_caller_of_a_call_goes_back() -> None:
+    caller = {"type": "code_execution_20250825", "tool_id": "s"}
+    asked = AssistantMessage((ToolCall("a b", "f"), ProviderPart("anthropic", {"caller": caller}, "a b")))
+    body = sent("anthropic", [user("Hi"), asked, ToolMessage("a b", "f", ())])
+    (call,) = body["messages"][1]["content"]
+    assert (call["type"], call["name"], call["caller"]) == ("tool_use", "f", caller)
+
+
 def test_forms_of_calls_go_back() -> None:
     parts = (
-        ProviderPart("responses", {"type": "function_call", "call_id": "a", "namespace": "n"}),
+        ProviderPart("responses", {"type": "function_call", "namespace": "n"}, "a"),
         ToolCall("a", "f"),
-        ProviderPart("responses", {"type": "custom_tool_call", "call_id": "b"}),
+        ProviderPart("responses", {"type": "custom_tool_call"}, "b"),
         ToolCall("b", "calc", {"input": "1+1"}),
     )
     results = [ToolMessage("a", "f", ()), ToolMessage("b", "calc", (TextPart("2"),))]

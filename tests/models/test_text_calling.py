@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentkit import formats
+from agentkit import Agent, formats
 from agentkit.errors import ConfigError, FormatError
 from agentkit.events import CallEnd, CallError, Finish, Markup, Text, Thinking
-from agentkit.formats.spec import ToolSpec
+from agentkit.formats.spec import Envelope, ToolSpec
 from agentkit.messages import (
     AssistantMessage,
     ImagePart,
@@ -39,6 +40,10 @@ TOOLS = [ADD, NOTE]
 FORMATS = formats.names()
 
 
+def add(a: int, b: int) -> int:
+    return a + b
+
+
 def asked(format: str, messages: list[Message], **request: Any) -> list[Message]:
     """What the model behind a text-calling one is asked."""
     inner = ScriptedModel(["ok"])
@@ -58,6 +63,24 @@ def test_format_hermes_on_any_model() -> None:
     spoken = TextCalling(inner, "hermes")
     assert (spoken.name, spoken.format) == ("scripted", "hermes")
     assert events_of(spoken, tools=TOOLS) == [Text("<tool_call>"), Finish("stop", "stop")]
+
+
+def test_a_format_of_ones_own_needs_no_catalogue() -> None:
+    own = replace(formats.get("hermes"), name="mine", call=("<<<", Envelope(), ">>>"), section=None, also=())
+    inner = ScriptedModel(['<<<{"name": "add", "arguments": {"a": 1, "b": 2}}>>>', "3"])
+    spoken = TextCalling(inner, own)
+    assert (spoken.format, repr(spoken)) == (own, f"TextCalling({inner!r}, 'mine')")
+    result = Agent(spoken, add).run_sync("1 + 2?")
+    assert [call.format for m in result.messages if isinstance(m, AssistantMessage) for call in m.calls] == ["mine"]
+    assert [m.text for m in result.messages if isinstance(m, ToolMessage)] == ["3"]
+    assert "<<<" in str(inner.requests[0].messages[0])
+    assert model("openai:m", base_url="http://localhost:1/v1", format=own).format == own
+    scripted = ScriptedModel([ToolCall("", "add", {"a": 1, "b": 2}), "3"], format=own)
+    assert len(Agent(scripted, add).run_sync("1 + 2?").new_messages) == 3
+
+
+def test_a_declaration_from_the_catalogue_is_known_by_its_name() -> None:
+    assert TextCalling(ScriptedModel([]), formats.get("hermes")).format == "hermes"
 
 
 def test_prompt_follows_the_instructions() -> None:

@@ -67,7 +67,7 @@ TOOLCALL = Format(
 PHI4_MINI = Format(
     "phi4_mini_json",
     (_ARGUMENTS,),
-    Section("functools[", "]"),
+    Section("\nfunctools[", "]"),
     separator=", ",
     aliases=("phi4_mini",),
     families=("Phi-4-mini",),

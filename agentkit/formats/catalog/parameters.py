@@ -176,8 +176,8 @@ MUSE = Format(
     (NameTag("atem:invoke", "name"), "\n", TagParameters("atem:parameter", "name"), Tag("atem:invoke", closing=True)),
     section=Section("<|message|><atem:function_calls>\n", "\n</atem:function_calls><|eom|>"),
     aliases=("musespark1x", "muse_glimmer"),
-    thinking=((" to=self<|message|>", "<|eom|>"), ("<|start|>assistant to=self<|message|>", "<|eom|>")),
-    answer=(("<|start|>assistant to=user<|message|>", "<|eom|>"), (" to=user<|message|>", "<|eom|>")),
+    thinking=(("to=self<|message|>", "<|eom|>"), ("<|start|>assistant to=self<|message|>", "<|eom|>")),
+    answer=(("to=user<|message|>", "<|eom|>"), ("<|start|>assistant to=user<|message|>", "<|eom|>")),
     markup=("<|eom|>",),
     families=("Muse",),
 )
