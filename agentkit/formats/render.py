@@ -436,8 +436,8 @@ def quarantine(text: str, format: str | Format, tools: Sequence[ToolSpec] = ()) 
     """Break every marker of every format in text that no model wrote.
 
     It then never reads as a call and cannot close its wrapper. Only the markers change (`<invoke` becomes
-    `&lt;invoke`); all other characters stay. A bare tool name at the start of a line is a marker only for a format in which
-    it begins a call. Doing it twice changes nothing more.
+    `&lt;invoke`); all other characters stay. A bare tool name at the start of a line is a marker only for a format in
+    which it begins a call. Doing it twice changes nothing more.
     """
     elements = [t.with_element(layout).element for t in tools for layout in get_args(Layout)]
     names = tuple(t.name for t in tools)
