@@ -9,6 +9,7 @@ import json
 import os
 import pty
 import select
+import signal
 import subprocess
 import sys
 import termios
@@ -288,6 +289,12 @@ def test_chat_that_ends_with_an_error_has_status_1() -> None:
         assert typed(server, "hi\n").returncode == 1
 
 
+def _own_terminal() -> None:
+    """So that Ctrl-C reaches the program, also where whoever runs the tests ignores it."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class Terminal:
     """A program in a terminal of its own: type keys, wait for what appears."""
 
@@ -300,7 +307,7 @@ class Terminal:
             stdout=screen,
             stderr=screen,
             start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # so that Ctrl-C reaches it
+            preexec_fn=_own_terminal,
             env=os.environ | {"TERM": "dumb", "NO_COLOR": "1"},
         )
         os.close(screen)
