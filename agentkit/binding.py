@@ -209,6 +209,8 @@ def _bind_method(instance: Any, owner: type, method: str, name: str | None, sche
     attribute = inspect.getattr_static(owner, method)
     function = getattr(attribute, "__func__", attribute)
     source = _Source(function, method, owner, not isinstance(attribute, staticmethod))
+    if inspect.isfunction(attribute):
+        _refuse_without_self(attribute, source.where)
     return _bind(source, getattr(instance, method), instance, name, schemas, None)
 
 
@@ -271,6 +273,14 @@ def _is_async(function: Callable[..., Any]) -> bool:
     """Of the function as it is: a plain wrapper around an async function may run it by itself."""
     call = getattr(function, "__call__", None)  # noqa: B004 (of a callable object; it may be async)
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
+
+
+def _refuse_without_self(function: Callable[..., Any], where: str) -> None:
+    """A method whose first parameter is one of the tool's: the instance would take its place."""
+    first = next(iter(inspect.signature(function).parameters.values()), None)
+    if first is None or (first.annotation is not first.empty and first.name != "self"):
+        found = f"its first parameter is {first.name!r}" if first is not None else "it takes no parameter"
+        raise SchemaError(f"{where} has no 'self': {found}; write 'self' first, or decorate it with @staticmethod")
 
 
 def _refuse_unbound(function: Callable[..., Any]) -> None:

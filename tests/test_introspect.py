@@ -174,7 +174,9 @@ def tool(hint: Any, *default: Any) -> BoundTool:
     return ToolRegistry().register_function(f)
 
 
-@pytest.mark.parametrize(("hint", "sent", "received", "schema"), TYPES, ids=lambda v: str(v)[:30])
+@pytest.mark.parametrize(
+    ("hint", "sent", "received", "schema"), TYPES, ids=lambda v: str(sorted(v) if isinstance(v, set) else v)[:30]
+)
 def test_a_type_and_its_schema(hint: Any, sent: Any, received: Any, schema: dict[str, Any]) -> None:
     bound = tool(hint)
     assert bound.spec.parameters == {
@@ -187,7 +189,9 @@ def test_a_type_and_its_schema(hint: Any, sent: Any, received: Any, schema: dict
     assert (got, type(got["x"])) == ({"x": received}, type(received))
 
 
-@pytest.mark.parametrize(("hint", "sent", "received", "name"), NESTED, ids=lambda v: str(v)[:30])
+@pytest.mark.parametrize(
+    ("hint", "sent", "received", "name"), NESTED, ids=lambda v: str(sorted(v) if isinstance(v, set) else v)[:30]
+)
 def test_a_named_type_stands_in_defs(hint: Any, sent: Any, received: Any, name: str) -> None:
     bound = tool(hint)
     schema = bound.spec.parameters

@@ -616,3 +616,14 @@ def test_an_unknown_tool_or_flavour_is_named_with_those_that_are_there() -> None
         registry.specs(["write"])
     with pytest.raises(ConfigError, match="no schema flavour is called 'gemini'; there are 'chat', 'responses'"):
         registry.get_openapi_schemas("gemini")
+
+
+def test_a_method_that_forgot_self() -> None:
+    class Shelf:
+        @openapi_schema
+        def put(book: str) -> str:
+            """Put a book on the shelf."""
+            return book
+
+    with pytest.raises(SchemaError, match=r"put has no 'self': its first parameter is 'book'; write 'self' first"):
+        ToolRegistry(Shelf())
