@@ -2,7 +2,7 @@
 
 The author mends a `SchemaError` (raised at registration) or a `FormatError` (a value that a format cannot carry).
 The model mends a call: those failures are data (`CallError` events, error `ToolResult`s) and carry an `ErrorCode`.
-The operator mends a `ProviderError`.
+The operator mends a `ProviderError` or a `StoreError`.
 """
 
 from __future__ import annotations
@@ -97,3 +97,34 @@ class ProviderError(AgentkitError):
     def retryable(self) -> bool:
         """Whether the same request may succeed later."""
         return self.kind in ("rate_limit", "overloaded", "server", "timeout", "connection")
+
+
+class StoreError(AgentkitError):
+    """A thread store could not do its work; nothing was changed. The operator mends it."""
+
+
+class ThreadNotFound(StoreError):
+    """There is no thread with this id."""
+
+
+class ThreadExists(StoreError):
+    """There is a thread with this id already."""
+
+
+class StoreConflict(StoreError):
+    """What was to be changed is not, or no longer, as it was expected."""
+
+
+class ThreadBusy(StoreError):
+    """Somebody else runs this thread.
+
+    Args:
+        message: who runs it, and until when.
+        owner: the holder of the lease, in its own words; empty when the lease was lost and nobody holds it now.
+        fence: the number of the holder's lease; 0 when nobody holds one.
+    """
+
+    def __init__(self, message: str, *, owner: str = "", fence: int = 0) -> None:
+        super().__init__(message)
+        self.owner = owner
+        self.fence = fence
