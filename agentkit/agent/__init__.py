@@ -1,0 +1,38 @@
+"""Agents: the loop of model and tools, what it may spend, and where it keeps what happens."""
+
+from __future__ import annotations
+
+from agentkit.agent.agent import Agent
+from agentkit.agent.approval import Approved, Decision, Denied, call_hash
+from agentkit.agent.journal import Conversation, Journal, Response, Unsettled
+from agentkit.agent.lifecycle import Lifecycle, RunEnded, RunStarted, TurnEnded, TurnStarted
+from agentkit.agent.limits import Budget, Price, Spending
+from agentkit.agent.run import Hook, Plan, RunResult, RunStream
+from agentkit.agent.settings import RunFinish, RunOptions, Settings
+
+__all__ = [
+    "Agent",
+    "Approved",
+    "Budget",
+    "Conversation",
+    "Decision",
+    "Denied",
+    "Hook",
+    "Journal",
+    "Lifecycle",
+    "Plan",
+    "Price",
+    "Response",
+    "RunEnded",
+    "RunFinish",
+    "RunOptions",
+    "RunResult",
+    "RunStarted",
+    "RunStream",
+    "Settings",
+    "Spending",
+    "TurnEnded",
+    "TurnStarted",
+    "Unsettled",
+    "call_hash",
+]

@@ -1,0 +1,189 @@
+"""An agent: a model with tools, and the limits within which they work together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, Unpack
+
+from agentkit.agent.approval import Decision
+from agentkit.agent.journal import Conversation, Journal
+from agentkit.agent.limits import Budget, Repeats, Spending
+from agentkit.agent.run import Hook, Plan, RunResult, RunStream
+from agentkit.agent.settings import RunOptions, Settings, checked
+from agentkit.errors import ConfigError
+from agentkit.messages import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage, messages_from
+from agentkit.models.base import Model
+from agentkit.processor import ProcessorConfig
+from agentkit.registry import ToolRegistry
+from agentkit.schema import declared
+
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+class Agent:
+    """A model with tools.
+
+    Args:
+        model: a `Model`, or a model string such as `openai:gpt-5`; a string is resolved at the first run.
+        tools: one or several of: functions, instances, classes, `"module:Class"` strings; or one `ToolRegistry`.
+        system: instructions, put before every prompt that does not begin with a system message of its own.
+        config: what the calls of a response may do.
+        max_turns: responses per run at most; the run then ends with `finish="max_turns"`.
+        max_repeats: how often in a row the same call may have the same answer; the run then ends with
+            `finish="loop_detected"`. 2 or more, None for no bound.
+        auto_continue: how often one response that its token limit cut inside a text call is asked to go on; the parts
+            are joined, and the call is run once. 0 leaves such a call a `truncated_call`.
+        budget: what a run may spend.
+        hooks: called with each event of a run, and with the run itself; may be async. See `agentkit.agent.lifecycle`.
+        name: of the agent, in traces and as a tool of another agent.
+        **settings: see `Settings`.
+
+    Raises:
+        SchemaError: a tool is defined wrongly.
+        ConfigError: a limit out of its range, or an unknown setting.
+
+    >>> from agentkit.testing import ScriptedModel
+    >>> agent = Agent(ScriptedModel(["Hello!"]))
+    >>> agent.run_sync("Hi").text
+    'Hello!'
+    """
+
+    def __init__(
+        self,
+        model: Model | str,
+        tools: Any = (),
+        *,
+        system: str | None = None,
+        config: ProcessorConfig | None = None,
+        max_turns: int = 50,
+        max_repeats: int | None = 10,
+        auto_continue: int = 5,
+        budget: Budget | None = None,
+        hooks: Sequence[Hook] = (),
+        name: str = "agent",
+        **settings: Unpack[Settings],
+    ) -> None:
+        if max_turns < 1:
+            raise ConfigError(f"Agent(max_turns={max_turns}): wanted 1 or more")
+        if auto_continue < 0:
+            raise ConfigError(f"Agent(auto_continue={auto_continue}): wanted 0 or more")
+        self.registry = tools if isinstance(tools, ToolRegistry) else ToolRegistry(*_each(tools))
+        self.system = system
+        self.config = config or ProcessorConfig()
+        self.max_turns = max_turns
+        self.max_repeats = Repeats(max_repeats).limit
+        self.auto_continue = auto_continue
+        self.budget = budget or Budget()
+        self.hooks = tuple(hooks)
+        self.name = name
+        self.settings = checked(settings)
+        self._model = model
+
+    @property
+    def model(self) -> Model:
+        """The model.
+
+        Raises:
+            ConfigError: the model string names no provider.
+        """
+        if isinstance(self._model, str):
+            from agentkit import models
+
+            self._model = models.model(self._model)
+        return self._model
+
+    def stream(self, prompt: str | Message | Iterable[Message], **options: Unpack[RunOptions]) -> RunStream:
+        """Begin a run whose events you iterate: `async for event in agent.stream("…")`.
+
+        Args:
+            prompt: what to answer: text, one message, or a conversation, oldest first.
+            **options: see `RunOptions`.
+
+        Raises:
+            ConfigError: an unknown option, or a decision on a call that does not wait.
+        """
+        messages = _conversation(prompt)
+        if self.system is not None and not (messages and isinstance(messages[0], SystemMessage)):
+            messages.insert(0, SystemMessage(self.system))
+        return self.begin(Conversation(messages, options.get("decisions", _NOTHING)), **options)
+
+    def begin(
+        self, journal: Journal, *, parent: Spending | None = None, **options: Unpack[RunOptions]
+    ) -> RunStream:
+        """Begin a run on a journal, which holds the conversation.
+
+        Args:
+            journal: where the run keeps what happens.
+            parent: what the calling run spends, when this one is a sub-agent's.
+            **options: see `RunOptions`; `decisions` are the journal's business.
+        """
+        given = checked(options, RunOptions)
+        context, cancel, _ = given.pop("context", _NOTHING), given.pop("cancel", None), given.pop("decisions", None)
+        model, config = self.model, self.config
+        if config.formats is None:
+            config = replace(config, formats=(model.format,) if model.format else ())
+        self.budget.price(model.name)
+        plan = Plan(
+            model,
+            self.registry,
+            config,
+            {**self.settings, **given},
+            context,
+            Spending(self.budget, parent),
+            self.max_turns,
+            self.max_repeats,
+            self.auto_continue,
+            self.hooks,
+            cancel,
+            self.name,
+        )
+        return RunStream(plan, journal)
+
+    async def run(self, prompt: str | Message | Iterable[Message], **options: Unpack[RunOptions]) -> RunResult:
+        """Run until the model calls nothing more. Arguments as for `stream`.
+
+        Raises:
+            ProviderError: the provider refused or broke off. What was said until then is in the result of a `stream`.
+        """
+        return await self.stream(prompt, **options).finished()
+
+    def run_sync(self, prompt: str | Message | Iterable[Message], **options: Unpack[RunOptions]) -> RunResult:
+        """`run` for code without an event loop. Connections that the model made for it are closed at its end.
+
+        Raises:
+            RuntimeError: an event loop runs in this thread, as in a notebook or an async function: await `run` there.
+        """
+        if asyncio._get_running_loop() is not None:
+            raise RuntimeError(
+                "run_sync() would block the event loop that runs here: write `await agent.run(…)` instead"
+            )
+        return asyncio.run(self._run_once(self.stream(prompt, **options)))
+
+    async def _run_once(self, stream: RunStream) -> RunResult:
+        """In an event loop that ends with this run: what is bound to it must end too."""
+        close = getattr(self.model, "aclose", None)
+        try:
+            return await stream.finished()
+        finally:
+            if close is not None:
+                await close()
+
+
+def _each(tools: Any) -> Iterable[Any]:
+    """One or several tools; a tool's own class may be iterable, too."""
+    several = isinstance(tools, Iterable) and not isinstance(tools, (str, type)) and not declared(type(tools))
+    return tools if several else (tools,)
+
+
+def _conversation(prompt: str | Message | Iterable[Message]) -> list[Message]:
+    messages = messages_from(prompt)
+    for message in messages:
+        if not isinstance(message, SystemMessage | UserMessage | AssistantMessage | ToolMessage):
+            raise ConfigError(
+                f"a prompt is text, a message or messages; found a {type(message).__name__}: {str(message)[:100]!r}; "
+                "write user('…')"
+            )
+    return messages

@@ -1,0 +1,179 @@
+"""Where a run keeps what happens. The plain journal is a list in memory; `agentkit.threads` has one that survives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from agentkit.agent.approval import Approved, Decision, Denied, denial, edited
+from agentkit.agent.settings import RunFinish
+from agentkit.errors import ConfigError
+from agentkit.events import ToolEvent, Usage
+from agentkit.messages import AssistantMessage, Message, SystemMessage, ToolCall, ToolMessage
+from agentkit.tool import ToolContext
+
+if TYPE_CHECKING:
+    from agentkit.processor import Turn
+    from agentkit.registry import ToolRegistry
+
+
+class Unsettled(NamedTuple):
+    """Calls that an earlier run left without an answer, and that are to be run before the model is asked.
+
+    Attributes:
+        calls: what to run, with the arguments to run it with.
+        approved: the ids of those that a person approved.
+        finish: why there is nothing more to do, such as `approval` where a call still waits; None to go on.
+    """
+
+    calls: tuple[ToolCall, ...] = ()
+    approved: frozenset[str] = frozenset()
+    finish: RunFinish | None = None
+
+
+class Response(NamedTuple):
+    """What is known of a response beside its message. `seconds` is the wall clock time of the turn."""
+
+    run: str
+    model: str
+    usage: Usage
+    finish: RunFinish
+    seconds: float
+
+
+class Journal(Protocol):
+    """What a run tells as it goes: what is about to happen before it happens, what happened before anyone hears of it.
+
+    Every method may raise; the run then ends with that error, its tools at work cancelled.
+    """
+
+    @property
+    def thread_id(self) -> str | None:
+        """The thread in which it writes; None for one in memory."""
+        ...
+
+    @property
+    def taken(self) -> Iterable[str]:
+        """The ids of all calls of the conversation."""
+        ...
+
+    async def open(self, registry: ToolRegistry) -> Unsettled:
+        """Begin. Settles what an earlier run left open, except for the calls that it returns."""
+        ...
+
+    async def messages(self) -> Sequence[Message]:
+        """The conversation to be sent now, with whatever was added from outside since. Read, never changed."""
+        ...
+
+    def add(self, message: Message) -> None:
+        """Add a message of the run's own, such as one that asks for a better answer; written with what comes next."""
+        ...
+
+    def context(self, call: ToolCall) -> ToolContext | None:
+        """What a call's tool may know of its keeping: the idempotency key and the attempt; None for the usual."""
+        ...
+
+    async def record(self, turn: Turn, event: ToolEvent) -> None:
+        """A call is about to start, has its answer, or waits for a person."""
+        ...
+
+    async def respond(self, turn: Turn, response: Response | None) -> None:
+        """A turn is over, be it early or with an error: its message and its answers are complete.
+
+        `response` is None for a turn that answered calls of an earlier response.
+        """
+        ...
+
+    async def close(self) -> None:
+        """The run is over."""
+        ...
+
+    def all(self) -> tuple[Message, ...]:
+        """The conversation as it stands."""
+        ...
+
+
+class Conversation:
+    """The journal of a run without a store: a list of messages, forgotten with the run's result.
+
+    Args:
+        messages: the conversation so far; the list is kept and added to.
+        decisions: on calls at its end that wait for approval, by call id.
+
+    Raises:
+        ConfigError: a decision on a call that does not wait.
+    """
+
+    thread_id = None
+
+    def __init__(self, messages: list[Message], decisions: Mapping[str, Decision]) -> None:
+        self._messages = messages
+        self._decisions = decisions
+        self._edits: dict[str, Mapping[str, object]] = {}
+        self._open = _unanswered(messages) if decisions else ()
+        unknown = decisions.keys() - {call.id for call in self._open}
+        if unknown:
+            raise ConfigError(
+                f"no call waits under the id {', '.join(map(repr, sorted(unknown)))}; "
+                f"waiting: {', '.join(repr(call.id) for call in self._open) or 'none'}"
+            )
+
+    @property
+    def taken(self) -> Iterable[str]:
+        return {call.id for m in self._messages if isinstance(m, AssistantMessage) for call in m.calls}
+
+    async def open(self, registry: ToolRegistry) -> Unsettled:
+        run: list[ToolCall] = []
+        for call in self._open:
+            match self._decisions.get(call.id):
+                case Approved(arguments):
+                    if arguments is not None:
+                        self._edits[call.id] = arguments
+                        call = ToolCall(call.id, call.name, arguments, call.format, call.raw)
+                    run.append(call)
+                case Denied(reason):
+                    self._messages.append(denial(call, reason))
+        waiting = len(self._decisions) < len(self._open)
+        return Unsettled(tuple(run), frozenset(call.id for call in run), "approval" if waiting else None)
+
+    async def messages(self) -> Sequence[Message]:
+        return self._messages
+
+    def add(self, message: Message) -> None:
+        self._messages.append(message)
+
+    def context(self, call: ToolCall) -> ToolContext | None:
+        return None
+
+    async def record(self, turn: Turn, event: ToolEvent) -> None:
+        return None
+
+    async def respond(self, turn: Turn, response: Response | None) -> None:
+        """Add a response and its answers; one without content adds nothing: providers refuse it."""
+        if response is not None and turn.message.content:
+            self._messages.append(turn.message)
+        for result in turn.results:
+            edits = self._edits.get(result.call_id)
+            self._messages.append(result if edits is None else edited(result, edits))
+
+    async def close(self) -> None:
+        return None
+
+    def all(self) -> tuple[Message, ...]:
+        return tuple(self._messages)
+
+
+def _unanswered(messages: Sequence[Message]) -> tuple[ToolCall, ...]:
+    """The calls of the last response that have no answer; none if a user spoke since."""
+    answered: set[str] = set()
+    for message in reversed(messages):
+        match message:
+            case ToolMessage():
+                answered.add(message.call_id)
+            case AssistantMessage():
+                return tuple(call for call in message.calls if call.id not in answered)
+            case SystemMessage():
+                continue
+            case _:
+                return ()
+    return ()

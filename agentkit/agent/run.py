@@ -1,0 +1,343 @@
+"""One run: model → processor → answers → model, until the model calls nothing more or a limit is reached.
+
+Knows a model, a processor and a journal by their interfaces; runs no tool and keeps no conversation itself. A turn of
+a long run costs what its first one did.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, replace
+from time import monotonic
+from typing import Any
+
+from agentkit.agent.journal import Journal, Response
+from agentkit.agent.lifecycle import RunEnded, RunStarted, TurnEnded, TurnStarted
+from agentkit.agent.limits import Repeats, Spending
+from agentkit.agent.settings import RunFinish
+from agentkit.errors import ConfigError
+from agentkit.events import (
+    ApprovalRequired,
+    CallEnd,
+    Event,
+    ToolCompleted,
+    ToolFailed,
+    ToolSkipped,
+    ToolStarted,
+    Usage,
+)
+from agentkit.messages import AssistantMessage, Message, ToolCall, ToolMessage
+from agentkit.models.base import Model, ModelRequest
+from agentkit.processor import EventStream, ProcessorConfig, ResponseProcessor, Source, Turn
+from agentkit.registry import ToolRegistry
+from agentkit.tool import ToolContext
+
+_TOOL_EVENTS = frozenset((ToolStarted, ToolCompleted, ToolFailed, ToolSkipped, ApprovalRequired))
+_LOG = logging.getLogger("agentkit.agent")
+
+Hook = Callable[[Any, "RunStream"], Awaitable[None] | None]
+"""Called with each event of a run, and with the run; see `agentkit.agent.lifecycle` for the events it gets beside."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """A finished run.
+
+    Args:
+        text: the visible text of the last response.
+        messages: the whole conversation, the prompt first; `agent.run([*result.messages, user("…")])` goes on from it.
+        usage: tokens of all responses together.
+        turns: how many responses the model gave.
+        finish: why the run ended: `stop` when the model had no more to say, `max_turns` at the limit, …
+        start: how many of `messages` were there before the run.
+        pending: the calls that wait for a person; `finish` is then `approval`.
+    """
+
+    text: str
+    messages: tuple[Message, ...]
+    usage: Usage
+    turns: int
+    finish: RunFinish
+    start: int = 0
+    pending: tuple[ToolCall, ...] = ()
+
+    @property
+    def new_messages(self) -> tuple[Message, ...]:
+        """The messages that the run added."""
+        return self.messages[self.start :]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to be run.
+
+    Args:
+        model: who is asked.
+        registry: the tools.
+        config: what the calls of a response may do.
+        settings: what every request asks of the model; see `Settings`.
+        context: the application's values, for `ToolContext.state`.
+        spending: the budget and what was spent of it.
+        max_turns: responses at most.
+        max_repeats: the same call with the same answer at most, in a row; None for no bound.
+        auto_continue: how often a response that its token limit cut inside a text call is asked to go on.
+        hooks: called with each event.
+        cancel: ends the run when it is set.
+        name: of the agent, for traces.
+    """
+
+    model: Model
+    registry: ToolRegistry
+    config: ProcessorConfig
+    settings: Mapping[str, Any]
+    context: Mapping[str, Any]
+    spending: Spending
+    max_turns: int
+    max_repeats: int | None
+    auto_continue: int
+    hooks: Sequence[Hook] = ()
+    cancel: asyncio.Event | None = None
+    name: str = "agent"
+
+
+class RunStream(EventStream[Event]):
+    """One run as it happens. Iterate it once; then `result` says how it ended, be it early or with an error.
+
+    Each response ends with a `Finish`; the tool events that still follow it belong to its calls. Then the next response
+    begins, and its calls are counted from 0 again.
+    """
+
+    def __init__(self, plan: Plan, journal: Journal) -> None:
+        super().__init__()
+        self.plan = plan
+        self.journal = journal
+        self.id = secrets.token_hex(8)
+        """Names the run in traces and in its thread."""
+        self._start = len(journal.all())
+        self._usage = Usage()
+        self._text = ""
+        self._turns = 0
+        self._finish: RunFinish = "cancelled"
+        self._pending: tuple[ToolCall, ...] = ()
+        self._stopped: RunFinish | None = None
+        self._turn: Turn | None = None
+        self._continued = 0
+        self._repeats = Repeats(plan.max_repeats)
+        self._over_with: RunFinish | None = None
+        self._asked = False
+        self._runs = 0  # calls run in this turn
+        self._processor: ResponseProcessor | None = None
+        self._request = ModelRequest((), plan.registry.specs(), **plan.settings)
+
+    @property
+    def result(self) -> RunResult:
+        """How the run ended.
+
+        Raises:
+            RuntimeError: it has not ended yet.
+        """
+        if not self._over.is_set():
+            raise RuntimeError("the run is not over: iterate the stream to its end, or leave its `async with` block")
+        messages = self.journal.all()
+        return RunResult(self._text, messages, self._usage, self._turns, self._finish, self._start, self._pending)
+
+    @property
+    def thread_id(self) -> str | None:
+        """The thread that the run belongs to; None without a store."""
+        return self.journal.thread_id
+
+    async def finished(self) -> RunResult:
+        """Run to the end and give the result."""
+        async with self:
+            async for _ in self:
+                pass
+        return self.result
+
+    def cancel(self) -> None:
+        """End the run soon: tools at work are cancelled and answered, and the iteration ends without an error.
+
+        May be called at any time, from code on the same event loop.
+        """
+        self._stop("cancelled")
+
+    def _stop(self, reason: RunFinish) -> None:
+        if self._stopped is None:
+            self._stopped = reason
+        if self._turn is not None:
+            self._turn.cancel()
+
+    # -------------------------------------------------------------- its turns
+
+    async def _events(self) -> AsyncGenerator[Event, None]:
+        self._begun = True
+        error: BaseException | None = None
+        watching = self._watch()
+        try:
+            await self._tell(RunStarted())
+            while (turn := await self._next()) is not None:
+                self._turn = turn
+                since = monotonic()
+                try:
+                    async for event in turn:
+                        if type(event) in _TOOL_EVENTS:
+                            self._runs += type(event) is ToolStarted
+                            await self.journal.record(turn, event)  # type: ignore[arg-type]
+                        if self.plan.hooks:
+                            await self._tell(event)
+                        yield event
+                finally:
+                    await uncancelled(self._keep(turn, since))
+        except BaseException as e:
+            error = e
+            raise
+        finally:
+            for stop in watching:
+                stop()
+            try:
+                await uncancelled(self.journal.close())
+            finally:
+                self._over.set()
+                await self._tell(RunEnded(self.result, error))
+
+    async def _next(self) -> Turn | None:
+        """The turn to take now; None when the run is over."""
+        turn = self._turn
+        if self._processor is None:
+            turn = await self._open()
+            if turn is not None:
+                return turn
+        elif turn is not None:
+            self._finish_after(turn)
+        reason = self._stopped or self._over_with or self.plan.spending.exhausted
+        if reason is None and self._turns >= self.plan.max_turns:
+            reason = "max_turns"
+        if reason is not None:
+            self._finish = reason
+            return None
+        return await self._ask()
+
+    async def _open(self) -> Turn | None:
+        """Begin; the turn that answers what an earlier run left open, if there is such."""
+        request = self._request
+        choices = ["auto", "required", "none", *self.plan.registry.tools]
+        if request.tool_choice not in choices:
+            raise ConfigError(
+                f"tool_choice={request.tool_choice!r} is no tool of this agent; wanted one of {', '.join(choices)}"
+            )
+        journal, plan = self.journal, self.plan
+        unsettled = await journal.open(plan.registry)
+        self._start = len(journal.all())
+        self._over_with = unsettled.finish
+        self._processor = ResponseProcessor(plan.registry, plan.config, context=self._context, taken=journal.taken)
+        if not unsettled.calls or self._stopped is not None:
+            return None
+        calls = [CallEnd(index, call) for index, call in enumerate(unsettled.calls)]
+        return self._processor.process(calls, approved=unsettled.approved)
+
+    async def _ask(self) -> Turn:
+        """Ask the model."""
+        plan, processor = self.plan, self._processor
+        assert processor is not None
+        self._request = request = replace(self._request, messages=await self.journal.messages())
+        self._turns += 1
+        self._continued = 0
+        self._asked = True
+        await self._tell(TurnStarted(self._turns, request))
+        if (left := plan.spending.calls_left) is not None:
+            bound = plan.config.max_calls
+            processor.config = replace(processor.config, max_calls=left if bound is None else min(left, bound))
+        natively = plan.model.format is None and request.tool_choice != "none"
+        offered = request.tools if natively else ()
+        return processor.process(plan.model.stream(request), offered=offered, more=self._more)
+
+    def _more(self, partial: AssistantMessage) -> Source | None:
+        """The rest of a response that its token limit cut inside a call."""
+        if self._continued >= self.plan.auto_continue or self._stopped is not None:
+            return None
+        self._continued += 1
+        return self.plan.model.stream(replace(self._request, messages=[*self._request.messages, partial]))
+
+    async def _keep(self, turn: Turn, since: float) -> None:
+        """End a turn, whatever ended it, and write it down."""
+        await turn.aclose()
+        seconds = monotonic() - since
+        asked, self._asked = self._asked, False
+        finish = turn.finish.reason
+        response = Response(self.id, self.plan.model.name, turn.usage, finish, seconds) if asked else None
+        if asked:
+            self._usage = self._usage.plus(turn.usage)
+            self._text = turn.message.text
+            self.plan.spending.response(self.plan.model.name, turn.usage)
+        if finish == "error":
+            self._finish = "error"
+        await self.journal.respond(turn, response)
+        number = self._turns if asked else 0
+        await self._tell(TurnEnded(number, turn.message, turn.results, turn.usage, finish, seconds))
+
+    def _finish_after(self, turn: Turn) -> None:
+        """Whether the run is over after this turn, and why."""
+        reason = turn.finish.reason
+        self._pending = turn.pending
+        self.plan.spending.calls(self._runs)
+        self._runs = 0
+        if turn.pending:
+            self._over_with = "approval"
+        elif turn.terminated:
+            self._over_with = "agent_terminated"
+        elif any([self._repeats.see(*pair) for pair in _answered(turn)]):
+            self._over_with = "loop_detected"
+        elif not turn.results and reason != "pause":
+            self._over_with = reason
+        if turn.results and self._request.tool_choice not in ("auto", "none"):
+            self._request = replace(self._request, tool_choice="auto")
+
+    # -------------------------------------------------------------- what ends it early, and who hears of it
+
+    def _watch(self) -> list[Callable[[], object]]:
+        """Start the clock and watch the token; what it returns stops that again."""
+        stops: list[Callable[[], object]] = []
+        if (left := self.plan.spending.seconds_left) is not None:
+            stops.append(asyncio.get_running_loop().call_later(max(left, 0), self._stop, "time_budget").cancel)
+        if self.plan.cancel is not None:
+            stops.append(asyncio.get_running_loop().create_task(self._obey(self.plan.cancel)).cancel)
+        return stops
+
+    async def _obey(self, token: asyncio.Event) -> None:
+        await token.wait()
+        self.cancel()
+
+    def _context(self, call: ToolCall) -> ToolContext:
+        context = self.journal.context(call) or ToolContext(call.id, call.name)
+        return replace(context, state=self.plan.context, run=self)
+
+    async def _tell(self, event: Any) -> None:
+        """Tell the hooks. One that fails is logged: it watches the run and does not end it."""
+        for hook in self.plan.hooks:
+            try:
+                told = hook(event, self)
+                if told is not None:
+                    await told
+            except Exception:
+                _LOG.exception("a hook failed on %s", type(event).__name__)
+
+
+def _answered(turn: Turn) -> list[tuple[ToolCall, ToolMessage]]:
+    calls = {call.id: call for call in turn.message.calls}
+    return [(calls[answer.call_id], answer) for answer in turn.results]
+
+
+async def uncancelled(work: Coroutine[Any, Any, None]) -> None:
+    """Do this to its end although the task may be cancelled meanwhile; then the cancellation goes on."""
+    task = asyncio.ensure_future(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError as e:
+            cancelled = e
+    task.result()
+    if cancelled is not None:
+        raise cancelled

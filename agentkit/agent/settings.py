@@ -1,0 +1,75 @@
+"""What a run asks of its model, and why a run may end. Knows no model."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, Literal, TypedDict
+
+from agentkit.agent.approval import Decision
+from agentkit.errors import ConfigError
+from agentkit.events import FinishReason
+
+RunFinish = (
+    FinishReason
+    | Literal[
+        "approval",
+        "agent_terminated",
+        "max_turns",
+        "token_budget",
+        "cost_budget",
+        "time_budget",
+        "call_budget",
+        "loop_detected",
+    ]
+)
+"""Why a run ended: the last response's own reason, or
+
+- `approval`: a call waits for a person;
+- `agent_terminated`: a tool that ends the run (`terminates=True`) was called;
+- `max_turns`, `token_budget`, `cost_budget`, `time_budget`, `call_budget`: a limit was reached;
+- `loop_detected`: the same call had the same answer again and again;
+- `cancelled`: the consumer left, or cancelled the run.
+"""
+
+
+class Settings(TypedDict, total=False):
+    """What every request of a run asks of its model; the fields of `ModelRequest` under their own names.
+
+    `tool_choice="required"`, or the name of a tool, holds until the first call is answered, then `auto` takes over: a
+    model that must call on every turn would never end.
+    """
+
+    tool_choice: str
+    parallel_tool_calls: bool | None
+    stream: bool
+    max_tokens: int | None
+    temperature: float | None
+    stop: tuple[str, ...]
+    extra: Mapping[str, Any]
+
+
+class RunOptions(Settings, total=False):
+    """What one run may be given: settings that override the agent's, and these.
+
+    `context` holds values for the run's tools, which find them in `ToolContext.state`; never shown to the model.
+    `cancel` ends the run when it is set. `decisions` answer the calls at the end of the prompt that wait for approval,
+    by call id.
+    """
+
+    context: Mapping[str, Any]
+    cancel: asyncio.Event | None
+    decisions: Mapping[str, Decision]
+
+
+def checked(settings: Mapping[str, Any], known: type = Settings) -> dict[str, Any]:
+    """The settings as they are.
+
+    Raises:
+        ConfigError: there is no such setting.
+    """
+    names = [*Settings.__annotations__, *(known.__annotations__ if known is not Settings else ())]
+    for name in settings:
+        if name not in names:
+            raise ConfigError(f"there is no setting {name!r}; there are {', '.join(names)}")
+    return dict(settings)

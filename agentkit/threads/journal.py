@@ -1,0 +1,294 @@
+"""The journal of one run on one thread: what is about to happen is in the store before it happens.
+
+A response and its calls are written in one transaction, a call is `started` before its tool begins, and its answer is
+written before anybody hears of it. What is kept in memory beside the store is the conversation that the model reads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from inspect import isawaitable
+from typing import TYPE_CHECKING, Any
+
+from agentkit.agent.approval import edited
+from agentkit.agent.journal import Response, Unsettled
+from agentkit.errors import ConfigError, StoreError, ThreadBusy
+from agentkit.events import ApprovalRequired, ToolEvent, ToolStarted
+from agentkit.messages import AssistantMessage, Message, SystemMessage, ToolCall, ToolMessage, UserMessage
+from agentkit.threads.codec import call_from_json, call_to_json, to_json
+from agentkit.threads.history import ids_of, messages_of
+from agentkit.threads.owner import is_dead, this_process
+from agentkit.threads.resume import INTERRUPTED, answer, settle
+from agentkit.threads.store import NEWEST, Append, Body, Call, Change, EntryKind, Lease, Log, Move, NewCall, Revise, Store
+from agentkit.tool import ToolContext, ToolResult
+
+if TYPE_CHECKING:
+    from agentkit.processor import Turn
+    from agentkit.registry import ToolRegistry
+
+LEASE = 30.0  # seconds; renewed three times within them. A holder that died on this machine is noticed at once
+_UNANSWERED = ("planned", "waiting", "approved", "started")
+_LOG = logging.getLogger("agentkit.threads")
+
+
+class ThreadJournal:
+    """Writes a run into its thread.
+
+    Args:
+        store: where the thread is.
+        thread_id: its id.
+        system: instructions for the model; not kept in the thread.
+        temporary: a message put before the last user message; not kept in the thread.
+    """
+
+    def __init__(
+        self, store: Store, thread_id: str, *, system: str | None = None, temporary: Message | None = None
+    ) -> None:
+        self.thread_id = thread_id
+        self._store = store
+        self._system = system
+        self._temporary = temporary
+        self._lease: Lease | None = None
+        self._renewal: asyncio.Task[None] | None = None
+        self._lost: StoreError | None = None
+        self._messages: list[Message] = []
+        self._taken: set[str] = set()
+        self._last = -1  # seq of the newest entry that `_messages` has
+        self._own: set[int] = set()  # entries that this run wrote
+        self._seq: int | None = None  # the entry of this turn's response, once it is begun
+        self._written: dict[str, int] = {}  # the ordinals of this response's calls that are in the store
+        self._open: dict[str, tuple[int, int]] = {}  # calls in the store without an answer; NEWEST for a new entry
+        self._held: dict[str, ToolMessage | None] = {}  # answers (None: waits for approval) of calls not written yet
+        self._attempts: dict[str, int] = {}
+        self._edits: dict[str, ToolCall] = {}
+        self._new: list[Message] = []
+
+    @property
+    def taken(self) -> Iterable[str]:
+        return self._taken
+
+    # -------------------------------------------------------------- the beginning
+
+    async def open(self, registry: ToolRegistry) -> Unsettled:
+        """Take the thread's lease, and settle what an interrupted run left open.
+
+        Raises:
+            ThreadBusy: somebody else runs the thread.
+            ThreadNotFound: there is no such thread.
+            ConfigError: it has no message that could be answered.
+        """
+        self._lease = await self._acquire()
+        self._renewal = asyncio.create_task(self._renew())
+        log = await self._store.load(self.thread_id)
+        plan = settle(log, registry)
+        changes: list[Change] = [Revise(e.seq, _interrupted(e.body)) for e in plan.close]
+        changes += [_answered(call, said) for call, said in plan.answer]
+        changes += [_answered(c, await _reconciled(c, registry, self._keyed(c.id, str(c.body["name"]), c.seq, c.ordinal, c.attempts))) for c in plan.ask]
+        changes += [Move(c.seq, c.ordinal, "waiting", ("approved",), note={}) for c in plan.wait]
+        if changes:
+            await self._commit(changes)
+            log = await self._store.load(self.thread_id)
+        self._read(log)
+        if not any(isinstance(m, UserMessage) for m in self._messages):
+            raise ConfigError(f"thread {self.thread_id!r} has no message to answer: add_message comes first")
+        calls = [self._reopened(call) for call in plan.run]
+        finish = None if self._temporary is not None and plan.finish != "approval" else plan.finish
+        return Unsettled(tuple(calls), frozenset(c.id for c in plan.run if c.status == "approved"), finish)
+
+    def _reopened(self, call: Call) -> ToolCall:
+        """A call of an earlier response that is to be run now."""
+        self._open[call.id] = (call.seq, call.ordinal)
+        self._attempts[call.id] = call.attempts + 1
+        said = call_from_json(call.body)
+        if call.note.get("edited"):
+            self._edits[call.id] = said
+        return said
+
+    async def _acquire(self) -> Lease:
+        owner = this_process()
+        try:
+            return await self._store.acquire(self.thread_id, owner, LEASE)
+        except ThreadBusy as e:
+            if not is_dead(e.owner):
+                raise
+            return await self._store.acquire(self.thread_id, owner, LEASE, dead=e.fence)
+
+    async def _renew(self) -> None:
+        while self._lease is not None:
+            await asyncio.sleep(LEASE / 3)
+            try:
+                self._lease = await self._store.renew(self._lease, LEASE)
+            except ThreadBusy as e:
+                self._lost = e
+                return
+            except StoreError as e:  # tried again; every commit checks the fence anyway
+                _LOG.warning("thread %s: the lease was not renewed: %s", self.thread_id, e)
+
+    def _read(self, log: Log) -> None:
+        """Build the conversation anew."""
+        self._messages = messages_of(log, sending=True)
+        self._taken = ids_of(log)
+        self._last = max((e.seq for e in log.entries), default=-1)
+        if self._temporary is not None:
+            users = [i for i, m in enumerate(self._messages) if isinstance(m, UserMessage)]
+            self._messages.insert(users[-1] if users else 0, self._temporary)
+        if self._system is not None:
+            self._messages.insert(0, SystemMessage(self._system))
+
+    # -------------------------------------------------------------- what the run tells
+
+    async def messages(self) -> Sequence[Message]:
+        await self._write_new()
+        log = await self._store.load(self.thread_id, after=self._last)
+        if log.entries:
+            others = tuple(e for e in log.entries if e.seq not in self._own)
+            self._messages += messages_of(replace(log, entries=others))
+            self._last = log.entries[-1].seq
+        return self._messages
+
+    def add(self, message: Message) -> None:
+        self._new.append(message)
+
+    def all(self) -> tuple[Message, ...]:
+        return (*self._messages, *self._new)
+
+    def context(self, call: ToolCall) -> ToolContext:
+        return self._keyed(call.id, call.name, *self._open[call.id], self._attempts.get(call.id, 1))
+
+    def _keyed(self, id: str, name: str, seq: int, ordinal: int, attempt: int) -> ToolContext:
+        key = hashlib.sha256(f"{self.thread_id}/{seq}/{ordinal}".encode()).hexdigest()
+        return ToolContext(id, name, idempotency_key=key, attempt=attempt)
+
+    async def record(self, turn: Turn, event: ToolEvent) -> None:
+        """Write what the event says, before the consumer hears of it.
+
+        The answer to a call that was not begun is written with what comes next: nothing is lost without it.
+        """
+        id = event.call.id
+        match event:
+            case ToolStarted():
+                begin = [] if id in self._open else [self._response(turn.message, "partial")]
+                await self._write([*begin, Move(*self._open[id], "started", ("planned", "approved", "started"))])
+            case ApprovalRequired() if id in self._open:
+                await self._write([Move(*self._open.pop(id), "waiting", ("planned", "approved"), note={})])
+            case ApprovalRequired():
+                self._held[id] = None
+            case _:
+                said = turn.answer(event.index)
+                if id in self._open:
+                    await self._write([self._answer(id, said)])
+                else:
+                    self._held[id] = said
+
+    async def respond(self, turn: Turn, response: Response | None) -> None:
+        changes: list[Change] = []
+        for said in turn.results:
+            if said.call_id in self._open:
+                changes.append(self._answer(said.call_id, said))
+            elif said.call_id not in self._written:
+                self._held[said.call_id] = said
+        if response is not None and (turn.message.content or self._seq is not None):
+            changes.insert(0, self._response(turn.message, "message", response))
+        await self._write(changes)
+        self._seq = None
+        self._written.clear()
+        self._open.clear()
+        self._held.clear()
+        if response is None:
+            self._read(await self._store.load(self.thread_id))
+        elif turn.message.content:
+            self._messages.append(turn.message)
+            self._messages.extend(turn.results)
+
+    async def close(self) -> None:
+        """Give the lease back."""
+        if self._renewal is not None:
+            self._renewal.cancel()
+        lease, self._lease = self._lease, None
+        if lease is None:
+            return
+        with suppress(StoreError):  # it ends by itself
+            await self._write_new()
+        try:
+            await self._store.release(lease)
+        except StoreError as e:
+            _LOG.warning("thread %s: the lease was not given back: %s", self.thread_id, e)
+
+    # -------------------------------------------------------------- the store
+
+    def _response(self, message: AssistantMessage, kind: EntryKind, response: Response | None = None) -> Change:
+        """The response as far as it came, with those of its calls that are not in the store yet."""
+        seq = NEWEST if self._seq is None else self._seq
+        new: list[NewCall] = []
+        for call in message.calls:
+            if call.id in self._written:
+                continue
+            self._written[call.id] = ordinal = len(self._written)
+            body = call_to_json(call)
+            if call.id not in self._held:
+                self._open[call.id] = (seq, ordinal)
+                new.append(NewCall(call.id, body))
+            elif (said := self._held.pop(call.id)) is None:
+                new.append(NewCall(call.id, body, "waiting"))
+            else:
+                new.append(NewCall(call.id, body, "answered", to_json(said)))
+        content: dict[str, Any] = {"message": to_json(message)}
+        if response is not None:
+            content["response"] = response._asdict() | {"usage": list(response.usage)}
+        return Append(content, kind, calls=new) if self._seq is None else Revise(seq, content, kind, new)
+
+    def _answer(self, id: str, said: ToolMessage | None) -> Move:
+        """A call's answer; with the arguments that it was run with, where a person changed them."""
+        assert said is not None
+        if id in self._edits:
+            said = edited(said, self._edits[id].arguments)
+        return Move(*self._open.pop(id), "answered", _UNANSWERED, answer=to_json(said))
+
+    async def _write(self, changes: Sequence[Change]) -> None:
+        """Commit under the lease, and learn where a new entry is."""
+        if self._lost is not None:
+            raise self._lost
+        if not changes:
+            return
+        assert self._lease is not None
+        places = await self._store.commit(self.thread_id, changes, fence=self._lease.fence)
+        self._own.update(places)
+        if self._seq is None and isinstance(changes[0], Append):
+            self._seq = places[0]
+            self._open = {id: (self._seq if seq == NEWEST else seq, n) for id, (seq, n) in self._open.items()}
+
+    async def _write_new(self) -> None:
+        """The run's own messages."""
+        new, self._new = self._new, []
+        for message in new:
+            await self._write([Append({"message": to_json(message)})])
+            self._seq = None
+            self._messages.append(message)
+
+
+def _interrupted(body: Body) -> Body:
+    return {**body, "response": {**body.get("response", {}), "finish": "interrupted"}}
+
+
+def _answered(call: Call, said: ToolMessage) -> Move:
+    return Move(call.seq, call.ordinal, "answered", _UNANSWERED, answer=to_json(said))
+
+
+async def _reconciled(call: Call, registry: ToolRegistry, context: ToolContext) -> ToolMessage:
+    """What a tool says became of a call that was interrupted."""
+    tool = registry.tools[str(call.body["name"])]
+    try:
+        told = tool.reconcile(call_from_json(call.body).arguments, context)
+        told = await told if isawaitable(told) else told
+    except Exception as e:  # noqa: BLE001 - the tool's fault is data: the outcome stays unknown
+        _LOG.warning("%s could not be reconciled", tool.name, exc_info=e)
+        return answer(call, "interrupted", f"{INTERRUPTED} (the tool could not tell: {type(e).__name__}: {e})")
+    if told is None:
+        return answer(call, "interrupted", INTERRUPTED)
+    result = ToolResult.of(told)
+    return ToolMessage(call.id, tool.name, result.parts, result.code)

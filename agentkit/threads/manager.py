@@ -1,0 +1,349 @@
+"""Threads as an application uses them: made, written to, run, resumed, approved, forked. All state is in the store."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Unpack
+
+from agentkit.agent import Agent, Budget, Hook, RunOptions, RunStream, call_hash
+from agentkit.agent.approval import denial
+from agentkit.errors import ConfigError, StoreConflict
+from agentkit.messages import AssistantMessage, Message, SystemMessage, ToolCall, ToolMessage, messages_from
+from agentkit.models.base import Model
+from agentkit.processor import ProcessorConfig
+from agentkit.registry import BoundTool, FunctionNames, ToolRegistry
+from agentkit.threads.codec import call_from_json, call_to_json, to_json
+from agentkit.threads.fork import copied
+from agentkit.threads.history import messages_of
+from agentkit.threads.journal import ThreadJournal
+from agentkit.threads.store import Append, Call, Log, Move, NewCall, Store, Thread
+from agentkit.threads.stores import open_store
+
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+class ThreadManager:
+    """Conversations that outlive the process, and the runs on them.
+
+    Args:
+        store: a `Store`, the path of a SQLite file, or `postgresql://…`.
+        registry: the tools; an empty registry unless given. `add_tool` adds to it.
+        hooks: called with each event of every run; see `Agent`.
+
+    Raises:
+        StoreError: the store cannot be opened.
+
+    Example:
+        ```python
+        threads = ThreadManager("chat.db")
+        threads.add_tool(Files, root="project")
+        thread = await threads.create_thread()
+        await threads.add_message(thread, "What is in notes.txt?")
+        async for event in threads.run_thread(thread, "You are brief.", model="openai:gpt-5"):
+            ...
+        ```
+    """
+
+    def __init__(
+        self,
+        store: Store | str | Path = "agentkit.db",
+        registry: ToolRegistry | None = None,
+        *,
+        hooks: Sequence[Hook] = (),
+    ) -> None:
+        self.store = open_store(store)
+        self.registry = ToolRegistry() if registry is None else registry
+        self.hooks = tuple(hooks)
+
+    async def aclose(self) -> None:
+        """Close the store."""
+        await self.store.aclose()
+
+    def add_tool(
+        self, tool_class: Any, function_names: FunctionNames | None = None, **kwargs: Any
+    ) -> tuple[BoundTool, ...]:
+        """Register a tool; see `ToolRegistry.register_tool`."""
+        return self.registry.register_tool(tool_class, function_names, **kwargs)
+
+    # -------------------------------------------------------------- threads
+
+    async def create_thread(
+        self,
+        thread_id: str | None = None,
+        *,
+        metadata: Mapping[str, Any] = _NOTHING,
+        messages: str | Message | Iterable[Message] = (),
+    ) -> str:
+        """Make a thread and give its id.
+
+        Args:
+            thread_id: its id; a new one unless given.
+            metadata: the application's, as JSON.
+            messages: its first messages, in one transaction with the thread itself; see `add_message`.
+
+        Raises:
+            ThreadExists: there is a thread with this id.
+        """
+        id = thread_id or secrets.token_hex(8)
+        await self.store.create(id, metadata, _entries(messages_from(messages)))
+        return id
+
+    async def get_thread(self, thread_id: str) -> Thread:
+        """A thread's own data.
+
+        Raises:
+            ThreadNotFound: there is none with this id.
+        """
+        return await self.store.get(thread_id)
+
+    async def list_threads(self, *, limit: int = 100, before: Thread | None = None) -> tuple[Thread, ...]:
+        """Threads, the last changed first; `before` is the last one of the page before."""
+        return await self.store.list(limit=limit, before=before)
+
+    async def delete_thread(self, thread_id: str) -> None:
+        """Remove a thread and all that belongs to it.
+
+        Raises:
+            ThreadBusy: somebody runs it.
+        """
+        await self.store.delete(thread_id)
+
+    async def fork_thread(
+        self,
+        thread_id: str,
+        *,
+        until: int | None = None,
+        new_id: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> str:
+        """Make a thread that begins as a copy of another, and give its id.
+
+        A call without an answer is answered `cancelled` in the copy: what it would do happens in one thread at most.
+
+        Args:
+            thread_id: the thread to copy.
+            until: the last entry to copy, by its place; None copies all.
+            new_id: the new thread's id; a new one unless given.
+            metadata: the new thread's; that of the copied one unless given. `forked_from` is added.
+        """
+        thread, log = await self.store.get(thread_id), await self.store.load(thread_id)
+        id = new_id or secrets.token_hex(8)
+        said = {**(thread.metadata if metadata is None else metadata), "forked_from": thread_id}
+        await self.store.create(id, said, copied(log, until))
+        return id
+
+    # -------------------------------------------------------------- messages
+
+    async def add_message(self, thread_id: str, message: str | Message, *, client_id: str | None = None) -> int:
+        """Add a message at the end and give its place. A run that is going on sends it with its next request.
+
+        A `ToolMessage` is no message of its own: it answers the newest call with its id that has no answer yet.
+
+        Args:
+            thread_id: the thread.
+            message: text is a user's message.
+            client_id: the client's id of the message: adding it again under the same id changes nothing.
+
+        Raises:
+            ThreadNotFound: there is no such thread.
+            ConfigError: a system message (a run is given its own), or a result without a call that waits for one.
+        """
+        (one,) = messages_from(message)
+        if isinstance(one, ToolMessage):
+            call = await self._open_call(thread_id, one.call_id)
+            move = Move(call.seq, call.ordinal, "answered", (call.status,), answer=to_json(one))
+            await self.store.commit(thread_id, [move])
+            return call.seq
+        (entry,) = _entries([one])
+        (seq,) = await self.store.commit(thread_id, [replace(entry, key=client_id)])
+        return seq
+
+    async def get_llm_messages(self, thread_id: str) -> list[Message]:
+        """The conversation as a model reads it: every call followed by its answer, from the newest compaction on."""
+        return messages_of(await self.store.load(thread_id))
+
+    async def get_log(self, thread_id: str) -> Log:
+        """Everything that the thread holds, as stored."""
+        return await self.store.load(thread_id)
+
+    # -------------------------------------------------------------- runs
+
+    def run_thread(
+        self,
+        thread_id: str,
+        system_prompt: str | None = None,
+        model: Model | str = "",
+        processor_config: ProcessorConfig | None = None,
+        *,
+        temporary_message: str | Message | None = None,
+        max_turns: int = 50,
+        max_repeats: int | None = 10,
+        auto_continue: int = 5,
+        budget: Budget | None = None,
+        name: str = "agent",
+        **options: Unpack[RunOptions],
+    ) -> RunStream:
+        """Let a model answer the thread's last message, with the registry's tools, until it calls nothing more.
+
+        What an interrupted run left open is settled first (see `agentkit.threads.resume`); nothing happens on a thread
+        whose last message is a finished answer.
+
+        Args:
+            thread_id: the thread.
+            system_prompt: instructions for this run; not kept in the thread.
+            model: a `Model`, or a model string such as `openai:gpt-5`. It need not be the one of earlier runs, nor use
+                the same format.
+            processor_config: what the calls of a response may do.
+            temporary_message: put before the last user message in this run; not kept in the thread.
+            max_turns: see `Agent`, as for the arguments after it.
+            max_repeats: see `Agent`.
+            auto_continue: see `Agent`.
+            budget: what the run may spend.
+            name: of the agent, in traces.
+            **options: see `RunOptions`.
+
+        Returns:
+            A stream of events; iterate it, or await its `finished()`. It raises `ThreadBusy` if somebody else runs the
+            thread, and `ThreadNotFound`.
+        """
+        if not model:
+            raise ConfigError("run_thread(…, model=…) is missing: name a model, such as 'openai:gpt-5'")
+        agent = Agent(
+            model,
+            self.registry,
+            config=processor_config,
+            max_turns=max_turns,
+            max_repeats=max_repeats,
+            auto_continue=auto_continue,
+            budget=budget,
+            hooks=self.hooks,
+            name=name,
+        )
+        return self.run_agent(thread_id, agent, system_prompt, temporary_message=temporary_message, **options)
+
+    resume_thread = run_thread
+    """The same: every run begins by settling what an interrupted one left open. The name says what it is for."""
+
+    def run_agent(
+        self,
+        thread_id: str,
+        agent: Agent,
+        system_prompt: str | None = None,
+        *,
+        temporary_message: str | Message | None = None,
+        **options: Unpack[RunOptions],
+    ) -> RunStream:
+        """`run_thread` with an agent of your own: its model, its tools, its limits."""
+        temporary = None
+        if temporary_message is not None:
+            (temporary,) = messages_from(temporary_message)
+        system = agent.system if system_prompt is None else system_prompt
+        journal = ThreadJournal(self.store, thread_id, system=system, temporary=temporary)
+        return agent.begin(journal, **options)
+
+    # -------------------------------------------------------------- approvals
+
+    async def pending(self, thread_id: str) -> tuple[ToolCall, ...]:
+        """The calls that wait for approval, oldest first."""
+        log = await self.store.load(thread_id)
+        return tuple(call_from_json(call.body) for call in log.calls if call.status == "waiting")
+
+    async def approve(
+        self,
+        thread_id: str,
+        call_id: str,
+        *,
+        arguments: Mapping[str, Any] | None = None,
+        hash: str | None = None,
+        by: str | None = None,
+    ) -> None:
+        """Let a waiting call run when the thread is resumed, by this or by another process.
+
+        Args:
+            thread_id: the thread.
+            call_id: the call.
+            arguments: run it with these instead; the model is told.
+            hash: what `call_hash` gave for the call that the person saw; refused if the call is another by now.
+            by: who approved it; kept with the call.
+
+        Raises:
+            ConfigError: no such call waits, or it is not the one that the person saw.
+        """
+        record = await self._waiting(thread_id, call_id)
+        call = call_from_json(record.body)
+        if hash is not None and hash != call_hash(call):
+            raise ConfigError(f"call {call_id!r} is not the one that was shown: it is {call.name} {dict(call.arguments)}")
+        if arguments is not None:
+            call = replace(call, arguments=arguments)
+        note = {"hash": call_hash(call), "by": by, "edited": arguments is not None}
+        body = call_to_json(call) if arguments is not None else None
+        await self._decide(thread_id, Move(record.seq, record.ordinal, "approved", ("waiting",), body=body, note=note))
+
+    async def deny(self, thread_id: str, call_id: str, reason: str = "", *, by: str | None = None) -> None:
+        """Refuse a waiting call. The model reads the reason when the thread is resumed.
+
+        Raises:
+            ConfigError: no such call waits.
+        """
+        record = await self._waiting(thread_id, call_id)
+        said = to_json(denial(call_from_json(record.body), reason))
+        move = Move(record.seq, record.ordinal, "answered", ("waiting",), note={"by": by}, answer=said)
+        await self._decide(thread_id, move)
+
+    async def _decide(self, thread_id: str, move: Move) -> None:
+        try:
+            await self.store.commit(thread_id, [move])
+        except StoreConflict as e:
+            raise ConfigError("somebody else decided about this call in the meantime") from e
+
+    async def _waiting(self, thread_id: str, call_id: str) -> Call:
+        log = await self.store.load(thread_id)
+        waiting = [call for call in log.calls if call.status == "waiting"]
+        for call in waiting:
+            if call.id == call_id:
+                return call
+        listed = ", ".join(repr(call.id) for call in waiting) or "none"
+        raise ConfigError(f"no call waits for approval under the id {call_id!r} in thread {thread_id!r}; waiting: {listed}")
+
+    async def _open_call(self, thread_id: str, call_id: str) -> Call:
+        log = await self.store.load(thread_id)
+        for call in reversed(log.calls):
+            if call.id == call_id and call.status != "answered":
+                return call
+        raise ConfigError(f"no call {call_id!r} of thread {thread_id!r} waits for an answer")
+
+
+def _entries(messages: Sequence[Message]) -> list[Append]:
+    """Messages as entries; results as the answers of their calls.
+
+    Raises:
+        ConfigError: a system message, or a result without its call.
+    """
+    entries: list[Append] = []
+    for message in messages:
+        match message:
+            case SystemMessage():
+                raise ConfigError("a thread holds no system message: give it to run_thread(…, system_prompt=…)")
+            case ToolMessage():
+                _answer(entries, message)
+            case AssistantMessage():
+                calls = [NewCall(call.id, call_to_json(call)) for call in message.calls]
+                entries.append(Append({"message": to_json(message)}, calls=calls))
+            case _:
+                entries.append(Append({"message": to_json(message)}))
+    return entries
+
+
+def _answer(entries: list[Append], said: ToolMessage) -> None:
+    for at in reversed(range(len(entries))):
+        for n, call in enumerate(entries[at].calls):
+            if call.id == said.call_id and call.status == "planned":
+                answered = replace(call, status="answered", answer=to_json(said))
+                calls = [*entries[at].calls[:n], answered, *entries[at].calls[n + 1 :]]
+                entries[at] = replace(entries[at], calls=calls)
+                return
+    raise ConfigError(f"the result {said.call_id!r} answers no call before it")

@@ -1,0 +1,57 @@
+"""Who holds a lease, in words that another process on the same machine can check. Knows no store."""
+
+from __future__ import annotations
+
+import os
+import socket
+from functools import cache
+from pathlib import Path
+
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
+
+
+def this_process() -> str:
+    """This process: `host/boot/pid/start`; boot and start are empty where the system does not tell (not Linux)."""
+    pid = os.getpid()
+    return f"{_machine()}/{pid}/{_started(pid) or ''}"
+
+
+def is_dead(owner: str) -> bool:
+    """Whether an owner is known to be gone: a process of this machine that has ended.
+
+    Of other machines nothing is known: their leases end by time.
+    """
+    machine, _, rest = owner.rpartition("/")[0].rpartition("/")
+    start = owner.rpartition("/")[2]
+    if machine != _machine() or not rest.isdigit():
+        return False
+    return not _lives(int(rest)) or (start != "" and _started(int(rest)) != start)
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # somebody else's
+        return True
+    return True
+
+
+def _started(pid: int) -> str | None:
+    """When a process began, in clock ticks since the boot; a process id alone may be used again."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    state, *fields = stat.rpartition(")")[2].split()
+    return None if state == "Z" else fields[18]  # a zombie has ended; only its parent has not looked yet
+
+
+@cache
+def _machine() -> str:
+    try:
+        boot = _BOOT.read_text().strip()
+    except OSError:
+        boot = ""
+    return f"{socket.gethostname()}/{boot}"

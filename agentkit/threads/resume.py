@@ -1,0 +1,116 @@
+"""What to do with the calls that an interrupted run left open. Pure: a function of the log and of the tools' policies.
+
+| a call was found | it is |
+|---|---|
+| `planned` | run, unless the user wrote again since: then it is answered `cancelled` |
+| `waiting` for approval | left waiting, unless the user wrote again since: then it is answered `cancelled` |
+| `approved` | run, if tool and arguments are still those that were approved; else it waits again |
+| `started`, its tool `idempotent` | run again, with the same idempotency key |
+| `started`, its tool can `reconcile` | answered with what the tool says became of it |
+| `started`, any other tool | answered `interrupted`: at most once, its outcome unknown |
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from agentkit.agent import RunFinish, call_hash
+from agentkit.errors import ErrorCode
+from agentkit.messages import TextPart, ToolMessage
+from agentkit.registry import ToolRegistry
+from agentkit.threads.codec import call_from_json
+from agentkit.threads.history import is_broken_off
+from agentkit.threads.store import Call, Entry, Log
+
+INTERRUPTED = (
+    "interrupted while it ran, and not run again: its effects may have happened or not; find out before you repeat it"
+)
+_MOVED_ON = "not run: the user wrote again before this call began"
+
+
+@dataclass(slots=True)
+class Settlement:
+    """What is to be done, in this order.
+
+    Args:
+        close: partial entries, now known to be all that came of their responses.
+        answer: calls and the answers that they get at once.
+        ask: calls whose tools are to be asked.
+        run: calls to run.
+        wait: calls to put back to `waiting`.
+        finish: why nothing more is to be done after that; None to ask the model.
+    """
+
+    close: list[Entry] = field(default_factory=list)
+    answer: list[tuple[Call, ToolMessage]] = field(default_factory=list)
+    ask: list[Call] = field(default_factory=list)
+    run: list[Call] = field(default_factory=list)
+    wait: list[Call] = field(default_factory=list)
+    finish: RunFinish | None = None
+
+
+def settle(log: Log, registry: ToolRegistry) -> Settlement:
+    """Decide about every call without an answer, and whether the model has anything to say after that."""
+    plan = Settlement(close=[e for e in log.entries if e.kind == "partial"])
+    last_said = max((e.seq for e in log.entries if _role(e) == "user"), default=-1)
+    waiting = False
+    for call in log.calls:
+        if call.status == "answered":
+            continue
+        moved_on = call.seq < last_said
+        match call.status:
+            case "started":
+                _settle_started(plan, call, registry)
+            case "approved" if call.note.get("hash") == call_hash(call_from_json(call.body)):
+                plan.run.append(call)
+            case "planned" if not moved_on:
+                plan.run.append(call)
+            case "planned" | "waiting" if moved_on:
+                plan.answer.append((call, answer(call, "cancelled", _MOVED_ON)))
+            case "approved":
+                plan.wait.append(call)
+                waiting = True
+            case _:
+                waiting = True
+    if waiting:
+        plan.finish = "approval"
+    elif not plan.run:
+        plan.finish = _finish(log, registry)
+    return plan
+
+
+def _settle_started(plan: Settlement, call: Call, registry: ToolRegistry) -> None:
+    tool = registry.get_tool(str(call.body["name"]))
+    if tool is not None and tool.policy.idempotent:
+        plan.run.append(call)
+    elif tool is not None and tool.policy.reconcile:
+        plan.ask.append(call)
+    else:
+        plan.answer.append((call, answer(call, "interrupted", INTERRUPTED)))
+
+
+def answer(call: Call, code: ErrorCode, words: str) -> ToolMessage:
+    """The answer to a call that gets no result of its tool."""
+    return ToolMessage(call.id, str(call.body["name"]), (TextPart(words),), code)
+
+
+def _finish(log: Log, registry: ToolRegistry) -> RunFinish | None:
+    """Why the model has nothing more to say; None when it is its turn."""
+    last = next((e for e in reversed(log.entries) if e.kind != "compaction"), None)
+    if last is None or _role(last) != "assistant" or is_broken_off(last):
+        return None
+    calls = [call for call in log.calls if call.seq == last.seq]
+    if any(_terminates(call, registry) for call in calls):
+        return "agent_terminated"
+    reason: RunFinish = last.body.get("response", {}).get("finish", "stop")
+    return None if calls or reason == "pause" else reason
+
+
+def _terminates(call: Call, registry: ToolRegistry) -> bool:
+    tool = registry.get_tool(str(call.body["name"]))
+    return tool is not None and tool.policy.terminates and call.answer is not None and "error" not in call.answer
+
+
+def _role(entry: Entry) -> str | None:
+    role: str | None = entry.body.get("message", {}).get("role")
+    return role
