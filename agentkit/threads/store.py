@@ -36,8 +36,8 @@ class Thread:
         metadata: the application's.
         entries: how many entries it has.
         created: seconds since the epoch.
-        updated: seconds since the epoch, of the last commit.
-        version: grows with every commit; equal versions mean that nothing changed.
+        updated: seconds since the epoch, of the last commit; never goes back, also when the clock does.
+        version: grows with every commit that changes something; equal versions mean that nothing changed.
     """
 
     id: str
@@ -114,6 +114,9 @@ class NewCall:
     status: CallStatus = "planned"
     answer: Body | None = None
 
+    def __post_init__(self) -> None:
+        _check_answer(self.status, self.answer)
+
 
 @dataclass(frozen=True, slots=True)
 class Append:
@@ -149,7 +152,7 @@ class Move:
         expect: the statuses in which it may be found; in any other the commit is refused.
         body: a new body, such as edited arguments; None keeps it.
         note: a new note; None keeps it.
-        answer: the result; with `answered` only, and always then.
+        answer: the result; with `answered` only, and always then. A call that leaves `answered` loses its own.
     """
 
     seq: int
@@ -159,6 +162,15 @@ class Move:
     body: Body | None = None
     note: Body | None = None
     answer: Body | None = None
+
+    def __post_init__(self) -> None:
+        _check_answer(self.to, self.answer)
+
+
+def _check_answer(status: CallStatus, answer: Body | None) -> None:
+    """Raise ValueError where an answer and the status `answered` do not go together."""
+    if (status == "answered") != (answer is not None):
+        raise ValueError(f"a call is {status!r} with answer {answer!r}; an answer goes with 'answered', and always then")
 
 
 Change = Append | Revise | Move
@@ -185,9 +197,10 @@ class Lease:
 class Store(Protocol):
     """Where threads live. Every method is one transaction; when it returns, what it wrote is safe.
 
-    All raise `StoreError` when the store cannot do its work (disk full, read-only, locked, not reachable), having
-    changed nothing; `ThreadNotFound` for a thread that is not there. `agentkit.testing` has the checks that any store
-    must pass.
+    All raise `StoreError` when the store cannot do its work (disk full, read-only, locked, not reachable, a body that
+    JSON cannot hold), having changed nothing; `ThreadNotFound` for a thread that is not there. Who is cancelled while
+    waiting for a method does not know whether it was done: it is done whole or not at all. One store serves any number
+    of tasks, and several event loops one after the other. `agentkit.testing` has the checks that any store must pass.
     """
 
     async def create(self, thread_id: str, metadata: Body = ..., changes: Sequence[Append] = ...) -> Thread:
@@ -211,7 +224,7 @@ class Store(Protocol):
         ...
 
     async def delete(self, thread_id: str) -> None:
-        """Remove a thread and all that belongs to it.
+        """Remove a thread and all that belongs to it. A later thread of the same id starts with higher fences.
 
         Raises:
             ThreadBusy: somebody runs it.
@@ -262,7 +275,7 @@ class Store(Protocol):
         ...
 
     async def release(self, lease: Lease) -> None:
-        """Give a lease back; one that was lost already is not missed."""
+        """Give a lease back; one that was lost already, or whose thread is gone, is not missed."""
         ...
 
     async def aclose(self) -> None:

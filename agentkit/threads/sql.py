@@ -1,0 +1,381 @@
+"""Every operation of a SQL store, once for all databases. Knows SQL and JSON; does no I/O and has no clock.
+
+An operation is a generator: it yields a statement with its parameters and is sent the rows; what it returns is the
+operation's result, what it raises makes the driver roll back. A driver runs each operation in one transaction, says
+which words its database uses (`Dialect`), and throws `Duplicate` in where a row broke a uniqueness rule.
+
+A body is stored as JSON in ASCII, an id likewise without its quotes, so that characters which a database's text cannot
+hold (NUL in PostgreSQL, lone surrogates in both) come back as they were. One thing is not told apart: two surrogates
+that lie next to each other, high then low, are read back as the one character that they mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar, assert_never
+
+from agentkit.errors import StoreConflict, StoreError, ThreadBusy, ThreadExists, ThreadNotFound
+from agentkit.threads.encoding import decode, decode_id, encode, encode_id
+from agentkit.threads.store import Append, Body, Call, Change, Entry, Lease, Log, Move, NewCall, Revise, Thread
+
+T = TypeVar("T")
+Rows = Sequence[Sequence[Any]]
+Steps = Generator[tuple[str, tuple[Any, ...]], Rows, T]
+"""An operation under way: yields (SQL with `?` for each parameter, parameters), is sent rows, returns its result."""
+
+SCHEMA_VERSION: Final = 1
+"""Of the tables below. A store with a higher one was written by a newer agentkit and is refused."""
+
+CALLS_PER_INSERT: Final = 50
+"""So many calls go into one statement: 550 parameters, below the 999 that an old SQLite allows."""
+
+
+class Duplicate(Exception):  # noqa: N818 (never leaves an operation)
+    """A row is there already; thrown into an operation by its driver."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """What one database says in its own way.
+
+    Args:
+        tables: a query for the names of the tables that there are.
+        now: an expression for the present time, in seconds since the epoch, by the store's clock.
+        prefix: stands before the name of each table.
+        lock: closes a query whose rows nobody else may change before the transaction ends.
+        text: the type of text compared byte by byte.
+        before_install: statements that come before the tables are made, such as one that keeps others from doing so.
+    """
+
+    tables: str
+    now: str
+    prefix: str = ""
+    lock: str = ""
+    text: str = "TEXT"
+    before_install: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """A thread's row, locked, and the time."""
+
+    entries: int
+    version: int
+    updated: float
+    owner: str | None
+    fence: int
+    until: float
+    now: float
+
+    def busy(self, thread_id: str, what: str) -> ThreadBusy:
+        """The error that names the holder, if there is one."""
+        if self.owner is None:
+            return ThreadBusy(f"thread {thread_id!r}: {what}; nobody holds it now")
+        owner = decode_id(self.owner)
+        left = self.until - self.now
+        return ThreadBusy(
+            f"thread {thread_id!r}: {what}; {owner!r} holds it for another {max(left, 0):.1f} s",
+            owner=owner,
+            fence=self.fence,
+        )
+
+
+class Operations:
+    """The operations of `Store`, for one database."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self.dialect = dialect
+        prefix = dialect.prefix
+        self.threads, self.entries, self.calls = (f"{prefix}{name}" for name in ("threads", "entries", "calls"))
+        self.facts = f"{prefix}agentkit"
+        self.fields = "id, metadata, entries, created, updated, version"
+
+    # the tables
+
+    def ready(self) -> Steps[bool]:
+        """Whether the tables are there.
+
+        Raises:
+            StoreError: they are those of a newer agentkit, or another program's.
+        """
+        names = {row[0] for row in (yield self.dialect.tables, ())}
+        if "agentkit" not in names:
+            if others := names & {"threads", "entries", "calls"}:
+                raise StoreError(f"there is a table {sorted(others)[0]!r} that agentkit did not make; name another place")
+            return False
+        rows = yield f"SELECT value FROM {self.facts} WHERE name = ?", ("schema",)
+        found = rows[0][0] if rows else 0
+        if found > SCHEMA_VERSION:
+            raise StoreError(
+                f"the tables have version {found}, this agentkit knows up to {SCHEMA_VERSION}; install a newer agentkit"
+            )
+        return bool(rows)
+
+    def install(self) -> Steps[None]:
+        """Make the tables, unless another process was quicker."""
+        for statement in self.dialect.before_install:
+            yield statement, ()
+        if (yield from self.ready()):
+            return
+        text = self.dialect.text
+        # `floor`: no thread begins with a lower fence or version, so that a lease of a deleted thread is worth nothing
+        # in a later thread of the same id.
+        yield f"CREATE TABLE {self.facts} (name {text} PRIMARY KEY, value BIGINT NOT NULL)", ()
+        yield f"INSERT INTO {self.facts} VALUES (?, ?), (?, ?)", ("schema", SCHEMA_VERSION, "floor", 0)
+        yield (
+            f"CREATE TABLE {self.threads} (id {text} PRIMARY KEY, metadata TEXT NOT NULL, entries BIGINT NOT NULL,"
+            " created DOUBLE PRECISION NOT NULL, updated DOUBLE PRECISION NOT NULL, version BIGINT NOT NULL,"
+            " lease_owner TEXT, lease_fence BIGINT NOT NULL, lease_until DOUBLE PRECISION NOT NULL)"
+        ), ()
+        yield f"CREATE INDEX threads_updated ON {self.threads} (updated DESC, id)", ()
+        yield (
+            f"CREATE TABLE {self.entries} (thread {text} NOT NULL, seq BIGINT NOT NULL, kind TEXT NOT NULL,"
+            f" key {text}, body TEXT NOT NULL, created DOUBLE PRECISION NOT NULL, PRIMARY KEY (thread, seq))"
+        ), ()
+        yield f"CREATE UNIQUE INDEX entries_key ON {self.entries} (thread, key) WHERE key IS NOT NULL", ()
+        yield (
+            f"CREATE TABLE {self.calls} (thread {text} NOT NULL, seq BIGINT NOT NULL, ordinal BIGINT NOT NULL,"
+            " id TEXT NOT NULL, status TEXT NOT NULL, body TEXT NOT NULL, note TEXT NOT NULL, answer TEXT,"
+            " attempts BIGINT NOT NULL, started DOUBLE PRECISION, ended DOUBLE PRECISION,"
+            " PRIMARY KEY (thread, seq, ordinal))"
+        ), ()
+
+    # threads
+
+    def create(self, thread_id: str, metadata: Body, changes: Sequence[Append]) -> Steps[Thread]:
+        """See `Store.create`."""
+        ((now,),) = yield f"SELECT {self.dialect.now}", ()
+        key = encode_id(thread_id)
+        values = (key, encode(metadata, "metadata"), 0, now, now, 1, None, 0, 0.0)
+        try:
+            yield f"INSERT INTO {self.threads} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", values
+        except Duplicate:
+            raise ThreadExists(f"there is a thread {thread_id!r} already") from None
+        # After the insert: it waits for a transaction that deletes this very id, which may raise the floor.
+        ((floor,),) = yield f"SELECT value FROM {self.facts} WHERE name = ?", ("floor",)
+        seqs = yield from self._change(key, 0, now, changes)
+        entries = max(seqs, default=-1) + 1
+        yield (
+            f"UPDATE {self.threads} SET entries = ?, version = ?, lease_fence = ? WHERE id = ?",
+            (entries, floor + 1, floor, key),
+        )
+        return Thread(thread_id, decode(values[1]), entries, now, now, floor + 1)
+
+    def get(self, thread_id: str) -> Steps[Thread]:
+        """See `Store.get`."""
+        rows = yield f"SELECT {self.fields} FROM {self.threads} WHERE id = ?", (encode_id(thread_id),)
+        return _thread(_found(rows, thread_id))
+
+    def update(self, thread_id: str, metadata: Body) -> Steps[Thread]:
+        """See `Store.update`."""
+        head = yield from self._lock(thread_id)
+        yield (
+            f"UPDATE {self.threads} SET metadata = ?, updated = ?, version = ? WHERE id = ?",
+            (encode(metadata, "metadata"), max(head.now, head.updated), head.version + 1, encode_id(thread_id)),
+        )
+        return (yield from self.get(thread_id))
+
+    def list(self, limit: int, before: Thread | None) -> Steps[tuple[Thread, ...]]:
+        """See `Store.list`."""
+        after, values = "", ()  # type: tuple[str, tuple[Any, ...]]
+        if before is not None:
+            after = "WHERE updated < ? OR (updated = ? AND id > ?)"
+            values = (before.updated, before.updated, encode_id(before.id))
+        rows = yield (
+            f"SELECT {self.fields} FROM {self.threads} {after} ORDER BY updated DESC, id LIMIT ?",
+            (*values, max(limit, 0)),
+        )
+        return tuple(map(_thread, rows))
+
+    def delete(self, thread_id: str) -> Steps[None]:
+        """See `Store.delete`."""
+        head = yield from self._lock(thread_id)
+        if head.owner is not None and head.until > head.now:
+            raise head.busy(thread_id, "not deleted while it runs")
+        floor = max(head.fence, head.version)
+        yield f"UPDATE {self.facts} SET value = ? WHERE name = ? AND value < ?", (floor, "floor", floor)
+        for table, column in ((self.calls, "thread"), (self.entries, "thread"), (self.threads, "id")):
+            yield f"DELETE FROM {table} WHERE {column} = ?", (encode_id(thread_id),)
+
+    # entries and calls
+
+    def load(self, thread_id: str, after: int) -> Steps[Log]:
+        """See `Store.load`."""
+        key = encode_id(thread_id)
+        row = _found((yield f"SELECT version FROM {self.threads} WHERE id = ?", (key,)), thread_id)
+        entries = yield (
+            f"SELECT seq, kind, body, key, created FROM {self.entries} WHERE thread = ? AND seq > ? ORDER BY seq",
+            (key, after),
+        )
+        calls = yield (
+            "SELECT seq, ordinal, id, status, body, note, answer, attempts, started, ended"
+            f" FROM {self.calls} WHERE thread = ? AND seq > ? ORDER BY seq, ordinal",
+            (key, after),
+        )
+        return Log(tuple(map(_entry, entries)), tuple(map(_call, calls)), row[0])
+
+    def commit(self, thread_id: str, changes: Sequence[Change], fence: int | None) -> Steps[tuple[int, ...]]:
+        """See `Store.commit`."""
+        head = yield from self._lock(thread_id)
+        if fence is not None and (head.owner is None or head.fence != fence):
+            raise head.busy(thread_id, f"lease {fence} was lost, nothing was written")
+        now = max(head.now, head.updated)  # a clock that goes back does not carry a thread into its past
+        key = encode_id(thread_id)
+        seqs = yield from self._change(key, head.entries, now, changes)
+        entries = max(head.entries, max(seqs, default=-1) + 1)
+        if entries > head.entries or any(not isinstance(change, Append) for change in changes):
+            yield (
+                f"UPDATE {self.threads} SET entries = ?, updated = ?, version = ? WHERE id = ?",
+                (entries, now, head.version + 1, key),
+            )
+        return seqs
+
+    def _change(self, key: str, entries: int, now: float, changes: Sequence[Change]) -> Steps[tuple[int, ...]]:
+        """Make the changes; the `seq` of each entry added, found or revised."""
+        seqs: list[int] = []
+        for change in changes:
+            match change:
+                case Append():
+                    seq = yield from self._append(key, entries, now, change)
+                    entries = max(entries, seq + 1)
+                    seqs.append(seq)
+                case Revise():
+                    yield from self._revise(key, now, change)
+                    seqs.append(change.seq)
+                case Move():
+                    yield from self._move(key, now, change)
+                case _:
+                    assert_never(change)
+        return tuple(seqs)
+
+    def _append(self, key: str, entries: int, now: float, change: Append) -> Steps[int]:
+        own = None if change.key is None else encode_id(change.key)
+        if own is not None:
+            found = yield f"SELECT seq FROM {self.entries} WHERE thread = ? AND key = ?", (key, own)
+            if found:
+                return int(found[0][0])
+        yield (
+            f"INSERT INTO {self.entries} VALUES (?, ?, ?, ?, ?, ?)",
+            (key, entries, change.kind, own, encode(change.body, "body"), now),
+        )
+        yield from self._add_calls(key, entries, 0, now, change.calls)
+        return entries
+
+    def _revise(self, key: str, now: float, change: Revise) -> Steps[None]:
+        where = (key, change.seq)
+        found = yield f"SELECT kind FROM {self.entries} WHERE thread = ? AND seq = ?", where
+        if not found or found[0][0] != "partial":
+            what = f"is a {found[0][0]!r}" if found else "is not there"
+            raise StoreConflict(f"entry {change.seq} {what}; only a 'partial' one can be revised")
+        yield (
+            f"UPDATE {self.entries} SET kind = ?, body = ? WHERE thread = ? AND seq = ?",
+            (change.kind, encode(change.body, "body"), *where),
+        )
+        if change.calls:
+            ((there,),) = yield f"SELECT count(*) FROM {self.calls} WHERE thread = ? AND seq = ?", where
+            yield from self._add_calls(key, change.seq, there, now, change.calls)
+
+    def _add_calls(self, key: str, seq: int, ordinal: int, now: float, calls: Sequence[NewCall]) -> Steps[None]:
+        rows = [
+            (
+                *(key, seq, i, encode_id(call.id), call.status, encode(call.body, f"calls[{i}].body"), "{}"),
+                None if call.answer is None else encode(call.answer, f"calls[{i}].answer"),
+                *(int(call.status == "started"), now if call.status == "started" else None),
+                now if call.status == "answered" else None,
+            )
+            for i, call in enumerate(calls, ordinal)
+        ]
+        for i in range(0, len(rows), CALLS_PER_INSERT):
+            some = rows[i : i + CALLS_PER_INSERT]
+            places = ", ".join(["(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"] * len(some))
+            yield f"INSERT INTO {self.calls} VALUES {places}", tuple(value for row in some for value in row)
+
+    def _move(self, key: str, now: float, change: Move) -> Steps[None]:
+        where = (key, change.seq, change.ordinal)
+        condition = "WHERE thread = ? AND seq = ? AND ordinal = ?"
+        found = yield f"SELECT status, body, note, started, attempts FROM {self.calls} {condition}", where
+        if not found or found[0][0] not in change.expect:
+            what = f"is {found[0][0]!r}" if found else "is not there"
+            wanted = " or ".join(map(repr, change.expect)) or "nothing"
+            raise StoreConflict(f"call {change.ordinal} of entry {change.seq} {what}, expected {wanted}")
+        _, body, note, started, attempts = found[0]
+        yield (
+            f"UPDATE {self.calls} SET status = ?, body = ?, note = ?, answer = ?, attempts = ?, started = ?, ended = ?"
+            f" {condition}",
+            (
+                change.to,
+                body if change.body is None else encode(change.body, "body"),
+                note if change.note is None else encode(change.note, "note"),
+                None if change.answer is None else encode(change.answer, "answer"),
+                attempts + (change.to == "started"),
+                now if change.to == "started" else started,
+                now if change.to == "answered" else None,
+                *where,
+            ),
+        )
+
+    # leases
+
+    def acquire(self, thread_id: str, owner: str, seconds: float, dead: int | None) -> Steps[Lease]:
+        """See `Store.acquire`."""
+        head = yield from self._lock(thread_id)
+        if head.owner is not None and head.until > head.now and head.fence != dead:
+            raise head.busy(thread_id, "somebody else runs it")
+        lease = Lease(thread_id, owner, head.fence + 1, head.now + seconds)
+        yield from self._lease(thread_id, encode_id(owner), lease.fence, lease.until)
+        return lease
+
+    def renew(self, lease: Lease, seconds: float) -> Steps[Lease]:
+        """See `Store.renew`."""
+        head = yield from self._lock(lease.thread_id)
+        if head.owner is None or head.fence != lease.fence:
+            raise head.busy(lease.thread_id, f"lease {lease.fence} was lost")
+        renewed = Lease(lease.thread_id, lease.owner, lease.fence, head.now + seconds)
+        yield from self._lease(lease.thread_id, head.owner, lease.fence, renewed.until)
+        return renewed
+
+    def release(self, lease: Lease) -> Steps[None]:
+        """See `Store.release`."""
+        try:
+            head = yield from self._lock(lease.thread_id)
+        except ThreadNotFound:
+            return
+        if head.owner is not None and head.fence == lease.fence:
+            yield from self._lease(lease.thread_id, None, lease.fence, 0.0)
+
+    def _lease(self, thread_id: str, owner: str | None, fence: int, until: float) -> Steps[None]:
+        yield (
+            f"UPDATE {self.threads} SET lease_owner = ?, lease_fence = ?, lease_until = ? WHERE id = ?",
+            (owner, fence, until, encode_id(thread_id)),
+        )
+
+    def _lock(self, thread_id: str) -> Steps[Head]:
+        rows = yield (
+            "SELECT entries, version, updated, lease_owner, lease_fence, lease_until,"
+            f" {self.dialect.now} FROM {self.threads} WHERE id = ?{self.dialect.lock}",
+            (encode_id(thread_id),),
+        )
+        return Head(*_found(rows, thread_id))
+
+
+def _found(rows: Rows, thread_id: str) -> Sequence[Any]:
+    if not rows:
+        raise ThreadNotFound(f"there is no thread {thread_id!r}")
+    return rows[0]
+
+
+def _thread(row: Sequence[Any]) -> Thread:
+    key, metadata, entries, created, updated, version = row
+    return Thread(decode_id(key), decode(metadata), entries, created, updated, version)
+
+
+def _entry(row: Sequence[Any]) -> Entry:
+    seq, kind, body, key, created = row
+    return Entry(seq, kind, decode(body), None if key is None else decode_id(key), created)
+
+
+def _call(row: Sequence[Any]) -> Call:
+    seq, ordinal, key, status, body, note, answer, *times = row
+    said = None if answer is None else decode(answer)
+    return Call(seq, ordinal, decode_id(key), status, decode(body), decode(note), said, *times)

@@ -1,0 +1,287 @@
+"""The thread that owns a connection to a SQLite file: takes jobs, runs all that wait in one transaction, answers them.
+
+Knows asyncio only as the place where an answer goes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import Any, Final, Literal
+
+from agentkit.errors import StoreError
+from agentkit.threads.sql import Duplicate, Operations, Rows, Steps
+
+MAX_GROUP: Final = 1000
+"""Jobs in one transaction at most, so that the first of many does not wait for ever."""
+
+WAL_RETRY: Final = 0.01
+"""Seconds between two attempts to switch a new file to WAL, for which SQLite does not wait by itself."""
+
+REASONS: Final = {
+    sqlite3.SQLITE_FULL: "the disk is full",
+    sqlite3.SQLITE_READONLY: "the file, or its folder, is read-only",
+    sqlite3.SQLITE_IOERR: "the disk, a quota or a limit on file sizes refused",
+    sqlite3.SQLITE_NOTADB: "the file is not a SQLite database",
+    sqlite3.SQLITE_CORRUPT: "the file is damaged",
+}
+"""What an error of SQLite means, by its primary code."""
+
+Answer = tuple["asyncio.Future[Any]", Any, BaseException | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One operation, and where its answer goes. Without steps: the end, after all jobs before it."""
+
+    steps: Callable[[], Steps[Any]] | None
+    loop: asyncio.AbstractEventLoop | None
+    future: asyncio.Future[Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The file, and how it is opened; see `SQLiteStore`."""
+
+    path: str
+    synchronous: str
+    busy_timeout: float
+    clock: Callable[[], float]
+    on_statement: Callable[[Literal["before", "after"], str], None] | None
+    operations: Operations
+
+    def execute(self, connection: sqlite3.Connection, sql: str, values: Sequence[Any] = ()) -> Rows:
+        """Run one statement and take all its rows."""
+        if self.on_statement is None:
+            return connection.execute(sql, values).fetchall()
+        self.on_statement("before", sql)
+        rows = connection.execute(sql, values).fetchall()
+        self.on_statement("after", sql)
+        return rows
+
+    def drive(self, connection: sqlite3.Connection, steps: Steps[Any]) -> Any:
+        """Run an operation's statements to its result."""
+        try:
+            sql, values = next(steps)
+            while True:
+                try:
+                    rows = self.execute(connection, sql, values)
+                except sqlite3.IntegrityError:
+                    sql, values = steps.throw(Duplicate())
+                else:
+                    sql, values = steps.send(rows)
+        except StopIteration as e:
+            return e.value
+
+    def open(self) -> sqlite3.Connection:
+        """A connection to the file, with its tables made.
+
+        Raises:
+            StoreError: the file cannot be opened, or is not ours.
+        """
+        connection = None
+        try:
+            connection = sqlite3.connect(self.path, timeout=self.busy_timeout, isolation_level=None)
+            self._prepare(connection)
+        except BaseException as e:
+            if connection is not None:
+                connection.close()
+            raise self.explain(e) from e
+        return connection
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        connection.create_function("agentkit_clock", 0, lambda: float(self.clock()))
+        ready = self.drive(connection, self.operations.ready())  # before anything is changed: the file may be another's
+        self._use_wal(connection)
+        self.execute(connection, f"PRAGMA synchronous = {self.synchronous}")
+        self.execute(connection, "PRAGMA fullfsync = ON")  # macOS: there fsync alone does not reach the disk
+        if not ready:
+            self.execute(connection, "BEGIN IMMEDIATE")
+            self.drive(connection, self.operations.install())
+            self.execute(connection, "COMMIT")
+
+    def _use_wal(self, connection: sqlite3.Connection) -> None:
+        give_up = time.monotonic() + self.busy_timeout
+        while True:
+            try:
+                ((mode,),) = self.execute(connection, "PRAGMA journal_mode = WAL")
+                break
+            except sqlite3.OperationalError as e:
+                if e.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > give_up:
+                    raise
+                time.sleep(WAL_RETRY)
+        if mode not in ("wal", "memory"):
+            raise StoreError(f"SQLite cannot keep a write-ahead log here (journal mode {mode!r}); a network file system?")
+
+    def explain(self, e: BaseException) -> BaseException:
+        """An error in agentkit's words: what was found, what was wanted, where. Others than SQLite's are left."""
+        if isinstance(e, StoreError):
+            return type(e)(f"thread store {self.path}: {e}") if type(e) is StoreError else e
+        if not isinstance(e, sqlite3.Error):
+            return e
+        code = getattr(e, "sqlite_errorcode", 0) & 0xFF
+        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            reason = f"another process kept it locked for {self.busy_timeout:g} s"
+        elif code == sqlite3.SQLITE_CANTOPEN:
+            reason = _why_not_opened(Path(self.path))
+        else:
+            reason = REASONS.get(code, "SQLite refused")
+        return StoreError(f"thread store {self.path}: {reason}; nothing was changed (SQLite: {e})")
+
+
+def _why_not_opened(path: Path) -> str:
+    if path.is_dir():
+        return "this is a folder, a file is wanted"
+    if not path.parent.is_dir():
+        return f"there is no folder {path.parent}; make it first"
+    if not os.access(path if path.exists() else path.parent, os.R_OK | os.W_OK):
+        return "no permission to read and write there"
+    return "the file cannot be opened"
+
+
+class Worker:
+    """A thread with its connection, opened with the first job and again after a failure to open.
+
+    Args:
+        place: the file.
+        writes: whether its transactions write.
+    """
+
+    def __init__(self, place: Place, writes: bool) -> None:
+        self.jobs: SimpleQueue[Job] = SimpleQueue()
+        self._place = place
+        self._begin = "BEGIN IMMEDIATE" if writes else "BEGIN"
+        self._connection: sqlite3.Connection | None = None
+        self._file = (0, 0)
+        name = f"agentkit-{'writer' if writes else 'reader'}"
+        # A daemon: a process that ends does not wait for it, and what was not answered was not promised.
+        Thread(target=self._run, name=name, daemon=True).start()
+
+    def _run(self) -> None:
+        while True:
+            group, end = self._take()
+            if group:
+                _answer(group, self._run_group(group))
+            if end is not None:
+                self._close()
+                _answer([end], [(None, None)])
+                return
+            del group  # the last job's loop and answer are not kept while waiting
+
+    def _take(self) -> tuple[list[Job], Job | None]:
+        """All jobs that wait, at least one; and the end if it is there."""
+        group: list[Job] = []
+        job = self.jobs.get()
+        while job.steps is not None:
+            group.append(job)
+            if len(group) == MAX_GROUP:
+                return group, None
+            try:
+                job = self.jobs.get_nowait()
+            except Empty:
+                return group, None
+        return group, job
+
+    def _run_group(self, group: list[Job]) -> list[tuple[Any, BaseException | None]]:
+        """Each job's result or error. A group that fails as a whole is tried again one by one: each pays for itself."""
+        try:
+            return self._transaction(group)
+        except sqlite3.Error as e:
+            self._roll_back()
+            if len(group) == 1:
+                return [(None, self._place.explain(e))]
+            return [answer for job in group for answer in self._run_group([job])]
+        except BaseException as e:
+            self._roll_back()
+            return [(None, e)] * len(group)
+
+    def _transaction(self, group: list[Job]) -> list[tuple[Any, BaseException | None]]:
+        connection = self._connected()
+        self._place.execute(connection, self._begin)
+        answers = [self._job(connection, job) for job in group]
+        self._place.execute(connection, "COMMIT")
+        return answers
+
+    def _job(self, connection: sqlite3.Connection, job: Job) -> tuple[Any, BaseException | None]:
+        """One job between its savepoints.
+
+        Raises:
+            sqlite3.Error: SQLite gave up the whole transaction, as it may when the disk is full.
+        """
+        assert job.steps is not None
+        if job.future is not None and job.future.cancelled():
+            return None, None
+        execute = self._place.execute
+        execute(connection, "SAVEPOINT job")
+        try:
+            result = self._place.drive(connection, job.steps())
+            execute(connection, "RELEASE job")
+        except Exception as e:
+            if not connection.in_transaction:
+                raise
+            execute(connection, "ROLLBACK TO job")
+            execute(connection, "RELEASE job")
+            return None, self._place.explain(e)
+        return result, None
+
+    def _connected(self) -> sqlite3.Connection:
+        path = self._place.path
+        if self._connection is not None and path != ":memory:" and _identity(path) != self._file:
+            self._close()  # what is written to a file that was removed or replaced is lost, in silence
+            if not os.path.exists(path):
+                raise StoreError(f"thread store {path}: the file was removed while in use; nothing was changed")
+        if self._connection is None:
+            self._connection = self._place.open()
+            self._file = _identity(path)
+        return self._connection
+
+    def _roll_back(self) -> None:
+        if self._connection is not None and self._connection.in_transaction:
+            try:
+                self._place.execute(self._connection, "ROLLBACK")
+            except sqlite3.Error:
+                self._close()  # closing rolls back too
+
+    def _close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+
+def _identity(path: str) -> tuple[int, int]:
+    """Which file a path names now; zeros when none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return 0, 0
+    return found.st_dev, found.st_ino
+
+
+def _answer(group: list[Job], answers: list[tuple[Any, BaseException | None]]) -> None:
+    """Give each loop its answers, all at once: waking a loop costs more than a statement."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[Answer]] = {}
+    for job, (result, error) in zip(group, answers, strict=True):
+        if job.loop is not None and job.future is not None:
+            by_loop.setdefault(job.loop, []).append((job.future, result, error))
+    for loop, some in by_loop.items():
+        try:
+            loop.call_soon_threadsafe(_settle, some)
+        except RuntimeError:  # the loop was closed: nobody waits there any more
+            continue
+
+
+def _settle(answers: list[Answer]) -> None:
+    for future, result, error in answers:
+        if future.done():
+            continue
+        if error is None:
+            future.set_result(result)
+        else:
+            future.set_exception(error)
