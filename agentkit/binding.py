@@ -99,20 +99,6 @@ class BoundTool:
         """
         return self.method(**kwargs, **dict.fromkeys(self.context, context))
 
-    def reconcile(self, kwargs: Mapping[str, Any], context: ToolContext) -> Any:
-        """Ask the tool what became of an interrupted call; gives its answer or an awaitable of it.
-
-        Args:
-            kwargs: as `validate` returns them.
-            context: the interrupted call's.
-
-        Returns:
-            A `ToolResult` or a value as `invoke` gives it; None when the tool does not know, or declares no `reconcile`.
-        """
-        if self.policy.reconcile is None:
-            return None
-        return getattr(self.instance, self.policy.reconcile)(kwargs, context)
-
 
 def looks_like_tool(tool: Any) -> bool:
     """Whether this is a class or an instance with methods, rather than a function."""

@@ -77,7 +77,7 @@ class ToolPolicy:
             raise SchemaError(f"keep={self.keep!r}: wanted one of {', '.join(get_args(Keep))}")
         if not isinstance(self.requires_approval, bool) and not callable(self.requires_approval):
             raise SchemaError(
-                f"requires_approval={self.requires_approval!r}: wanted True, False or a function (call, context) -> bool"
+                f"requires_approval={self.requires_approval!r}: wanted True, False or a function of call and context"
             )
         if self.idempotent and self.reconcile is not None:
             raise SchemaError(

@@ -100,7 +100,9 @@ class ToolRegistry:
         """
         unknown = policy.keys() - KEYWORDS
         if unknown:
-            raise SchemaError(f"register_function has no keyword {_listed(unknown)}; it has {_listed(sorted(KEYWORDS))}")
+            raise SchemaError(
+                f"register_function has no keyword {_listed(unknown)}; it has {_listed(sorted(KEYWORDS))}"
+            )
         return self._add([bind_function(function, name, policy)])[0]
 
     def unregister(self, name: str) -> BoundTool:
