@@ -257,3 +257,20 @@ def sqlite(folder: Path) -> tuple[Callable[[Hook | None], Store], Callable[[], P
         return folder / f"{number}.txt"
 
     return make, fresh
+
+
+def main() -> None:
+    """Run what the arguments ask for, and print a table."""
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--kills", type=int, default=300)
+    arguments.add_argument("--points", action="store_true", help="every SQL statement in turn")
+    arguments.add_argument("--seed", type=int, default=0)
+    given = arguments.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        make, fresh = sqlite(Path(folder))
+        count = points(make, fresh) if given.points else kills(make, fresh, given.kills, given.seed)
+    print(count)
+
+
+if __name__ == "__main__":
+    main()

@@ -12,7 +12,16 @@ import pytest
 from agentkit.agent import Denied, call_hash
 from agentkit.errors import ConfigError, ProviderError, ThreadBusy, ThreadExists, ThreadNotFound
 from agentkit.events import ApprovalRequired, CallEnd, Event, Finish, Text, ToolCompleted, ToolStarted
-from agentkit.messages import (AssistantMessage, Message, SystemMessage, TextPart, ToolCall, ToolMessage, UserMessage, user)
+from agentkit.messages import (
+    AssistantMessage,
+    Message,
+    SystemMessage,
+    TextPart,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+    user,
+)
 from agentkit.models.base import ModelRequest
 from agentkit.registry import ToolRegistry
 from agentkit.schema import openapi_schema
@@ -89,7 +98,7 @@ def said(messages: list[Message]) -> list[str]:
 
 
 NOTE = ToolCall("c1", "note", {"text": "a"})
-SEND = ToolCall("c2", "send", {"to": "Ada", "text": "hi"})
+SEND = ToolCall("c2", "send", {"to": "Ada", "text": "hi"}, raw='{"to": "Ada", "text": "hi"}')
 
 
 async def test_a_conversation_goes_on_in_another_process(tmp_path: Path, desk: Desk) -> None:
