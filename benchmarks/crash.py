@@ -193,6 +193,7 @@ def points(make: Callable[[Hook | None], Store], fresh: Callable[[], Path], limi
         limit: moments at most.
     """
     count = Count()
+    asyncio.run(one_run(make(None), fresh()))  # so that no child imports anything
     for number in range(1, limit):
         effects = fresh()
         seen = 0
@@ -225,14 +226,15 @@ def _resumed(make: Callable[[Hook | None], Store], effects: Path, where: str, co
 def kills(
     make: Callable[[Hook | None], Store], fresh: Callable[[], Path], wanted: int, seed: int = 0, per_thread: int = 3
 ) -> Count:
-    """Kill runs with SIGKILL at random moments, at most `per_thread` times each, until `wanted` kills hit a live run."""
+    """Kill runs at random moments, at most `per_thread` times each, until `wanted` kills hit a live run."""
     count, chance = Count(), random.Random(seed)
+    asyncio.run(one_run(make(None), fresh()))  # so that no child imports anything
     usual = 0.25
     while count.crashes < wanted:
         effects = fresh()
         for _ in range(per_thread):
             since = time.monotonic()
-            pid = child(lambda: asyncio.run(one_run(make(None), effects, PAUSE)))
+            pid = child(lambda e=effects: asyncio.run(one_run(make(None), e, PAUSE)))
             time.sleep(chance.random() * usual)
             os.kill(pid, signal.SIGKILL)
             status = waited(pid)

@@ -288,7 +288,7 @@ class RunStream(EventStream[Event]):
             self._over_with = "approval"
         elif turn.terminated:
             self._over_with = "agent_terminated"
-        elif any([self._repeats.see(*pair) for pair in _answered(turn)]):
+        elif self._repeats.see_all(_answered(turn)):
             self._over_with = "loop_detected"
         elif not turn.results and reason != "pause":
             self._over_with = reason
@@ -321,7 +321,7 @@ class RunStream(EventStream[Event]):
                 told = hook(event, self)
                 if told is not None:
                     await told
-            except Exception:
+            except Exception:  # noqa: BLE001 - somebody else's code, which only watches
                 _LOG.exception("a hook failed on %s", type(event).__name__)
 
 

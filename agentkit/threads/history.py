@@ -76,7 +76,8 @@ def _answers(message: AssistantMessage, calls: Mapping[str, Call], instead: Mapp
 
 def _compacted(log: Log) -> tuple[int, str | None, Mapping[str, str]]:
     """Where the conversation begins, the summary of what came before, and the answers that were shortened."""
-    start, summary, answers = 0, None, {}
+    start, summary = 0, None
+    answers: dict[str, str] = {}
     for entry in _kinds(log.entries, "compaction"):
         start = entry.body.get("start", start)
         summary = entry.body.get("summary", summary)
