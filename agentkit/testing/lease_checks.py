@@ -108,7 +108,8 @@ async def a_thread_that_runs_is_not_deleted(store: Store) -> None:
 async def a_lease_of_a_deleted_thread_is_worth_nothing(store: Store) -> None:
     await store.create("t")
     for _ in range(5):
-        old = await store.acquire("t", "old", 0)
+        await store.acquire("t", "older", 0)
+    old = await store.acquire("t", "old", 0)
     await store.delete("t")
     await store.create("t")
     new = await store.acquire("t", "new", 60)
