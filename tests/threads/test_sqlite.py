@@ -94,6 +94,49 @@ def test_a_file_locked_by_another_is_an_error_after_the_timeout(tmp_path: Path) 
     other.close()
 
 
+def test_many_that_wait_for_a_locked_file_wait_but_once(tmp_path: Path) -> None:
+    file = tmp_path / "a.db"
+    ask(SQLiteStore(file))
+    other = sqlite3.connect(file, isolation_level=None)
+    said: list[str] = []
+
+    async def run() -> None:
+        async with SQLiteStore(file, busy_timeout=0.01, on_statement=lambda _, sql: said.append(sql)) as store:
+            await store.get("t")
+            other.execute("BEGIN IMMEDIATE")
+            commits = [store.commit("t", [Append({"text": f"{i}"})]) for i in range(50)]
+            got = await asyncio.gather(*commits, return_exceptions=True)
+            assert {type(g) for g in got} == {StoreError}
+
+    asyncio.run(run())
+    other.close()
+    assert said.count("BEGIN IMMEDIATE") < 10
+
+
+def test_a_group_that_finds_no_room_is_tried_one_by_one(tmp_path: Path) -> None:
+    jobs = 0
+    failed = 0
+
+    def hook(moment: str, sql: str) -> None:
+        nonlocal jobs, failed
+        jobs = 0 if sql.startswith("BEGIN") else jobs + ((moment, sql) == ("before", "SAVEPOINT job"))
+        if (moment, sql) == ("before", "COMMIT") and jobs > 1:
+            failed += 1
+            error = sqlite3.OperationalError("database or disk is full")
+            error.sqlite_errorcode = sqlite3.SQLITE_FULL
+            raise error
+
+    async def run() -> None:
+        async with SQLiteStore(tmp_path / "a.db", on_statement=hook) as store:
+            await store.create("t")
+            got = await asyncio.gather(*(store.commit("t", [Append({"text": f"{i}"})]) for i in range(20)))
+            assert sorted(got) == [(i,) for i in range(20)]
+            assert (await store.get("t")).entries == 20
+
+    asyncio.run(run())
+    assert failed > 0
+
+
 def test_a_full_disk_is_an_error_and_nothing_is_lost(tmp_path: Path) -> None:
     file = tmp_path / "a.db"
     error, counts, others, last = do("fill", SQLiteStore(file)).splitlines()
