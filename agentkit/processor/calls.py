@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import Any
 
 from agentkit.events import (
@@ -91,7 +92,7 @@ class ResponseReader:
         self._new_id = new_id
         self._taken = taken
         self._recovery = recovery
-        self._limit = limit
+        self._limit = inf if limit is None else limit
         self._ended = 0
         self._record = record
         self._joint: Joint | None = None
@@ -120,7 +121,7 @@ class ResponseReader:
             return self._keep(self._recovery.feed(event), self._native)
         if self._parser is not None and self._ends_text(event):
             return self._after_text(event)
-        if self._over_limit(event, self._native):
+        if len(self.calls) >= self._limit and self._over_limit(event, self._native):
             return ()
         taken = self._take(event, self._native)
         return (taken, self.finish) if self._ended == self._limit else (taken,)
@@ -234,15 +235,14 @@ class ResponseReader:
         for event in events:
             if self.full:
                 return
-            if not self._over_limit(event, opened):
-                yield self._take(event, opened)
-                if self._ended == self._limit:
-                    yield self.finish
+            if len(self.calls) >= self._limit and self._over_limit(event, opened):
+                continue
+            yield self._take(event, opened)
+            if self._ended == self._limit:
+                yield self.finish
 
     def _over_limit(self, event: SourceEvent, opened: _OpenCalls) -> bool:
-        """Whether this belongs to a call behind the last one that is read."""
-        if self._limit is None or len(self.calls) < self._limit:
-            return False
+        """Whether this belongs to a call behind the last one that is read, now that all of those have begun."""
         index = event.index if isinstance(event, _OF_CALLS) else None
         return index is not None and index not in opened
 
