@@ -185,7 +185,8 @@ class Turn(EventStream[Event]):
                     yield from self._follow(event)
         if self._reader.full and self._drain_timer is None:
             self._drain_timer = asyncio.get_running_loop().call_later(DRAIN_SECONDS, self._inbox.stop)
-        yield from self._started()
+        if self._execution.waiting:
+            yield from self._started()
 
     def _read(self, item: SourceEvent | ToolEvent | End) -> Iterable[Event]:
         kind = type(item)
@@ -230,8 +231,6 @@ class Turn(EventStream[Event]):
 
     def _started(self) -> Iterator[Event]:
         """Start what may start. Lazy: a tool starts when the consumer, having seen `ToolStarted`, goes on."""
-        if not self._execution.waiting:
-            return
         over = self._config.execute == "stream" or self._ended is not None or self._reader.full
         while over and self._execution.waiting:
             ready = self._execution.next()

@@ -95,6 +95,16 @@ def test_s16_a_call_that_is_begun_again_is_not_joined_with_its_half(format: str,
     asyncio.run(main())
 
 
+def test_s16_a_call_that_lacked_only_its_end_does_not_run_twice_when_it_is_begun_again() -> None:
+    async def main() -> None:
+        first, second = cut(HERMES[: HERMES.index("</tool_call>")]), [Text(HERMES), Finish("stop")]
+        tool, turn, _ = await continued(first, second, format="hermes")
+        assert tool.made == [("create_file", "a.txt", BODY)]
+        assert [r.error for r in turn.results] == ["truncated_call", None]
+
+    asyncio.run(main())
+
+
 def test_s16_the_first_response_may_be_cut_at_any_place_of_the_call() -> None:
     async def main() -> None:
         for at in range(1, WHOLE.index("</create-file>") + 14):
@@ -132,7 +142,7 @@ def test_s16_a_model_may_think_before_it_goes_on() -> None:
     asyncio.run(main())
 
 
-@pytest.mark.parametrize("said", ["So it ends", "<ping></ping> and\n"])
+@pytest.mark.parametrize("said", ["So it ends", "<ping></ping> and\n", "<ping></ping>\n<pi"])
 def test_s16_text_without_an_open_call_is_not_continued(said: str) -> None:
     _, turn, (asked, _) = asyncio.run(continued(cut(said), [Text("x")], format="xml"))
     assert (asked, turn.finish) == ([], Finish("length"))
