@@ -49,7 +49,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "processor": VALUES | CORE,
     "agent": VALUES | CORE | {"models", "processor"},
     "threads": VALUES | CORE | {"models", "processor", "agent"},
-    "telemetry": VALUES | {"models", "agent"},
+    "telemetry": VALUES | {"models", "agent", "__init__"},
     "testing": VALUES | CORE | RUNTIME,
     # drivers
     "cli": VALUES | CORE | RUNTIME | {"__init__"},
