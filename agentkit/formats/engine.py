@@ -18,8 +18,9 @@ from agentkit.formats.catalog import CATALOG
 from agentkit.formats.literals import REPAIRS, WHOLE_CALL_REPAIRS
 from agentkit.formats.mending import mend_call
 from agentkit.formats.prose import TAG, Entry, Quoting, openers_of
-from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Wait, literal
-from agentkit.formats.resync import beginnings_of, begins_again, resync_at
+from agentkit.formats.reader import Damage, Decline, Delimiter, Wait, literal
+from agentkit.formats.resumed import Resuming
+from agentkit.formats.resync import resync_at
 from agentkit.formats.spec import Envelope, Format, KeyEnvelope, Limits, NameTag, Shape, Tag, ToolElement, ToolSpec
 from agentkit.formats.tagtext import tag
 from agentkit.messages import ToolCall
@@ -45,7 +46,7 @@ def get(name: str | Format) -> Format:
     raise FormatError(f"no format is called {name!r}; there are {', '.join(f.name for f in CATALOG)}")
 
 
-class Parser(Reader):
+class Parser(Resuming):
     """Find calls in one response, whole or streamed. One parser per response; never reused.
 
     Args:
@@ -64,8 +65,8 @@ class Parser(Reader):
     """
 
     __slots__ = (
-        "beginnings", "count", "fenced", "given", "held", "in_code", "last", "line_tried", "openers", "opening_fence",
-        "quoting", "run", "search", "section", "silent", "start_thinking", "tools",
+        "count", "fenced", "in_code", "last", "line_tried", "openers", "opening_fence", "quoting", "run", "search",
+        "section", "silent", "start_thinking", "tools",
     )  # fmt: skip
 
     def __init__(
@@ -92,9 +93,6 @@ class Parser(Reader):
         self.count = 0
         self.section: Entry | None = None
         self.last: Entry | None = None
-        self.given: dict[int, int] = {}  # calls given when the text seemed to have ended, and how much of it they took
-        self.beginnings: tuple[str, ...] = ()  # how a model that resumes would begin the cut call again
-        self.held = ""  # what has arrived while that is not told
         self.start_thinking = declared[0].thinking[0][1] if thinking and declared and declared[0].thinking else None
         self.run = self._run()
         next(self.run)
@@ -122,8 +120,7 @@ class Parser(Reader):
         if self.ended:
             return []
         self.hot = None
-        self.beginnings = ()
-        self.accept(self.held)
+        self.accept(self.release())
         self.ended = not self.surplus
         events = self._run_on()
         while not self.ended:  # a call that was too long has been given up; read what came after it
@@ -152,31 +149,22 @@ class Parser(Reader):
         parser.feed(text)
         if restarts and parser.kept is not None and parser.count not in parser.given:
             parser.hot = None
-            parser.beginnings = beginnings_of(parser, parser.section.shape.section if parser.section else None)
+            parser.expect_again(parser.section.shape.section if parser.section is not None else None)
         return parser
 
     def _again(self) -> Parser:
         """A new parser of the same make."""
-        return Parser(
-            self.openers.formats,
-            self.openers.tools,
-            in_code=self.in_code,
-            thinking=self.start_thinking is not None,
-            repairs=self.repairs,
-            limits=self.limits,
-        )
+        formats, tools, thinking = self.openers.formats, self.openers.tools, self.start_thinking is not None
+        return Parser(formats, tools, in_code=self.in_code, thinking=thinking, repairs=self.repairs, limits=self.limits)
 
     def _unless_again(self, text: str) -> str:
-        """What a resumed parser reads of the continuation: nothing while it may still begin the cut call again."""
-        self.held += text
-        again = begins_again(self.held, self.beginnings)
-        if again is None:
-            return ""
-        text, self.held, self.beginnings = self.held, "", ()
+        """What a resumed parser reads of what arrived: nothing yet while it may still begin the cut call again."""
+        again = self.begins_again(text)
         if again:
             self.at = len(self.buf)
-            self.run.throw(Damage("truncated_call", "the text ended, and the call begins again", self.offset, ended=True))
-        return text
+            lost = Damage("truncated_call", "the text ended, and the call begins again", self.offset, ended=True)
+            self.run.throw(lost)
+        return "" if again is None else self.release()
 
     def _run_on(self) -> list[SourceEvent]:
         try:
@@ -187,17 +175,7 @@ class Parser(Reader):
         except StopIteration:
             pass
         events, self.out = self.out, []
-        return self._not_given(events) if self.given else events
-
-    def _not_given(self, events: Iterable[SourceEvent]) -> list[SourceEvent]:
-        """The events, but of a call that was given before only the text that belongs to it as well."""
-        out: list[SourceEvent] = []
-        for event in events:
-            if not isinstance(event, CallEnd | CallError) or event.index not in self.given:
-                out.append(event)
-            elif rest := event.call.raw[self.given[event.index] :]:
-                out.append(Markup(rest))
-        return out
+        return self.not_given(events) if self.given else events
 
     # ------------------------------------------------------------ between calls
 

@@ -119,8 +119,8 @@ class Reader:
     """
 
     __slots__ = (
-        "at", "base", "buf", "cut", "ended", "hot", "hot_index", "hot_key", "hot_kind", "kept", "limits", "mark", "named",
-        "out", "repairs", "rewound", "room", "since", "surplus",
+        "at", "base", "buf", "cut", "ended", "hot", "hot_index", "hot_key", "hot_kind", "kept", "limits", "mark",
+        "named", "out", "repairs", "rewound", "room", "since", "surplus",
     )  # fmt: skip
 
     def __init__(self, limits: Limits, repairs: frozenset[str]) -> None:
@@ -130,7 +130,7 @@ class Reader:
         self.at = 0
         self.base = 0
         self.ended = False
-        self.cut = -1  # absolute offset of what may be the beginning of a delimiter that the text's end cut off
+        self.cut = -1  # absolute offset of what may be a delimiter or a literal that the text's end cut off
         self.out: list[SourceEvent] = []
         self.kept: list[str] | None = None
         self.since = 0

@@ -1,5 +1,4 @@
-"""Where to go on reading after damage, so that a damaged call costs its neighbours nothing; and where a model that was
-cut off begins its call again.
+"""Where to go on reading after damage, so that a damaged call costs its neighbours nothing.
 
 Knows the reader and the declarations.
 """
@@ -11,7 +10,7 @@ from collections.abc import Generator
 from functools import cache
 
 from agentkit.formats.reader import Damage, Reader, Wait, pattern
-from agentkit.formats.spec import NameTag, Section, Shape, Tag, ToolElement
+from agentkit.formats.spec import NameTag, Shape, Tag, ToolElement
 from agentkit.formats.tagtext import closing_tag, opening_tag
 
 _NEVER = r"(?!)"
@@ -73,25 +72,3 @@ def _next_edge(r: Reader, edge: re.Pattern[str]) -> Wait:
         if r.ended:
             return
         yield
-
-
-def beginnings_of(r: Reader, section: Section | None) -> tuple[str, ...]:
-    """How the open call would begin if it were written again, without white space: as it does, up to its name's end.
-
-    Args:
-        r: the parser, inside a call.
-        section: the section in which the call stands, of which it is not the first; None where there is none.
-    """
-    whole = r.raw() + r.buf[r.at :]
-    begun = whole if r.named < r.mark else whole[: r.named - r.mark]
-    edge = section.open if section is not None else ""
-    texts = (begun, f"<{edge.name}>" if isinstance(edge, Tag) else edge)
-    return tuple(squeezed for text in texts if (squeezed := "".join(text.split())))
-
-
-def begins_again(text: str, beginnings: tuple[str, ...]) -> bool | None:
-    """Whether a text starts with one of these, white space aside; None while more text must tell."""
-    squeezed = "".join(text.split())
-    if squeezed.startswith(beginnings):
-        return True
-    return None if any(begun.startswith(squeezed) for begun in beginnings) else False

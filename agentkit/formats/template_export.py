@@ -49,12 +49,12 @@ _REFUSED: Final[Mapping[type[Part], str]] = {
 
 
 def to_response_template(format: str | Format, start_anchor: str | Sequence[str]) -> dict[str, Any]:
-    """A Format as a `response_template`; JSON all through.
+    r"""A Format as a `response_template`; JSON all through.
 
     Args:
         format: the format; the shape that it writes is exported, shapes that are only read are not.
-        start_anchor: how an assistant's turn starts in the checkpoint's chat template (`"<|im_start|>assistant\\n"`), or
-            several ways: no format knows it, and without it a parser would take earlier turns for the reply.
+        start_anchor: how an assistant's turn starts in the checkpoint's chat template (`"<|im_start|>assistant\n"`),
+            or several ways: no format knows it, and without it a parser would take earlier turns for the reply.
 
     Values that are written as text are typed by the `tools` given to `parse_response` (transformers >= 5.15).
 
@@ -71,7 +71,9 @@ def to_response_template(format: str | Format, start_anchor: str | Sequence[str]
         opens, closes = (list(dict.fromkeys(texts)) for texts in zip(*declared.answer, strict=True))
         fields["content"] = {"open": opens, "close": closes, "content": "text"}
     else:
-        fields["content"] = {"content": "text"} | _closing(rf"\s*(?:{_any(declared.markup)})" if declared.markup else "")
+        fields["content"] = {"content": "text"} | _closing(
+            rf"\s*(?:{_any(declared.markup)})" if declared.markup else ""
+        )
     anchor = start_anchor if isinstance(start_anchor, str) else list(start_anchor)
     return {"version": 1, "defaults": {"role": "assistant"}, "start_anchor": anchor, "fields": fields}
 
@@ -233,4 +235,6 @@ def _parameter(body: TagParameters | Pairs) -> str:
         before, behind = (_literal(text.strip()) for text in body.kind)
         middle = rf"(?:{before}.{{0,64}}?{behind}|{middle})"
     end = r"\n?" if body.trim else ""
-    return rf"{_literal(body.key.strip())}\s*(?P<key>.+?)\s*{middle}\n?(?P<value>.*?){end}{_literal(body.close.strip())}"
+    return (
+        rf"{_literal(body.key.strip())}\s*(?P<key>.+?)\s*{middle}\n?(?P<value>.*?){end}{_literal(body.close.strip())}"
+    )

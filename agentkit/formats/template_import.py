@@ -42,9 +42,9 @@ def from_response_template(template: Template | str, name: str = "response_templ
         template: the template, or a `tokenizer_config` that holds one under that key; either as an object or as JSON.
         name: the Format's name.
 
-    A prompt that already opened the reasoning is told to the parser: `Parser(format, tools, thinking=True)`. Text that a
-    template drops (between regions, where no field takes it) stays text, and every call counts, also where the template
-    keeps the last one only (no `repeats`).
+    A prompt that already opened the reasoning is told to the parser: `Parser(format, tools, thinking=True)`. Text that
+    a template drops (between regions, where no field takes it) stays text, and every call counts, also where the
+    template keeps the last one only (no `repeats`).
 
     Raises:
         FormatError: it is no template of version 1, or holds what no parts of a Format can say; the message names it.
@@ -191,8 +191,8 @@ def _calls(field: Template, anchors: list[Spelling]) -> tuple[list[Shape], list[
                 raise FormatError("'tool_calls': an array of calls is opened by one literal")
             shapes.append(Shape((body,), Section(f"{way[0]}[", f"]{''.join(ends)}")))
             continue
-        for lead in ("", *_behind_anchors(way, anchors)):
-            shapes.append(Shape((*_parts(way, _named(field), lead), body, *ends)))
+        leads = ("", *_behind_anchors(way, anchors))
+        shapes += [Shape((*_parts(way, _named(field), lead), body, *ends)) for lead in leads]
     return shapes, [*leftovers, *closes[1:], *behind]
 
 
@@ -203,7 +203,7 @@ def _behind_anchors(way: Spelling, anchors: Iterable[Spelling]) -> Iterator[str]
 
 
 def _ends(way: Spelling, body: Part, closes: list[str], behind: list[str]) -> tuple[str, ...]:
-    """What stands behind a body. Of several closings the others are control tokens, where the body tells its own end."""
+    """What stands behind a body. Where a body tells its own end, of several closings the others are control tokens."""
     if not isinstance(body, Pairs):
         return tuple(closes[:1])
     if len(closes) != 1:
@@ -316,4 +316,6 @@ def _pairs(args: Template) -> Pairs:
         case (str(key), Captured("key"), str(middle), Captured("value"), str(close)) if key.strip() and close.strip():
             return Pairs(key.strip(), middle.lstrip(), close.rstrip(), trim=close[0].isspace())
         case _:
-            raise FormatError(f"'tool_calls': a parameter is no key and value between literals: {args['tag_pattern']!r}")
+            raise FormatError(
+                f"'tool_calls': a parameter is no key and value between literals: {args['tag_pattern']!r}"
+            )

@@ -1,7 +1,7 @@
 """Hugging Face's `response_template`: a checkpoint's own read as a Format, and ours written as one.
 
-Where transformers (>= 5.15) is installed, its own parser is asked as well: `pip install transformers`, which pulls in some
-100 MB, hence no dependency of the tests.
+Where transformers (>= 5.15) is installed, its own parser is asked as well. It pulls in some 100 MB, hence it is no
+dependency of the tests: `pip install transformers`.
 """
 
 from __future__ import annotations
@@ -129,7 +129,8 @@ INKLING = template(
         transform={"type": "function", "function": {"name": "{content.name}", "arguments": "{content.args}"}},
     ),
     "<|message_model|>",
-    thinking={"open_pattern": r"(?:<\|message_model\|>)?[^<]*<\|content_thinking\|>", "close": "<|end_message|>"} | TEXT,
+    thinking={"open_pattern": r"(?:<\|message_model\|>)?[^<]*<\|content_thinking\|>", "close": "<|end_message|>"}
+    | TEXT,
 )
 LLAMA = template(
     field(
@@ -150,38 +151,39 @@ SEARCH = {"query": "007", "summary": True, "num_results": 3}
 EMISSIONS: list[tuple[str, Template, str, list[tuple[str, dict[str, Any]]]]] = [
     (
         "qwen3, two calls behind reasoning and text", QWEN3,
-        '<think>\nhm <tool_call>\n</think>\n\nI look.\n<tool_call>\n{"name": "add", "arguments": {"a": 1, "b": 2}}\n'
-        '</tool_call>\n<tool_call>\n{"name": "ping", "arguments": {}}\n</tool_call><|im_end|>',
+        ('<think>\nhm <tool_call>\n</think>\n\nI look.\n<tool_call>\n{"name": "add", "arguments": {"a": 1, "b": 2}}\n'
+        '</tool_call>\n<tool_call>\n{"name": "ping", "arguments": {}}\n</tool_call><|im_end|>'),
         [("add", {"a": 1, "b": 2}), ("ping", {})],
     ),
     (
         "qwen3.5, code in a value", QWEN35,
-        "<think>\nok\n</think>\n\n<tool_call>\n<function=create_file>\n<parameter=file_path>\na.py\n</parameter>\n"
-        f"<parameter=file_contents>\n{FILE['file_contents']}\n</parameter>\n</function>\n</tool_call>",
+        ("<think>\nok\n</think>\n\n<tool_call>\n<function=create_file>\n<parameter=file_path>\na.py\n</parameter>\n"
+        f"<parameter=file_contents>\n{FILE['file_contents']}\n</parameter>\n</function>\n</tool_call>"),
         [("create_file", FILE)],
     ),
     (
         "a tag that opens and is not said to close", UNCLOSED,
-        "<tool_call>\n<function=web_search>\n<parameter=query>\nfree text\n</parameter>\n<parameter=summary>\ntrue\n"
-        "</parameter>\n<parameter=num_results>\n3\n</parameter>\n</function>\n</tool_call>",
+        ("<tool_call>\n<function=web_search>\n<parameter=query>\nfree text\n</parameter>\n<parameter=summary>\ntrue\n"
+        "</parameter>\n<parameter=num_results>\n3\n</parameter>\n</function>\n</tool_call>"),
         [("web_search", {"query": "free text", "summary": True, "num_results": 3})],
     ),
     (
         "glm", GLM,
-        "<tool_call>web_search\n<arg_key>query</arg_key>\n<arg_value>007</arg_value>\n<arg_key>summary</arg_key>\n"
-        "<arg_value>true</arg_value>\n<arg_key>num_results</arg_key>\n<arg_value>3</arg_value>\n</tool_call>",
+        ("<tool_call>web_search\n<arg_key>query</arg_key>\n<arg_value>007</arg_value>\n<arg_key>summary</arg_key>\n"
+        "<arg_value>true</arg_value>\n<arg_key>num_results</arg_key>\n<arg_value>3</arg_value>\n</tool_call>"),
         [("web_search", SEARCH)],
     ),
     (
         "gemma4", GEMMA4,
-        '<|channel>thought\nhm<channel|><|tool_call>call:web_search{num_results:3,query:<|"|>a "b" {c}<|"|>}<tool_call|>'
-        "<|tool_call>call:ping{}<tool_call|><turn|>",
+        ('<|channel>thought\nhm<channel|><|tool_call>call:web_search{num_results:3,query:<|"|>a "b" {c}'
+        '<|"|>}<tool_call|><|tool_call>call:ping{}<tool_call|><turn|>'),
         [("web_search", {"num_results": 3, "query": 'a "b" {c}'}), ("ping", {})],
     ),
     (
         "cohere, an array", COHERE,
-        '<|START_THINKING|>hm<|END_THINKING|><|START_ACTION|>[\n    {"tool_call_id": "0", "tool_name": "add", "parameters"'
-        ': {"a": 1, "b": 2}},\n    {"tool_call_id": "1", "tool_name": "ping", "parameters": {}}\n]<|END_ACTION|>',
+        ('<|START_THINKING|>hm<|END_THINKING|><|START_ACTION|>[\n    {"tool_call_id": "0", "tool_name": "add", '
+        '"parameters": {"a": 1, "b": 2}},\n    {"tool_call_id": "1", "tool_name": "ping", "parameters": {}}\n]'
+        "<|END_ACTION|>"),
         [("add", {"a": 1, "b": 2}), ("ping", {})],
     ),
     (
@@ -191,20 +193,20 @@ EMISSIONS: list[tuple[str, Template, str, list[tuple[str, dict[str, Any]]]]] = [
     ),
     (
         "gpt-oss, channel first", GPT_OSS,
-        "<|channel|>analysis<|message|>to=functions.add<|end|><|start|>assistant<|channel|>commentary to=functions.add "
-        '<|constrain|>json<|message|>{"a": 1, "b": 2}<|call|>',
+        ("<|channel|>analysis<|message|>to=functions.add<|end|><|start|>assistant<|channel|>commentary "
+        'to=functions.add <|constrain|>json<|message|>{"a": 1, "b": 2}<|call|>'),
         [("add", {"a": 1, "b": 2})],
     ),
     (
         "gpt-oss, recipient first", RECIPIENT_FIRST,
-        "<|channel|>analysis<|message|>hm<|end|><|start|>assistant to=functions.add<|channel|>commentary json<|message|>"
-        '{"a": 1, "b": 2}<|call|>',
+        ("<|channel|>analysis<|message|>hm<|end|><|start|>assistant to=functions.add<|channel|>commentary "
+        'json<|message|>{"a": 1, "b": 2}<|call|>'),
         [("add", {"a": 1, "b": 2})],
     ),
     (
         "inkling", INKLING,
-        "<|content_thinking|>hm<|end_message|><|message_model|>model<|content_invoke_tool_json|>"
-        '{"name": "add", "args": {"a": 1, "b": 2}}<|end_message|>',
+        ("<|content_thinking|>hm<|end_message|><|message_model|>model<|content_invoke_tool_json|>"
+        '{"name": "add", "args": {"a": 1, "b": 2}}<|end_message|>'),
         [("add", {"a": 1, "b": 2})],
     ),
     (

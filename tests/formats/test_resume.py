@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from agentkit import formats
-from agentkit.events import ArgumentDelta, CallEnd, CallError, CallStart, Event, Text, Thinking, merge
+from agentkit.events import ArgumentDelta, CallEnd, CallError, CallStart, Text, Thinking, merge
 from agentkit.formats import Limits, Parser
 from agentkit.messages import ToolCall
 from format_tools import TOOLS, resumed
+
 
 def test_a_call_cut_in_two_ends_once_and_whole() -> None:
     cut, rest = '<tool_call>{"name": "note", "arguments": {"text": "Par', 'is"}}</tool_call>'
