@@ -185,7 +185,8 @@ def test_law_1_a_call_that_is_cut_anywhere_is_truncated_and_resumed(format: Form
             at_end, events = resumed(format, text[:at], text[at:])
             assert {e.code for e in at_end if isinstance(e, CallError)} <= {"truncated_call"}
             assert events == without(at_end, whole)
-            assert [e.call for e in at_end if isinstance(e, CallEnd)] + formats.calls(events) == formats.calls(whole)
+            ends = sorted((e for e in [*events, *at_end] if isinstance(e, CallEnd)), key=lambda e: e.index)
+            assert calls_of(ends) == calls_of(whole)  # each once, whether its last literal was there or not
 
     calls = st.lists(one_call, min_size=1, max_size=2)
     settings(max_examples=EXAMPLES // 10 or 5, deadline=None)(given(calls=calls)(law))()
