@@ -52,6 +52,7 @@ class Call:
         if self.known_only and name not in self.tools:
             raise Decline
         self.name, self.started = name, True
+        r.named = r.offset
         self.tool = self.tools.get(name)
         self.say_lead(r)
         r.out.append(CallStart(self.index, name))

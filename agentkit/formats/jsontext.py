@@ -245,6 +245,8 @@ class _Scan:
             if found is None:
                 raise self.bad(state)
             whole = found.end() < len(self.r.buf) or self.r.ended
+            if self.r.ended and found.end() >= len(self.r.buf):
+                self.r.cut = self.r.base + self.p
             if (whole and _SCALAR.match(found[0]) is None) or found.end() - self.p > values.MAX_NUMBER:
                 raise self.bad(state)
             if whole:
