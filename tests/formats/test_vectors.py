@@ -20,7 +20,7 @@ FILES = ("vectors_vllm.jsonl", "vectors_sglang.jsonl")
 CUT_OFF = "the text ends inside the call: law 5, what is cut off never executes; ours is a truncated_call error"
 UNKNOWN = "ours reports the call, and it is answered with unknown_tool; a call that disappears leaves the model waiting"
 DAMAGED = "a key without a value: ours is a damaged call, told to the model; the peer calls without that argument"
-BARE = "strings of this syntax stand in quote tokens, so that a bare 1 is a number; without a schema vLLM makes it a string"
+BARE = "strings of this syntax stand in quote tokens, so a bare 1 is a number; vLLM without a schema reads a string"
 GLUED = "a detokeniser's damage (`<functionname=`) that no model writes; ours leaves it text"
 COUNTER = "the peer guesses the tool from its arguments; ours takes no call that does not say its name"
 INVENTED = "the peer renames to a tool of its benchmark and invents an argument; ours reads what is written"
