@@ -15,7 +15,7 @@ from agentkit.events import CallEnd, CallError, Markup, SourceEvent, Text, Think
 from agentkit.formats.bodies import READERS
 from agentkit.formats.call import Call
 from agentkit.formats.catalog import CATALOG
-from agentkit.formats.literals import REPAIRS, WHOLE_CALL_REPAIRS
+from agentkit.formats.literals import MISSING_CLOSE, REPAIRS, WHOLE_CALL_REPAIRS
 from agentkit.formats.mending import mend_call
 from agentkit.formats.prose import TAG, Entry, Quoting, openers_of
 from agentkit.formats.reader import Damage, Decline, Delimiter, Wait, literal
@@ -23,6 +23,7 @@ from agentkit.formats.resumed import Resuming
 from agentkit.formats.resync import resync_at
 from agentkit.formats.spec import Envelope, Format, KeyEnvelope, Limits, NameTag, Shape, Tag, ToolElement, ToolSpec
 from agentkit.formats.tagtext import tag
+from agentkit.formats.unclosed import close_values
 from agentkit.messages import ToolCall
 
 InCode = Literal["ignore", "reply", "execute"]
@@ -332,10 +333,10 @@ class Parser(Resuming):
         last = self.last
         if last is None or not self.buf.startswith("{", self.at) or self.quoting.quoted:
             return []
-        parts = last.shape.call
-        if len(parts) < 2 or not isinstance(parts[0], str) or not isinstance(parts[1], Envelope):
+        parts = last.shape.call[isinstance(last.shape.call[0], str) :]
+        if last.shape.section is not None or not parts or not isinstance(parts[0], Envelope):
             return []
-        return [replace(last, kind="call", shape=Shape(parts[1:]), weak=True)]
+        return [replace(last, kind="call", shape=Shape(parts), weak=True)]
 
     def _starts(self, entry: Entry) -> Generator[None, None, bool]:
         """Whether a call of a section can start here; its first character tells."""
@@ -434,8 +435,7 @@ class Parser(Resuming):
                 yield from self._section_start(entry, call)
             for call.part, part in enumerate(entry.shape.call):
                 yield from READERS[type(part)](self, call, part)
-            if not self.repairs.isdisjoint(WHOLE_CALL_REPAIRS):
-                call.mend(self.repairs)
+            self._mend(call)
         except Decline:
             return self._undo(start, inside)
         except Damage as damage:
@@ -479,20 +479,29 @@ class Parser(Resuming):
         done = ToolCall(call.id, call.name, arguments, call.format.name, raw[call.skip :])
         self.out.append(CallEnd(call.index, done, tuple(repairs)))
 
+    def _mend(self, call: Call) -> None:
+        """Repair arguments that were read, by what the tool's schema says."""
+        if MISSING_CLOSE in self.repairs:
+            close_values(call)
+        if not self.repairs.isdisjoint(WHOLE_CALL_REPAIRS):
+            call.mend(self.repairs)
+
     def _damaged(self, call: Call, damage: Damage) -> Wait:
         """Mend a call that cannot be read as it stands, or answer for it, and find where reading goes on."""
         if damage.position == self.cut:
             damage = Damage("truncated_call", f"the text ended: {damage.message}", self.cut, ended=True, got=damage.got)
-        end = yield from resync_at(self, call.shape, damage)
+        end = yield from resync_at(self, call, damage)
         raw = self.raw()[: end - self.mark]
         if self.may_rewind(end):
             self.back_to(end)
         else:
             raw = self.raw()
         if damage.code == "invalid_json" and not damage.ended and (mended := mend_call(self, call, raw)):
-            call.arguments, repairs = mended
-            call.repairs = [*repairs]
-            call.mend(self.repairs)
+            call.arguments, call.repairs = mended.arguments, [*mended.repairs]
+            self._mend(call)
+            if mended.end < len(raw) and self.may_rewind(self.mark + mended.end):
+                raw = raw[: mended.end]
+                self.back_to(self.mark + mended.end)
             self._done(call, call.arguments, raw, call.repairs)
             return
         arguments = call.arguments if damage.code == "truncated_call" else {}

@@ -54,12 +54,15 @@ class Span:
         """The value.
 
         Raises:
-            Damage: `invalid_json` for what only the decoder sees: a number out of range.
+            Damage: for what only the decoder sees: `invalid_json` for a number out of range, `ambiguous_call` for a key
+                with two values.
         """
         if self.value is UNREAD:
             text = r.raw()[self.start - r.mark : self.end - r.mark]
             try:
                 self.value = values.load(text, strict=not self.loose)
+            except values.GivenTwice as e:
+                raise Damage("ambiguous_call", str(e), self.start) from e
             except ValueError as e:
                 raise Damage("invalid_json", str(e), self.start) from e
         return self.value

@@ -56,11 +56,9 @@ class Damage(Exception):
     def told(self, raw: str, mark: int) -> str:
         """The message with its position, given the call's text and the offset at which it starts."""
         found = raw[self.position - mark :][:20] if self.got else ""
-        return (
-            f"{self.message}, got {found!r} at position {self.position}"
-            if found
-            else f"{self.message} at position {self.position}"
-        )
+        got = f", got {found!r}" if found else ""
+        then = "; write the whole call again" if self.code == "truncated_call" else ""
+        return f"{self.message}{got} at position {self.position}{then}"
 
 
 class Delimiter:

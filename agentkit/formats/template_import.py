@@ -314,7 +314,7 @@ def _pairs(args: Template) -> Pairs:
         raise FormatError("'tool_calls': a parameter is written in more than one way")
     match found[0]:
         case (str(key), Captured("key"), str(middle), Captured("value"), str(close)) if key.strip() and close.strip():
-            return Pairs(key.strip(), middle.lstrip(), close.rstrip(), trim=close[0].isspace())
+            return Pairs(key.strip(), middle.lstrip(), close.rstrip(), newlines="both" if close[0].isspace() else "start")
         case _:
             raise FormatError(
                 f"'tool_calls': a parameter is no key and value between literals: {args['tag_pattern']!r}"
