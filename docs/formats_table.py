@@ -15,6 +15,9 @@ from agentkit.formats.spec import NestedTags, Pairs, TagParameters, TextArgument
 from agentkit.messages import ToolCall
 
 PAGE = Path(__file__).parent / "formats.md"
+sys.path.append(str(PAGE.parent.parent / "tests"))
+from markup import share_refused  # noqa: E402  # the sample is that of the tests
+
 START, END = "<!-- table: python docs/formats_table.py --write -->\n", "<!-- end of table -->\n"
 
 WEATHER = ToolSpec(
@@ -28,7 +31,7 @@ WEATHER = ToolSpec(
 )
 CALL = ToolCall("", "get_weather", {"city": "Paris", "days": 3})
 RAW = Pairs | TagParameters | TextArgument | ToolElement
-HEAD = ("format", "also called", "written by", "body", "one call", "supports")
+HEAD = ("format", "also called", "written by", "body", "one call", "supports", "markup refused")
 
 
 def code(text: str) -> str:
@@ -67,6 +70,7 @@ def row(format: Format) -> str:
         format.body,
         code(render_calls(format, [CALL], [WEATHER])),
         supports(format),
+        f"{share_refused(format):.1%}".replace("0.0%", "none"),
     )
     return f"| {' | '.join(cells)} |"
 
