@@ -23,7 +23,7 @@ _REFS = 32  # hops; a longer chain of $ref is a cycle
 _INTEGER = re.compile(r"[+-]?\d{1,4300}\Z")  # 4300 digits: the interpreter's own bound on int(str)
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\Z")
 _WORDS: Mapping[str, bool] = {"true": True, "false": False, "True": True, "False": False, "TRUE": True, "FALSE": False}
-_NULLS = frozenset(("null", "None", "NULL"))
+NULLS = frozenset(("null", "None", "NULL"))
 SURROGATE = re.compile("[\ud800-\udfff]")
 _UNREAD: Any = object()
 
@@ -160,8 +160,8 @@ def read(text: str, schema: Schema, root: Schema, *, nulls: bool = False) -> Any
     for option in options:  # a value listed in so many words is meant
         if (value := _listed(text, option)) is not _UNREAD:
             return value
-    if any(_kind(o) == "string" and (text in _NULLS or not _enumerated(o)) for o in options):
-        if nulls and text in _NULLS and accepts_null(schema, root):
+    if any(_kind(o) == "string" and (text in NULLS or not _enumerated(o)) for o in options):
+        if nulls and text in NULLS and accepts_null(schema, root):
             return None
         if all(_kind(o) in ("string", "null") for o in options):
             return text
@@ -170,7 +170,7 @@ def read(text: str, schema: Schema, root: Schema, *, nulls: bool = False) -> Any
         ]  # a string stays one unless it is clearly not
         return _container(text, options, root)
     stripped = text.strip()
-    if stripped in _NULLS and accepts_null(schema, root):
+    if stripped in NULLS and accepts_null(schema, root):
         return None
     for option in options:
         if (value := _plain(stripped, option, root)) is not _UNREAD:
@@ -216,7 +216,7 @@ def _container(text: str, options: list[Schema], root: Schema) -> Any:
 def _plain(text: str, schema: Schema, root: Schema) -> Any:
     match _kind(schema):
         case "null":
-            return None if text in _NULLS or not text else _UNREAD
+            return None if text in NULLS or not text else _UNREAD
         case "boolean":
             return _WORDS.get(text, _UNREAD)
         case "integer":

@@ -21,7 +21,7 @@ from agentkit.events import CallEnd, CallError
 from agentkit.formats import CATALOG, Format, Parser, ToolSpec, render_calls
 from agentkit.formats.engine import get
 from agentkit.formats.grammar import TARGETS, grammar, grammar_gaps, grammar_targets, why_no_grammar
-from agentkit.formats.spec import Layout, Pairs, Tag, TagParameters, ToolElement
+from agentkit.formats.spec import Braced, Layout, NestedTags, Pairs, Tag, TagParameters, ToolElement
 from agentkit.formats.valuerules import Target
 from agentkit.messages import ToolCall
 from format_tools import ADD, ANYTHING, CREATE_FILE, NOTE, PING, STR_REPLACE, WEB_SEARCH, spec
@@ -165,13 +165,16 @@ def ends_of(format: Format) -> list[str]:
             if isinstance(part, TagParameters | Tag)
             else []
         )
-        out += [f"</{name}>" for name in ELEMENT_NAMES] if isinstance(part, ToolElement) else []
+        out += [f"</{name}>" for name in sorted(ELEMENT_NAMES)] if isinstance(part, ToolElement) else []
+        out += [part.quote] if isinstance(part, Braced) else []
+        out += [part.token, *(f"</{name}>" for name in sorted(NESTED_NAMES))] if isinstance(part, NestedTags) else []
     return out
 
 
 ELEMENT_NAMES = {n for t in TOOLS_OF["lark"] for n in t.parameters["properties"]} | {
     e.tag for t in TOOLS_OF["lark"] for layout in get_args(Layout) if (e := t.with_element(layout).element)
 }
+NESTED_NAMES = {n for t in TOOLS_OF["lark"] for n in t.parameters["properties"]} | {"item", "x", "y", "label", "value"}
 
 
 def calls_in(text: str, format: Format, tools: tuple[ToolSpec, ...]) -> list[ToolCall]:
@@ -317,14 +320,84 @@ PYTHON_CASES = {
     "[]": False,
     "No call at all.": False,
 }
+
+
+def gemma(name: str, inner: str) -> str:
+    return f"<|tool_call>call:{name}{{{inner}}}<tool_call|>".replace('"', '<|"|>')
+
+
+def escaped(name: str, *pairs: tuple[str, str]) -> str:
+    inner = ",".join(f"{k}:<escape>{v}<escape>" for k, v in pairs)
+    return f"<start_function_call>call:{name}{{{inner}}}<end_function_call>"
+
+
+def minimax(name: str, *pairs: tuple[str, str]) -> str:
+    inner = "".join(f"]<]minimax[>[<{k}>{v}]<]minimax[>[</{k}>" for k, v in pairs)
+    call = f']<]minimax[>[<invoke name="{name}">{inner}]<]minimax[>[</invoke>'
+    return f"]<]minimax[>[<tool_call>\n{call}\n]<]minimax[>[</tool_call>"
+
+
+GEMMA_CASES = {
+    gemma("get_weather", 'city:"Paris"'): True,
+    gemma("get_weather", 'city:"Paris",days:7'): True,
+    gemma("get_weather", 'city:"Paris",days:1,units:"metric"'): True,
+    gemma("get_weather", 'city:"a, b}] : \n 東京",units:"imperial"'): True,
+    gemma("get_weather", 'city:""'): True,
+    gemma("search", 'query:"",tags:[]'): True,
+    gemma("search", 'query:"a",tags:["b","c"]'): True,
+    gemma("ping", ""): True,
+    gemma("ping", "") + gemma("get_weather", 'city:"Paris"'): True,
+    gemma("get_weather", ""): False,
+    gemma("get_weather", "days:2"): False,
+    gemma("get_weather", "city:Paris"): False,
+    gemma("get_weather", "city:5"): False,
+    gemma("get_weather", 'city:"Paris",days:"2"'): False,
+    gemma("get_weather", 'city:"Paris",days:8'): False,
+    gemma("get_weather", 'city:"Paris",units:"kelvin"'): False,
+    gemma("get_weather", 'city:"Paris",zip:"1"'): False,
+    gemma("get_weather", 'days:2,city:"Paris"'): False,
+    gemma("get_wether", 'city:"Paris"'): False,
+    gemma("search", 'query:"a",tags:"b"'): False,
+    gemma("get_weather", 'city:"Paris"')[:-1]: False,
+    gemma("get_weather", 'city:"Paris"')[:40]: False,
+    "No call at all.": False,
+}
+NESTED_CASES = {
+    minimax("get_weather", ("city", "Paris")): True,
+    minimax("get_weather", ("city", "Paris"), ("days", "7")): True,
+    minimax("get_weather", ("city", "a < b && c\n  indented"), ("units", "metric")): True,
+    minimax("get_weather", ("city", "</city> ]<] [>["), ("days", "1")): True,
+    minimax("get_weather", ("city", "")): True,
+    minimax("search", ("query", "null"), ("tags", "[]")): True,
+    minimax("search", ("query", "a"), ("tags", "]<]minimax[>[<item>b]<]minimax[>[</item>")): True,
+    minimax("search", ("query", "a"), ("tags", "]<]minimax[>[<item>b]<]minimax[>[</item>" * 3)): True,
+    minimax("ping"): True,
+    minimax("get_weather"): False,
+    minimax("get_weather", ("days", "2")): False,
+    minimax("get_weather", ("city", "Paris"), ("days", "two")): False,
+    minimax("get_weather", ("city", "Paris"), ("days", "12")): False,
+    minimax("get_weather", ("city", "Paris"), ("units", "kelvin")): False,
+    minimax("get_weather", ("city", "Paris"), ("zip", "1")): False,
+    minimax("get_weather", ("days", "2"), ("city", "Paris")): False,
+    minimax("get_weather", ("city", "a"), ("city", "b")): False,
+    minimax("get_weather", ("city", "]<]minimax[>[<b>")): False,
+    minimax("get_wether", ("city", "Paris")): False,
+    minimax("search", ("query", "a"), ("tags", "b, c")): False,
+    minimax("search", ("query", "a"), ("tags", "]<]minimax[>[<item>b]<]minimax[>[</tags>")): False,
+    minimax("get_weather", ("city", "Paris"))[:-1]: False,
+    "No call at all.": False,
+}
 CASES: Mapping[str, dict[str, bool]] = {
     "hermes": json_cases(hermes),
     "function_json": json_cases(named),
     "qwen3_coder": text_cases(coder),
     "cline": text_cases(element),
     "pythonic": PYTHON_CASES,
+    "gemma4": GEMMA_CASES,
+    "functiongemma": text_cases(escaped),
+    "minimax_m3": NESTED_CASES,
 }
-"""One format per body kind."""
+"""One format at least for each kind of body."""
 
 
 @pytest.mark.parametrize("target", ["lark", "gbnf"])
@@ -452,7 +525,7 @@ def test_every_format_has_a_grammar_or_a_reason() -> None:
         if reason:
             with pytest.raises(FormatError, match="has no grammar"):
                 grammar(format, [NOTE])
-    assert len(WITH) >= 50
+    assert {f.name for f in CATALOG} - {f.name for f in WITH} == set()
 
 
 def test_a_keyword_that_cannot_be_enforced_is_reported() -> None:
