@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from agentkit.formats import gbnf
 from agentkit.formats.rules import (
@@ -28,6 +28,8 @@ from agentkit.formats.rules import (
 )
 
 Tag = dict[str, Any]
+
+_RUN: Final = 128  # xgrammar refuses what may go on for ever in a tag without an end: so many more calls are a bound
 
 
 def write(grammar: Grammar) -> Tag:
@@ -61,7 +63,8 @@ class _Writer:
             case Raw():
                 return self.tag(rule)
             case Seq():
-                return self.tag(rule) if isinstance(rule.items[0], Lit) else self.sequence(rule.items)
+                closed = isinstance(rule.items[0], Lit) and isinstance(rule.items[-1], Lit | Raw)
+                return self.tag(rule) if closed else self.sequence(rule.items)
         raise TypeError(f"{type(rule).__name__} is plain")
 
     def sequence(self, items: Iterable[Rule]) -> Tag:
@@ -100,6 +103,8 @@ class _Writer:
             return {"type": "tag", "begin": begin, "content": any_text(rest), "end": rest.close}
         end = trailing(rest)
         items = rest.items if isinstance(rest, Seq) else (rest,)
+        if not end and isinstance(last := items[-1], Repeat) and last.most is None:
+            items = (*items[:-1], Repeat(last.item, last.least, _RUN))
         content = self.sequence(items[:-1] if end else items) if items != (Lit(""),) else _NOTHING
         return {"type": "tag", "begin": begin, "content": content, "end": end}
 
