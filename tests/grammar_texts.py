@@ -57,13 +57,7 @@ SHAPES = ToolSpec(
     },
 )
 TOOLS = (CREATE_FILE, STR_REPLACE, WEB_SEARCH, ADD, NOTE, PING, ANYTHING)
-TOOLS_OF: Mapping[Target, tuple[ToolSpec, ...]] = {
-    "lark": (*TOOLS, SHAPES),
-    "structural_tag": (*TOOLS, SHAPES),
-    "gbnf": (*TOOLS, ToolSpec("shapes", "", {  # an automaton cannot count
-        **SHAPES.parameters, "properties": {**SHAPES.parameters["properties"], "code": {"type": "string"}},
-    })),
-}  # fmt: skip
+TOOLS_OF: Mapping[Target, tuple[ToolSpec, ...]] = dict.fromkeys(get_args(Target), (*TOOLS, SHAPES))
 
 WITH = [f for f in CATALOG if why_no_grammar(f) is None]
 PIECES = [

@@ -67,8 +67,10 @@ class _Writer:
             case Many(item, separator):
                 name = self.named(item, "call")
                 return f"{name} ({quoted(separator)} {name})*" if separator else f"{name}+"
-            case Raw():
+            case Raw(_, _, _, None):
                 return self.named(rule, "raw")
+            case Raw():
+                return _counted(rule)
             case Ref(name):
                 if name not in self.lines:
                     self.lines[name] = ""
@@ -111,6 +113,12 @@ class _Writer:
                 follow = f" {_state(name, to)}" if to >= 0 else behind[-1 - to]
                 options.append(char_class(chars, negated) + follow)
             self.lines[_state(name, i)] = " | ".join(reversed(options))
+
+
+def _counted(raw: Raw) -> str:
+    """A raw value of bounded length: an automaton cannot count, so nothing that might end the value stands in it."""
+    unsafe = {raw.close[0], *(b.text[0] for b in raw.blocked if not b.start)}
+    return f"{char_class(''.join(unsafe), True)}{{0,{raw.most}}} {quoted(raw.close)}"
 
 
 def _state(name: str, number: int) -> str:

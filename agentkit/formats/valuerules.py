@@ -129,10 +129,11 @@ def _free_text(
     least, most = text.get("minLength", 0), text.get("maxLength")
     if least and w.target != "lark":
         w.schemas.gap(name, ["minLength"])
-    if most is not None and w.target == "gbnf":
-        w.schemas.gap(name, ["maxLength"])
+    words = words_of_null(w, w.tool.schema_of(name), options)
+    if most is not None and words and w.target != "lark":
+        w.schemas.gap(name, ["maxLength beside a default of null"])
     end = close.rstrip()
-    blocked = (*blocked, _CDATA, *words_of_null(w, w.tool.schema_of(name), options))
+    blocked = (*blocked, _CDATA, *words)
     return seq(Lit(start), Raw(end, blocked, least, most), Lit(close[len(end) :]))
 
 
