@@ -17,6 +17,9 @@ from agentkit.formats.spec import NestedTags, Pairs, TagParameters, TextArgument
 from agentkit.messages import ToolCall
 
 PAGE = Path(__file__).parent / "formats.md"
+sys.path.append(str(PAGE.parent.parent / "tests"))
+from markup import share_refused  # noqa: E402  # the sample is that of the tests
+
 MARKS = {
     "table": ("<!-- table: python docs/formats_table.py --write -->\n", "<!-- end of table -->\n"),
     "exports": ("<!-- exports: python docs/formats_table.py --write -->\n", "<!-- end of exports -->\n"),
@@ -33,7 +36,7 @@ WEATHER = ToolSpec(
 )
 CALL = ToolCall("", "get_weather", {"city": "Paris", "days": 3})
 RAW = Pairs | TagParameters | TextArgument | ToolElement
-HEAD = ("format", "also called", "written by", "body", "one call", "supports")
+HEAD = ("format", "also called", "written by", "body", "one call", "supports", "markup refused")
 
 
 def code(text: str) -> str:
@@ -100,6 +103,7 @@ def row(format: Format) -> str:
         format.body,
         code(render_calls(format, [CALL], [WEATHER])),
         supports(format),
+        f"{share_refused(format):.1%}".replace("0.0%", "none"),
     )
     return f"| {' | '.join(cells)} |"
 

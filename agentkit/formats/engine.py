@@ -29,7 +29,6 @@ from agentkit.messages import ToolCall
 InCode = Literal["ignore", "reply", "execute"]
 
 _FENCE = Delimiter(r"`{3,}[\w+-]{0,24}[ \t]{0,8}\r?\n", r"`{0,16}[\w+-]{0,24}[ \t]{0,8}\r?")
-_FENCE_END = Delimiter(r"`{3,}", r"`{0,2}")
 _SPACE_RUN = 1024  # white space after a call that is held back until it is known whether another call follows
 
 
@@ -89,7 +88,7 @@ class Parser(Resuming):
         self.opening_fence = self.openers.fence if in_code == "reply" else None
         self.line_tried = -1
         self.search = self.openers.search
-        self.fenced = False
+        self.fenced = ""  # what ends the fence around the calls: as many backticks as opened it, and no more
         self.silent = True
         self.count = 0
         self.section: Entry | None = None
@@ -256,6 +255,7 @@ class Parser(Resuming):
         start = self.offset
         if (found := (yield from self.sees(_FENCE))) is not None:
             self.at = found.end()
+            ticks = len(found[0]) - len(found[0].lstrip("`"))
             yield from self._look_over_space()
             inside = self.offset
             entries = yield from self._entries()
@@ -263,7 +263,7 @@ class Parser(Resuming):
                 entries = [*entries, *self.openers.lines]
             for entry in entries:
                 if entry.kind in ("call", "section") and (yield from self._call(entry, inside)):
-                    self.fenced, self.silent = True, False
+                    self.fenced, self.silent = "`" * ticks, False
                     return True
         self.back_to(start)
         self.shut()
@@ -317,7 +317,7 @@ class Parser(Resuming):
         yield from self.more()
         if self.at >= len(self.buf):
             return []
-        if self.fenced and (yield from self.sees(_FENCE_END)):
+        if self.fenced and (yield from self.sees(literal(self.fenced))):
             return [replace(self.opening_fence, kind="fence_end")] if self.opening_fence else []
         if (entry := self.section) is None or entry.shape.section is None:
             return [*(yield from self._entries()), *self._without_opening()]
@@ -375,8 +375,8 @@ class Parser(Resuming):
             case "fence":
                 return (yield from self._fenced())
             case "fence_end":
-                found = yield from self.sees(_FENCE_END)
-                self.fenced = False
+                found = yield from self.sees(literal(self.fenced))
+                self.fenced = ""
                 self.say(Markup, found.end() if found else self.at)
                 return True
             case "close":

@@ -253,7 +253,7 @@ def _write_text_argument(w: Writing, part: TextArgument) -> str:
     if not names or names[0] not in w.call.arguments:
         return ""
     value = w.call.arguments[names[0]]
-    text = _text(value, names[0], w.tool) or ""
+    text = _text(value, names[0], w.tool, nulls=value is None) or ""
     return _cdata(text) if _is_word_null(value) else raw_value(text, (closing,))
 
 

@@ -234,7 +234,7 @@ def _parameter(body: TagParameters | Pairs) -> str:
     if body.kind:
         before, behind = (_literal(text.strip()) for text in body.kind)
         middle = rf"(?:{before}.{{0,64}}?{behind}|{middle})"
-    end = r"\n?" if body.newlines == "both" else ""
+    start, end = (r"\n?" if body.newlines in ends else "" for ends in (("start", "both"), ("both",)))
     return (
-        rf"{_literal(body.key.strip())}\s*(?P<key>.+?)\s*{middle}\n?(?P<value>.*?){end}{_literal(body.close.strip())}"
+        rf"{_literal(body.key.strip())}\s*(?P<key>.+?)\s*{middle}{start}(?P<value>.*?){end}{_literal(body.close.strip())}"
     )

@@ -33,16 +33,30 @@ def read_name_tag(r: Reader, call: Call, part: NameTag) -> Wait:
     if found is None:
         raise Decline
     r.at = found.end()
-    opening = yield from tagtext.Attributes(r, part.name, (part.attribute,)).read()
+    carries = any(isinstance(p, TextArgument) for p in call.shape.call)
+    attributes = (_NameAndArguments if carries else tagtext.Attributes)(r, part.name, (part.attribute,))
+    opening = yield from attributes.read()
     name = opening.attributes.get(part.attribute)
     if not name:
         raise Decline
     call.begin(r, name)
     call.complete = opening.empty
-    if any(isinstance(p, TextArgument) for p in call.shape.call):
+    if carries:
         for key, text in opening.attributes.items():
             if key != part.attribute:
-                call.put(r, key, text, nulls=False)
+                call.put(r, key.removeprefix(_AGAIN), text, nulls=False)
+
+
+_AGAIN: Final = " "
+"""What marks the second attribute of one name: it stands in no attribute's name."""
+
+
+class _NameAndArguments(tagtext.Attributes):
+    """The attributes of a tag that holds the tool's name and arguments; an argument may be called as the name is."""
+
+    def key(self) -> Generator[None, None, str]:
+        key = yield from super().key()
+        return f"{_AGAIN}{key}" if key in self.known and key in self.opening.attributes else key
 
 
 def read_tag_parameters(r: Reader, call: Call, part: TagParameters) -> Wait:

@@ -1,8 +1,8 @@
 """Text to typed values and back, by JSON Schema. Pure; never raises on a model's text.
 
 A string parameter receives exactly the characters written. Everything else is read as JSON first, as a Python literal
-next; an array may also be written as comma-separated items. What cannot be read stays a string, for validation to
-refuse.
+next; an array may also be written as comma-separated items. Text that clearly is JSON of another type than the schema's
+is that value, and what cannot be read stays a string, both for validation to refuse.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _REFS = 32  # hops; a longer chain of $ref is a cycle
 _INTEGER = re.compile(r"[+-]?\d{1,4300}\Z")  # 4300 digits: the interpreter's own bound on int(str)
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\Z")
 _WORDS: Mapping[str, bool] = {"true": True, "false": False, "True": True, "False": False, "TRUE": True, "FALSE": False}
-_NULLS = frozenset(("null", "None", "NULL"))
+NULLS = frozenset(("null", "None", "NULL"))
 _ESCAPED_JSON = re.compile(r"[\[{][\[{\s]*\\\"")
 SURROGATE = re.compile("[\ud800-\udfff]")
 _UNREAD: Any = object()
@@ -175,7 +175,8 @@ def accepts_null(schema: Schema, root: Schema) -> bool:
 def read(text: str, schema: Schema, root: Schema, *, nulls: bool = False) -> Any:
     """The value that `text` writes for a parameter of this schema.
 
-    With `nulls`, the word null means null even where a string is allowed beside it.
+    With `nulls`, the word null means null even where a string is allowed beside it. Text that is none of the strings
+    listed in an enum is read as if no string were allowed, but for that word.
 
     >>> read("007", {"type": "string"}, {}), read("5", {"type": "integer"}, {}), read("a, b", {"type": "array"}, {})
     ('007', 5, ['a', 'b'])
@@ -184,8 +185,8 @@ def read(text: str, schema: Schema, root: Schema, *, nulls: bool = False) -> Any
     for option in options:  # a value listed in so many words is meant
         if (value := _listed(text, option)) is not _UNREAD:
             return value
-    if any(_kind(o) == "string" for o in options):
-        if nulls and text in _NULLS and accepts_null(schema, root):
+    if any(_kind(o) == "string" and (text in NULLS or not _enumerated(o)) for o in options):
+        if nulls and text in NULLS and accepts_null(schema, root):
             return None
         if all(_kind(o) in ("string", "null") for o in options):
             return text
@@ -194,12 +195,25 @@ def read(text: str, schema: Schema, root: Schema, *, nulls: bool = False) -> Any
         ]  # a string stays one unless it is clearly not
         return _container(text, options, root)
     stripped = text.strip()
-    if stripped in _NULLS and accepts_null(schema, root):
+    if stripped in NULLS and accepts_null(schema, root):
         return None
     for option in options:
         if (value := _plain(stripped, option, root)) is not _UNREAD:
             return value
-    return text
+    return _of_another_type(stripped, text, options)
+
+
+def _enumerated(schema: Schema) -> bool:
+    return "const" in schema or isinstance(schema.get("enum"), list)
+
+
+def _of_another_type(stripped: str, text: str, options: list[Schema]) -> Any:
+    """JSON of a type that the schema does not have; but no number is taken for a boolean or the other way round."""
+    value = _json(stripped)
+    scalar = isinstance(value, bool | int | float) and any(
+        _kind(o) in ("boolean", "integer", "number") for o in options
+    )
+    return text if scalar or value is _UNREAD else value
 
 
 def _listed(text: str, schema: Schema) -> Any:
@@ -227,7 +241,7 @@ def _container(text: str, options: list[Schema], root: Schema) -> Any:
 def _plain(text: str, schema: Schema, root: Schema) -> Any:
     match _kind(schema):
         case "null":
-            return None if text in _NULLS or not text else _UNREAD
+            return None if text in NULLS or not text else _UNREAD
         case "boolean":
             return _WORDS.get(text, _UNREAD)
         case "integer":
@@ -258,10 +272,10 @@ def _number(text: str) -> Any:
 
 
 def _array(text: str, schema: Schema, root: Schema) -> Any:
-    value = _json_or_literal(text) if text[:1] in "[(" else _UNREAD
+    value = _json_or_literal(text) if text[:1] in "[(" else _json(text)
     if isinstance(value, list | tuple):
         return list(value)
-    if value is not _UNREAD or text[:1] in "[{":
+    if value is None or isinstance(value, str) or text[:1] in "[{":
         return _UNREAD
     if not text:
         return []
