@@ -167,16 +167,19 @@ def until(r: Reader, ends: tuple[str, ...], never: Search | None = None) -> Gene
     """
     delimiter, first = _any_of(ends)
     pieces: list[str] = []
-    room = r.limits.name
     while True:
         found = first(r.buf, r.at)
         stop = found.start() if found else len(r.buf)
+        room = r.limits.name - sum(map(len, pieces))
+        if stop - r.at > room:
+            r.at += room + 1  # the same place however the text was cut
+            return None
         if found and (yield from _is_here(r, stop, delimiter, pieces)):
-            return "".join(pieces) if sum(map(len, pieces)) <= room else None
+            return "".join(pieces)
         if not found:
             pieces.append(r.buf[r.at : stop])
             r.at = stop
-        if (never is not None and never(pieces[-1])) or sum(map(len, pieces)) > room:
+        if never is not None and never(pieces[-1]):
             return None
         if not found:
             if r.ended:
@@ -254,7 +257,7 @@ def read_skip(r: Reader, call: Call, part: Skip) -> Wait:
     following = call.shape.call[call.part + 1]
     assert isinstance(following, str)
     if (yield from until(r, (following.strip(),))) is None:
-        ended = r.at >= len(r.buf)
+        ended = r.ended and r.at >= len(r.buf)
         raise Damage(
             "truncated_call" if ended else "invalid_json", f"expected {following.strip()!r}", r.offset, ended=ended
         )

@@ -129,7 +129,7 @@ def _key_and_kind(r: Reader, part: Pairs) -> Generator[None, None, tuple[str, st
         kind = (yield from until(r, (middle.split()[0],))) or ""
     found = (yield from r.sees(literal(middle))) if key is not None else None
     if key is None or found is None:
-        ended = r.at >= len(r.buf)
+        ended = r.ended and r.at >= len(r.buf)
         code: ErrorCode = "truncated_call" if ended else "invalid_arguments"
         raise Damage(code, f"expected {middle!r} behind a parameter's name", start, ended=ended)
     r.at = found.end()
