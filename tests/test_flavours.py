@@ -128,10 +128,25 @@ def no_default(default: str, path: str = "/x") -> list[str]:
         (Annotated[Color, "which"], (), {"anyOf": [{"$ref": "#/$defs/Color"}], "description": "which"}, []),
         (list[int], (), {"type": "array", "items": {"type": "integer"}}, []),
         (dt.date, (), {"type": "string", "format": "date"}, []),
-        (bytes, (), {"type": "string"}, ["/x: format 'binary' was removed"]),
-        (Annotated[str, Field(max_length=3)], (), {"type": "string"}, ["/x: maxLength 3 was removed"]),
+        (
+            bytes,
+            (),
+            {"type": "string", "description": 'Must satisfy {"format": "binary"}'},
+            ["/x: format 'binary' was removed"],
+        ),
+        (
+            Annotated[str, Field(max_length=3, description="A code.")],
+            (),
+            {"type": "string", "description": 'A code. Must satisfy {"maxLength": 3}'},
+            ["/x: maxLength 3 was removed"],
+        ),
         (Annotated[int, Field(ge=3)], (), {"type": "integer", "minimum": 3}, []),
-        (set[int], (), {"type": "array", "items": {"type": "integer"}}, ["/x: uniqueItems true was removed"]),
+        (
+            set[int],
+            (),
+            {"type": "array", "description": 'Must satisfy {"uniqueItems": true}', "items": {"type": "integer"}},
+            ["/x: uniqueItems true was removed"],
+        ),
         (
             tuple[int, str],
             (),
