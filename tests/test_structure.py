@@ -17,9 +17,20 @@ PACKAGE = ROOT / "agentkit"
 
 VALUES = {"errors", "messages", "events"}
 DECLARED = {"schema", "flavours", "strictness"}  # what decorators store, and the shapes in which providers take it
-FOUND = {"introspect", "docstrings", "typed", "written", "problems", "arguments", "elements", "output", "references"}
+FOUND = {
+    "introspect",
+    "docstrings",
+    "typed",
+    "written",
+    "problems",
+    "arguments",
+    "elements",
+    "output",
+    "references",
+    "policy",
+}
 CORE = {"formats", "tool", "binding", "registry"} | DECLARED | FOUND
-RUNTIME = {"models", "processor", "agent", "testing"}
+RUNTIME = {"models", "processor", "agent", "threads", "testing"}
 
 MAY_IMPORT: dict[str, set[str]] = {
     # values
@@ -37,6 +48,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "models": VALUES | {"formats"} | DECLARED,
     "processor": VALUES | CORE,
     "agent": VALUES | CORE | {"models", "processor"},
+    "threads": VALUES | CORE | {"models", "processor", "agent"},
     "testing": VALUES | CORE | RUNTIME,
     # drivers
     "cli": VALUES | CORE | RUNTIME | {"__init__"},

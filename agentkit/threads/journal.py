@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 from agentkit.agent.approval import edited
 from agentkit.agent.journal import Response, Unsettled
-from agentkit.errors import ConfigError, StoreError, ThreadBusy
+from agentkit.errors import ConfigError, StoreError, ThreadBusy, ThreadExists
 from agentkit.events import ApprovalRequired, ToolEvent, ToolStarted
-from agentkit.messages import AssistantMessage, Message, SystemMessage, ToolCall, ToolMessage, UserMessage
+from agentkit.messages import AssistantMessage, Message, SystemMessage, ToolCall, ToolMessage, UserMessage, user
 from agentkit.threads.codec import call_from_json, call_to_json, to_json
 from agentkit.threads.history import ids_of, messages_of
 from agentkit.threads.owner import is_dead, this_process
@@ -204,6 +204,14 @@ class ThreadJournal:
         elif turn.message.content:
             self._messages.append(turn.message)
             self._messages.extend(turn.results)
+
+    async def child(self, call_id: str, task: str, system: str | None) -> ThreadJournal:
+        """A thread of its own, named after the call and there already when the call is run again."""
+        id = f"{self.thread_id}/{call_id}"
+        with suppress(ThreadExists):
+            first = Append({"message": to_json(user(task))})
+            await self._store.create(id, {"parent": self.thread_id, "call": call_id}, [first])
+        return ThreadJournal(self._store, id, system=system)
 
     async def close(self) -> None:
         """Give the lease back."""
