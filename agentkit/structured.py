@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from agentkit.arguments import Arguments
@@ -26,10 +27,14 @@ REPAIRS: Final = frozenset(
 )
 """What is overlooked in JSON: nothing that might complete what was cut, or move the end of a string."""
 
+MAX_VALUES: Final = 50
+"""Different JSON values of one reply that are looked into; a reply with more of them is no answer."""
+
 _NO_NAME = re.compile(r"[^a-zA-Z0-9_-]+")
 _FENCE = "```"
 _LANGUAGE = re.compile(r"[\w+-]*[ \t]*\n")
-_OBJECT = re.compile(r"""\{\s*(?:"[^"\n]*"|'[^'\n]*')\s*:""")
+_OBJECT = re.compile(r"""\{\s*["'}]""")
+_PROPERTY = re.compile(r"""\{\s*(?:"[^"\n]*"|'[^'\n]*')\s*:""")
 
 
 class InvalidOutput(ValueError):
@@ -56,9 +61,14 @@ class InvalidOutput(ValueError):
 
 
 class _Read(NamedTuple):
-    """What one JSON value of a reply is: a value of the type, or what keeps it from being one."""
+    """What one JSON value of a reply is: a value of the type, or what keeps it from being one.
 
-    json: Any
+    Attributes:
+        wrapped: whether it stands in the object that was asked for.
+        value: of the type; None beside problems.
+        problems: what is wrong with it.
+    """
+
     wrapped: bool
     value: Any = None
     problems: tuple[Problem, ...] = ()
@@ -97,9 +107,9 @@ class Output:
         found = [self._validated(value) for value in _json_values(text)]
         if self._wrapped and any(read.wrapped and not read.problems for read in found):
             found = [read for read in found if read.wrapped]
-        fitting = {json.dumps(read.json, sort_keys=True): read for read in found if not read.problems}
+        fitting = [read for read in found if not read.problems]
         if len(fitting) == 1:
-            return next(iter(fitting.values())).value
+            return fitting[0].value
         if fitting:
             raise InvalidOutput([f"expected one JSON value, found {len(fitting)} different ones that fit"])
         nearest = min(found, key=lambda read: len(read.problems))
@@ -108,19 +118,19 @@ class Output:
     def _validated(self, given: Any) -> _Read:
         """As the schema says; a value without the object around it is understood, too."""
         wrapped = self._wrapped and isinstance(given, Mapping) and given.keys() == {VALUE}
-        read = self._accepted(given[VALUE] if wrapped else given, given, wrapped)
+        read = self._accepted(given[VALUE] if wrapped else given, wrapped=wrapped)
         if read.problems and wrapped:
-            bare = self._accepted(given, given, False)
+            bare = self._accepted(given, wrapped=False)
             return read if bare.problems else bare
         return read
 
-    def _accepted(self, value: Any, given: Any, wrapped: bool) -> _Read:
+    def _accepted(self, value: Any, *, wrapped: bool) -> _Read:
         try:
             accepted = self._arguments.validate("output", {VALUE: value}, lenient=False)
         except InvalidArguments as e:
             cut = 0 if self._wrapped else len(VALUE) + 1
-            return _Read(given, wrapped, problems=tuple(replace(p, path=p.path[cut:]) for p in e.problems))
-        return _Read(given, wrapped, accepted[VALUE])
+            return _Read(wrapped, problems=tuple(replace(p, path=p.path[cut:]) for p in e.problems))
+        return _Read(wrapped, accepted[VALUE])
 
 
 def _object(around: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -140,18 +150,27 @@ def _object(around: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _json_values(text: str) -> list[Any]:
-    """The JSON values of a reply: the whole text, else those in code fences and the objects between other words.
+    """The different JSON values of a reply: the whole text, else those in code fences and the objects between words.
 
     Raises:
-        InvalidOutput: there are none, or one is damaged: what lies inside of it must not be taken for the answer.
+        InvalidOutput: there are none, or too many; or one is damaged: what lies inside of it must not be taken for the
+            answer.
     """
     whole = text.strip()
     if not whole:
         raise InvalidOutput(["expected one JSON value, found an empty reply"])
-    found = [*_read(whole)] or [*_fenced(whole), *_objects(whole)]
+    found = {}
+    for value in [*_read(whole)] or chain(_fenced(whole), _objects(whole)):
+        found[_text_of(value)] = value
+        if len(found) > MAX_VALUES:
+            raise InvalidOutput([f"expected one JSON value, found more than {MAX_VALUES}"])
     if not found:
         raise InvalidOutput(["expected one JSON value, found no JSON in the reply"])
-    return found
+    return list(found.values())
+
+
+def _text_of(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)
 
 
 def _read(text: str) -> Iterator[Any]:
@@ -173,17 +192,19 @@ def _fenced(text: str) -> Iterator[Any]:
 
 def _objects(text: str) -> Iterator[Any]:
     """The objects that stand between other words, the outermost of each."""
-    at = text.find("{")
-    while at >= 0:
-        reader = literals.Literals(text, at)
+    at = 0
+    while found := _OBJECT.search(text, at):
+        reader = literals.Literals(text, found.start())
+        at = found.start() + 1
         try:
             value = reader.value()
         except (literals.NotALiteral, RecursionError) as e:
-            if _OBJECT.match(text, at):
+            if _PROPERTY.match(text, found.start()):
                 where = f" at character {e.position}" if isinstance(e, literals.NotALiteral) else ""
-                raise InvalidOutput([f"the JSON that begins at character {at} is damaged{where}: {e}"]) from e
-            reader.at = at + 1
+                raise InvalidOutput(
+                    [f"the JSON that begins at character {found.start()} is damaged{where}: {e}"]
+                ) from e
         else:
+            at = reader.at
             if REPAIRS.issuperset(reader.repairs):
                 yield value
-        at = text.find("{", reader.at)
