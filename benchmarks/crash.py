@@ -193,6 +193,7 @@ def points(make: Callable[[Hook | None], Store], fresh: Callable[[], Path], limi
         limit: moments at most.
     """
     count = Count()
+    asyncio.run(one_run(make(None), fresh()))  # so that no child imports anything
     for number in range(1, limit):
         effects = fresh()
         seen = 0
@@ -225,14 +226,15 @@ def _resumed(make: Callable[[Hook | None], Store], effects: Path, where: str, co
 def kills(
     make: Callable[[Hook | None], Store], fresh: Callable[[], Path], wanted: int, seed: int = 0, per_thread: int = 3
 ) -> Count:
-    """Kill runs with SIGKILL at random moments, at most `per_thread` times each, until `wanted` kills hit a live run."""
+    """Kill runs at random moments, at most `per_thread` times each, until `wanted` kills hit a live run."""
     count, chance = Count(), random.Random(seed)
+    asyncio.run(one_run(make(None), fresh()))  # so that no child imports anything
     usual = 0.25
     while count.crashes < wanted:
         effects = fresh()
         for _ in range(per_thread):
             since = time.monotonic()
-            pid = child(lambda: asyncio.run(one_run(make(None), effects, PAUSE)))
+            pid = child(lambda e=effects: asyncio.run(one_run(make(None), e, PAUSE)))
             time.sleep(chance.random() * usual)
             os.kill(pid, signal.SIGKILL)
             status = waited(pid)
@@ -257,3 +259,20 @@ def sqlite(folder: Path) -> tuple[Callable[[Hook | None], Store], Callable[[], P
         return folder / f"{number}.txt"
 
     return make, fresh
+
+
+def main() -> None:
+    """Run what the arguments ask for, and print a table."""
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--kills", type=int, default=300)
+    arguments.add_argument("--points", action="store_true", help="every SQL statement in turn")
+    arguments.add_argument("--seed", type=int, default=0)
+    given = arguments.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        make, fresh = sqlite(Path(folder))
+        count = points(make, fresh) if given.points else kills(make, fresh, given.kills, given.seed)
+    print(count)
+
+
+if __name__ == "__main__":
+    main()

@@ -119,9 +119,7 @@ class Agent:
             messages.insert(0, SystemMessage(self.system))
         return self.begin(Conversation(messages, options.get("decisions", _NOTHING)), **options)
 
-    def begin(
-        self, journal: Journal, *, caller: RunStream | None = None, **options: Unpack[RunOptions]
-    ) -> RunStream:
+    def begin(self, journal: Journal, *, caller: RunStream | None = None, **options: Unpack[RunOptions]) -> RunStream:
         """Begin a run on a journal, which holds the conversation.
 
         Args:

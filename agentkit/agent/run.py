@@ -250,7 +250,8 @@ class RunStream(EventStream[Event]):
         self._over_with = unsettled.finish
         if unsettled.finish is not None and (said := _last_reply(journal.all())) is not None:
             self._over_with = self._judged(said, unsettled.finish)
-        self._processor = ResponseProcessor(plan.registry, plan.config, context=self._context, taken=journal.taken)
+        taken = set(journal.taken) - {call.id for call in unsettled.calls}  # these keep their ids
+        self._processor = ResponseProcessor(plan.registry, plan.config, taken=taken, new_context=self._context)
         if not unsettled.calls or self._stopped is not None:
             return None
         calls = [CallEnd(index, call) for index, call in enumerate(unsettled.calls)]
@@ -309,7 +310,7 @@ class RunStream(EventStream[Event]):
             self._over_with = "approval"
         elif turn.terminated:
             self._over_with = "agent_terminated"
-        elif any([self._repeats.see(*pair) for pair in _answered(turn)]):
+        elif self._repeats.see_all(_answered(turn)):
             self._over_with = "loop_detected"
         elif not turn.results and reason != "pause":
             self._over_with = self._judged(turn.message.text, reason)
@@ -361,7 +362,7 @@ class RunStream(EventStream[Event]):
                 told = hook(event, self)
                 if told is not None:
                     await told
-            except Exception:
+            except Exception:  # noqa: BLE001 - somebody else's code, which only watches
                 _LOG.exception("a hook failed on %s", type(event).__name__)
 
 

@@ -12,27 +12,41 @@ import logging
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from inspect import isawaitable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from agentkit.agent.approval import edited
 from agentkit.agent.journal import Response, Unsettled
 from agentkit.errors import ConfigError, StoreError, ThreadBusy, ThreadExists
 from agentkit.events import ApprovalRequired, ToolEvent, ToolStarted
 from agentkit.messages import AssistantMessage, Message, SystemMessage, ToolCall, ToolMessage, UserMessage, user
+from agentkit.processor import ask_outcome
 from agentkit.threads.codec import call_from_json, call_to_json, to_json
 from agentkit.threads.history import ids_of, messages_of
 from agentkit.threads.owner import is_dead, this_process
 from agentkit.threads.resume import INTERRUPTED, answer, settle
-from agentkit.threads.store import NEWEST, Append, Body, Call, Change, EntryKind, Lease, Log, Move, NewCall, Revise, Store
-from agentkit.tool import ToolContext, ToolResult
+from agentkit.threads.store import (
+    NEWEST,
+    Append,
+    Body,
+    Call,
+    CallStatus,
+    Change,
+    EntryKind,
+    Lease,
+    Log,
+    Move,
+    NewCall,
+    Revise,
+    Store,
+)
+from agentkit.tool import ToolContext
 
 if TYPE_CHECKING:
     from agentkit.processor import Turn
     from agentkit.registry import ToolRegistry
 
 LEASE = 30.0  # seconds; renewed three times within them. A holder that died on this machine is noticed at once
-_UNANSWERED = ("planned", "waiting", "approved", "started")
+_UNANSWERED: Final[tuple[CallStatus, ...]] = ("planned", "waiting", "approved", "started")
 _LOG = logging.getLogger("agentkit.threads")
 
 
@@ -70,6 +84,7 @@ class ThreadJournal:
 
     @property
     def taken(self) -> Iterable[str]:
+        """The ids of all calls of the thread, the compacted ones included."""
         return self._taken
 
     # -------------------------------------------------------------- the beginning
@@ -88,10 +103,10 @@ class ThreadJournal:
         plan = settle(log, registry)
         changes: list[Change] = [Revise(e.seq, _interrupted(e.body)) for e in plan.close]
         changes += [_answered(call, said) for call, said in plan.answer]
-        changes += [_answered(c, await _reconciled(c, registry, self._keyed(c.id, str(c.body["name"]), c.seq, c.ordinal, c.attempts))) for c in plan.ask]
+        changes += [await self._reconciled(call, registry) for call in plan.ask]
         changes += [Move(c.seq, c.ordinal, "waiting", ("approved",), note={}) for c in plan.wait]
         if changes:
-            await self._commit(changes)
+            await self._write(changes)
             log = await self._store.load(self.thread_id)
         self._read(log)
         if not any(isinstance(m, UserMessage) for m in self._messages):
@@ -99,6 +114,16 @@ class ThreadJournal:
         calls = [self._reopened(call) for call in plan.run]
         finish = None if self._temporary is not None and plan.finish != "approval" else plan.finish
         return Unsettled(tuple(calls), frozenset(c.id for c in plan.run if c.status == "approved"), finish)
+
+    async def _reconciled(self, call: Call, registry: ToolRegistry) -> Move:
+        """The answer to an interrupted call, of the tool that knows what became of it."""
+        tool, said = registry.tools[str(call.body["name"])], call_from_json(call.body)
+        context = self._keyed(call.id, tool.name, call.seq, call.ordinal, call.attempts)
+        arguments = tool.validate(said.arguments, lenient=said.format is not None)
+        result = await ask_outcome(tool, arguments, context)
+        if result is None:
+            return _answered(call, answer(call, "interrupted", INTERRUPTED))
+        return _answered(call, ToolMessage(call.id, tool.name, result.parts, result.code))
 
     def _reopened(self, call: Call) -> ToolCall:
         """A call of an earlier response that is to be run now."""
@@ -143,6 +168,7 @@ class ThreadJournal:
     # -------------------------------------------------------------- what the run tells
 
     async def messages(self) -> Sequence[Message]:
+        """The conversation, with what others added since the last request."""
         await self._write_new()
         log = await self._store.load(self.thread_id, after=self._last)
         if log.entries:
@@ -152,12 +178,17 @@ class ThreadJournal:
         return self._messages
 
     def add(self, message: Message) -> None:
+        """A message of the run's own; written before the next request."""
         self._new.append(message)
 
     def all(self) -> tuple[Message, ...]:
+        """The conversation as the model reads it."""
         return (*self._messages, *self._new)
 
     def context(self, call: ToolCall) -> ToolContext:
+        """The key under which a call's effect happens once, and which attempt this is."""
+        if call.id not in self._open:  # not begun: somebody asks whether it may
+            return ToolContext(call.id, call.name)
         return self._keyed(call.id, call.name, *self._open[call.id], self._attempts.get(call.id, 1))
 
     def _keyed(self, id: str, name: str, seq: int, ordinal: int, attempt: int) -> ToolContext:
@@ -186,6 +217,7 @@ class ThreadJournal:
                     self._held[id] = said
 
     async def respond(self, turn: Turn, response: Response | None) -> None:
+        """Write the response, complete, and the answers that are not in the store yet, in one transaction."""
         changes: list[Change] = []
         for said in turn.results:
             if said.call_id in self._open:
@@ -285,18 +317,3 @@ def _interrupted(body: Body) -> Body:
 
 def _answered(call: Call, said: ToolMessage) -> Move:
     return Move(call.seq, call.ordinal, "answered", _UNANSWERED, answer=to_json(said))
-
-
-async def _reconciled(call: Call, registry: ToolRegistry, context: ToolContext) -> ToolMessage:
-    """What a tool says became of a call that was interrupted."""
-    tool = registry.tools[str(call.body["name"])]
-    try:
-        told = tool.reconcile(call_from_json(call.body).arguments, context)
-        told = await told if isawaitable(told) else told
-    except Exception as e:  # noqa: BLE001 - the tool's fault is data: the outcome stays unknown
-        _LOG.warning("%s could not be reconciled", tool.name, exc_info=e)
-        return answer(call, "interrupted", f"{INTERRUPTED} (the tool could not tell: {type(e).__name__}: {e})")
-    if told is None:
-        return answer(call, "interrupted", INTERRUPTED)
-    result = ToolResult.of(told)
-    return ToolMessage(call.id, tool.name, result.parts, result.code)

@@ -261,7 +261,7 @@ class ThreadManager:
         call_id: str,
         *,
         arguments: Mapping[str, Any] | None = None,
-        hash: str | None = None,
+        seen: str | None = None,
         by: str | None = None,
     ) -> None:
         """Let a waiting call run when the thread is resumed, by this or by another process.
@@ -270,7 +270,7 @@ class ThreadManager:
             thread_id: the thread.
             call_id: the call.
             arguments: run it with these instead; the model is told.
-            hash: what `call_hash` gave for the call that the person saw; refused if the call is another by now.
+            seen: what `call_hash` gave for the call that the person saw; refused if the call is another by now.
             by: who approved it; kept with the call.
 
         Raises:
@@ -278,8 +278,10 @@ class ThreadManager:
         """
         record = await self._waiting(thread_id, call_id)
         call = call_from_json(record.body)
-        if hash is not None and hash != call_hash(call):
-            raise ConfigError(f"call {call_id!r} is not the one that was shown: it is {call.name} {dict(call.arguments)}")
+        if seen is not None and seen != call_hash(call):
+            raise ConfigError(
+                f"call {call_id!r} is not the one that was shown: it is {call.name} {dict(call.arguments)}"
+            )
         if arguments is not None:
             call = replace(call, arguments=arguments)
         note = {"hash": call_hash(call), "by": by, "edited": arguments is not None}
@@ -310,7 +312,9 @@ class ThreadManager:
             if call.id == call_id:
                 return call
         listed = ", ".join(repr(call.id) for call in waiting) or "none"
-        raise ConfigError(f"no call waits for approval under the id {call_id!r} in thread {thread_id!r}; waiting: {listed}")
+        raise ConfigError(
+            f"no call waits for approval under the id {call_id!r} in thread {thread_id!r}; waiting: {listed}"
+        )
 
     async def _open_call(self, thread_id: str, call_id: str) -> Call:
         log = await self.store.load(thread_id)

@@ -12,13 +12,21 @@ import pytest
 from agentkit.agent import Denied, call_hash
 from agentkit.errors import ConfigError, ProviderError, ThreadBusy, ThreadExists, ThreadNotFound
 from agentkit.events import ApprovalRequired, CallEnd, Event, Finish, Text, ToolCompleted, ToolStarted
-from agentkit.messages import (AssistantMessage, Message, SystemMessage, TextPart, ToolCall, ToolMessage, UserMessage, user)
+from agentkit.messages import (
+    AssistantMessage,
+    Message,
+    SystemMessage,
+    TextPart,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+    user,
+)
 from agentkit.models.base import ModelRequest
 from agentkit.registry import ToolRegistry
 from agentkit.schema import openapi_schema
 from agentkit.testing import ScriptedModel
 from agentkit.threads import SQLiteStore, ThreadManager
-
 
 pytestmark = pytest.mark.anyio
 
@@ -89,7 +97,7 @@ def said(messages: list[Message]) -> list[str]:
 
 
 NOTE = ToolCall("c1", "note", {"text": "a"})
-SEND = ToolCall("c2", "send", {"to": "Ada", "text": "hi"})
+SEND = ToolCall("c2", "send", {"to": "Ada", "text": "hi"}, raw='{"to": "Ada", "text": "hi"}')
 
 
 async def test_a_conversation_goes_on_in_another_process(tmp_path: Path, desk: Desk) -> None:
@@ -205,7 +213,7 @@ async def test_a_call_that_needs_approval_ends_the_run_and_waits_in_the_store(
 
     elsewhere = ThreadManager(SQLiteStore(tmp_path / "chat.db"), ToolRegistry(desk))
     (call,) = await elsewhere.pending(thread)
-    await elsewhere.approve(thread, call.id, hash=call_hash(call), by="Eve")
+    await elsewhere.approve(thread, call.id, seen=call_hash(call), by="Eve")
     result = await elsewhere.resume_thread(thread, model=ScriptedModel(["Greeted."])).finished()
     assert result.finish == "stop"
     assert desk.made == [("note", "a"), ("send", "Ada", "hi")]
@@ -249,7 +257,7 @@ async def test_an_approval_is_bound_to_the_call_that_was_shown(threads: ThreadMa
     await threads.run_thread(thread, model=ScriptedModel([SEND])).finished()
     seen = call_hash(ToolCall("c2", "send", {"to": "Bob", "text": "hi"}))
     with pytest.raises(ConfigError, match="is not the one that was shown"):
-        await threads.approve(thread, "c2", hash=seen)
+        await threads.approve(thread, "c2", seen=seen)
     with pytest.raises(ConfigError, match="waiting: 'c2'"):
         await threads.approve(thread, "c7")
     await threads.approve(thread, "c2")
