@@ -10,7 +10,6 @@ from typing import Any, Final
 
 from agentkit import flavours
 from agentkit.events import Finish, FinishReason, SourceEvent, Text, Thinking, Usage
-from agentkit.formats.spec import OutputSchema
 from agentkit.messages import (
     AssistantMessage,
     ImagePart,
@@ -57,9 +56,6 @@ FINISHES: Final[Mapping[str, FinishReason]] = {
     "refusal": "refusal",
 }
 
-_WITHOUT_OUTPUT = re.compile(r"claude-(?:instant|[23]|(?:opus|sonnet)-4-(?:[01](?!\d)|2025))")
-"""The models that came before structured outputs, which begin with 4.5."""
-
 # ---------------------------------------------------------------- request
 
 
@@ -79,11 +75,6 @@ def messages_body(request: ModelRequest, model: str, provider: str) -> dict[str,
     if request.output_schema is not None:
         body["output_config"] = {"format": flavours.anthropic_output(request.output_schema)}
     return body
-
-
-def _holds_to(model: str, output: OutputSchema) -> bool:
-    """Whether the provider holds this model's replies to this schema."""
-    return _WITHOUT_OUTPUT.match(model) is None and flavours.anthropic_output(output) is not None
 
 
 def _tool_choice(request: ModelRequest, named: str | None) -> dict[str, Any] | None:
@@ -371,7 +362,7 @@ class AnthropicModel(RemoteModel):
 
     def _body(self, request: ModelRequest) -> dict[str, Any]:
         output = request.output_schema
-        if output is not None and not (self.at_home and _holds_to(self.model, output)):
+        if output is not None and not (self.at_home and flavours.anthropic_output(output)):
             request = history.output_in_prompt(request, constrained=False)
         body = messages_body(request, self.model, self.provider)
         max_tokens = self._max_tokens(request)
