@@ -1,4 +1,4 @@
-"""One tool, and the schema of a reply, as each provider's API writes it. Pure functions of a `ToolSpec`; knows no provider's SDK."""
+"""One tool, and the schema of a reply, as each provider's API writes it. Pure; knows no provider's SDK."""
 
 from __future__ import annotations
 

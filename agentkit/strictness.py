@@ -66,8 +66,10 @@ class Dialect:
 OPENAI: Final = Dialect(KEPT, STRING_FORMATS, optional=False, recursive=True)
 ANTHROPIC: Final = Dialect(
     frozenset(
-        ("$ref", "$defs", "type", "description", "enum", "anyOf", "properties", "required", "items", "default")
-        + ("additionalProperties", "format")
+        (
+            *("$ref", "$defs", "type", "description", "enum", "anyOf", "format", "default"),
+            *("properties", "required", "additionalProperties", "items"),
+        )
     ),
     STRING_FORMATS | {"uri"},
     optional=True,

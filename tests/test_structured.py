@@ -158,22 +158,23 @@ def test_read(wanted: Any, text: str, value: Any) -> None:
         (
             Tree,
             '{"name": "say "hi"", "children": [{"name": "b"}]}',
-            ["the JSON that begins at character 0 is damaged at character 15: expected ',' or '}', got 'hi\"\", \"childre'"],
+            ["the JSON that begins at character 0 is damaged at character 15: expected ',' or '}', got 'hi"],
         ),
     ],
 )
 def test_refused(wanted: Any, text: str, problems: list[str]) -> None:
     with pytest.raises(InvalidOutput) as caught:
         Output(wanted).read(text)
-    assert [p[:90] for p in caught.value.problems] == [p[:90] for p in problems]
+    assert [found[: len(p)] for found, p in zip(caught.value.problems, problems, strict=True)] == problems
 
 
-@given(st.text(alphabet='{}[]":,\'`ab1 \\\n', max_size=60))
+@given(st.text(alphabet="{}[]\":,'`ab1 \\\n", max_size=60))
 def test_any_text_is_read_or_refused(text: str) -> None:
     try:
-        assert isinstance(COUNTS.read(text), dict)
-    except InvalidOutput as e:
-        assert e.problems
+        value = COUNTS.read(text)
+    except InvalidOutput:
+        return
+    assert all(isinstance(count, int) for count in value.values())
 
 
 TREES = st.recursive(
@@ -208,6 +209,10 @@ def test_time_grows_with_the_text(piece: str) -> None:
 # ---------------------------------------------------------------- in a run
 
 
+UNFIT = "the reply does not fit:\n"
+AGAIN = "Write the whole reply again, as one JSON value and nothing else."
+
+
 def count(name: str) -> int:
     """Count the people of a city."""
     return {"Ulm": 128_000}[name]
@@ -238,13 +243,11 @@ def test_what_is_wrong_goes_back_to_the_model() -> None:
     assert texts(result.messages) == [
         "Tell me about Ulm.",
         "It is Ulm.",
-        "the reply does not fit:\n- expected one JSON value, found no JSON in the reply\n"
-        "Write the whole reply again, as one JSON value and nothing else.",
+        f"{UNFIT}- expected one JSON value, found no JSON in the reply\n{AGAIN}",
         "",
         "128000",
         '{"name": "Ulm"}',
-        "the reply does not fit:\n- /people: expected integer (>= 0), found nothing: it is required\n"
-        "Write the whole reply again, as one JSON value and nothing else.",
+        f"{UNFIT}- /people: expected integer (>= 0), found nothing: it is required\n{AGAIN}",
         ULM,
     ]
 

@@ -167,7 +167,12 @@ def output_section(request: ModelRequest) -> str:
     """The instructions for a reply that must fit a schema; empty where none must."""
     if request.output_schema is None:
         return ""
-    return render_output_prompt(request.output_schema, tools=bool(request.tools) and request.tool_choice != "none")
+    return render_output_prompt(request.output_schema, tools=may_call(request))
+
+
+def may_call(request: ModelRequest) -> bool:
+    """Whether the reply may call a tool."""
+    return bool(request.tools) and request.tool_choice != "none"
 
 
 def output_in_prompt(request: ModelRequest, *, constrained: bool) -> ModelRequest:

@@ -87,8 +87,7 @@ def told(request: ModelRequest) -> ModelRequest:
     Such servers hold a model to a schema without telling it which; and with tools they would hold its calls to it, too.
     Source: vLLM issue 39929.
     """
-    callable = bool(request.tools) and request.tool_choice != "none"
-    return history.output_in_prompt(request, constrained=not callable)
+    return history.output_in_prompt(request, constrained=not history.may_call(request))
 
 
 def chat_messages(messages: Sequence[Message], provider: str) -> list[dict[str, Any]]:

@@ -20,7 +20,6 @@ from agentkit.messages import (
     MarkupPart,
     Message,
     ProviderPart,
-    SystemMessage,
     TextPart,
     ThinkingPart,
     ToolCall,

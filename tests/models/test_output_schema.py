@@ -179,7 +179,9 @@ def test_a_server_that_refuses_the_field_is_spared_it() -> None:
 
 def sse(*events: dict[str, Any], done: str = "") -> str:
     """Server-sent events; named after their type where they have one."""
-    named = ((f"event: {event['type']}\n" if "type" in event else "") + f"data: {json.dumps(event)}" for event in events)
+    named = (
+        (f"event: {event['type']}\n" if "type" in event else "") + f"data: {json.dumps(event)}" for event in events
+    )
     return "".join(f"{event}\n\n" for event in named) + done
 
 
@@ -227,7 +229,9 @@ def called(prefix: str, name: str, arguments: str) -> str:
     match prefix:
         case "openai":
             function = {"name": name, "arguments": arguments}
-            return chat({"tool_calls": [{"index": 0, "id": "c1", "type": "function", "function": function}]}, "tool_calls")
+            return chat(
+                {"tool_calls": [{"index": 0, "id": "c1", "type": "function", "function": function}]}, "tool_calls"
+            )
         case "anthropic":
             begun = {"type": "tool_use", "id": "c1", "name": name, "input": {}}
             return block(begun, {"type": "input_json_delta", "partial_json": arguments}, "tool_use")

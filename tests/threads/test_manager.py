@@ -404,6 +404,10 @@ class City:
     people: int
 
 
+UNFIT = """\
+the reply does not fit:
+- /people: expected integer, found nothing: it is required
+Write the whole reply again, as one JSON value and nothing else."""
 ULM = '{"name": "Ulm", "people": 128000}'
 
 
@@ -417,8 +421,7 @@ async def test_what_was_wrong_with_a_reply_is_kept(threads: ThreadManager) -> No
         "note {'text': 'a'}",
         "= ok: noted a",
         'assistant: {"name": "Ulm"}',
-        "user: the reply does not fit:\n- /people: expected integer, found nothing: it is required\n"
-        "Write the whole reply again, as one JSON value and nothing else.",
+        f"user: {UNFIT}",
         f"assistant: {ULM}",
     ]
 
