@@ -67,7 +67,7 @@ OPENAI: Final = Dialect(KEPT, STRING_FORMATS, optional=False, recursive=True)
 ANTHROPIC: Final = Dialect(
     frozenset(
         (
-            *("$ref", "$defs", "type", "description", "enum", "anyOf", "format", "default"),
+            *("$ref", "$defs", "type", "description", "enum", "anyOf", "format"),
             *("properties", "required", "additionalProperties", "items"),
         )
     ),

@@ -100,7 +100,7 @@ def test_anthropic_is_asked_without_bounds() -> None:
                 "properties": {
                     "name": {"type": "string", "description": 'Must satisfy {"maxLength": 40}'},
                     "people": {"type": "integer", "description": 'Must satisfy {"minimum": 0}'},
-                    "twins": {"type": "array", "items": {"type": "string"}, "default": []},
+                    "twins": {"type": "array", "items": {"type": "string"}},
                 },
                 "required": ["name", "people"],
                 "additionalProperties": False,
