@@ -90,7 +90,7 @@ def _tag(w: Writing, part: Tag) -> Rule:
 
 
 def _name(w: Writing, part: Name) -> Rule:
-    return Lit(part.prefix + w.tool.name)
+    return Lit(part.prefix + (attribute(w.tool.name) if part.attribute else w.tool.name))
 
 
 def _counted_name(w: Writing, part: CountedName) -> Rule:

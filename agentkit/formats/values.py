@@ -24,6 +24,7 @@ _INTEGER = re.compile(r"[+-]?\d{1,4300}\Z")  # 4300 digits: the interpreter's ow
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\Z")
 _WORDS: Mapping[str, bool] = {"true": True, "false": False, "True": True, "False": False, "TRUE": True, "FALSE": False}
 _NULLS = frozenset(("null", "None", "NULL"))
+_ESCAPED_JSON = re.compile(r"[\[{][\[{\s]*\\\"")
 SURROGATE = re.compile("[\ud800-\udfff]")
 _UNREAD: Any = object()
 
@@ -39,8 +40,31 @@ def _finite(text: str) -> float:
     return value
 
 
-DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
-LOOSE = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite, strict=False)
+class GivenTwice(ValueError):
+    """One object has the same key twice, with different values: nobody can tell which one is meant."""
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    out = dict(pairs)
+    if len(out) < len(pairs):
+        for key, value in pairs:
+            refuse_other(out, key, value)
+    return out
+
+
+def refuse_other(given: Mapping[str, Any], key: str, value: Any) -> None:
+    """Refuse a second value of a key that is not the same as the first.
+
+    Raises:
+        GivenTwice: it is another one; the message shows both.
+    """
+    if key in given and not same(given[key], value):
+        both = " and ".join(repr(v)[:40] for v in (given[key], value))
+        raise GivenTwice(f"{key!r} is given twice, with different values ({both}); give it once")
+
+
+DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite, object_pairs_hook=_object)
+LOOSE = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite, object_pairs_hook=_object, strict=False)
 """As `DECODER`, with raw control characters allowed inside strings."""
 
 
@@ -48,7 +72,8 @@ def load(text: str, *, strict: bool = True) -> Any:
     """Parse JSON: non-finite numbers and nesting beyond 128 are refused, lone surrogates become U+FFFD.
 
     Raises:
-        ValueError: the text is not such JSON; `json.JSONDecodeError` where a position is known.
+        ValueError: the text is not such JSON; `json.JSONDecodeError` where a position is known, `GivenTwice` where an
+            object has one key with two values.
     """
     try:
         value = (DECODER if strict else LOOSE).decode(text)
@@ -261,7 +286,15 @@ def _json_or_literal(text: str) -> Any:
     try:
         return without_surrogates(literal_value(text))
     except (ValueError, RecursionError):
+        return _escaped_json(text)
+
+
+def _escaped_json(text: str) -> Any:
+    """An object or array whose JSON was escaped as if it stood in a JSON string, without that string's quotes."""
+    if _ESCAPED_JSON.match(text) is None:
         return _UNREAD
+    inner = _json(f'"{text}"')
+    return _json(inner) if isinstance(inner, str) else _UNREAD
 
 
 def _is(value: Any, kind: str | None) -> bool:
