@@ -183,6 +183,7 @@ class ThreadManager:
         max_turns: int = 50,
         max_repeats: int | None = 10,
         auto_continue: int = 5,
+        output_retries: int = 2,
         budget: Budget | None = None,
         name: str = "agent",
         **options: Unpack[RunOptions],
@@ -202,6 +203,7 @@ class ThreadManager:
             max_turns: see `Agent`, as for the arguments after it.
             max_repeats: see `Agent`.
             auto_continue: see `Agent`.
+            output_retries: see `Agent`.
             budget: what the run may spend.
             name: of the agent, in traces.
             **options: see `RunOptions`.
@@ -219,6 +221,7 @@ class ThreadManager:
             max_turns=max_turns,
             max_repeats=max_repeats,
             auto_continue=auto_continue,
+            output_retries=output_retries,
             budget=budget,
             hooks=self.hooks,
             name=name,
