@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from agentkit.errors import SchemaError
 from agentkit.formats.values import alternatives, read, without_surrogates
 from agentkit.introspect import NOTHING, Parameter, Signature
+from agentkit.policy import KEYWORDS
 from agentkit.problems import TOO_DEEP, InvalidArguments, Problem, child, of_pydantic, of_written, shown, type_of
 from agentkit.schema import OpenAPISchema
 from agentkit.typed import argument_type
@@ -140,13 +141,13 @@ class Offer:
     Args:
         name: the tool's own name; None leaves the function's.
         description: for the model; may be empty.
-        timeout: seconds; None when the decorator gives none.
+        policy: the decorator's keywords for the tool's `ToolPolicy`, as written.
         arguments: the accepted arguments.
     """
 
     name: str | None
     description: str
-    timeout: float | None
+    policy: Mapping[str, Any]
     arguments: Arguments
 
 
@@ -178,16 +179,20 @@ def offer(signature: Signature, declared: OpenAPISchema) -> Offer:
 
     text = declared.description or (written and written.description) or signature.docstring.description
     name = own.get("name") or (written.name if written is not None else None)
-    return Offer(name, text or "", own.get("timeout"), Arguments(schema, validator.validate_json, checker, to_json))
+    policy = {name: value for name, value in own.items() if name in KEYWORDS}
+    return Offer(name, text or "", policy, Arguments(schema, validator.validate_json, checker, to_json))
 
 
 def _keywords(signature: Signature, declared: OpenAPISchema) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The decorator's keywords: the tool's own, and the parameters' descriptions or schemas."""
+    """The decorator's keywords: the tool's own, and the parameters' descriptions or schemas.
+
+    A keyword of the tool that is also a parameter's name describes the parameter when it is a string.
+    """
     own: dict[str, Any] = {}
     described = dict(declared.parameters)
     for name, value in declared.keywords.items():
-        number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if (name == "timeout" and number) or (name == "name" and name not in signature.names):
+        describes = name in signature.names and (name == "name" or isinstance(value, (str, Mapping)))
+        if (name == "name" or name in KEYWORDS) and not describes:
             own[name] = value
         else:
             described[name] = value

@@ -9,6 +9,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Final
 
 from agentkit.arguments import Arguments, offer
@@ -16,6 +17,7 @@ from agentkit.elements import element_of, kebab
 from agentkit.errors import SchemaError
 from agentkit.formats.spec import ToolSpec
 from agentkit.introspect import name_of, read_signature
+from agentkit.policy import ToolPolicy, policy_of
 from agentkit.schema import OpenAPISchema, XMLSchema, declared, schemas_of
 from agentkit.tool import ToolContext
 
@@ -41,7 +43,7 @@ class BoundTool:
         schema: what `@openapi_schema` declares.
         xml_schema: what `@xml_schema` declares; None without it.
         is_async: whether calling it gives an awaitable.
-        timeout: seconds it may take; None leaves that to the processor.
+        policy: how it may be run: limits, approval, what may happen after a crash.
         where: its class and method, for messages.
         arguments: its arguments' schema and validator.
         context: the names of the parameters that receive the `ToolContext`.
@@ -55,7 +57,7 @@ class BoundTool:
     schema: OpenAPISchema
     xml_schema: XMLSchema | None
     is_async: bool
-    timeout: float | None
+    policy: ToolPolicy
     where: str
     arguments: Arguments = field(repr=False)
     context: tuple[str, ...] = ()
@@ -64,6 +66,11 @@ class BoundTool:
     def description(self) -> str:
         """What it does, for the model."""
         return self.spec.description
+
+    @property
+    def timeout(self) -> float | None:
+        """Seconds it may take; None leaves that to the processor."""
+        return self.policy.timeout
 
     @property
     def method_name(self) -> str:
@@ -109,7 +116,9 @@ def bind_methods(tool: Any, function_names: FunctionNames | None, kwargs: Mappin
     return [_bind_method(instance, owner, method, name, methods[method]) for method, name in chosen.items()]
 
 
-def bind_function(function: Callable[..., Any], name: str | None = None, timeout: float | None = None) -> BoundTool:
+def bind_function(
+    function: Callable[..., Any], name: str | None = None, policy: Mapping[str, Any] = MappingProxyType({})
+) -> BoundTool:
     """Bind a function or a bound method; see `ToolRegistry.register_function`."""
     if not callable(function):
         raise SchemaError(
@@ -128,7 +137,7 @@ def bind_function(function: Callable[..., Any], name: str | None = None, timeout
     owner = None if instance is None else instance if isinstance(instance, type) else type(instance)
     source = _Source(getattr(function, "__func__", function), own or "", owner, instance is not None)
     schemas = declared(owner).get(source.name, ()) if owner is not None else schemas_of(function)
-    return _bind(source, function, instance, name, schemas, timeout)
+    return _bind(source, function, instance, name, schemas, policy)
 
 
 def _undecorated(tool: Any, owner: type) -> str:
@@ -211,7 +220,7 @@ def _bind_method(instance: Any, owner: type, method: str, name: str | None, sche
     source = _Source(function, method, owner, not isinstance(attribute, staticmethod))
     if inspect.isfunction(attribute):
         _refuse_without_self(attribute, source.where)
-    return _bind(source, getattr(instance, method), instance, name, schemas, None)
+    return _bind(source, getattr(instance, method), instance, name, schemas, {})
 
 
 def _bind(
@@ -220,7 +229,7 @@ def _bind(
     instance: Any,
     new_name: str | None,
     schemas: Schemas,
-    timeout: float | None,
+    policy: Mapping[str, Any],
 ) -> BoundTool:
     """Hold one method against its declarations."""
     where = source.where
@@ -228,9 +237,6 @@ def _bind(
     xml = _only(XMLSchema, schemas, where)
     signature = read_signature(source.function, where, source.owner, bound=source.bound)
     made = offer(signature, api)
-    limit = timeout if timeout is not None else made.timeout
-    if limit is not None and limit <= 0:
-        raise SchemaError(f"{where}: timeout {limit} is no limit; give seconds above 0, or leave it out")
     own_name = made.name or source.name
     name = new_name or own_name
     _refuse_name(name, where)
@@ -245,7 +251,7 @@ def _bind(
         schema=api,
         xml_schema=xml,
         is_async=_is_async(source.function),
-        timeout=limit,
+        policy=policy_of({**made.policy, **policy}, instance, where),
         where=where,
         arguments=made.arguments,
         context=signature.context,

@@ -17,8 +17,23 @@ from agentkit.messages import ToolCall
 if TYPE_CHECKING:
     from agentkit.tool import ToolResult
 
-FinishReason = Literal["stop", "tool_calls", "length", "content_filter", "refusal", "pause", "error", "unknown"]
-"""Why a model stopped, whatever its provider calls it. `pause`: the provider wants the turn sent back to go on."""
+FinishReason = Literal[
+    "stop",
+    "tool_calls",
+    "length",
+    "content_filter",
+    "refusal",
+    "pause",
+    "error",
+    "unknown",
+    "tool_limit_reached",
+    "cancelled",
+]
+"""Why a response ended: the model's own reasons, whatever its provider calls them, and the processor's.
+
+`pause`: the provider wants the turn sent back to go on. `tool_limit_reached`: the rest was not read
+(`ProcessorConfig.max_calls`). `cancelled`: `Turn.cancel`.
+"""
 
 E = TypeVar("E", bound=type)
 
@@ -194,11 +209,23 @@ class ToolFailed(NamedTuple):
 
 @event
 class ToolSkipped(NamedTuple):
-    """A call was answered without being run: over a limit, denied, or after cancellation."""
+    """A call was answered without being run: after a terminating one, denied, or after cancellation."""
 
     index: int  # type: ignore[assignment]
     call: ToolCall
     result: ToolResult
+
+
+@event
+class ApprovalRequired(NamedTuple):
+    """A call waits for a person's approval: it was not run, and has no answer yet.
+
+    `reason` is empty, or says why the function that should have decided could not.
+    """
+
+    index: int  # type: ignore[assignment]
+    call: ToolCall
+    reason: str = ""
 
 
 SourceEvent = (
@@ -206,7 +233,7 @@ SourceEvent = (
 )
 """What a model adapter or a format's parser yields."""
 
-ToolEvent = ToolStarted | ToolCompleted | ToolFailed | ToolSkipped
+ToolEvent = ToolStarted | ToolCompleted | ToolFailed | ToolSkipped | ApprovalRequired
 """What the processor adds."""
 
 Event = SourceEvent | ToolEvent

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Unpack
 
 from agentkit.binding import BoundTool, FunctionNames, bind_function, bind_methods, looks_like_tool
 from agentkit.elements import example_of
 from agentkit.errors import ConfigError, SchemaError
 from agentkit.flavours import FLAVOURS, openai_strict
 from agentkit.formats.spec import ToolSpec
+from agentkit.policy import KEYWORDS, PolicyKeywords, ToolPolicy
 from agentkit.problems import InvalidArguments, Problem
 from agentkit.references import load
 
-__all__ = ["BoundTool", "FunctionNames", "InvalidArguments", "Problem", "ToolRegistry"]
+__all__ = ["BoundTool", "FunctionNames", "InvalidArguments", "Problem", "ToolPolicy", "ToolRegistry"]
 
 
 class ToolRegistry:
@@ -85,19 +86,24 @@ class ToolRegistry:
         return self._add(bind_methods(tool, function_names, kwargs))
 
     def register_function(
-        self, function: Callable[..., Any], name: str | None = None, *, timeout: float | None = None
+        self, function: Callable[..., Any], name: str | None = None, **policy: Unpack[PolicyKeywords]
     ) -> BoundTool:
         """Register a function or a bound method, decorated or not.
 
         Args:
             function: needs type hints; its docstring describes it.
             name: the tool's name; the function's own unless given.
-            timeout: seconds the tool may take; None leaves it to the decorator and the processor.
+            policy: how the tool may be run, see `ToolPolicy`; what is given here goes before what the decorator says.
 
         Raises:
             SchemaError: its definition is wrong, or its name or tag is taken.
         """
-        return self._add([bind_function(function, name, timeout)])[0]
+        unknown = policy.keys() - KEYWORDS
+        if unknown:
+            raise SchemaError(
+                f"register_function has no keyword {_listed(unknown)}; it has {_listed(sorted(KEYWORDS))}"
+            )
+        return self._add([bind_function(function, name, policy)])[0]
 
     def unregister(self, name: str) -> BoundTool:
         """Take a tool out, by its function name; its tag goes with it.

@@ -44,7 +44,7 @@ class OpenAPISchema:
     Args:
         description: what the tool does, for the model.
         parameters: by parameter name, its description, or a JSON Schema for it.
-        keywords: the decorator's other keywords: parameter descriptions, and maybe `name` and `timeout`.
+        keywords: the decorator's other keywords: parameter descriptions, and maybe `name` and those of `ToolPolicy`.
         written: a hand-written schema: a full OpenAI function, or the JSON Schema of the arguments.
     """
 
@@ -130,7 +130,8 @@ def openapi_schema(
         parameters: descriptions by parameter name, for names that are also keywords of this decorator; a mapping
             instead of a string is the parameter's whole JSON Schema.
         keywords: a parameter's description by its name. `name="…"` is the tool's name where no parameter is called
-            `name`; `timeout=<number>` is its limit in seconds.
+            `name`. The rest say how the tool may be run (`timeout=30`, `terminates=True`, `requires_approval=True`, …;
+            see `ToolPolicy`); where a parameter has such a name, a string describes the parameter.
 
     Raises:
         SchemaError: at once when it decorates what cannot be a method; at registration for everything else.

@@ -127,11 +127,22 @@ class ToolContext:
         call_id: the id of the call that is being answered.
         name: the function name under which the tool was called.
         state: whatever the application passed to the run as `context=`.
+        idempotency_key: the same whenever this very call is run again, for services that do a thing once per key; the
+            call's id unless given.
+        attempt: which run of this call it is; 1 unless a crash interrupted an earlier one.
+        run: the run that the call belongs to, for tools that begin runs of their own; None outside of one.
     """
 
     call_id: str
     name: str
     state: Mapping[str, Any] = field(default_factory=dict)
+    idempotency_key: str = ""
+    attempt: int = 1
+    run: Any = None
+
+    def __post_init__(self) -> None:
+        if not self.idempotency_key:
+            object.__setattr__(self, "idempotency_key", self.call_id)
 
 
 class Tool:

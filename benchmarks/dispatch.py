@@ -17,7 +17,9 @@ from agentkit.events import CallEnd, Finish, SourceEvent
 from agentkit.messages import ToolCall
 from agentkit.models.arguments import read_arguments
 from agentkit.processor import ProcessorConfig, ResponseProcessor
-from agentkit.processor.execution import Execution, run_tool
+from agentkit.processor.execution import Execution
+from agentkit.processor.inbox import Inbox
+from agentkit.processor.running import run_tool
 from agentkit.registry import ToolRegistry
 from agentkit.tool import ToolContext
 
@@ -40,7 +42,9 @@ def plain(query: str, limit: int, strict: bool, tags: list[str], ratio: float) -
 
 REGISTRY = ToolRegistry(search, plain)
 CONFIG = ProcessorConfig()
-EXECUTION = Execution(REGISTRY, CONFIG, {}, lambda event: None)  # there is one per response
+EXECUTION = Execution(
+    REGISTRY, CONFIG, lambda call: ToolContext(call.id, call.name), Inbox()
+)  # there is one per response
 
 
 async def floor() -> None:

@@ -45,7 +45,7 @@ from agentkit.messages import (
     ToolMessage,
     UserMessage,
 )
-from agentkit.processor import ProcessorConfig, ResponseProcessor, Turn, execution, turn
+from agentkit.processor import ProcessorConfig, ResponseProcessor, Turn, execution, inbox
 from agentkit.processor.workers import Workers
 from agentkit.registry import ToolRegistry
 from agentkit.tool import ToolContext, ToolResult
@@ -389,18 +389,6 @@ def test_a_damaged_call_is_answered_with_its_own_code() -> None:
     assert isinstance(events[-1], ToolFailed)
 
 
-def test_calls_over_the_limit_are_answered_not_dropped() -> None:
-    turn, events = play(calls(*[call("echo", text=str(i)) for i in range(3)]), echo, max_calls=2)
-    assert [r.error for r in turn.results] == [None, None, "limit"]
-    assert sum(isinstance(e, ToolSkipped) for e in events) == 1
-
-
-@pytest.mark.parametrize("execute", ["stream", "end"])
-def test_a_limit_that_is_not_reached_changes_nothing(execute: str) -> None:
-    turn, _ = play(calls(call("echo", text="1"), call("echo", text="2")), echo, max_calls=3, execute=execute)
-    assert [r.error for r in turn.results] == [None, None]
-
-
 def test_ten_thousand_calls_run_64() -> None:
     ran: list[int] = []
 
@@ -409,8 +397,8 @@ def test_ten_thousand_calls_run_64() -> None:
         ran.append(1)
 
     turn, _ = play([CallEnd(i, ToolCall(str(i), "count")) for i in range(10_000)], count)
-    assert len(ran) == 64
-    assert [r.error for r in turn.results] == [None] * 64 + ["limit"] * 9936
+    assert len(ran) == len(turn.results) == len(turn.message.calls) == 64
+    assert turn.finish == Finish("tool_limit_reached")
 
 
 def test_a_native_call_is_denied_where_native_calls_are_off() -> None:
@@ -971,7 +959,7 @@ def test_an_endless_source_is_read_a_bounded_way_ahead() -> None:
                 break
         return read
 
-    assert run(main()) <= turn.AHEAD + 1
+    assert run(main()) <= inbox.AHEAD + 1
 
 
 def test_the_source_is_read_in_one_task() -> None:
@@ -1040,7 +1028,7 @@ EVENTS = st.one_of(
         optional={
             "execute": st.sampled_from(["stream", "end"]),
             "strategy": st.sampled_from(["parallel", "sequential"]),
-            "max_calls": st.sampled_from([0, 1, 3]),
+            "max_calls": st.sampled_from([1, 3, None]),
             "native": st.booleans(),
         },
     ),
@@ -1088,7 +1076,7 @@ def test_replies_speak_by_the_role_that_was_asked_for() -> None:
     [
         ({"strategy": "serial"}, "strategy='serial'): wanted one of parallel, sequential"),
         ({"execute": True}, "execute=True): wanted one of stream, end"),
-        ({"max_calls": -1}, "max_calls=-1): wanted 0 or more"),
+        ({"max_calls": 0}, "max_calls=0): wanted 1 or more"),
         ({"timeout": 0}, "timeout=0): wanted seconds above 0"),
         ({"max_output": 5}, "max_output=5): wanted 200 characters or more"),
         ({"native": False, "formats": ()}, "no call could be read"),

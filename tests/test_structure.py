@@ -17,7 +17,18 @@ PACKAGE = ROOT / "agentkit"
 
 VALUES = {"errors", "messages", "events"}
 DECLARED = {"schema", "flavours", "strictness"}  # what decorators store, and the shapes in which providers take it
-FOUND = {"introspect", "docstrings", "typed", "written", "problems", "arguments", "elements", "output", "references"}
+FOUND = {
+    "introspect",
+    "docstrings",
+    "typed",
+    "written",
+    "problems",
+    "arguments",
+    "elements",
+    "output",
+    "references",
+    "policy",
+}
 CORE = {"formats", "tool", "binding", "registry"} | DECLARED | FOUND
 RUNTIME = {"models", "processor", "agent", "testing"}
 

@@ -1,13 +1,16 @@
 """From a response's events to its answers: each call is run at most once and answered exactly once.
 
 Knows the registry and the text formats; knows no model and no store. `config` is the policy, `calls` reads and is pure,
-`execution` runs, `workers` are its threads for plain functions, `turn` is the order of it all.
+`execution` runs, `workers` are its threads for plain functions, `turn` is the order of it all, `processor` the door.
 """
 
 from __future__ import annotations
 
 from agentkit.processor.config import ProcessorConfig
+from agentkit.processor.inbox import Source
+from agentkit.processor.processor import ResponseProcessor
+from agentkit.processor.running import ask_outcome
 from agentkit.processor.streams import EventStream
-from agentkit.processor.turn import ResponseProcessor, Source, Turn
+from agentkit.processor.turn import More, Turn
 
-__all__ = ["EventStream", "ProcessorConfig", "ResponseProcessor", "Source", "Turn"]
+__all__ = ["EventStream", "More", "ProcessorConfig", "ResponseProcessor", "Source", "Turn", "ask_outcome"]

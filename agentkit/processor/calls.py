@@ -6,7 +6,7 @@ come in as arguments.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -24,7 +24,6 @@ from agentkit.events import (
     Usage,
 )
 from agentkit.messages import (
-    AssistantContent,
     AssistantMessage,
     MarkupPart,
     ProviderPart,
@@ -32,6 +31,7 @@ from agentkit.messages import (
     ThinkingPart,
     ToolCall,
 )
+from agentkit.processor.continuing import Joint, Record
 from agentkit.processor.recovery import Recovery, TextReader
 
 Part = TextPart | ThinkingPart | ToolCall | MarkupPart | ProviderPart
@@ -51,19 +51,26 @@ class _Open:
 
 _OpenCalls = dict[int, _Open]
 
+_OF_CALLS = (CallStart, ArgumentDelta, CallEnd, CallError, ProviderBlock)
+_NO_USAGE = Usage()
+
 
 class ResponseReader:
     """Reads one response's events.
 
-    What it returns has one count for native and text calls, in the order in which they began; an id for every call,
+    What it gives has one count for native and text calls, in the order in which they began; an id for every call,
     unique among `taken`; and, in place of the text, what `formats.Parser` read in it. Thinking, a native call, a
     provider's block and the finish end the text before them: no text call reaches across.
+
+    It is read as far as it is taken: `message` holds what the events taken so far have said.
 
     Args:
         new_parser: makes a parser, given whether it reads the very beginning; None leaves text as it is.
         new_id: makes an id for a call that has none, or whose own is taken.
         taken: the ids used so far in the conversation; added to.
         recovery: finds the calls that a native model wrote as text; None lets them be text.
+        limit: calls that are read; with the last of them the response is `full` and over. None reads all.
+        record: keeps the text as it was written, so that a further response may go on with it; None keeps none.
     """
 
     def __init__(
@@ -72,7 +79,11 @@ class ResponseReader:
         new_id: Callable[[], str],
         taken: set[str],
         recovery: Recovery | None = None,
+        *,
+        limit: int | None = None,
+        record: Record | None = None,
     ) -> None:
+        self.full = False
         self.usage = Usage()
         self.finish = Finish("unknown")
         self.calls: list[ToolCall | None] = []
@@ -80,6 +91,12 @@ class ResponseReader:
         self._new_id = new_id
         self._taken = taken
         self._recovery = recovery
+        self._limit = limit
+        self._ended = 0
+        self._record = record
+        self._joint: Joint | None = None
+        self._spent = _NO_USAGE  # by the responses that this one continues
+        self._thought_in_text = False
         self._parser: TextReader | None = None
         self._native: _OpenCalls = {}
         self._textual: _OpenCalls = {}
@@ -87,60 +104,147 @@ class ResponseReader:
         self._run: list[str] = []
         self._run_kind: TextualPart = TextPart
 
-    def feed(self, event: SourceEvent) -> Sequence[SourceEvent]:
-        """Read one event."""
+    def feed(self, event: SourceEvent) -> Iterable[SourceEvent]:
+        """Read one event. Once the response is `full`, only its usage is."""
+        if self.full:
+            if isinstance(event, Usage):
+                self._take_usage(event, self._native)
+            return ()
         if isinstance(event, Text) and self._new_parser is not None:
-            return self._read_text(event.text)
+            if self._joint is not None:
+                return self._join(event.text)
+            return self._keep(self._read_text(event.text), self._textual)
         if isinstance(event, Finish):
-            return (*self.close(), self._take(event, self._native))
+            return self._finished(event)
         if self._recovery is not None:
-            return [self._take(e, self._native) for e in self._recovery.feed(event)]
+            return self._keep(self._recovery.feed(event), self._native)
         if self._parser is not None and self._ends_text(event):
-            return (*self._end_text(), self._take(event, self._native))
-        return (self._take(event, self._native),)
+            return self._after_text(event)
+        if self._over_limit(event, self._native):
+            return ()
+        taken = self._take(event, self._native)
+        return (taken, self.finish) if self._ended == self._limit else (taken,)
 
-    def close(self, *, whole: bool = True) -> list[SourceEvent]:
+    def close(self, *, whole: bool = True) -> Iterator[SourceEvent]:
         """End the response: the text held back, and an error for each call that was left unfinished.
 
         Only a response that is `whole`, not broken off, is known to hold no native call: else none is recovered.
         """
+        if self.full:
+            return
         if self._recovery is not None:
-            events = [self._take(e, self._textual) for e in self._recovery.close(whole=whole)]
+            yield from self._keep(self._recovery.close(whole=whole), self._textual)
         else:
-            events = self._end_text()
+            yield from self._end_text()
         for index, opened in list(self._native.items()):
             raw = "".join(opened.raw)
             message = f"the response ended after {len(raw)} characters of this call's arguments; call again, in full"
             call = ToolCall(opened.id, opened.name, raw=raw)
-            events.append(self._take(CallError(index, "truncated_call", message, call, len(raw)), self._native))
-        return events
+            yield from self._keep([CallError(index, "truncated_call", message, call, len(raw))], self._native)
 
     def message(self) -> AssistantMessage:
         """What was read so far; calls that are still open are left out."""
-        self._end_run()
-        content: AssistantContent = tuple(part for part in self._parts if part is not None)
-        return AssistantMessage(content)
+        content = [part for part in self._parts if part is not None]
+        if self._run:
+            content.append(self._run_kind("".join(self._run)))
+        return AssistantMessage(tuple(content))
 
-    def _read_text(self, text: str) -> list[SourceEvent]:
+    # -------------------------------------------------------------- going on in a further response
+
+    @property
+    def open(self) -> bool:
+        """Whether a further response can go on with a text call that this one left unfinished."""
+        if self._record is None or self._parser is None or self.full or self._native:
+            return False
+        native = any(call is not None and call.format is None for call in self.calls)
+        return not native and bool(self._record.open.strip())
+
+    def partial(self) -> AssistantMessage:
+        """What was written so far, for a model that shall go on: its thinking, and all its text as it wrote it."""
+        content: list[Part] = [
+            part
+            for part in self.message().content
+            if (isinstance(part, ProviderPart) and part.call_id is None)
+            or (isinstance(part, ThinkingPart) and (part.data is not None or not self._thought_in_text))
+        ]
+        text = self._record.text if self._record is not None else ""
+        return AssistantMessage((*content, TextPart(text)))
+
+    def resume(self) -> None:
+        """A further response goes on with the open call, or begins it again: its first text tells."""
+        if self._record is not None:
+            self._joint = self._record.joint()
+        self._spent = self.usage
+
+    def _join(self, text: str) -> Iterator[SourceEvent]:
+        """Read the beginning of a further response; nothing while it cannot be told how it goes on."""
+        assert self._joint is not None
+        again = self._joint.begins_again(text)
+        if again is None:
+            return
+        text, self._joint = self._joint.text, None
+        if again:
+            yield from self._end_text()
+        if not self.full:
+            yield from self._keep(self._read_text(text), self._textual)
+
+    # -------------------------------------------------------------- text
+
+    def _read_text(self, text: str) -> Iterable[SourceEvent]:
         if self._parser is None and self._new_parser is not None:
             self._parser = self._new_parser(not self._parts and not self._run)
-        return [self._take(e, self._textual) for e in self._parser.feed(text)] if self._parser else []
+        events = self._parser.feed(text) if self._parser is not None else ()
+        if self._record is not None:
+            self._record.fed(text)
+            self._record.told(events)
+        return events
 
     def _ends_text(self, event: SourceEvent) -> bool:
         """Whether a part of the message begins here, so that the text before it is over."""
         match event:
             case CallStart() | CallEnd() | CallError():
                 return event.index not in self._native
-            case _:
-                return isinstance(event, (Thinking, ProviderBlock))
+            case _:  # a further response may think before it goes on with the text
+                return isinstance(event, (Thinking, ProviderBlock)) and self._joint is None
 
-    def _end_text(self) -> list[SourceEvent]:
+    def _end_text(self) -> Iterator[SourceEvent]:
         if self._parser is None:
-            return []
+            return
+        if self._joint is not None:
+            rest, self._joint = self._joint.text, None
+            yield from self._keep(self._read_text(rest), self._textual)
         parser, self._parser = self._parser, None
-        events = [self._take(e, self._textual) for e in parser.close()]
+        yield from self._keep(parser.close(), self._textual)
         self._textual.clear()
-        return events
+        if self._record is not None:
+            self._record.ended()
+
+    def _after_text(self, event: SourceEvent) -> Iterator[SourceEvent]:
+        yield from self._end_text()
+        yield from self._keep((event,), self._native)
+
+    def _finished(self, event: Finish) -> Iterator[SourceEvent]:
+        yield from self.close()
+        yield from self._keep((event,), self._native)
+
+    # -------------------------------------------------------------- what is kept
+
+    def _keep(self, events: Iterable[SourceEvent], opened: _OpenCalls) -> Iterator[SourceEvent]:
+        """Keep events one by one, as they are taken; the response may be full before their end."""
+        for event in events:
+            if self.full:
+                return
+            if not self._over_limit(event, opened):
+                yield self._take(event, opened)
+                if self._ended == self._limit:
+                    yield self.finish
+
+    def _over_limit(self, event: SourceEvent, opened: _OpenCalls) -> bool:
+        """Whether this belongs to a call behind the last one that is read."""
+        if self._limit is None or len(self.calls) < self._limit:
+            return False
+        index = event.index if isinstance(event, _OF_CALLS) else None
+        return index is not None and index not in opened
 
     def _take(self, event: Any, opened: _OpenCalls) -> SourceEvent:
         """Keep an event for the message, and put its call into the one count."""
@@ -154,15 +258,17 @@ class ResponseReader:
     def _take_text(self, event: Text, _: _OpenCalls) -> SourceEvent:
         return self._say(TextPart, event)
 
-    def _take_thinking(self, event: Thinking, _: _OpenCalls) -> SourceEvent:
+    def _take_thinking(self, event: Thinking, opened: _OpenCalls) -> SourceEvent:
+        if opened is self._textual:
+            self._thought_in_text = True
         return self._say(ThinkingPart, event)
 
     def _take_markup(self, event: Markup, _: _OpenCalls) -> SourceEvent:
         return self._say(MarkupPart, event)
 
     def _take_usage(self, event: Usage, _: _OpenCalls) -> SourceEvent:
-        self.usage = event
-        return event
+        self.usage = self._spent.plus(event) if self._spent is not _NO_USAGE else event
+        return self.usage
 
     def _take_finish(self, event: Finish, _: _OpenCalls) -> SourceEvent:
         self.finish = event
@@ -219,6 +325,9 @@ class ResponseReader:
         id = known.id or self._unique(call.id)
         whole = call if call.id == id else replace(call, id=id)
         self.calls[known.index] = self._parts[known.place] = whole
+        self._ended += 1
+        if self._ended == self._limit:
+            self.full, self.finish = True, Finish("tool_limit_reached")
         return known.index, whole
 
     def _unique(self, wanted: str | None) -> str:

@@ -9,13 +9,19 @@ from typing import Any, Literal, get_args
 from agentkit import formats as text_formats
 from agentkit.errors import ConfigError
 from agentkit.formats import Format, InCode
+from agentkit.policy import MIN_OUTPUT, Keep, Predicate
 
 Execute = Literal["stream", "end"]
 Strategy = Literal["parallel", "sequential"]
 ResultRole = Literal["user", "tool"]
 
-_CHOICES: dict[str, Any] = {"execute": Execute, "strategy": Strategy, "in_code": InCode, "result_role": ResultRole}
-_MIN_OUTPUT = 200  # characters: room for the mark of a cut and something on both sides of it
+_CHOICES: dict[str, Any] = {
+    "execute": Execute,
+    "strategy": Strategy,
+    "in_code": InCode,
+    "result_role": ResultRole,
+    "keep": Keep,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +37,8 @@ class ProcessorConfig:
             over and held no native one. Only where no text format is read.
         execute: `stream` starts a tool as soon as its call is complete, `end` when the whole response has arrived.
         strategy: `parallel` starts each tool without waiting for those before it, `sequential` one after the other.
-        max_calls: how many calls of one response are considered; the calls after them are answered with `limit`. None
-            considers all.
+        max_calls: how many calls of one response are read. Behind the last of them the response is cut, its source is
+            closed, and its finish is `tool_limit_reached`. None reads all.
         timeout: seconds, wall clock, that one tool may take, unless the tool names its own; None waits for ever.
         result_role: who speaks the answer to a text call in `Turn.replies`: `user`, or `tool` for servers whose chat
             template has that role.
@@ -41,7 +47,12 @@ class ProcessorConfig:
         in_code: what becomes of text calls inside code fences and inline code: `ignore` leaves them text, `execute`
             runs them, `reply` runs those in a fence that opens the reply.
         lenient_native: whether JSON arguments are coerced as text is (`"5"` for an integer) instead of refused.
-        max_output: characters of one result that the model reads; the middle of a longer one is cut, with a mark.
+        max_output: characters of one result that the model reads, unless the tool names its own; a longer one is cut,
+            with a mark.
+        keep: which end of a longer one is kept, unless the tool names its own: `head`, `tail`, or `both`, without the
+            middle.
+        requires_approval: True or False for every tool, or a function `(call, context) -> bool`, plain or async, that
+            says so of each call; None leaves it to each tool's own `ToolPolicy`.
 
     Raises:
         ConfigError: a value out of its range.
@@ -60,6 +71,8 @@ class ProcessorConfig:
     recover: bool = True
     lenient_native: bool = False
     max_output: int = 100_000
+    keep: Keep = "both"
+    requires_approval: bool | Predicate | None = None
 
     def __post_init__(self) -> None:
         for name, choices in _CHOICES.items():
@@ -76,12 +89,15 @@ class ProcessorConfig:
             )
 
     def _check_bounds(self) -> None:
-        if self.max_calls is not None and self.max_calls < 0:
-            raise ConfigError(f"ProcessorConfig(max_calls={self.max_calls}): wanted 0 or more, or None for no limit")
+        if self.max_calls is not None and self.max_calls < 1:
+            raise ConfigError(f"ProcessorConfig(max_calls={self.max_calls}): wanted 1 or more, or None for no limit")
         if self.timeout is not None and not self.timeout > 0:
             raise ConfigError(f"ProcessorConfig(timeout={self.timeout}): wanted seconds above 0, or None for no limit")
-        if self.max_output < _MIN_OUTPUT:
-            raise ConfigError(f"ProcessorConfig(max_output={self.max_output}): wanted {_MIN_OUTPUT} characters or more")
+        if self.max_output < MIN_OUTPUT:
+            raise ConfigError(f"ProcessorConfig(max_output={self.max_output}): wanted {MIN_OUTPUT} characters or more")
+        asked = self.requires_approval
+        if asked is not None and not isinstance(asked, bool) and not callable(asked):
+            raise ConfigError(f"ProcessorConfig(requires_approval={asked!r}): wanted True, False, None, or a function")
 
     @property
     def text_formats(self) -> tuple[Format, ...]:

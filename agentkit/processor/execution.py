@@ -1,34 +1,37 @@
-"""From finished calls to answers: what may run, running it, and exactly one answer per call.
+"""From finished calls to answers: what may run, when it starts, and exactly one answer per call.
 
-Knows the registry and the event loop; knows no text, no format's syntax and no model. Whatever a tool does, its fault
-becomes an answer: only the operator's own interrupt passes through.
+Knows the registry and the event loop; knows no text, no format's syntax and no model.
 """
 
 from __future__ import annotations
 
 import asyncio
-import difflib
-import inspect
-import traceback
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any
 
-from agentkit.errors import ErrorCode
-from agentkit.events import CallEnd, CallError, ToolCompleted, ToolEvent, ToolFailed, ToolSkipped
-from agentkit.messages import ImagePart, ResultContent, TextPart, ToolCall, ToolMessage
+from agentkit.events import (
+    ApprovalRequired,
+    CallEnd,
+    CallError,
+    ToolCompleted,
+    ToolEvent,
+    ToolFailed,
+    ToolSkipped,
+)
+from agentkit.messages import ResultContent, ToolCall, ToolMessage
+from agentkit.policy import Keep
+from agentkit.processor.answers import capped, crashed, failed, unknown_tool
+from agentkit.processor.approval import Decision, decide, decision_of
 from agentkit.processor.config import ProcessorConfig
-from agentkit.processor.workers import WORKERS
+from agentkit.processor.inbox import Inbox
+from agentkit.processor.running import Outcome, outcome, run_tool
 from agentkit.registry import BoundTool, InvalidArguments, ToolRegistry
 from agentkit.tool import ToolContext, ToolResult
 
 GRACE = 1.0  # seconds that a cancelled tool has to clean up before its call is answered without it
-_NAMES = 100  # tools named to a model that asked for one that is not there
-_TRACEBACK = 10_000  # characters kept in `metadata["traceback"]`: the end, where the cause is
-_MEMBERS = 5  # exceptions of a group that the model is told
 
 _CANCELLED = "cancelled while it ran: what it had done by then may stand"
 _NOT_BEGUN = "not run: the run was cancelled before this call began"
@@ -37,14 +40,7 @@ _INTERRUPTED = "not run: the response broke off with an error"
 _ABANDONED: set[asyncio.Task[Any]] = set()  # tools that ignore their cancellation; held so that the loop can end them
 
 
-class Outcome(NamedTuple):
-    """A tool's result, and what the model will read of it."""
-
-    result: ToolResult
-    parts: ResultContent
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Admitted:
     """A call that may run, with the arguments as its tool takes them."""
 
@@ -54,141 +50,51 @@ class Admitted:
     arguments: Mapping[str, Any]
 
 
-def failed(code: ErrorCode, error: str, **metadata: Any) -> ToolResult:
-    """An answer that says what went wrong."""
-    return ToolResult(error=error, code=code, metadata=metadata)
-
-
-def crashed(error: BaseException) -> ToolResult:
-    """An exception as an answer: `ValueError: no`; where it was raised is in `metadata["traceback"]`."""
-    trace = "".join(traceback.format_exception(error))
-    return failed("tool_error", _words(error), traceback=trace[-_TRACEBACK:])
-
-
-def _words(error: BaseException) -> str:
-    """An exception's type and text; of a group those of its members too, since its own text says nothing."""
-    try:
-        said = str(error)
-    except Exception:  # noqa: BLE001 - an exception whose text cannot be made still has a name
-        said = ""
-    words = f"{type(error).__name__}: {said}" if said else type(error).__name__
-    if isinstance(error, BaseExceptionGroup):
-        words += ": " + "; ".join(_words(member) for member in error.exceptions[:_MEMBERS])
-    return words
-
-
-def capped(parts: ResultContent, limit: int) -> ResultContent:
-    """Text parts of at most `limit` characters in all: of a longer one the beginning, a mark, and the end."""
-    size = 0
-    for part in parts:
-        if isinstance(part, TextPart):
-            size += len(part.text)
-    if size <= limit:
-        return parts
-    kept: list[TextPart | ImagePart] = []
-    for part in parts:
-        if isinstance(part, TextPart):
-            part = TextPart(_cut(part.text, limit))
-            limit -= len(part.text)
-            if not part.text:
-                continue
-        kept.append(part)
-    return tuple(kept)
-
-
-def _cut(text: str, limit: int) -> str:
-    if len(text) <= limit:
-        return text
-    mark = f"\n[... {len(text) - limit:,} of {len(text):,} characters are cut here ...]\n"
-    room = limit - len(mark)
-    if room <= 0:
-        return ""
-    head = room - room // 2
-    return text[:head] + mark + text[len(text) - room // 2 :]
-
-
-def unknown_tool(name: str, names: tuple[str, ...]) -> str:
-    """What a model is told that called a tool which is not there."""
-    shown = name if len(name) <= 100 else name[:100] + "…"
-    if not names:
-        return f"there is no tool {shown!r}: there are no tools here; answer without calling one"
-    near = difflib.get_close_matches(name[:100], names, n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else "."
-    more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
-    return f"there is no tool {shown!r}{hint} The tools are: {', '.join(names[:_NAMES])}{more}"
-
-
-async def run_tool(tool: BoundTool, arguments: Mapping[str, Any], context: ToolContext, limit: int) -> Outcome:
-    """Run a tool to its end: on the event loop when it is async, in a worker thread when it is not.
-
-    Args:
-        tool: what to run.
-        arguments: as `BoundTool.validate` returned them.
-        context: given to a method that asks for it.
-        limit: characters of the result that the model reads.
-
-    Raises:
-        asyncio.CancelledError: as any coroutine; whether the tool or its caller was cancelled is for the caller to say.
-        KeyboardInterrupt: raised by a tool on the event loop, where it is the operator's own.
-    """
-    try:
-        if tool.is_async:
-            return _outcome(ToolResult.of(await tool.invoke(arguments, context)), limit)
-        done = await WORKERS.run(partial(_run_plain, tool, arguments, context, limit))
-        return done if isinstance(done, Outcome) else _outcome(ToolResult.of(await done), limit)
-    except (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):
-        raise
-    except BaseException as e:  # noqa: BLE001 - the boundary: a tool's fault is data, even sys.exit() and a native panic
-        return _outcome(crashed(e), limit)
-
-
-def _run_plain(tool: BoundTool, arguments: Mapping[str, Any], context: ToolContext, limit: int) -> Outcome | Any:
-    """In a thread, where the value is rendered too: that may be long work. An awaitable is left to the caller."""
-    value = tool.invoke(arguments, context)
-    return value if inspect.isawaitable(value) else _outcome(ToolResult.of(value), limit)
-
-
-def _outcome(result: ToolResult, limit: int) -> Outcome:
-    return Outcome(result, capped(result.parts, limit))
-
-
 @dataclass(eq=False, slots=True)
 class _Running:
     """A tool at work."""
 
     admitted: Admitted
     since: float
-    task: asyncio.Task[None] = field(init=False)
+    task: asyncio.Task[Any] = field(init=False)
     timer: asyncio.TimerHandle | None = None
     begun: bool = False
     stopped: ToolResult | None = None  # the answer it gets because it was stopped, by its timeout or by the caller
 
 
 class Execution:
-    """The calls of one response: admitted or refused, run, answered.
+    """The calls of one response: admitted or refused, approved, run, answered.
 
     Args:
         registry: the tools.
         config: limits, timeout, order.
-        context: the application's values, for `ToolContext.state`.
-        post: takes the event of each tool that ends.
+        contexts: makes a call's context.
+        inbox: takes the event of each tool that ends.
+        approved: the ids of the calls that a person has approved.
     """
 
     def __init__(
         self,
         registry: ToolRegistry,
         config: ProcessorConfig,
-        context: Mapping[str, Any],
-        post: Callable[[ToolEvent], None],
+        contexts: Callable[[ToolCall], ToolContext],
+        inbox: Inbox,
+        approved: Collection[str] = (),
     ) -> None:
         self.answers: dict[int, ToolMessage] = {}
+        self.waiting: deque[Admitted] = deque()
+        self.pending: dict[int, ToolCall] = {}
+        self.terminated = False
+        self.untold: set[int] = set()  # calls that have ended and whose event was not yielded yet
         self._registry = registry
         self._config = config
-        self._context = context
-        self._post = post
-        self.waiting: deque[Admitted] = deque()
+        self._contexts = contexts
+        self._inbox = inbox
+        self._approved = approved
+        self._asking: dict[int, asyncio.Future[Any]] = {}  # calls in `waiting` whose approval is not decided yet
         self._running: set[_Running] = set()
-        self._interrupted = False
+        self._last: Admitted | None = None  # the terminating call: those behind it do not run
+        self._closed: ToolResult | None = None  # the answer to every further call
 
     @property
     def idle(self) -> bool:
@@ -198,31 +104,26 @@ class Execution:
     # -------------------------------------------------------------- admission
 
     def admit(self, event: CallEnd | CallError) -> ToolEvent | None:
-        """Let a call wait for its start, or answer it at once with what is wrong with it."""
+        """Let a call wait for its start or for its approval, or answer it at once with what is wrong with it."""
         index, call = event.index, event.call
-        if isinstance(event, CallError) and not self._over_limit(index):
+        if self._last is not None and index > self._last.index:
+            return self._skip(index, call, self._terminating(self._last))
+        if isinstance(event, CallError):
             return self._answer(ToolFailed(index, call, self._misread(event), 0.0))
-        if refused := self._refusal(index, call):
-            return self._answer(ToolSkipped(index, call, refused))
+        if refused := self._closed or self._refusal(call):
+            return self._skip(index, call, refused)
         checked = self._check(index, call)
         if isinstance(checked, ToolResult):
             return self._answer(ToolFailed(index, call, checked, 0.0))
-        self.waiting.append(checked)
-        return None
+        if checked.tool.policy.terminates:
+            self._terminate(checked)
+        return self._approve(checked)
 
-    def _refusal(self, index: int, call: ToolCall) -> ToolResult | None:
-        if self._over_limit(index):
-            limit = self._config.max_calls
-            return failed("limit", f"not run: only the first {limit} calls of a response are; call it in the next one")
-        if self._interrupted:
-            return failed("interrupted", _INTERRUPTED)
+    def _refusal(self, call: ToolCall) -> ToolResult | None:
         if call.format is None and not self._config.native:
             names = ", ".join(f.name for f in self._config.text_formats) or "no format"
             return failed("denied", f"not run: native calls are turned off; write the call in your text, as {names}")
         return None
-
-    def _over_limit(self, index: int) -> bool:
-        return self._config.max_calls is not None and index >= self._config.max_calls
 
     def _misread(self, event: CallError) -> ToolResult:
         if event.code == "unknown_tool":
@@ -242,41 +143,114 @@ class Execution:
             return crashed(e)
         return Admitted(index, call, tool, arguments)
 
+    def _terminate(self, last: Admitted) -> None:
+        """Skip the calls behind this one that have not started; a native one may have ended before it."""
+        self._last = last
+        for index, call in self._held(after=last.index):
+            self._inbox.put(self._skip(index, call, self._terminating(last)))
+
+    def _terminating(self, last: Admitted) -> ToolResult:
+        return failed("skipped", f"skipped: terminated by the call of {last.call.name} before it; it was not run")
+
+    # -------------------------------------------------------------- approval
+
+    def _approve(self, admitted: Admitted) -> ToolEvent | None:
+        """Let a call wait for its start, or for a person."""
+        rule = self._config.requires_approval
+        if rule is None:
+            rule = admitted.tool.policy.requires_approval
+        if rule is False or admitted.call.id in self._approved:
+            self.waiting.append(admitted)
+            return None
+        decided = Decision(True) if rule is True else decide(rule, admitted.call, self._contexts(admitted.call))
+        if isinstance(decided, Decision):
+            if decided.needed:
+                return self._leave_open(admitted, decided)
+        else:
+            self._asking[admitted.index] = decided
+            decided.add_done_callback(lambda answer: self._decided(admitted, answer))
+        self.waiting.append(admitted)
+        return None
+
+    def _decided(self, admitted: Admitted, answer: asyncio.Future[Any]) -> None:
+        if self._asking.pop(admitted.index, None) is None:
+            return  # it was answered meanwhile
+        decision = decision_of(answer)
+        if decision.needed:
+            self.waiting.remove(admitted)
+            self._inbox.put(self._leave_open(admitted, decision))
+        self._inbox.wake()
+
+    def _leave_open(self, admitted: Admitted, decision: Decision) -> ToolEvent:
+        self.pending[admitted.index] = admitted.call
+        return ApprovalRequired(admitted.index, admitted.call, decision.reason)
+
+    def _held(self, after: int = -1) -> list[tuple[int, ToolCall]]:
+        """Take out the calls that wait, for their start or for a person, in call order."""
+        held = {a.index: a.call for a in self.waiting if a.index > after}
+        held |= {index: call for index, call in self.pending.items() if index > after}
+        self.waiting = deque(a for a in self.waiting if a.index not in held)
+        for index in held:
+            self.pending.pop(index, None)
+            if (asked := self._asking.pop(index, None)) is not None:
+                asked.cancel()
+        return sorted(held.items())
+
     # -------------------------------------------------------------- running
 
     def next(self) -> Admitted | None:
-        """The call that may start now. It stays first in line until `start`."""
-        if not self.waiting or (self._running and self._config.strategy == "sequential"):
-            return None
-        return self.waiting[0]
+        """The call that may start now. It stays in line until `start`.
 
-    def start(self) -> None:
-        """Start the first call in line."""
-        admitted = self.waiting.popleft()
-        call, tool = admitted.call, admitted.tool
+        With `sequential`, one whose approval is being decided holds up those behind it; one that waits for a person
+        does not.
+        """
+        sequential = self._config.strategy == "sequential"
+        if not self.waiting or (sequential and (self._running or self.untold)):
+            return None
+        if not self._asking:
+            return self.waiting[0]
+        free = (a for a in self.waiting if a.index not in self._asking)
+        first = next(free, None)
+        return None if sequential and first is not self.waiting[0] else first
+
+    def start(self, admitted: Admitted) -> None:
+        """Start a call, unless it was answered since `next`."""
+        if self.waiting and self.waiting[0] is admitted:
+            self.waiting.popleft()
+        elif admitted in self.waiting:
+            self.waiting.remove(admitted)
+        else:
+            return
         loop = asyncio.get_running_loop()
-        context = ToolContext(call.id, call.name, self._context)
         running = _Running(admitted, perf_counter())
         self._running.add(running)
-        running.task = loop.create_task(self._run(running, context))
-        timeout = self._config.timeout if tool.timeout is None else tool.timeout
+        running.task = loop.create_task(self._run(running, self._contexts(admitted.call)))
+        timeout = admitted.tool.policy.timeout
+        if timeout is None:
+            timeout = self._config.timeout
         if timeout is not None and running in self._running:  # an eager task may be done by now
             running.timer = loop.call_later(timeout, self._expire, running, timeout)
 
     async def _run(self, running: _Running, context: ToolContext) -> None:
         running.begun = True
+        if (task := asyncio.current_task()) is not None:
+            running.task = task  # an eager one is here before `start` has it
         admitted = running.admitted
-        outcome: Outcome | None = None
+        done: Outcome | None = None
         try:
-            outcome = await run_tool(admitted.tool, admitted.arguments, context, self._config.max_output)
+            done = await run_tool(admitted.tool, admitted.arguments, context, *self._cap(admitted.tool))
         except asyncio.CancelledError as e:  # stopped by us, or by the end of the loop, or raised by the tool itself
-            task = asyncio.current_task()
             if task is not None and not task.cancelling():
-                outcome = self._outcome(crashed(e))
+                done = self._outcome(running, crashed(e))
         finally:
-            if running.stopped is not None or outcome is None:
-                outcome = self._outcome(running.stopped or failed("cancelled", _CANCELLED))
-            self._settle(running, outcome)
+            if running.stopped is not None or done is None:
+                done = self._outcome(running, running.stopped or failed("cancelled", _CANCELLED))
+            self._settle(running, done)
+
+    def _cap(self, tool: BoundTool) -> tuple[int, Keep]:
+        """How much of its result the model reads, and of which end."""
+        policy, config = tool.policy, self._config
+        return (policy.max_output or config.max_output, policy.keep or config.keep)
 
     def _expire(self, running: _Running, timeout: float) -> None:
         effects = "" if running.admitted.tool.is_async else "; it may still be at work, and its effects may yet appear"
@@ -293,18 +267,18 @@ class Execution:
         if running.begun:
             running.timer = asyncio.get_running_loop().call_later(GRACE, self._abandon, running)
         else:  # its task ends without having begun
-            self._settle(running, self._outcome(answer))
+            self._settle(running, self._outcome(running, answer))
 
     def _abandon(self, running: _Running) -> None:
         """Answer for a tool that goes on although it was cancelled."""
         _ABANDONED.add(running.task)
         running.task.add_done_callback(_ABANDONED.discard)
-        self._settle(running, self._outcome(running.stopped or failed("cancelled", _CANCELLED)))
+        self._settle(running, self._outcome(running, running.stopped or failed("cancelled", _CANCELLED)))
 
-    def _outcome(self, result: ToolResult) -> Outcome:
-        return _outcome(result, self._config.max_output)
+    def _outcome(self, running: _Running, result: ToolResult) -> Outcome:
+        return outcome(result, *self._cap(running.admitted.tool))
 
-    def _settle(self, running: _Running, outcome: Outcome) -> None:
+    def _settle(self, running: _Running, done: Outcome) -> None:
         """Answer for a tool, unless it was answered for already."""
         if running not in self._running:
             return
@@ -312,31 +286,33 @@ class Execution:
         if running.timer is not None:
             running.timer.cancel()
         index, call = running.admitted.index, running.admitted.call
-        event = ToolFailed if outcome.result.error is not None else ToolCompleted
-        ended = event(index, call, outcome.result, perf_counter() - running.since)
-        self._post(self._answer(ended, outcome.parts))
+        succeeded = done.result.error is None
+        if succeeded and running.admitted.tool.policy.terminates:
+            self.terminated = True
+        event = ToolCompleted if succeeded else ToolFailed
+        ended = event(index, call, done.result, perf_counter() - running.since)
+        self.untold.add(index)
+        self._inbox.put(self._answer(ended, done.parts))
 
     # -------------------------------------------------------------- the end
 
     def interrupt(self, *, waiting: bool) -> list[ToolEvent]:
         """The response broke off: refuse what it still brings and, if so asked, what waits."""
-        self._interrupted = True
-        if not waiting:
-            return []
-        events = [self._answer(ToolSkipped(a.index, a.call, failed("interrupted", _INTERRUPTED))) for a in self.waiting]
-        self.waiting.clear()
-        return events
+        self._closed = failed("interrupted", _INTERRUPTED)
+        return [self._skip(*held, self._closed) for held in (self._held() if waiting else ())]
 
     def cancel(self) -> list[asyncio.Task[Any]]:
-        """Stop what runs, forget what waits; what it returns are the tasks to wait for."""
-        self.waiting.clear()
+        """Stop what runs, skip what waits, be it for a person; what it returns are the tasks to wait for."""
+        self._closed = failed("cancelled", _NOT_BEGUN)
+        for held in self._held():
+            self._inbox.put(self._skip(*held, self._closed))
         running = list(self._running)
         for one in running:
             self._stop(one, failed("cancelled", _CANCELLED))
         return [one.task for one in running]
 
     def finish(self, calls: Sequence[ToolCall | None]) -> tuple[ToolMessage, ...]:
-        """The answers in call order; a call without one by now is answered as cancelled.
+        """The answers in call order; a call that has none by now, and waits for no person, is answered as cancelled.
 
         Args:
             calls: the response's calls by index.
@@ -344,12 +320,15 @@ class Execution:
         for running in list(self._running):
             self._abandon(running)
         for index, call in enumerate(calls):
-            if call is not None and index not in self.answers:
-                self._answer(ToolSkipped(index, call, failed("cancelled", _NOT_BEGUN)))
-        return tuple(self.answers[index] for index, call in enumerate(calls) if call is not None)
+            if call is not None and index not in self.answers and index not in self.pending:
+                self._skip(index, call, failed("cancelled", _NOT_BEGUN))
+        return tuple(self.answers[index] for index in range(len(calls)) if index in self.answers)
+
+    def _skip(self, index: int, call: ToolCall, answer: ToolResult) -> ToolEvent:
+        return self._answer(ToolSkipped(index, call, answer))
 
     def _answer(self, event: ToolCompleted | ToolFailed | ToolSkipped, parts: ResultContent | None = None) -> ToolEvent:
         call, result = event.call, event.result
-        said = capped(result.parts, self._config.max_output) if parts is None else parts
+        said = capped(result.parts, self._config.max_output, self._config.keep) if parts is None else parts
         self.answers[event.index] = ToolMessage(call.id, call.name, said, result.code)
         return event

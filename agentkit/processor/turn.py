@@ -1,4 +1,4 @@
-"""One model response from its events to its message and results, and the processor that makes such turns.
+"""One model response from its events to its message and results.
 
 Knows the order of things: the source is read in a task of its own, tools run beside it, and what both bring reaches the
 consumer through one inbox. Reads no text itself (`calls`) and runs no tool itself (`execution`).
@@ -7,16 +7,12 @@ consumer through one inbox. Reads no text itself (`calls`) and runs no tool itse
 from __future__ import annotations
 
 import asyncio
-import secrets
-from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Any
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
+from itertools import chain
 
 from agentkit import formats
-from agentkit.errors import ProviderError
 from agentkit.events import (
+    ApprovalRequired,
     CallEnd,
     CallError,
     Event,
@@ -36,141 +32,93 @@ from agentkit.messages import (
     Message,
     ResultContent,
     TextPart,
+    ToolCall,
     ToolMessage,
     UserMessage,
 )
 from agentkit.processor.calls import ResponseReader
 from agentkit.processor.config import ProcessorConfig
 from agentkit.processor.execution import GRACE, Execution
-from agentkit.processor.recovery import Recovery, TextReader
+from agentkit.processor.inbox import End, Inbox, Source
 from agentkit.processor.streams import EventStream
 from agentkit.registry import ToolRegistry
 
-AHEAD = 64  # source events read before the consumer takes the first: a burst of one network packet, and a bound
+More = Callable[[AssistantMessage], Source | None]
+"""Asks for a further response that goes on with what was written so far; None lets it be cut."""
 
-Source = AsyncIterable[SourceEvent] | Iterable[SourceEvent]
-_NOTHING: Mapping[str, Any] = MappingProxyType({})
+DRAIN = 100  # events read behind the last call, for the usage that stands at a stream's end
+DRAIN_SECONDS = 2.0
 
-
-def call_id() -> str:
-    """An id for a call: nine letters and digits, which every provider accepts (Mistral accepts nothing else)."""
-    return secrets.token_hex(5)[:9]
-
-
-class ResponseProcessor:
-    """Runs the calls of a model's responses, one `Turn` per response.
-
-    Args:
-        registry: the tools that may run.
-        config: what calls may do.
-        context: the application's values; tools that ask for a `ToolContext` find them in its `state`.
-        new_id: makes the id of a call that came without one.
-        taken: ids used earlier in the conversation, which no new call may have.
-
-    >>> from agentkit.messages import ToolCall
-    >>> async def shout(text: str) -> str:
-    ...     "Say it louder."
-    ...     return text.upper()
-    >>> async def main() -> None:
-    ...     turn = ResponseProcessor(ToolRegistry(shout)).process([CallEnd(0, ToolCall("x", "shout", {"text": "hi"}))])
-    ...     print([type(event).__name__ async for event in turn], turn.results[0].text)
-    >>> asyncio.run(main())
-    ['CallEnd', 'ToolStarted', 'ToolCompleted'] HI
-    """
-
-    def __init__(
-        self,
-        registry: ToolRegistry,
-        config: ProcessorConfig | None = None,
-        *,
-        context: Mapping[str, Any] = _NOTHING,
-        new_id: Callable[[], str] = call_id,
-        taken: Iterable[str] = (),
-    ) -> None:
-        self.registry = registry
-        self.config = config or ProcessorConfig()
-        self.context = context
-        self._new_id = new_id
-        self._taken = set(taken)
-
-    def process(self, events: Source, *, offered: Sequence[ToolSpec] | None = None) -> Turn:
-        """Take one response's events; iterate the turn to read them and to run the calls.
-
-        Args:
-            events: the response's.
-            offered: the tools that the model could call, none with `tool_choice="none"`: only their calls are recovered
-                from a native model's text. None stands for all of the registry's.
-        """
-        return Turn(self.registry, self.config, self.context, self._reader(offered), events)
-
-    def _reader(self, offered: Sequence[ToolSpec] | None) -> ResponseReader:
-        config = self.config
-        specs = self.registry.specs()
-
-        def new_parser(first: bool) -> TextReader:
-            thinking = first and config.starts_thinking
-            return formats.Parser(config.text_formats, specs, in_code=config.in_code, thinking=thinking)
-
-        if config.text_formats:
-            return ResponseReader(new_parser, self._new_id, self._taken)
-        tools = specs if offered is None else offered
-
-        def new_finder(first: bool) -> TextReader:
-            thinking = first and config.starts_thinking
-            return formats.Parser(formats.auto(), tools, in_code="reply", thinking=thinking)
-
-        recovery = Recovery(new_finder, tools) if tools and config.recovers else None
-        return ResponseReader(None, self._new_id, self._taken, recovery)
-
-
-@dataclass(frozen=True, slots=True)
-class _End:
-    """The source is over; with the error that it raised, if any."""
-
-    failure: Exception | None
+_OF_TOOLS = frozenset((ToolStarted, ToolCompleted, ToolFailed, ToolSkipped, ApprovalRequired))
 
 
 class Turn(EventStream[Event]):
     """One model response: iterate it once for its events, then read `message` and `results` off it.
 
     A `ToolStarted` is yielded before its tool starts. If the consumer leaves early or is cancelled, tools at work are
-    cancelled and every call is still answered. If the source raises, finished calls still run to their end (with
-    `execute="stream"`), and then the error is raised, once; the message and the results are kept.
+    cancelled and every call is still answered; `cancel` does the same to a turn that goes on being iterated. If the
+    source raises, finished calls still run to their end (with `execute="stream"`), and then the error is raised, once;
+    the message and the results are kept.
     """
 
     def __init__(
         self,
         registry: ToolRegistry,
         config: ProcessorConfig,
-        context: Mapping[str, Any],
         reader: ResponseReader,
+        execution: Execution,
+        inbox: Inbox,
         source: Source,
+        more: More | None = None,
     ) -> None:
         super().__init__()
         self.results: tuple[ToolMessage, ...] = ()
-        """The answers, one per call of the message, in call order; there when the turn is over."""
+        """The answers in call order, one per call but for the `pending` ones; there when the turn is over."""
         self._registry = registry
         self._config = config
         self._reader = reader
+        self._execution = execution
+        self._inbox = inbox
         self._source = source
-        self._execution = Execution(registry, config, context, self._post)
+        self._more = more
         self._message: AssistantMessage | None = None
-        self._inbox: deque[SourceEvent | ToolEvent | _End] = deque()
-        self._news: asyncio.Future[None] | None = None
-        self._space: asyncio.Future[None] | None = None
-        self._ended: _End | None = None
-        self._leaving = False
+        self._fresh: Iterator[Event] = iter(())
+        self._cut: Finish | None = None  # at the token limit, inside a call that may go on
+        self._ended: End | None = None
+        self._drained = 0
+        self._drain_timer: asyncio.TimerHandle | None = None
+        self._cancelled = False
 
     # -------------------------------------------------------------- what it brought
 
     @property
     def message(self) -> AssistantMessage:
-        """The response: complete once the turn is over, until then as far as it was read."""
+        """The response: complete once the turn is over, until then as far as its events were yielded."""
         return self._message or self._reader.message()
+
+    def answer(self, index: int) -> ToolMessage | None:
+        """A call's answer, from the moment at which its event is yielded; None before that.
+
+        Args:
+            index: the call's, as in its events.
+        """
+        return self._execution.answers.get(index)
+
+    @property
+    def pending(self) -> tuple[ToolCall, ...]:
+        """The calls that wait for a person's approval and have no answer, in call order."""
+        return tuple(call for _, call in sorted(self._execution.pending.items()))
+
+    @property
+    def terminated(self) -> bool:
+        """Whether the call of a terminating tool succeeded, so that the run is over."""
+        return self._execution.terminated
 
     @property
     def finish(self) -> Finish:
-        """Why the model stopped; `unknown` where the source did not say, `error` where it raised."""
+        """Why the response ended; `unknown` where the source did not say, `error` where it raised."""
+        if self._cancelled:
+            return Finish("cancelled")
         if self._ended is not None and self._ended.failure is not None:
             return Finish("error")
         return self._reader.finish
@@ -205,27 +153,73 @@ class Turn(EventStream[Event]):
 
     async def _events(self) -> AsyncGenerator[Event, None]:
         self._begun = True
-        reading = asyncio.get_running_loop().create_task(self._read_source())
+        if self._cancelled:
+            self._ended = End()
+        else:
+            self._inbox.read(self._source)
+        items = self._inbox.items
+        early = True
         try:
-            while self._inbox or self._ended is None or not self._execution.idle:
-                if not self._inbox:
-                    await self._wait()
-                for event in self._read(self._inbox.popleft()):
+            while items or self._ended is None or not self._execution.idle:
+                if not items:
+                    await self._inbox.wait()
+                for event in self._step():
                     yield event
-                    if isinstance(event, (CallEnd, CallError)):
-                        for more in self._follow(event):
-                            yield more
-                if self._execution.waiting:
-                    for event in self._started():
-                        yield event
+            early = False
             if self._ended.failure is not None:
                 raise self._ended.failure
         finally:
             try:
-                if not (reading.done() and self._execution.idle):
-                    await self._leave(reading)
+                await self._leave(early=early)
             finally:
                 self._conclude()
+
+    def _step(self) -> Iterator[Event]:
+        """One item of the inbox, and what follows from it."""
+        if self._inbox.items:
+            self._fresh = iter(self._read(self._inbox.items.popleft()))
+            for event in self._fresh:
+                yield event
+                if isinstance(event, (CallEnd, CallError)):
+                    yield from self._follow(event)
+        if self._reader.full and self._drain_timer is None:
+            self._drain_timer = asyncio.get_running_loop().call_later(DRAIN_SECONDS, self._stop_reading)
+        yield from self._started()
+
+    def _read(self, item: SourceEvent | ToolEvent | End) -> Iterable[Event]:
+        kind = type(item)
+        if kind in _OF_TOOLS:
+            self._execution.untold.discard(item.index)  # type: ignore[union-attr]
+            return (item,)  # type: ignore[return-value]
+        if isinstance(item, End):
+            return self._end(item) if self._ended is None else ()
+        if self._cancelled:
+            return ()
+        if self._reader.full:
+            self._drained += 1
+            if self._drained == DRAIN:
+                self._stop_reading()
+        if isinstance(item, Finish) and item.reason == "length" and self._more is not None and self._reader.open:
+            self._cut = item
+            return ()
+        return self._reader.feed(item)  # type: ignore[arg-type]
+
+    def _end(self, end: End) -> Iterable[Event]:
+        """The source is over: go on with a further one, or bring the response to its end."""
+        cut, self._cut = self._cut, None
+        if self._cancelled or self._reader.full:
+            end = End()  # what becomes of the rest does not matter
+        if cut is not None and self._more is not None and end.failure is None and not self._cancelled:
+            source = self._more(self._reader.partial())
+            if source is not None:
+                self._reader.resume()
+                self._inbox.read(source)
+                return ()
+        self._ended = end
+        if end.failure is not None:
+            refused = self._execution.interrupt(waiting=self._config.execute == "end")
+            return chain(refused, self._reader.close(whole=False))
+        return self._reader.feed(cut) if cut is not None else self._reader.close(whole=not self._cancelled)
 
     def _follow(self, event: CallEnd | CallError) -> Iterator[Event]:
         """What becomes of a call now: an answer, or its start."""
@@ -233,83 +227,54 @@ class Turn(EventStream[Event]):
             yield answered
         yield from self._started()
 
-    def _read(self, item: SourceEvent | ToolEvent | _End) -> Sequence[Event]:
-        if isinstance(item, (ToolCompleted, ToolFailed, ToolSkipped, ToolStarted)):
-            return (item,)
-        if not isinstance(item, _End):
-            return self._reader.feed(item)
-        self._ended = item
-        if item.failure is None:
-            return self._reader.close()
-        return (*self._execution.interrupt(waiting=self._config.execute == "end"), *self._reader.close(whole=False))
-
     def _started(self) -> Iterator[Event]:
         """Start what may start. Lazy: a tool starts when the consumer, having seen `ToolStarted`, goes on."""
-        while self._execution.waiting and (self._ended is not None or self._config.execute == "stream"):
+        if not self._execution.waiting:
+            return
+        over = self._config.execute == "stream" or self._ended is not None or self._reader.full
+        while over and self._execution.waiting:
             ready = self._execution.next()
             if ready is None:
                 return
             yield ToolStarted(ready.index, ready.call)
-            self._execution.start()
-
-    # -------------------------------------------------------------- its inbox
-
-    async def _read_source(self) -> None:
-        """Put the source's events into the inbox; in one task from first to last, as generators expect."""
-        failure: Exception | None = None
-        try:
-            if isinstance(self._source, AsyncIterable):
-                async for event in self._source:
-                    self._post(event)
-                    if len(self._inbox) >= AHEAD:
-                        await self._room()
-            else:
-                for event in self._source:
-                    self._post(event)
-                    if len(self._inbox) >= AHEAD:
-                        await self._room()
-        except asyncio.CancelledError:
-            if not self._leaving:
-                failure = ProviderError("the stream of events cancelled itself", kind="stream", provider="source")
-        except Exception as e:  # noqa: BLE001 - raised by the turn when the finished calls have their answers
-            failure = e
-        finally:
-            self._post(_End(failure))
-            if self._leaving and hasattr(self._source, "aclose"):
-                await self._source.aclose()
-
-    def _post(self, item: SourceEvent | ToolEvent | _End) -> None:
-        self._inbox.append(item)
-        if self._news is not None and not self._news.done():
-            self._news.set_result(None)
-
-    async def _wait(self) -> None:
-        """Until there is news."""
-        if self._space is not None and not self._space.done():
-            self._space.set_result(None)
-        self._news = asyncio.get_running_loop().create_future()
-        await self._news
-
-    async def _room(self) -> None:
-        """Until the consumer has taken what was read."""
-        self._space = asyncio.get_running_loop().create_future()
-        await self._space
+            self._execution.start(ready)
 
     # -------------------------------------------------------------- its end
 
-    async def _leave(self, reading: asyncio.Task[None]) -> None:
+    def cancel(self) -> None:
+        """End the turn from outside, while it is iterated: its tools are cancelled and answered, its source is closed.
+
+        The iteration yields the answers and ends without an error; `finish` is `cancelled`. Calls that wait, for their
+        start or for a person, are answered too. Once the turn is over this does nothing. Call it in the event loop's
+        own thread.
+        """
+        if self._cancelled or self._over.is_set():
+            return
+        self._cancelled = True
+        if self._begun:
+            self._stop_reading()
+            self._execution.cancel()
+
+    def _stop_reading(self) -> None:
+        """The response is over here, however long its source takes to close."""
+        self._inbox.put(End())
+        self._inbox.stop()
+
+    async def _leave(self, *, early: bool) -> None:
         """Stop what still goes on, and wait for it, at most `GRACE`."""
-        self._leaving = True
-        at_work = self._execution.cancel()
-        if not reading.done():
-            reading.cancel()
+        if self._drain_timer is not None:
+            self._drain_timer.cancel()
+        reading = self._inbox.reading
+        at_work = self._execution.cancel() if early else []
+        if reading is not None and not reading.done():
+            self._inbox.stop()
             at_work.append(reading)
         if at_work:
             await asyncio.wait(at_work, timeout=GRACE)
 
     def _conclude(self) -> None:
         try:
-            for event in self._reader.close(whole=False):
+            for event in chain(self._fresh, self._reader.close(whole=False)):
                 if isinstance(event, CallError):
                     self._execution.admit(event)
         finally:

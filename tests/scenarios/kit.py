@@ -70,13 +70,13 @@ class T:
         """Run a command."""
         return self._made("run", command, folder, timeout)
 
-    @openapi_schema
+    @openapi_schema(terminates=True)
     @xml_schema(name="ask", attributes=["attachments"], content="text")
     async def ask(self, text: str, attachments: list[str] | None = None) -> str:
         """Ask the user."""
         return self._made("ask", text, attachments)
 
-    @openapi_schema
+    @openapi_schema(terminates=True)
     @xml_schema(name="complete")
     async def complete(self) -> str:
         """End the work."""

@@ -32,17 +32,21 @@ def order(ran: Ran) -> list[str]:
     ]
 
 
-TWO = calls(("slow", {"id": "A", "s": 0.3}), ("slow", {"id": "B", "s": 0.05}))
+TWO = calls(("slow", {"id": "A", "s": 0.3}), ("slow", {"id": "B", "s": 0.25}))
 
 
 def test_s20_parallel_tools_run_beside_each_other() -> None:
+    began = time.perf_counter()
     ran = play(TWO, strategy="parallel")
+    assert 0.3 <= time.perf_counter() - began < 0.5
     assert order(ran) == ["A starts", "B starts", "B ends", "A ends"]
     assert [r.text for r in ran.results] == ["A", "B"]
 
 
 def test_s20_sequential_tools_run_one_after_the_other() -> None:
+    began = time.perf_counter()
     ran = play(TWO, strategy="sequential")
+    assert time.perf_counter() - began >= 0.55
     assert order(ran) == ["A starts", "A ends", "B starts", "B ends"]
     assert [r.text for r in ran.results] == ["A", "B"]
 
@@ -55,12 +59,28 @@ def test_s20_four_plain_functions_of_0_3_seconds_take_about_0_3_seconds() -> Non
 
 
 @pytest.mark.parametrize("execute", ["stream", "end"])
-def test_s20_only_so_many_calls_run(execute: str) -> None:
+def test_s20_behind_the_last_call_that_may_run_the_response_is_cut(execute: str) -> None:
     three = calls(*[("note", {"text": str(i)}) for i in range(3)])
-    ran = play(three, max_calls=1, execute=execute)
-    assert ran.made == [("note", "0")]
-    assert [r.error for r in ran.results] == [None, "limit", "limit"]
-    assert len(play(three, max_calls=3, execute=execute).made) == 3
+    for ran in (
+        play([Text("So "), *three], max_calls=1, execute=execute),
+        native(*[("note", arguments(text=str(i))) for i in range(3)], max_calls=1, execute=execute),
+        text("So " + "<note><text>0</text></note> and " * 3, max_calls=1, execute=execute, formats="xml"),
+    ):
+        assert ran.made == [("note", "0")]
+        assert ran.results == [Res("note", None, "done")]
+        assert ran.text in ("So ", "")
+        assert ran.turn.finish == Finish("tool_limit_reached")
+
+
+@pytest.mark.parametrize("execute", ["stream", "end"])
+def test_s20_a_limit_that_is_not_reached_changes_nothing(execute: str) -> None:
+    two = [("note", arguments(text=str(i))) for i in range(2)]
+    ran = native(*two, max_calls=3, execute=execute)
+    assert ran.made == [("note", "0"), ("note", "1")]
+    assert ran.turn.finish.reason == "tool_calls"
+    said = "<note><text>0</text></note>" * 2 + " so"
+    ran = text(said, max_calls=3, execute=execute, formats="xml")
+    assert (len(ran.made), ran.text, ran.turn.finish) == (2, " so", Finish("stop"))
 
 
 def test_s21_an_exception_is_a_result_and_the_tool_ran_once() -> None:

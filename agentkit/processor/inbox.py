@@ -1,0 +1,95 @@
+"""One queue for what a turn's source brings and what its tools report. Knows the event loop; looks into nothing.
+
+The source is read in a task of its own, in one task from first to last, as generators expect.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterable, Iterable
+from dataclasses import dataclass
+
+from agentkit.errors import ProviderError
+from agentkit.events import SourceEvent, ToolEvent
+
+AHEAD = 64  # source events read before the consumer takes the first: a burst of one network packet, and a bound
+
+Source = AsyncIterable[SourceEvent] | Iterable[SourceEvent]
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """The source is over; with the error that it raised, if any."""
+
+    failure: Exception | None = None
+
+
+class Inbox:
+    """What has come and was not taken yet, in `items`."""
+
+    def __init__(self) -> None:
+        self.items: deque[SourceEvent | ToolEvent | End] = deque()
+        self.reading: asyncio.Task[Exception | None] | None = None
+        self._stopped = False
+        self._news: asyncio.Future[None] | None = None
+        self._space: asyncio.Future[None] | None = None
+
+    def put(self, item: SourceEvent | ToolEvent | End) -> None:
+        """Add one."""
+        self.items.append(item)
+        self.wake()
+
+    def wake(self) -> None:
+        """Make `wait` return, although nothing has come."""
+        if self._news is not None and not self._news.done():
+            self._news.set_result(None)
+
+    async def wait(self) -> None:
+        """Until there is news."""
+        if self._space is not None and not self._space.done():
+            self._space.set_result(None)
+        self._news = asyncio.get_running_loop().create_future()
+        await self._news
+
+    def read(self, source: Source) -> None:
+        """Begin to read a source; an `End` follows its last event."""
+        self.reading = asyncio.get_running_loop().create_task(self._read(source))
+        self.reading.add_done_callback(self._ended)
+
+    def stop(self) -> None:
+        """Read no further, and close the source."""
+        self._stopped = True
+        if self.reading is not None:
+            self.reading.cancel()
+
+    async def _read(self, source: Source) -> Exception | None:
+        try:
+            if isinstance(source, AsyncIterable):
+                async for event in source:
+                    self.put(event)
+                    if len(self.items) >= AHEAD:
+                        await self._room()
+            else:
+                for event in source:
+                    self.put(event)
+                    if len(self.items) >= AHEAD:
+                        await self._room()
+        except asyncio.CancelledError:
+            if not self._stopped:
+                return ProviderError("the stream of events cancelled itself", kind="stream", provider="source")
+        except Exception as e:  # noqa: BLE001 - raised by the turn when the finished calls have their answers
+            return e
+        finally:
+            if self._stopped and hasattr(source, "aclose"):
+                await source.aclose()
+        return None
+
+    def _ended(self, reading: asyncio.Task[Exception | None]) -> None:
+        cancelled = reading.cancelled() or reading.exception() is not None
+        self.put(End(None if cancelled else reading.result()))
+
+    async def _room(self) -> None:
+        """Until the consumer has taken what was read."""
+        self._space = asyncio.get_running_loop().create_future()
+        await self._space

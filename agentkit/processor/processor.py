@@ -1,0 +1,120 @@
+"""What runs the calls of a model's responses: one `Turn` per response, with ids unique over all of them.
+
+Puts the parts together; what happens is in `turn`.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from agentkit import formats
+from agentkit.formats.spec import ToolSpec
+from agentkit.messages import ToolCall
+from agentkit.processor.calls import ResponseReader
+from agentkit.processor.config import ProcessorConfig
+from agentkit.processor.continuing import Record
+from agentkit.processor.execution import Execution
+from agentkit.processor.inbox import Inbox, Source
+from agentkit.processor.recovery import Recovery, TextReader
+from agentkit.processor.turn import More, Turn
+from agentkit.registry import ToolRegistry
+from agentkit.tool import ToolContext
+
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+def call_id() -> str:
+    """An id for a call: nine letters and digits, which every provider accepts (Mistral accepts nothing else)."""
+    return secrets.token_hex(5)[:9]
+
+
+class ResponseProcessor:
+    """Runs the calls of a model's responses, one `Turn` per response.
+
+    Args:
+        registry: the tools that may run.
+        config: what calls may do.
+        context: the application's values; tools that ask for a `ToolContext` find them in its `state`.
+        new_id: makes the id of a call that came without one.
+        taken: ids used earlier in the conversation, which no new call may have.
+        new_context: makes the whole `ToolContext` of a call, in place of one that only has `context` as its `state`. It
+            is asked when a call starts, and before that when a function must decide whether the call needs approval.
+
+    >>> import asyncio
+    >>> from agentkit.events import CallEnd
+    >>> from agentkit.messages import ToolCall
+    >>> async def shout(text: str) -> str:
+    ...     "Say it louder."
+    ...     return text.upper()
+    >>> async def main() -> None:
+    ...     turn = ResponseProcessor(ToolRegistry(shout)).process([CallEnd(0, ToolCall("x", "shout", {"text": "hi"}))])
+    ...     print([type(event).__name__ async for event in turn], turn.results[0].text)
+    >>> asyncio.run(main())
+    ['CallEnd', 'ToolStarted', 'ToolCompleted'] HI
+    """
+
+    def __init__(
+        self,
+        registry: ToolRegistry,
+        config: ProcessorConfig | None = None,
+        *,
+        context: Mapping[str, Any] = _NOTHING,
+        new_id: Callable[[], str] = call_id,
+        taken: Iterable[str] = (),
+        new_context: Callable[[ToolCall], ToolContext] | None = None,
+    ) -> None:
+        self.registry = registry
+        self.config = config or ProcessorConfig()
+        self.context = context
+        self._new_id = new_id
+        self._taken = set(taken)
+        self._new_context = new_context or self._context
+
+    def process(
+        self,
+        events: Source,
+        *,
+        offered: Sequence[ToolSpec] | None = None,
+        approved: Collection[str] = (),
+        more: More | None = None,
+    ) -> Turn:
+        """Take one response's events; iterate the turn to read them and to run the calls.
+
+        Args:
+            events: the response's.
+            offered: the tools that the model could call, none with `tool_choice="none"`: only their calls are recovered
+                from a native model's text. None stands for all of the registry's.
+            approved: the ids of calls that a person has approved; they run without asking again.
+            more: asked when the response ends at the token limit inside a text call: given what was written so far, the
+                events of a further response that goes on with it, or None to let the call be cut. The turn reads them
+                as one response; a call that the further response begins again, the first one's is answered as cut.
+        """
+        inbox = Inbox()
+        execution = Execution(self.registry, self.config, self._new_context, inbox, approved)
+        return Turn(self.registry, self.config, self._reader(offered, more), execution, inbox, events, more)
+
+    def _context(self, call: ToolCall) -> ToolContext:
+        return ToolContext(call.id, call.name, self.context, call.id)
+
+    def _reader(self, offered: Sequence[ToolSpec] | None, more: More | None) -> ResponseReader:
+        config = self.config
+        specs = self.registry.specs()
+
+        def new_parser(first: bool) -> TextReader:
+            thinking = first and config.starts_thinking
+            return formats.Parser(config.text_formats, specs, in_code=config.in_code, thinking=thinking)
+
+        if config.text_formats:
+            record = Record() if more is not None else None
+            return ResponseReader(new_parser, self._new_id, self._taken, limit=config.max_calls, record=record)
+        tools = specs if offered is None else offered
+
+        def new_finder(first: bool) -> TextReader:
+            thinking = first and config.starts_thinking
+            return formats.Parser(formats.auto(), tools, in_code="reply", thinking=thinking)
+
+        recovery = Recovery(new_finder, tools) if tools and config.recovers else None
+        return ResponseReader(None, self._new_id, self._taken, recovery, limit=config.max_calls)

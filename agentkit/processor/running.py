@@ -1,0 +1,92 @@
+"""Running one tool, on the event loop or in a worker thread; whatever goes wrong in it becomes its result.
+
+Knows tools and the event loop; knows no call, no order and no limit but that of the output's size.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+from agentkit.messages import ResultContent
+from agentkit.policy import Keep
+from agentkit.processor.answers import capped, crashed, failed, words
+from agentkit.processor.workers import WORKERS
+from agentkit.registry import BoundTool
+from agentkit.tool import ToolContext, ToolResult
+
+
+class Outcome(NamedTuple):
+    """A tool's result, and what the model will read of it."""
+
+    result: ToolResult
+    parts: ResultContent
+
+
+async def run_tool(
+    tool: BoundTool, arguments: Mapping[str, Any], context: ToolContext, limit: int, keep: Keep = "both"
+) -> Outcome:
+    """Run a tool to its end: on the event loop when it is async, in a worker thread when it is not.
+
+    Args:
+        tool: what to run.
+        arguments: as `BoundTool.validate` returned them.
+        context: given to a method that asks for it.
+        limit: characters of the result that the model reads.
+        keep: which end of a longer one is kept.
+
+    Raises:
+        asyncio.CancelledError: as any coroutine; whether the tool or its caller was cancelled is for the caller to say.
+        KeyboardInterrupt: raised by a tool on the event loop, where it is the operator's own.
+    """
+    try:
+        if tool.is_async:
+            return outcome(ToolResult.of(await tool.invoke(arguments, context)), limit, keep)
+        done = await WORKERS.run(partial(_run_plain, tool, arguments, context, limit, keep))
+        return done if isinstance(done, Outcome) else outcome(ToolResult.of(await done), limit, keep)
+    except (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):
+        raise
+    except BaseException as e:  # noqa: BLE001 - the boundary: a tool's fault is data, even sys.exit() and a native panic
+        return outcome(crashed(e), limit, keep)
+
+
+def _run_plain(
+    tool: BoundTool, arguments: Mapping[str, Any], context: ToolContext, limit: int, keep: Keep
+) -> Outcome | Any:
+    """In a thread, where the value is rendered too: that may be long work. An awaitable is left to the caller."""
+    value = tool.invoke(arguments, context)
+    return value if inspect.isawaitable(value) else outcome(ToolResult.of(value), limit, keep)
+
+
+def outcome(result: ToolResult, limit: int, keep: Keep) -> Outcome:
+    """A result with what the model will read of it."""
+    return Outcome(result, capped(result.parts, limit, keep))
+
+
+async def ask_outcome(tool: BoundTool, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult | None:
+    """Ask a tool what became of a call that a crash interrupted (`ToolPolicy.reconcile`).
+
+    Args:
+        tool: what was called.
+        arguments: as `BoundTool.validate` returned them.
+        context: the interrupted call's.
+
+    Returns:
+        Its answer; None when it does not know, or was not made to be asked. When asking failed, an error with the code
+        `interrupted`.
+    """
+    if tool.policy.reconcile is None:
+        return None
+    try:
+        method = getattr(tool.instance, tool.policy.reconcile)
+        if inspect.iscoroutinefunction(method):
+            told = await method(arguments, context)
+        else:
+            told = await WORKERS.run(partial(method, arguments, context))
+            told = await told if inspect.isawaitable(told) else told
+        return None if told is None else ToolResult.of(told)
+    except Exception as e:  # noqa: BLE001 - the boundary: a tool's fault is data
+        return failed("interrupted", f"interrupted; what became of it could not be found out: {words(e)}")
