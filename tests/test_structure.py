@@ -30,7 +30,7 @@ FOUND = {
     "policy",
 }
 CORE = {"formats", "tool", "binding", "registry"} | DECLARED | FOUND
-RUNTIME = {"models", "processor", "agent", "testing"}
+RUNTIME = {"models", "processor", "agent", "threads", "testing"}
 
 MAY_IMPORT: dict[str, set[str]] = {
     # values
@@ -48,6 +48,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "models": VALUES | {"formats"} | DECLARED,
     "processor": VALUES | CORE,
     "agent": VALUES | CORE | {"models", "processor"},
+    "threads": VALUES | CORE | {"models", "processor", "agent"},
     "testing": VALUES | CORE | RUNTIME,
     # drivers
     "cli": VALUES | CORE | RUNTIME | {"__init__"},

@@ -8,11 +8,12 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Unpack
 
-from agentkit.agent.approval import Decision
+from agentkit.agent.delegate import delegate
 from agentkit.agent.journal import Conversation, Journal
 from agentkit.agent.limits import Budget, Repeats, Spending
 from agentkit.agent.run import Hook, Plan, RunResult, RunStream
 from agentkit.agent.settings import RunOptions, Settings, checked
+from agentkit.binding import BoundTool
 from agentkit.errors import ConfigError
 from agentkit.messages import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage, messages_from
 from agentkit.models.base import Model
@@ -110,14 +111,12 @@ class Agent:
             messages.insert(0, SystemMessage(self.system))
         return self.begin(Conversation(messages, options.get("decisions", _NOTHING)), **options)
 
-    def begin(
-        self, journal: Journal, *, parent: Spending | None = None, **options: Unpack[RunOptions]
-    ) -> RunStream:
+    def begin(self, journal: Journal, *, caller: RunStream | None = None, **options: Unpack[RunOptions]) -> RunStream:
         """Begin a run on a journal, which holds the conversation.
 
         Args:
             journal: where the run keeps what happens.
-            parent: what the calling run spends, when this one is a sub-agent's.
+            caller: the run whose call this one answers: it pays for it, and its hooks watch it.
             **options: see `RunOptions`; `decisions` are the journal's business.
         """
         given = checked(options, RunOptions)
@@ -132,11 +131,11 @@ class Agent:
             config,
             {**self.settings, **given},
             context,
-            Spending(self.budget, parent),
+            Spending(self.budget, caller.plan.spending if caller is not None else None),
             self.max_turns,
             self.max_repeats,
             self.auto_continue,
-            self.hooks,
+            tuple(dict.fromkeys([*self.hooks, *(caller.plan.hooks if caller is not None else ())])),
             cancel,
             self.name,
         )
@@ -161,6 +160,19 @@ class Agent:
                 "run_sync() would block the event loop that runs here: write `await agent.run(…)` instead"
             )
         return asyncio.run(self._run_once(self.stream(prompt, **options)))
+
+    def as_tool(self, name: str, description: str) -> BoundTool:
+        """This agent as a tool of another: `Agent(model, tools=[other.as_tool("research", "Find out about …")])`.
+
+        The tool takes a `task` in words and gives the agent's last words. Each call is a conversation of its own; it
+        spends from the caller's budget as well as from its own, ends when the caller ends, and is watched by the
+        caller's hooks. A sub-agent that stops early, be it for an approval, answers with an error that says so.
+
+        Args:
+            name: the tool's name.
+            description: what the calling model reads: what the agent is good at.
+        """
+        return delegate(self, name, description)
 
     async def _run_once(self, stream: RunStream) -> RunResult:
         """In an event loop that ends with this run: what is bound to it must end too."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from agentkit.agent.approval import Approved, Decision, Denied, denial, edited
 from agentkit.agent.settings import RunFinish
 from agentkit.errors import ConfigError
 from agentkit.events import ToolEvent, Usage
-from agentkit.messages import AssistantMessage, Message, SystemMessage, ToolCall, ToolMessage
+from agentkit.messages import AssistantMessage, Message, SystemMessage, ToolCall, ToolMessage, user
 from agentkit.tool import ToolContext
 
 if TYPE_CHECKING:
@@ -92,6 +93,10 @@ class Journal(Protocol):
         """The conversation as it stands."""
         ...
 
+    async def child(self, call_id: str, task: str, system: str | None) -> Journal:
+        """A journal for the sub-agent that one of this run's calls employs; asked again, the same one goes on."""
+        ...
+
 
 class Conversation:
     """The journal of a run without a store: a list of messages, forgotten with the run's result.
@@ -106,7 +111,7 @@ class Conversation:
 
     thread_id = None
 
-    def __init__(self, messages: list[Message], decisions: Mapping[str, Decision]) -> None:
+    def __init__(self, messages: list[Message], decisions: Mapping[str, Decision] = MappingProxyType({})) -> None:
         self._messages = messages
         self._decisions = decisions
         self._edits: dict[str, Mapping[str, object]] = {}
@@ -161,6 +166,14 @@ class Conversation:
 
     def all(self) -> tuple[Message, ...]:
         return tuple(self._messages)
+
+    async def child(self, call_id: str, task: str, system: str | None) -> Journal:
+        return Conversation(prompt(task, system))
+
+
+def prompt(task: str, system: str | None) -> list[Message]:
+    """A conversation that begins with this task."""
+    return [*([] if system is None else [SystemMessage(system)]), user(task)]
 
 
 def _unanswered(messages: Sequence[Message]) -> tuple[ToolCall, ...]:

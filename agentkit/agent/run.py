@@ -231,7 +231,8 @@ class RunStream(EventStream[Event]):
         unsettled = await journal.open(plan.registry)
         self._start = len(journal.all())
         self._over_with = unsettled.finish
-        self._processor = ResponseProcessor(plan.registry, plan.config, context=self._context, taken=journal.taken)
+        taken = set(journal.taken) - {call.id for call in unsettled.calls}  # these keep their ids
+        self._processor = ResponseProcessor(plan.registry, plan.config, taken=taken, new_context=self._context)
         if not unsettled.calls or self._stopped is not None:
             return None
         calls = [CallEnd(index, call) for index, call in enumerate(unsettled.calls)]

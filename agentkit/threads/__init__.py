@@ -1,1 +1,24 @@
 """Threads that outlive the process: stores, the journal of a run, resuming, approvals, compaction."""
+
+from __future__ import annotations
+
+from agentkit.threads.manager import ThreadManager
+from agentkit.threads.sqlite import SQLiteStore
+from agentkit.threads.store import Append, Call, Entry, Lease, Log, Move, NewCall, Revise, Store, Thread
+from agentkit.threads.stores import open_store
+
+__all__ = [
+    "Append",
+    "Call",
+    "Entry",
+    "Lease",
+    "Log",
+    "Move",
+    "NewCall",
+    "Revise",
+    "SQLiteStore",
+    "Store",
+    "Thread",
+    "ThreadManager",
+    "open_store",
+]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import zip_longest
 from typing import Any
 
 from agentkit.messages import AssistantMessage, Message, TextPart, ToolMessage, UserMessage
@@ -34,7 +35,7 @@ def messages_of(log: Log, *, sending: bool = False) -> list[Message]:
         calls[call.seq][call.id] = call
     entries = [e for e in log.entries if e.kind != "compaction" and e.seq >= start]
     messages: list[Message] = [UserMessage((TextPart(summary),))] if summary else []
-    for entry, following in zip(entries, [*entries[1:], None], strict=True):
+    for entry, following in zip_longest(entries, entries[1:]):
         message = from_json(entry.body["message"])
         if not isinstance(message, AssistantMessage):
             messages.append(message)
@@ -62,9 +63,7 @@ def answer_of(call: Call) -> ToolMessage:
     return ToolMessage(call.id, str(call.body.get("name", "")), (TextPart(said),), "interrupted")
 
 
-def _answers(
-    message: AssistantMessage, calls: Mapping[str, Call], instead: Mapping[str, str]
-) -> Iterator[ToolMessage]:
+def _answers(message: AssistantMessage, calls: Mapping[str, Call], instead: Mapping[str, str]) -> Iterator[ToolMessage]:
     """The answers to a response's calls, in their order; shortened ones as the compaction left them."""
     for call in message.calls:
         known = calls.get(call.id)

@@ -17,14 +17,27 @@ from typing import TYPE_CHECKING, Any
 
 from agentkit.agent.approval import edited
 from agentkit.agent.journal import Response, Unsettled
-from agentkit.errors import ConfigError, StoreError, ThreadBusy
+from agentkit.errors import ConfigError, StoreError, ThreadBusy, ThreadExists
 from agentkit.events import ApprovalRequired, ToolEvent, ToolStarted
-from agentkit.messages import AssistantMessage, Message, SystemMessage, ToolCall, ToolMessage, UserMessage
+from agentkit.messages import AssistantMessage, Message, SystemMessage, ToolCall, ToolMessage, UserMessage, user
 from agentkit.threads.codec import call_from_json, call_to_json, to_json
 from agentkit.threads.history import ids_of, messages_of
 from agentkit.threads.owner import is_dead, this_process
 from agentkit.threads.resume import INTERRUPTED, answer, settle
-from agentkit.threads.store import NEWEST, Append, Body, Call, Change, EntryKind, Lease, Log, Move, NewCall, Revise, Store
+from agentkit.threads.store import (
+    NEWEST,
+    Append,
+    Body,
+    Call,
+    Change,
+    EntryKind,
+    Lease,
+    Log,
+    Move,
+    NewCall,
+    Revise,
+    Store,
+)
 from agentkit.tool import ToolContext, ToolResult
 
 if TYPE_CHECKING:
@@ -88,10 +101,10 @@ class ThreadJournal:
         plan = settle(log, registry)
         changes: list[Change] = [Revise(e.seq, _interrupted(e.body)) for e in plan.close]
         changes += [_answered(call, said) for call, said in plan.answer]
-        changes += [_answered(c, await _reconciled(c, registry, self._keyed(c.id, str(c.body["name"]), c.seq, c.ordinal, c.attempts))) for c in plan.ask]
+        changes += [await self._reconciled(call, registry) for call in plan.ask]
         changes += [Move(c.seq, c.ordinal, "waiting", ("approved",), note={}) for c in plan.wait]
         if changes:
-            await self._commit(changes)
+            await self._write(changes)
             log = await self._store.load(self.thread_id)
         self._read(log)
         if not any(isinstance(m, UserMessage) for m in self._messages):
@@ -99,6 +112,22 @@ class ThreadJournal:
         calls = [self._reopened(call) for call in plan.run]
         finish = None if self._temporary is not None and plan.finish != "approval" else plan.finish
         return Unsettled(tuple(calls), frozenset(c.id for c in plan.run if c.status == "approved"), finish)
+
+    async def _reconciled(self, call: Call, registry: ToolRegistry) -> Move:
+        """The answer to an interrupted call, of the tool that knows what became of it."""
+        tool = registry.tools[str(call.body["name"])]
+        context = self._keyed(call.id, tool.name, call.seq, call.ordinal, call.attempts)
+        try:
+            told = tool.reconcile(call_from_json(call.body).arguments, context)
+            told = await told if isawaitable(told) else told
+        except Exception as e:  # noqa: BLE001 - the tool's fault is data: the outcome stays unknown
+            _LOG.warning("%s could not say what became of call %s", tool.name, call.id, exc_info=e)
+            said = answer(call, "interrupted", f"{INTERRUPTED} (the tool could not tell: {type(e).__name__}: {e})")
+            return _answered(call, said)
+        if told is None:
+            return _answered(call, answer(call, "interrupted", INTERRUPTED))
+        result = ToolResult.of(told)
+        return _answered(call, ToolMessage(call.id, tool.name, result.parts, result.code))
 
     def _reopened(self, call: Call) -> ToolCall:
         """A call of an earlier response that is to be run now."""
@@ -158,6 +187,8 @@ class ThreadJournal:
         return (*self._messages, *self._new)
 
     def context(self, call: ToolCall) -> ToolContext:
+        if call.id not in self._open:  # not begun: somebody asks whether it may
+            return ToolContext(call.id, call.name)
         return self._keyed(call.id, call.name, *self._open[call.id], self._attempts.get(call.id, 1))
 
     def _keyed(self, id: str, name: str, seq: int, ordinal: int, attempt: int) -> ToolContext:
@@ -204,6 +235,14 @@ class ThreadJournal:
         elif turn.message.content:
             self._messages.append(turn.message)
             self._messages.extend(turn.results)
+
+    async def child(self, call_id: str, task: str, system: str | None) -> ThreadJournal:
+        """A thread of its own, named after the call and there already when the call is run again."""
+        id = f"{self.thread_id}/{call_id}"
+        with suppress(ThreadExists):
+            first = Append({"message": to_json(user(task))})
+            await self._store.create(id, {"parent": self.thread_id, "call": call_id}, [first])
+        return ThreadJournal(self._store, id, system=system)
 
     async def close(self) -> None:
         """Give the lease back."""
@@ -277,18 +316,3 @@ def _interrupted(body: Body) -> Body:
 
 def _answered(call: Call, said: ToolMessage) -> Move:
     return Move(call.seq, call.ordinal, "answered", _UNANSWERED, answer=to_json(said))
-
-
-async def _reconciled(call: Call, registry: ToolRegistry, context: ToolContext) -> ToolMessage:
-    """What a tool says became of a call that was interrupted."""
-    tool = registry.tools[str(call.body["name"])]
-    try:
-        told = tool.reconcile(call_from_json(call.body).arguments, context)
-        told = await told if isawaitable(told) else told
-    except Exception as e:  # noqa: BLE001 - the tool's fault is data: the outcome stays unknown
-        _LOG.warning("%s could not be reconciled", tool.name, exc_info=e)
-        return answer(call, "interrupted", f"{INTERRUPTED} (the tool could not tell: {type(e).__name__}: {e})")
-    if told is None:
-        return answer(call, "interrupted", INTERRUPTED)
-    result = ToolResult.of(told)
-    return ToolMessage(call.id, tool.name, result.parts, result.code)

@@ -276,7 +276,9 @@ class ThreadManager:
         record = await self._waiting(thread_id, call_id)
         call = call_from_json(record.body)
         if hash is not None and hash != call_hash(call):
-            raise ConfigError(f"call {call_id!r} is not the one that was shown: it is {call.name} {dict(call.arguments)}")
+            raise ConfigError(
+                f"call {call_id!r} is not the one that was shown: it is {call.name} {dict(call.arguments)}"
+            )
         if arguments is not None:
             call = replace(call, arguments=arguments)
         note = {"hash": call_hash(call), "by": by, "edited": arguments is not None}
@@ -307,7 +309,9 @@ class ThreadManager:
             if call.id == call_id:
                 return call
         listed = ", ".join(repr(call.id) for call in waiting) or "none"
-        raise ConfigError(f"no call waits for approval under the id {call_id!r} in thread {thread_id!r}; waiting: {listed}")
+        raise ConfigError(
+            f"no call waits for approval under the id {call_id!r} in thread {thread_id!r}; waiting: {listed}"
+        )
 
     async def _open_call(self, thread_id: str, call_id: str) -> Call:
         log = await self.store.load(thread_id)

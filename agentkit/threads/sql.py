@@ -30,9 +30,15 @@ SCHEMA_VERSION: Final = 1
 CALLS_PER_INSERT: Final = 50
 """So many calls go into one statement: 550 parameters, below the 999 that an old SQLite allows."""
 
+THREAD: Final = "id, metadata, entries, created, updated, version"
+HEAD: Final = "entries, version, updated, lease_owner, lease_fence, lease_until"
+ENTRY: Final = "seq, kind, body, key, created"
+CALL: Final = "seq, ordinal, id, status, body, note, answer, attempts, started, ended"
+MOVED: Final = "status = ?, body = ?, note = ?, answer = ?, attempts = ?, started = ?, ended = ?"
 
-class Duplicate(Exception):  # noqa: N818 (never leaves an operation)
-    """A row is there already; thrown into an operation by its driver."""
+
+class Duplicate(StoreError):
+    """A row broke a rule of its table, such as uniqueness; thrown into an operation by its driver."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +95,6 @@ class Operations:
         prefix = dialect.prefix
         self.threads, self.entries, self.calls = (f"{prefix}{name}" for name in ("threads", "entries", "calls"))
         self.facts = f"{prefix}agentkit"
-        self.fields = "id, metadata, entries, created, updated, version"
 
     # the tables
 
@@ -102,7 +107,7 @@ class Operations:
         names = {row[0] for row in (yield self.dialect.tables, ())}
         if "agentkit" not in names:
             if others := names & {"threads", "entries", "calls"}:
-                raise StoreError(f"there is a table {sorted(others)[0]!r} that agentkit did not make; name another place")
+                raise StoreError(f"table {sorted(others)[0]!r} was not made by agentkit; name another place")
             return False
         rows = yield f"SELECT value FROM {self.facts} WHERE name = ?", ("schema",)
         found = rows[0][0] if rows else 0
@@ -124,22 +129,31 @@ class Operations:
         yield f"CREATE TABLE {self.facts} (name {text} PRIMARY KEY, value BIGINT NOT NULL)", ()
         yield f"INSERT INTO {self.facts} VALUES (?, ?), (?, ?)", ("schema", SCHEMA_VERSION, "floor", 0)
         yield (
-            f"CREATE TABLE {self.threads} (id {text} PRIMARY KEY, metadata TEXT NOT NULL, entries BIGINT NOT NULL,"
-            " created DOUBLE PRECISION NOT NULL, updated DOUBLE PRECISION NOT NULL, version BIGINT NOT NULL,"
-            " lease_owner TEXT, lease_fence BIGINT NOT NULL, lease_until DOUBLE PRECISION NOT NULL)"
-        ), ()
+            (
+                f"CREATE TABLE {self.threads} (id {text} PRIMARY KEY, metadata TEXT NOT NULL, entries BIGINT NOT NULL,"
+                " created DOUBLE PRECISION NOT NULL, updated DOUBLE PRECISION NOT NULL, version BIGINT NOT NULL,"
+                " lease_owner TEXT, lease_fence BIGINT NOT NULL, lease_until DOUBLE PRECISION NOT NULL)"
+            ),
+            (),
+        )
         yield f"CREATE INDEX threads_updated ON {self.threads} (updated DESC, id)", ()
         yield (
-            f"CREATE TABLE {self.entries} (thread {text} NOT NULL, seq BIGINT NOT NULL, kind TEXT NOT NULL,"
-            f" key {text}, body TEXT NOT NULL, created DOUBLE PRECISION NOT NULL, PRIMARY KEY (thread, seq))"
-        ), ()
+            (
+                f"CREATE TABLE {self.entries} (thread {text} NOT NULL, seq BIGINT NOT NULL, kind TEXT NOT NULL,"
+                f" key {text}, body TEXT NOT NULL, created DOUBLE PRECISION NOT NULL, PRIMARY KEY (thread, seq))"
+            ),
+            (),
+        )
         yield f"CREATE UNIQUE INDEX entries_key ON {self.entries} (thread, key) WHERE key IS NOT NULL", ()
         yield (
-            f"CREATE TABLE {self.calls} (thread {text} NOT NULL, seq BIGINT NOT NULL, ordinal BIGINT NOT NULL,"
-            " id TEXT NOT NULL, status TEXT NOT NULL, body TEXT NOT NULL, note TEXT NOT NULL, answer TEXT,"
-            " attempts BIGINT NOT NULL, started DOUBLE PRECISION, ended DOUBLE PRECISION,"
-            " PRIMARY KEY (thread, seq, ordinal))"
-        ), ()
+            (
+                f"CREATE TABLE {self.calls} (thread {text} NOT NULL, seq BIGINT NOT NULL, ordinal BIGINT NOT NULL,"
+                " id TEXT NOT NULL, status TEXT NOT NULL, body TEXT NOT NULL, note TEXT NOT NULL, answer TEXT,"
+                " attempts BIGINT NOT NULL, started DOUBLE PRECISION, ended DOUBLE PRECISION,"
+                " PRIMARY KEY (thread, seq, ordinal))"
+            ),
+            (),
+        )
 
     # threads
 
@@ -164,7 +178,7 @@ class Operations:
 
     def get(self, thread_id: str) -> Steps[Thread]:
         """See `Store.get`."""
-        rows = yield f"SELECT {self.fields} FROM {self.threads} WHERE id = ?", (encode_id(thread_id),)
+        rows = yield f"SELECT {THREAD} FROM {self.threads} WHERE id = ?", (encode_id(thread_id),)
         return _thread(_found(rows, thread_id))
 
     def update(self, thread_id: str, metadata: Body) -> Steps[Thread]:
@@ -183,7 +197,7 @@ class Operations:
             after = "WHERE updated < ? OR (updated = ? AND id > ?)"
             values = (before.updated, before.updated, encode_id(before.id))
         rows = yield (
-            f"SELECT {self.fields} FROM {self.threads} {after} ORDER BY updated DESC, id LIMIT ?",
+            f"SELECT {THREAD} FROM {self.threads} {after} ORDER BY updated DESC, id LIMIT ?",
             (*values, max(limit, 0)),
         )
         return tuple(map(_thread, rows))
@@ -205,12 +219,11 @@ class Operations:
         key = encode_id(thread_id)
         row = _found((yield f"SELECT version FROM {self.threads} WHERE id = ?", (key,)), thread_id)
         entries = yield (
-            f"SELECT seq, kind, body, key, created FROM {self.entries} WHERE thread = ? AND seq > ? ORDER BY seq",
+            f"SELECT {ENTRY} FROM {self.entries} WHERE thread = ? AND seq > ? ORDER BY seq",
             (key, after),
         )
         calls = yield (
-            "SELECT seq, ordinal, id, status, body, note, answer, attempts, started, ended"
-            f" FROM {self.calls} WHERE thread = ? AND seq > ? ORDER BY seq, ordinal",
+            f"SELECT {CALL} FROM {self.calls} WHERE thread = ? AND seq > ? ORDER BY seq, ordinal",
             (key, after),
         )
         return Log(tuple(map(_entry, entries)), tuple(map(_call, calls)), row[0])
@@ -303,8 +316,7 @@ class Operations:
             raise StoreConflict(f"call {change.ordinal} of entry {seq} {what}, expected {wanted}")
         _, body, note, started, attempts = found[0]
         yield (
-            f"UPDATE {self.calls} SET status = ?, body = ?, note = ?, answer = ?, attempts = ?, started = ?, ended = ?"
-            f" {condition}",
+            f"UPDATE {self.calls} SET {MOVED} {condition}",
             (
                 change.to,
                 body if change.body is None else encode(change.body, "body"),
@@ -354,8 +366,7 @@ class Operations:
 
     def _lock(self, thread_id: str) -> Steps[Head]:
         rows = yield (
-            "SELECT entries, version, updated, lease_owner, lease_fence, lease_until,"
-            f" {self.dialect.now} FROM {self.threads} WHERE id = ?{self.dialect.lock}",
+            f"SELECT {HEAD}, {self.dialect.now} FROM {self.threads} WHERE id = ?{self.dialect.lock}",
             (encode_id(thread_id),),
         )
         return Head(*_found(rows, thread_id))

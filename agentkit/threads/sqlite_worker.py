@@ -1,11 +1,7 @@
-"""The thread that owns a connection to a SQLite file: takes jobs, runs all that wait in one transaction, answers them.
-
-Knows asyncio only as the place where an answer goes.
-"""
+"""The thread that owns a connection to a SQLite file. Knows its transactions and what its errors mean."""
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sqlite3
 import time
@@ -14,10 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from agentkit.errors import StoreError
+from agentkit.threads.answers import Job, answer
 from agentkit.threads.sql import Duplicate, Operations, Rows, Steps
+from agentkit.threads.sql_store import Kind, OnStatement
 
 MAX_GROUP: Final = 1000
 """Jobs in one transaction at most, so that the first of many does not wait for ever."""
@@ -34,17 +32,6 @@ REASONS: Final = {
 }
 """What an error of SQLite means, by its primary code."""
 
-Answer = tuple["asyncio.Future[Any]", Any, BaseException | None]
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """One operation, and where its answer goes. Without steps: the end, after all jobs before it."""
-
-    steps: Callable[[], Steps[Any]] | None
-    loop: asyncio.AbstractEventLoop | None
-    future: asyncio.Future[Any] | None
-
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -54,7 +41,7 @@ class Place:
     synchronous: str
     busy_timeout: float
     clock: Callable[[], float]
-    on_statement: Callable[[Literal["before", "after"], str], None] | None
+    on_statement: OnStatement | None
     operations: Operations
 
     def execute(self, connection: sqlite3.Connection, sql: str, values: Sequence[Any] = ()) -> Rows:
@@ -73,8 +60,8 @@ class Place:
             while True:
                 try:
                     rows = self.execute(connection, sql, values)
-                except sqlite3.IntegrityError:
-                    sql, values = steps.throw(Duplicate())
+                except sqlite3.IntegrityError as e:
+                    sql, values = steps.throw(Duplicate(str(e)))
                 else:
                     sql, values = steps.send(rows)
         except StopIteration as e:
@@ -109,16 +96,16 @@ class Place:
 
     def _use_wal(self, connection: sqlite3.Connection) -> None:
         give_up = time.monotonic() + self.busy_timeout
-        while True:
+        mode = ""
+        while not mode:
             try:
                 ((mode,),) = self.execute(connection, "PRAGMA journal_mode = WAL")
-                break
             except sqlite3.OperationalError as e:
                 if e.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > give_up:
                     raise
                 time.sleep(WAL_RETRY)
         if mode not in ("wal", "memory"):
-            raise StoreError(f"SQLite cannot keep a write-ahead log here (journal mode {mode!r}); a network file system?")
+            raise StoreError(f"no write-ahead log can be kept here (journal mode {mode!r}); a network file system?")
 
     def explain(self, e: BaseException) -> BaseException:
         """An error in agentkit's words: what was found, what was wanted, where. Others than SQLite's are left."""
@@ -155,7 +142,7 @@ class Worker:
     """
 
     def __init__(self, place: Place, writes: bool) -> None:
-        self.jobs: SimpleQueue[Job] = SimpleQueue()
+        self._jobs: SimpleQueue[Job] = SimpleQueue()
         self._place = place
         self._begin = "BEGIN IMMEDIATE" if writes else "BEGIN"
         self._connection: sqlite3.Connection | None = None
@@ -164,27 +151,31 @@ class Worker:
         # A daemon: a process that ends does not wait for it, and what was not answered was not promised.
         Thread(target=self._run, name=name, daemon=True).start()
 
+    def submit(self, job: Job, kind: Kind) -> None:
+        """Begin a job; one without steps ends the worker, after all jobs before it."""
+        self._jobs.put(job)
+
     def _run(self) -> None:
         while True:
             group, end = self._take()
             if group:
-                _answer(group, self._run_group(group))
+                answer(group, self._run_group(group))
             if end is not None:
                 self._close()
-                _answer([end], [(None, None)])
+                answer([end], [(None, None)])
                 return
             del group  # the last job's loop and answer are not kept while waiting
 
     def _take(self) -> tuple[list[Job], Job | None]:
         """All jobs that wait, at least one; and the end if it is there."""
         group: list[Job] = []
-        job = self.jobs.get()
+        job = self._jobs.get()
         while job.steps is not None:
             group.append(job)
             if len(group) == MAX_GROUP:
                 return group, None
             try:
-                job = self.jobs.get_nowait()
+                job = self._jobs.get_nowait()
             except Empty:
                 return group, None
         return group, job
@@ -197,8 +188,8 @@ class Worker:
             self._roll_back()
             if len(group) == 1:
                 return [(None, self._place.explain(e))]
-            return [answer for job in group for answer in self._run_group([job])]
-        except BaseException as e:
+            return [one for job in group for one in self._run_group([job])]
+        except BaseException as e:  # noqa: BLE001 (whatever it is, the tasks that wait must get it)
             self._roll_back()
             return [(None, e)] * len(group)
 
@@ -262,26 +253,3 @@ def _identity(path: str) -> tuple[int, int]:
     except OSError:
         return 0, 0
     return found.st_dev, found.st_ino
-
-
-def _answer(group: list[Job], answers: list[tuple[Any, BaseException | None]]) -> None:
-    """Give each loop its answers, all at once: waking a loop costs more than a statement."""
-    by_loop: dict[asyncio.AbstractEventLoop, list[Answer]] = {}
-    for job, (result, error) in zip(group, answers, strict=True):
-        if job.loop is not None and job.future is not None:
-            by_loop.setdefault(job.loop, []).append((job.future, result, error))
-    for loop, some in by_loop.items():
-        try:
-            loop.call_soon_threadsafe(_settle, some)
-        except RuntimeError:  # the loop was closed: nobody waits there any more
-            continue
-
-
-def _settle(answers: list[Answer]) -> None:
-    for future, result, error in answers:
-        if future.done():
-            continue
-        if error is None:
-            future.set_result(result)
-        else:
-            future.set_exception(error)

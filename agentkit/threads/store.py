@@ -170,7 +170,7 @@ class Move:
 def _check_answer(status: CallStatus, answer: Body | None) -> None:
     """Raise ValueError where an answer and the status `answered` do not go together."""
     if (status == "answered") != (answer is not None):
-        raise ValueError(f"a call is {status!r} with answer {answer!r}; an answer goes with 'answered', and always then")
+        raise ValueError(f"a {status!r} call has the answer {answer!r}; 'answered' needs one, no other may have one")
 
 
 Change = Append | Revise | Move

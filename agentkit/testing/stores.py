@@ -1,0 +1,38 @@
+"""What every thread store must do, as checks that its author runs.
+
+    import asyncio, pytest
+    from agentkit.testing import STORE_CHECKS
+
+    @pytest.mark.parametrize("check", STORE_CHECKS, ids=lambda check: check.__name__)
+    def test_my_store(check):
+        asyncio.run(check(MyStore()))
+
+Each check wants a store of its own, empty and open, and closes it at the end. It raises AssertionError with what it
+found and what it wanted. No check sleeps, none needs pytest.
+"""
+
+from __future__ import annotations
+
+from functools import wraps
+from typing import Final
+
+from agentkit.testing import body_checks, lease_checks, thread_checks
+from agentkit.testing.checking import StoreCheck
+from agentkit.threads.store import Store
+
+
+def _closing(check: StoreCheck) -> StoreCheck:
+    @wraps(check)
+    async def closing(store: Store) -> None:
+        try:
+            await check(store)
+        finally:
+            await store.aclose()
+
+    return closing
+
+
+STORE_CHECKS: Final[tuple[StoreCheck, ...]] = tuple(
+    map(_closing, (*thread_checks.CHECKS, *lease_checks.CHECKS, *body_checks.CHECKS))
+)
+"""All checks; a check's `__name__` says what it checks."""

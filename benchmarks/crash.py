@@ -1,0 +1,276 @@
+"""Kill a run at any moment, resume it, and count what went wrong: `python benchmarks/crash.py --kills 300`.
+
+A run makes six calls, two and then three of them at once. Each call's effect is a line in a file; a client sends its
+message again after every crash, and resumes. `--points` dies before and after every SQL statement in turn instead of at
+random moments, `--store` names a PostgreSQL server in place of a SQLite file, `--peer` runs the same six calls with
+another system, where it is installed. What is counted:
+
+- duplicated: effects that happened twice;
+- lost: calls without an effect whose answer does not say that the outcome is unknown;
+- bricked: threads that a provider refuses, or that cannot be resumed;
+- doubled messages: user messages stored twice.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import random
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from agentkit.messages import AssistantMessage, ToolCall, ToolMessage, UserMessage
+from agentkit.models.base import ModelRequest
+from agentkit.schema import openapi_schema
+from agentkit.testing import ScriptedModel
+from agentkit.threads import SQLiteStore, Store, ThreadManager
+from agentkit.tool import ToolContext, ToolResult
+
+STEPS = (("a", "b"), ("c",), ("d", "e", "f"))
+"""The calls, by response. `a` and `d` are run at most once, `b` and `e` are idempotent, `c` and `f` can be asked."""
+
+TOOLS = {"a": "effect", "b": "keyed", "c": "asked", "d": "effect", "e": "keyed", "f": "asked"}
+DIED = 137  # the exit status of a child that died on purpose
+PAUSE = (0.004, 0.012)  # seconds before and after an effect, in runs that are killed at random
+
+Hook = Callable[[Literal["before", "after"], str], None]
+
+
+class Effects:
+    """Tools whose effect is a line in a file.
+
+    Args:
+        path: the file.
+        pause: seconds to wait before and after the effect.
+    """
+
+    def __init__(self, path: Path, pause: tuple[float, float] = (0, 0)) -> None:
+        self._path = path
+        self._pause = pause
+
+    def _lines(self) -> list[str]:
+        return self._path.read_text().splitlines() if self._path.exists() else []
+
+    async def _happen(self, id: str, key: str = "") -> str:
+        await asyncio.sleep(self._pause[0])
+        with self._path.open("a") as file:
+            file.write(f"{id} {key}\n")
+        await asyncio.sleep(self._pause[1])
+        return f"{id} happened"
+
+    @openapi_schema
+    async def effect(self, id: str) -> str:
+        """Happen."""
+        return await self._happen(id)
+
+    @openapi_schema(idempotent=True)
+    async def keyed(self, id: str, context: ToolContext) -> str:
+        """Happen, unless it happened under this key."""
+        if f"{id} {context.idempotency_key}" in self._lines():
+            return f"{id} happened before"
+        return await self._happen(id, context.idempotency_key)
+
+    @openapi_schema(reconcile="look")
+    async def asked(self, id: str) -> str:
+        """Happen."""
+        return await self._happen(id)
+
+    def look(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
+        """Whether it happened."""
+        if f"{arguments['id']} " in self._lines():
+            return ToolResult(f"{arguments['id']} happened")
+        return ToolResult(error="it did not happen", code="interrupted")
+
+
+def next_response(request: ModelRequest) -> list[Any]:
+    """What a model says that wants all six calls: the first step of which it has not made every call."""
+    made = {c.arguments["id"] for m in request.messages if isinstance(m, AssistantMessage) for c in m.calls}
+    for step in STEPS:
+        if missing := [id for id in step if id not in made]:
+            return ["On it. ", *(ToolCall(id, TOOLS[id], {"id": id}) for id in missing)]
+    return ["All done."]
+
+
+async def one_run(store: Store, effects: Path, pause: tuple[float, float] = (0, 0)) -> None:
+    """A client's whole day: make the thread, send the message, run; all of it again after a crash."""
+    threads = ThreadManager(store)
+    threads.add_tool(Effects(effects, pause))
+    existing = {thread.id for thread in await threads.list_threads()}
+    if "t" not in existing:
+        await threads.create_thread("t")
+    await threads.add_message("t", "Do all six.", client_id="m1")
+    await threads.run_thread("t", model=ScriptedModel(next_response, chunk=4)).finished()
+    await threads.aclose()
+
+
+@dataclass
+class Count:
+    """What a series of crashes came to."""
+
+    crashes: int = 0
+    threads: int = 0
+    duplicated: int = 0
+    lost: int = 0
+    unknown: int = 0
+    bricked: int = 0
+    doubled_messages: int = 0
+    faults: list[str] = field(default_factory=list)
+
+    def see(self, where: str, made: Counter[str], answers: dict[str, ToolMessage], users: int, sound: str) -> None:
+        """Count one thread that was run to its end."""
+        self.threads += 1
+        twice = sum(n - 1 for n in made.values() if n > 1)
+        unknown = [id for id, answer in answers.items() if answer.error == "interrupted"]
+        lost = [id for step in STEPS for id in step if not made[id] and id not in unknown]
+        self.duplicated += twice
+        self.lost += len(lost)
+        self.unknown += len(unknown)
+        self.bricked += bool(sound)
+        self.doubled_messages += users - 1
+        if twice or lost or sound or users != 1:
+            self.faults.append(f"{where}: {dict(made)}, lost {lost}, {users} user messages, {sound or 'sound'}")
+
+
+def look(make: Callable[[], Store], effects: Path, where: str, count: Count) -> None:
+    """Count what a finished thread came to."""
+    made = Counter(line.split()[0] for line in effects.read_text().splitlines()) if effects.exists() else Counter[str]()
+    answers, users, sound = asyncio.run(_examined(make()))
+    count.see(where, made, answers, users, sound)
+
+
+async def _examined(store: Store) -> tuple[dict[str, ToolMessage], int, str]:
+    threads = ThreadManager(store)
+    log = await threads.get_log("t")
+    messages = await threads.get_llm_messages("t")
+    await threads.aclose()
+    calls = {c.id: str(c.arguments["id"]) for m in messages if isinstance(m, AssistantMessage) for c in m.calls}
+    answers = {calls[m.call_id]: m for m in messages if isinstance(m, ToolMessage)}
+    users = sum(isinstance(m, UserMessage) for m in messages)
+    last = messages[-1]
+    faults = [
+        *(f"call {c.id} is {c.status}" for c in log.calls if c.status != "answered"),
+        *(f"entry {e.seq} is partial" for e in log.entries if e.kind == "partial"),
+        *([] if isinstance(last, AssistantMessage) and last.text == "All done." else ["it did not come to its end"]),
+        *([] if len(answers) == len(calls) else ["a call has no answer"]),
+    ]
+    return answers, users, "; ".join(faults)
+
+
+def child(work: Callable[[], None]) -> int:
+    """Do this in a child process; its pid."""
+    sys.stdout.flush()
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        work()
+        status = 0
+    except BaseException as e:  # noqa: BLE001 - the child ends here, whatever happened
+        print(f"child failed: {type(e).__name__}: {e}", file=sys.stderr)
+        status = 1
+    os._exit(status)
+
+
+def waited(pid: int) -> int:
+    """The exit status of a child: 0 done, `DIED`, minus the signal, or 1."""
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def points(make: Callable[[Hook | None], Store], fresh: Callable[[], Path], limit: int = 10_000) -> Count:
+    """Die before and after every statement of the run, one after the other, and resume each time.
+
+    Args:
+        make: a store on the current data, with a hook.
+        fresh: forgets all data and gives the file for the effects.
+        limit: moments at most.
+    """
+    count = Count()
+    for number in range(1, limit):
+        effects = fresh()
+        seen = 0
+
+        def die(moment: str, sql: str, number: int = number) -> None:
+            nonlocal seen
+            seen += 1
+            if seen == number:
+                os._exit(DIED)
+
+        status = waited(child(lambda effects=effects: asyncio.run(one_run(make(die), effects))))  # type: ignore[misc]
+        if status == 0:
+            return count
+        count.crashes += status == DIED
+        where = f"statement {number // 2 + number % 2}, {'before' if number % 2 else 'after'}"
+        if status != DIED:
+            count.faults.append(f"{where}: the child failed")
+        _resumed(make, effects, where, count)
+    raise RuntimeError(f"the run has more than {limit} moments")
+
+
+def _resumed(make: Callable[[Hook | None], Store], effects: Path, where: str, count: Count) -> None:
+    if waited(child(lambda: asyncio.run(one_run(make(None), effects)))):
+        count.faults.append(f"{where}: could not be resumed")
+        count.bricked += 1
+        return
+    look(lambda: make(None), effects, where, count)
+
+
+def kills(
+    make: Callable[[Hook | None], Store], fresh: Callable[[], Path], wanted: int, seed: int = 0, per_thread: int = 3
+) -> Count:
+    """Kill runs with SIGKILL at random moments, at most `per_thread` times each, until `wanted` kills hit a live run."""
+    count, chance = Count(), random.Random(seed)
+    usual = 0.25
+    while count.crashes < wanted:
+        effects = fresh()
+        for _ in range(per_thread):
+            since = time.monotonic()
+            pid = child(lambda: asyncio.run(one_run(make(None), effects, PAUSE)))
+            time.sleep(chance.random() * usual)
+            os.kill(pid, signal.SIGKILL)
+            status = waited(pid)
+            if status == 0:
+                usual = 0.9 * usual + 0.1 * (time.monotonic() - since)
+                break
+            count.crashes += status == -signal.SIGKILL
+        _resumed(make, effects, f"thread {count.threads}", count)
+    return count
+
+
+def sqlite(folder: Path) -> tuple[Callable[[Hook | None], Store], Callable[[], Path]]:
+    """Stores in a file of this folder, made anew for each thread."""
+    number = 0
+
+    def make(hook: Hook | None) -> Store:
+        return SQLiteStore(folder / f"{number}.db", durability="process", on_statement=hook)
+
+    def fresh() -> Path:
+        nonlocal number
+        number += 1
+        return folder / f"{number}.txt"
+
+    return make, fresh
+
+
+def main() -> None:
+    """Run what the arguments ask for, and print a table."""
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--kills", type=int, default=300)
+    arguments.add_argument("--points", action="store_true", help="every SQL statement in turn")
+    arguments.add_argument("--seed", type=int, default=0)
+    given = arguments.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        make, fresh = sqlite(Path(folder))
+        count = points(make, fresh) if given.points else kills(make, fresh, given.kills, given.seed)
+    print(count)
+
+
+if __name__ == "__main__":
+    main()

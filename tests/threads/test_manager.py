@@ -1,0 +1,395 @@
+"""Threads as an application uses them: written to, run, continued by another process, approved, forked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentkit.agent import Denied, call_hash
+from agentkit.errors import ConfigError, ProviderError, ThreadBusy, ThreadExists, ThreadNotFound
+from agentkit.events import ApprovalRequired, CallEnd, Event, Finish, Text, ToolCompleted, ToolStarted
+from agentkit.messages import (
+    AssistantMessage,
+    Message,
+    SystemMessage,
+    TextPart,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+    user,
+)
+from agentkit.models.base import ModelRequest
+from agentkit.registry import ToolRegistry
+from agentkit.schema import openapi_schema
+from agentkit.testing import ScriptedModel
+from agentkit.threads import SQLiteStore, ThreadManager
+
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+class Desk:
+    """Tools that remember what they did."""
+
+    def __init__(self) -> None:
+        self.made: list[Any] = []
+        self.keys: list[str] = []
+
+    @openapi_schema
+    async def note(self, text: str) -> str:
+        """Take a note."""
+        self.made.append(("note", text))
+        return f"noted {text}"
+
+    @openapi_schema(requires_approval=True)
+    async def send(self, to: str, text: str) -> str:
+        """Send a message."""
+        self.made.append(("send", to, text))
+        return f"sent to {to}"
+
+    @openapi_schema(terminates=True)
+    async def ask(self, text: str) -> str:
+        """Ask the user."""
+        self.made.append(("ask", text))
+        return "asked"
+
+    @openapi_schema
+    async def slow(self, text: str) -> str:
+        """Take a while."""
+        self.made.append(("slow", text))
+        await asyncio.sleep(30)
+        return "at last"
+
+
+@pytest.fixture
+def desk() -> Desk:
+    return Desk()
+
+
+@pytest.fixture
+async def threads(tmp_path: Path, desk: Desk) -> AsyncIterator[ThreadManager]:
+    manager = ThreadManager(SQLiteStore(tmp_path / "chat.db", durability="process"), ToolRegistry(desk))
+    yield manager
+    await manager.aclose()
+
+
+def said(messages: list[Message]) -> list[str]:
+    """The conversation in short: `user: …`, `assistant: …`, `note() …`, `= result`."""
+    lines: list[str] = []
+    for message in messages:
+        match message:
+            case UserMessage(content):
+                lines.append(f"user: {''.join(p.text for p in content if isinstance(p, TextPart))}")
+            case AssistantMessage():
+                lines += [f"assistant: {message.text}"] if message.text else []
+                lines += [f"{c.name} {dict(c.arguments)}" for c in message.calls]
+            case ToolMessage():
+                lines.append(f"= {message.error or 'ok'}: {message.text}")
+    return lines
+
+
+NOTE = ToolCall("c1", "note", {"text": "a"})
+SEND = ToolCall("c2", "send", {"to": "Ada", "text": "hi"}, raw='{"to": "Ada", "text": "hi"}')
+
+
+async def test_a_conversation_goes_on_in_another_process(tmp_path: Path, desk: Desk) -> None:
+    first = ThreadManager(tmp_path / "chat.db", ToolRegistry(desk))
+    thread = await first.create_thread(messages="Note a.")
+    result = await first.run_thread(thread, "Be brief.", ScriptedModel([NOTE, "Noted."])).finished()
+    assert (result.finish, result.text) == ("stop", "Noted.")
+    await first.aclose()
+
+    second = ThreadManager(tmp_path / "chat.db", ToolRegistry(desk))
+    await second.add_message(thread, "Thanks.")
+    model = ScriptedModel(["Welcome."])
+    await second.run_thread(thread, "Be brief.", model).finished()
+    assert said(await second.get_llm_messages(thread)) == [
+        "user: Note a.",
+        "note {'text': 'a'}",
+        "= ok: noted a",
+        "assistant: Noted.",
+        "user: Thanks.",
+        "assistant: Welcome.",
+    ]
+    assert [type(m).__name__ for m in model.requests[0].messages] == [
+        "SystemMessage",
+        "UserMessage",
+        "AssistantMessage",
+        "ToolMessage",
+        "AssistantMessage",
+        "UserMessage",
+    ]
+    await second.aclose()
+
+
+async def test_a_message_sent_again_under_its_client_id_changes_nothing(threads: ThreadManager) -> None:
+    thread = await threads.create_thread()
+    places = [await threads.add_message(thread, "Hi", client_id="m1") for _ in range(3)]
+    assert places == [0, 0, 0]
+    assert said(await threads.get_llm_messages(thread)) == ["user: Hi"]
+
+
+async def test_a_finished_thread_is_not_run_again(threads: ThreadManager) -> None:
+    thread = await threads.create_thread(messages="Hi")
+    await threads.run_thread(thread, model=ScriptedModel(["Hello."])).finished()
+    model = ScriptedModel(["Never said."])
+    assert (await threads.resume_thread(thread, model=model).finished()).finish == "stop"
+    assert model.requests == []
+
+
+async def test_a_thread_must_be_there_and_hold_a_message(threads: ThreadManager) -> None:
+    with pytest.raises(ThreadNotFound, match="'nowhere'"):
+        await threads.run_thread("nowhere", model=ScriptedModel([])).finished()
+    thread = await threads.create_thread("empty")
+    with pytest.raises(ConfigError, match="has no message to answer"):
+        await threads.run_thread(thread, model=ScriptedModel([])).finished()
+    with pytest.raises(ThreadExists):
+        await threads.create_thread("empty")
+    with pytest.raises(ConfigError, match="system_prompt"):
+        await threads.create_thread(messages=[SystemMessage("Be brief.")])
+
+
+async def test_two_runners_of_one_thread(threads: ThreadManager) -> None:
+    thread = await threads.create_thread(messages="Go")
+    gate = asyncio.Event()
+
+    async def wait(request: ModelRequest) -> str:
+        await gate.wait()
+        return "Done."
+
+    first = asyncio.create_task(threads.run_thread(thread, model=ScriptedModel(wait)).finished())
+    await asyncio.sleep(0.05)
+    with pytest.raises(ThreadBusy, match="somebody else runs it"):
+        await threads.run_thread(thread, model=ScriptedModel(["No."])).finished()
+    with pytest.raises(ThreadBusy):
+        await threads.delete_thread(thread)
+    gate.set()
+    assert (await first).text == "Done."
+    await threads.delete_thread(thread)
+
+
+async def test_a_message_that_arrives_while_tools_run_is_sent_with_the_next_request(threads: ThreadManager) -> None:
+    thread = await threads.create_thread(messages="Go")
+    model = ScriptedModel([NOTE, "Stopped."])
+    async for event in threads.run_thread(thread, model=model):
+        if isinstance(event, ToolStarted):
+            await threads.add_message(thread, "Wait!")
+    assert said(list(model.requests[1].messages)) == [
+        "user: Go",
+        "note {'text': 'a'}",
+        "= ok: noted a",
+        "user: Wait!",
+    ]
+    assert said(await threads.get_llm_messages(thread))[-2:] == ["user: Wait!", "assistant: Stopped."]
+
+
+async def test_a_temporary_message_is_sent_and_not_kept(threads: ThreadManager) -> None:
+    thread = await threads.create_thread(messages="What do you see?")
+    model = ScriptedModel(["A page."])
+    await threads.run_thread(thread, model=model, temporary_message="The browser shows: a page").finished()
+    assert said(list(model.requests[0].messages)) == ["user: The browser shows: a page", "user: What do you see?"]
+    assert said(await threads.get_llm_messages(thread)) == ["user: What do you see?", "assistant: A page."]
+
+
+async def test_a_call_that_needs_approval_ends_the_run_and_waits_in_the_store(
+    tmp_path: Path, threads: ThreadManager, desk: Desk
+) -> None:
+    thread = await threads.create_thread(messages="Greet Ada, and note it.")
+    run = threads.run_thread(thread, model=ScriptedModel([[SEND, NOTE]]))
+    events = [e async for e in run]
+    assert [e.call.name for e in events if isinstance(e, ApprovalRequired)] == ["send"]
+    assert run.result.finish == "approval"
+    assert run.result.pending == (SEND,)
+    assert desk.made == [("note", "a")]
+    assert (await threads.run_thread(thread, model=ScriptedModel([])).finished()).finish == "approval"
+
+    elsewhere = ThreadManager(SQLiteStore(tmp_path / "chat.db"), ToolRegistry(desk))
+    (call,) = await elsewhere.pending(thread)
+    await elsewhere.approve(thread, call.id, hash=call_hash(call), by="Eve")
+    result = await elsewhere.resume_thread(thread, model=ScriptedModel(["Greeted."])).finished()
+    assert result.finish == "stop"
+    assert desk.made == [("note", "a"), ("send", "Ada", "hi")]
+    assert said(await elsewhere.get_llm_messages(thread)) == [
+        "user: Greet Ada, and note it.",
+        "send {'to': 'Ada', 'text': 'hi'}",
+        "note {'text': 'a'}",
+        "= ok: sent to Ada",
+        "= ok: noted a",
+        "assistant: Greeted.",
+    ]
+    await elsewhere.aclose()
+
+
+async def test_a_denied_call_is_not_run_and_the_model_reads_why(threads: ThreadManager, desk: Desk) -> None:
+    thread = await threads.create_thread(messages="Greet Ada.")
+    await threads.run_thread(thread, model=ScriptedModel([SEND])).finished()
+    await threads.deny(thread, "c2", "Ada is asleep")
+    await threads.resume_thread(thread, model=ScriptedModel(["Later, then."])).finished()
+    assert desk.made == []
+    assert said(await threads.get_llm_messages(thread))[2:] == [
+        "= denied: not run: the user refused this call: Ada is asleep",
+        "assistant: Later, then.",
+    ]
+
+
+async def test_an_approval_may_change_the_arguments_and_the_model_is_told(threads: ThreadManager, desk: Desk) -> None:
+    thread = await threads.create_thread(messages="Greet Ada.")
+    await threads.run_thread(thread, model=ScriptedModel([SEND])).finished()
+    await threads.approve(thread, "c2", arguments={"to": "Ada", "text": "hello"})
+    await threads.resume_thread(thread, model=ScriptedModel(["Done."])).finished()
+    assert desk.made == [("send", "Ada", "hello")]
+    assert said(await threads.get_llm_messages(thread))[1:3] == [
+        "send {'to': 'Ada', 'text': 'hi'}",
+        '= ok: The user changed the arguments before the call was run: {"to": "Ada", "text": "hello"}\nsent to Ada',
+    ]
+
+
+async def test_an_approval_is_bound_to_the_call_that_was_shown(threads: ThreadManager) -> None:
+    thread = await threads.create_thread(messages="Greet Ada.")
+    await threads.run_thread(thread, model=ScriptedModel([SEND])).finished()
+    seen = call_hash(ToolCall("c2", "send", {"to": "Bob", "text": "hi"}))
+    with pytest.raises(ConfigError, match="is not the one that was shown"):
+        await threads.approve(thread, "c2", hash=seen)
+    with pytest.raises(ConfigError, match="waiting: 'c2'"):
+        await threads.approve(thread, "c7")
+    await threads.approve(thread, "c2")
+    with pytest.raises(ConfigError, match="no call waits"):
+        await threads.deny(thread, "c2")
+
+
+async def test_a_user_who_writes_again_takes_a_waiting_call_back(threads: ThreadManager, desk: Desk) -> None:
+    thread = await threads.create_thread(messages="Greet Ada.")
+    await threads.run_thread(thread, model=ScriptedModel([SEND])).finished()
+    await threads.add_message(thread, "Never mind.")
+    await threads.run_thread(thread, model=ScriptedModel(["All right."])).finished()
+    assert desk.made == []
+    assert said(await threads.get_llm_messages(thread))[2:] == [
+        "= cancelled: not run: the user wrote again before this call began",
+        "user: Never mind.",
+        "assistant: All right.",
+    ]
+
+
+async def test_s22_a_terminating_tool_ends_the_run(threads: ThreadManager, desk: Desk) -> None:
+    thread = await threads.create_thread(messages="Go")
+    calls = [NOTE, ToolCall("c2", "ask", {"text": "q?"}), ToolCall("c3", "note", {"text": "b"})]
+    run = threads.run_thread(thread, model=ScriptedModel([calls, "never"]))
+    assert (await run.finished()).finish == "agent_terminated"
+    assert desk.made == [("note", "a"), ("ask", "q?")]
+    assert said(await threads.get_llm_messages(thread))[-1].startswith("= skipped: ")
+    assert (await threads.resume_thread(thread, model=ScriptedModel([])).finished()).finish == "agent_terminated"
+
+
+async def test_s23_a_provider_that_breaks_off_leaves_a_valid_thread(threads: ThreadManager, desk: Desk) -> None:
+    thread = await threads.create_thread(messages="Go")
+    error = ProviderError("overloaded", kind="overloaded", provider="scripted")
+    run = threads.run_thread(thread, model=ScriptedModel([["Let me see", NOTE, error]]))
+    with pytest.raises(ProviderError):
+        await run.finished()
+    assert run.result.finish == "error"
+    assert said(await threads.get_llm_messages(thread)) == [
+        "user: Go",
+        "assistant: Let me see",
+        "note {'text': 'a'}",
+        "= ok: noted a",
+    ]
+    await threads.resume_thread(thread, model=ScriptedModel(["Noted."])).finished()
+    assert said(await threads.get_llm_messages(thread))[-1] == "assistant: Noted."
+    assert desk.made == [("note", "a")]
+
+
+async def test_s23_a_consumer_who_leaves_cancels_the_tools_and_all_is_saved(threads: ThreadManager) -> None:
+    thread = await threads.create_thread(messages="Go")
+    run = threads.run_thread(thread, model=ScriptedModel([ToolCall("c1", "slow", {"text": "a"})]))
+    async for event in run:
+        if isinstance(event, ToolStarted):
+            break
+    await run.aclose()
+    assert run.result.finish == "cancelled"
+    assert said(await threads.get_llm_messages(thread))[2].startswith("= cancelled: ")
+    assert (await threads.run_thread(thread, model=ScriptedModel(["Back."])).finished()).text == "Back."
+
+
+@pytest.mark.parametrize("by", ["method", "token", "task"])
+async def test_cancelling_a_run_saves_everything_soon(threads: ThreadManager, by: str) -> None:
+    thread = await threads.create_thread(messages="Go")
+    token = asyncio.Event()
+    model = ScriptedModel([["Hm.", ToolCall("c1", "slow", {"text": "a"})]])
+    run = threads.run_thread(thread, model=model, cancel=token)
+    task = asyncio.create_task(run.finished())
+    while not any(c.status == "started" for c in (await threads.get_log(thread)).calls):
+        await asyncio.sleep(0.005)
+    clock = asyncio.get_running_loop().time
+    since = clock()
+    {"method": run.cancel, "token": token.set, "task": task.cancel}[by]()
+    await asyncio.wait([task])
+    assert clock() - since < 0.5
+    assert task.cancelled() == (by == "task")
+    assert run.result.finish == "cancelled"
+    (call,) = (await threads.get_log(thread)).calls
+    assert call.status == "answered"
+    assert said(await threads.get_llm_messages(thread))[1] == "assistant: Hm."
+    thread_busy = threads.run_thread(thread, model=ScriptedModel(["Back."]))
+    assert (await thread_busy.finished()).text == "Back."
+
+
+async def test_a_thread_may_change_model_and_format_between_turns(threads: ThreadManager, desk: Desk) -> None:
+    thread = await threads.create_thread(messages="Note a.")
+    await threads.run_thread(thread, model=ScriptedModel([NOTE, "Noted."])).finished()
+    await threads.add_message(thread, "Note b.")
+    xml = ScriptedModel([ToolCall("", "note", {"text": "b"}), "Noted, too."], format="invoke")
+    await threads.run_thread(thread, model=xml).finished()
+    await threads.add_message(thread, "Note c.")
+    await threads.run_thread(thread, model=ScriptedModel([ToolCall("c1", "note", {"text": "c"}), "Yes."])).finished()
+    assert desk.made == [("note", "a"), ("note", "b"), ("note", "c")]
+    calls = [c for m in await threads.get_llm_messages(thread) if isinstance(m, AssistantMessage) for c in m.calls]
+    assert [c.format for c in calls] == [None, "invoke", None]
+    assert len({c.id for c in calls}) == 3
+
+
+async def test_a_fork_goes_its_own_way_and_runs_no_call_of_the_first(threads: ThreadManager, desk: Desk) -> None:
+    thread = await threads.create_thread(messages="Greet Ada.", metadata={"user": 7})
+    await threads.run_thread(thread, model=ScriptedModel([SEND])).finished()
+    copy = await threads.fork_thread(thread)
+    assert (await threads.get_thread(copy)).metadata == {"user": 7, "forked_from": thread}
+    await threads.run_thread(copy, model=ScriptedModel(["Never mind."])).finished()
+    assert said(await threads.get_llm_messages(copy))[2].startswith("= cancelled: not run here")
+    await threads.approve(thread, "c2")
+    await threads.resume_thread(thread, model=ScriptedModel(["Sent."])).finished()
+    assert desk.made == [("send", "Ada", "hi")]
+    start = await threads.fork_thread(thread, until=0)
+    assert said(await threads.get_llm_messages(start)) == ["user: Greet Ada."]
+
+
+async def test_a_result_from_outside_answers_its_call(threads: ThreadManager) -> None:
+    history = [user("Go"), AssistantMessage((NOTE, SEND)), ToolMessage("c1", "note", (TextPart("noted"),))]
+    thread = await threads.create_thread(messages=history)
+    await threads.add_message(thread, ToolMessage("c2", "send", (TextPart("sent by hand"),)))
+    assert said(await threads.get_llm_messages(thread))[-2:] == ["= ok: noted", "= ok: sent by hand"]
+    with pytest.raises(ConfigError, match="'c2'"):
+        await threads.add_message(thread, ToolMessage("c2", "send", (TextPart("again"),)))
+
+
+async def test_the_events_of_a_run_are_those_of_an_agent(threads: ThreadManager) -> None:
+    thread = await threads.create_thread(messages="Note a.")
+    events: list[Event] = [e async for e in threads.run_thread(thread, model=ScriptedModel([NOTE, "Noted."]))]
+    kinds = [type(e) for e in events if not isinstance(e, Finish)]
+    assert [k for k in kinds if k in (CallEnd, ToolStarted, ToolCompleted, Text)] == [
+        CallEnd,
+        ToolStarted,
+        ToolCompleted,
+        Text,
+    ]
+
+
+def test_a_denial_without_a_reason() -> None:
+    assert Denied().reason == ""

@@ -1,0 +1,92 @@
+"""What every store must do, on both of ours."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from inspect import iscoroutinefunction
+from pathlib import Path
+
+import pytest
+
+from agentkit.errors import ConfigError
+from agentkit.testing import STORE_CHECKS, StoreCheck, body_checks, lease_checks, thread_checks
+from agentkit.threads.postgres import PostgresStore
+from agentkit.threads.sqlite import SQLiteStore
+from agentkit.threads.store import Append, Move, NewCall, Store
+from agentkit.threads.stores import open_store
+
+
+@pytest.mark.parametrize("check", STORE_CHECKS, ids=lambda check: check.__name__)
+def test_check(check: StoreCheck, new_store: Callable[..., Store]) -> None:
+    asyncio.run(check(new_store()))
+
+
+@pytest.mark.parametrize("check", STORE_CHECKS, ids=lambda check: check.__name__)
+def test_check_in_memory(check: StoreCheck) -> None:
+    asyncio.run(check(SQLiteStore(":memory:")))
+
+
+@pytest.mark.parametrize("module", [thread_checks, lease_checks, body_checks])
+def test_no_check_is_forgotten(module: object) -> None:
+    written = {
+        name
+        for name, value in vars(module).items()
+        if iscoroutinefunction(value) and value.__module__ == getattr(module, "__name__", "")
+    }
+    assert written == {check.__name__ for check in getattr(module, "CHECKS", ())}
+
+
+def test_one_store_serves_several_event_loops(new_store: Callable[..., Store]) -> None:
+    store = new_store()
+    asyncio.run(store.create("t"))
+    assert asyncio.run(store.commit("t", [Append({"text": "a"})])) == (0,)
+    assert len(asyncio.run(store.load("t")).entries) == 1
+    asyncio.run(store.aclose())
+
+
+def test_statements_are_reported_before_and_after(new_store: Callable[..., Store]) -> None:
+    said: list[tuple[str, str]] = []
+    store = new_store(on_statement=lambda moment, sql: said.append((moment, sql.split()[0])))
+
+    async def run() -> None:
+        await store.create("t")
+        said.clear()
+        await store.commit("t", [Append({"text": "a"})])
+        await store.aclose()
+
+    asyncio.run(run())
+    words = [word for _, word in said if word not in ("SAVEPOINT", "RELEASE")]
+    assert words == [w for word in ("BEGIN", "SELECT", "INSERT", "UPDATE", "COMMIT") for w in (word, word)]
+    assert [moment for moment, _ in said] == ["before", "after"] * (len(said) // 2)
+
+
+@pytest.mark.parametrize("make", [lambda **a: NewCall("c", {}, **a), lambda status, **a: Move(0, 0, status, (), **a)])
+def test_an_answer_goes_with_answered_and_always_then(make: Callable[..., object]) -> None:
+    with pytest.raises(ValueError, match="'answered' needs one"):
+        make(status="answered")
+    with pytest.raises(ValueError, match="no other may have one"):
+        make(status="planned", answer={})
+
+
+def test_a_place_in_one_word(tmp_path: Path) -> None:
+    file = tmp_path / "a.db"
+    for where in (file, str(file), f"sqlite:///{file}"):
+        store = open_store(where)
+        assert isinstance(store, SQLiteStore)
+        assert store.name == str(file)
+        assert open_store(store) is store
+
+
+def test_a_place_in_postgres_does_not_show_its_password() -> None:
+    pytest.importorskip("asyncpg")
+    store = open_store("postgresql://me:secret@db.example:5432/app")
+    assert isinstance(store, PostgresStore)
+    assert repr(store) == "PostgresStore('postgresql://db.example:5432/app')"
+
+
+@pytest.mark.parametrize("where", ["mysql://me:secret@host/db", "sqlite://", "sqlite://file.db"])
+def test_another_place_is_refused(where: str) -> None:
+    with pytest.raises(ConfigError, match=r"a thread store is a path, sqlite:///path or postgresql://") as e:
+        open_store(where)
+    assert "secret" not in str(e.value)
