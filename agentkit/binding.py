@@ -251,7 +251,7 @@ def _bind(
         schema=api,
         xml_schema=xml,
         is_async=_is_async(source.function),
-        policy=policy_of({**made.policy, **policy}, instance, where),
+        policy=policy_of({**made.policy, **{k: v for k, v in policy.items() if v is not None}}, instance, where),
         where=where,
         arguments=made.arguments,
         context=signature.context,

@@ -93,7 +93,8 @@ class ToolRegistry:
         Args:
             function: needs type hints; its docstring describes it.
             name: the tool's name; the function's own unless given.
-            policy: how the tool may be run, see `ToolPolicy`; what is given here goes before what the decorator says.
+            policy: how the tool may be run, see `ToolPolicy`; what is given here goes before what the decorator says,
+                None leaves it to that.
 
         Raises:
             SchemaError: its definition is wrong, or its name or tag is taken.

@@ -1020,6 +1020,11 @@ EVENTS = st.one_of(
 )
 
 
+async def _undecided(call: ToolCall, context: ToolContext) -> bool:
+    await asyncio.sleep(0)
+    return call.name == "echo"
+
+
 @given(
     events=st.lists(EVENTS, max_size=12),
     leave=st.integers(0, 40),
@@ -1030,11 +1035,13 @@ EVENTS = st.one_of(
             "strategy": st.sampled_from(["parallel", "sequential"]),
             "max_calls": st.sampled_from([1, 3, None]),
             "native": st.booleans(),
+            "requires_approval": st.sampled_from([True, lambda call, context: call.name == "echo", _undecided]),
         },
     ),
+    cancel=st.booleans(),
 )
-def test_however_it_ends_every_call_has_one_answer(
-    events: list[SourceEvent | Exception], leave: int, config: dict[str, Any]
+def test_however_it_ends_every_call_has_one_answer_or_waits_for_a_person(
+    events: list[SourceEvent | Exception], leave: int, config: dict[str, Any], cancel: bool
 ) -> None:
     async def main() -> tuple[Turn, list[Event]]:
         turn = processor(echo, shout, raising(ValueError("no"), is_async=True), formats="invoke", **config).process(
@@ -1045,14 +1052,19 @@ def test_however_it_ends_every_call_has_one_answer(
             async with turn:
                 async for event in turn:
                     seen.append(event)
-                    if len(seen) == leave:
+                    if len(seen) == leave and cancel:
+                        turn.cancel()
+                    elif len(seen) == leave:
                         break
         return turn, seen
 
     turn, seen = run(main())
     ids = [c.id for c in turn.message.calls]
-    assert [r.call_id for r in turn.results] == ids
+    waiting = [c.id for c in turn.pending]
+    assert [r.call_id for r in turn.results] == [id for id in ids if id not in waiting]
+    assert set(waiting) <= set(ids)
     assert len(set(ids)) == len(ids)
+    assert len(ids) <= (config.get("max_calls") or 64)
     started = [e.index for e in seen if isinstance(e, ToolStarted)]
     answered = [e.index for e in seen if isinstance(e, ToolCompleted | ToolFailed | ToolSkipped)]
     assert len(set(started)) == len(started)

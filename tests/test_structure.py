@@ -30,7 +30,7 @@ FOUND = {
     "policy",
 }
 CORE = {"formats", "tokens", "tool", "binding", "registry"} | DECLARED | FOUND
-RUNTIME = {"models", "processor", "agent", "threads", "testing"}
+RUNTIME = {"models", "processor", "agent", "threads", "telemetry", "testing"}
 
 MAY_IMPORT: dict[str, set[str]] = {
     # values
@@ -50,6 +50,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "processor": VALUES | CORE,
     "agent": VALUES | CORE | {"models", "processor"},
     "threads": VALUES | CORE | {"models", "processor", "agent"},
+    "telemetry": VALUES | {"models", "agent", "__init__"},
     "testing": VALUES | CORE | RUNTIME,
     # drivers
     "cli": VALUES | CORE | RUNTIME | {"__init__"},

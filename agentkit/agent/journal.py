@@ -125,9 +125,11 @@ class Conversation:
 
     @property
     def taken(self) -> Iterable[str]:
+        """The ids of all calls of the conversation."""
         return {call.id for m in self._messages if isinstance(m, AssistantMessage) for call in m.calls}
 
     async def open(self, registry: ToolRegistry) -> Unsettled:
+        """Answer the denied calls; the approved ones are to be run."""
         run: list[ToolCall] = []
         for call in self._open:
             match self._decisions.get(call.id):
@@ -142,16 +144,19 @@ class Conversation:
         return Unsettled(tuple(run), frozenset(call.id for call in run), "approval" if waiting else None)
 
     async def messages(self) -> Sequence[Message]:
+        """The list itself."""
         return self._messages
 
     def add(self, message: Message) -> None:
+        """Add a message at the end."""
         self._messages.append(message)
 
     def context(self, call: ToolCall) -> ToolContext | None:
+        """Nothing but the usual."""
         return None
 
     async def record(self, turn: Turn, event: ToolEvent) -> None:
-        return None
+        """Nothing: the turn itself knows."""
 
     async def respond(self, turn: Turn, response: Response | None) -> None:
         """Add a response and its answers; one without content adds nothing: providers refuse it."""
@@ -162,12 +167,14 @@ class Conversation:
             self._messages.append(result if edits is None else edited(result, edits))
 
     async def close(self) -> None:
-        return None
+        """Nothing to close."""
 
     def all(self) -> tuple[Message, ...]:
+        """A copy of the list."""
         return tuple(self._messages)
 
     async def child(self, call_id: str, task: str, system: str | None) -> Journal:
+        """A new conversation."""
         return Conversation(prompt(task, system))
 
 

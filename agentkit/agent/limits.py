@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Literal, NamedTuple
@@ -163,11 +163,14 @@ class Repeats:
         self._last: tuple[str, object, object] | None = None
         self._count = 0
 
-    def see(self, call: ToolCall, answer: ToolMessage) -> bool:
-        """Count one call and its answer. Returns whether the limit is reached."""
+    def see_all(self, answered: Iterable[tuple[ToolCall, ToolMessage]]) -> bool:
+        """Count the calls of a response. Returns whether the limit is reached."""
         if self.limit is None:
             return False
-        this = (call.name, call.arguments, answer.content)
-        self._count = self._count + 1 if this == self._last else 1
-        self._last = this
-        return self._count >= self.limit
+        most = 0
+        for call, answer in answered:
+            this = (call.name, call.arguments, answer.content)
+            self._count = self._count + 1 if this == self._last else 1
+            self._last = this
+            most = max(most, self._count)
+        return most >= self.limit

@@ -10,6 +10,7 @@ import asyncio
 import logging
 import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from time import monotonic
 from typing import Any
@@ -39,7 +40,11 @@ _TOOL_EVENTS = frozenset((ToolStarted, ToolCompleted, ToolFailed, ToolSkipped, A
 _LOG = logging.getLogger("agentkit.agent")
 
 Hook = Callable[[Any, "RunStream"], Awaitable[None] | None]
-"""Called with each event of a run, and with the run; see `agentkit.agent.lifecycle` for the events it gets beside."""
+"""Called with each event of a run, and with the run; see `agentkit.agent.lifecycle` for the events it gets beside.
+
+A hook that has a method `tool_scope(call, run)` is asked for a context manager that holds while a tool's task is made:
+what it sets in context variables is set inside the tool.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +121,8 @@ class RunStream(EventStream[Event]):
         self.journal = journal
         self.id = secrets.token_hex(8)
         """Names the run in traces and in its thread."""
+        self.error: BaseException | None = None
+        """What it raised, once it did."""
         self._start = len(journal.all())
         self._usage = Usage()
         self._text = ""
@@ -173,7 +180,6 @@ class RunStream(EventStream[Event]):
 
     async def _events(self) -> AsyncGenerator[Event, None]:
         self._begun = True
-        error: BaseException | None = None
         watching = self._watch()
         try:
             await self._tell(RunStarted())
@@ -188,10 +194,13 @@ class RunStream(EventStream[Event]):
                         if self.plan.hooks:
                             await self._tell(event)
                         yield event
+                except BaseException as e:
+                    self.error = e
+                    raise
                 finally:
                     await uncancelled(self._keep(turn, since))
         except BaseException as e:
-            error = e
+            self.error = e
             raise
         finally:
             for stop in watching:
@@ -200,7 +209,7 @@ class RunStream(EventStream[Event]):
                 await uncancelled(self.journal.close())
             finally:
                 self._over.set()
-                await self._tell(RunEnded(self.result, error))
+                await self._tell(RunEnded(self.result, self.error))
 
     async def _next(self) -> Turn | None:
         """The turn to take now; None when the run is over."""
@@ -232,7 +241,9 @@ class RunStream(EventStream[Event]):
         self._start = len(journal.all())
         self._over_with = unsettled.finish
         taken = set(journal.taken) - {call.id for call in unsettled.calls}  # these keep their ids
-        self._processor = ResponseProcessor(plan.registry, plan.config, taken=taken, new_context=self._context)
+        self._processor = ResponseProcessor(
+            plan.registry, plan.config, taken=taken, new_context=self._context, scope=self._scope
+        )
         if not unsettled.calls or self._stopped is not None:
             return None
         calls = [CallEnd(index, call) for index, call in enumerate(unsettled.calls)]
@@ -288,7 +299,7 @@ class RunStream(EventStream[Event]):
             self._over_with = "approval"
         elif turn.terminated:
             self._over_with = "agent_terminated"
-        elif any([self._repeats.see(*pair) for pair in _answered(turn)]):
+        elif self._repeats.see_all(_answered(turn)):
             self._over_with = "loop_detected"
         elif not turn.results and reason != "pause":
             self._over_with = reason
@@ -314,6 +325,14 @@ class RunStream(EventStream[Event]):
         context = self.journal.context(call) or ToolContext(call.id, call.name)
         return replace(context, state=self.plan.context, run=self)
 
+    def _scope(self, call: ToolCall) -> AbstractContextManager[Any]:
+        """What the hooks want to hold inside a tool."""
+        stack = ExitStack()
+        for hook in self.plan.hooks:
+            if (scope := getattr(hook, "tool_scope", None)) is not None:
+                stack.enter_context(scope(call, self))
+        return stack
+
     async def _tell(self, event: Any) -> None:
         """Tell the hooks. One that fails is logged: it watches the run and does not end it."""
         for hook in self.plan.hooks:
@@ -321,7 +340,7 @@ class RunStream(EventStream[Event]):
                 told = hook(event, self)
                 if told is not None:
                     await told
-            except Exception:
+            except Exception:  # noqa: BLE001 - somebody else's code, which only watches
                 _LOG.exception("a hook failed on %s", type(event).__name__)
 
 

@@ -54,12 +54,15 @@ class Span:
         """The value.
 
         Raises:
-            Damage: `invalid_json` for what only the decoder sees: a number out of range.
+            Damage: for what only the decoder sees: `invalid_json` for a number out of range, `ambiguous_call` for a key
+                with two values.
         """
         if self.value is UNREAD:
             text = r.raw()[self.start - r.mark : self.end - r.mark]
             try:
                 self.value = values.load(text, strict=not self.loose)
+            except values.GivenTwice as e:
+                raise Damage("ambiguous_call", str(e), self.start) from e
             except ValueError as e:
                 raise Damage("invalid_json", str(e), self.start) from e
         return self.value
@@ -245,6 +248,8 @@ class _Scan:
             if found is None:
                 raise self.bad(state)
             whole = found.end() < len(self.r.buf) or self.r.ended
+            if self.r.ended and found.end() >= len(self.r.buf):
+                self.r.cut = self.r.base + self.p
             if (whole and _SCALAR.match(found[0]) is None) or found.end() - self.p > values.MAX_NUMBER:
                 raise self.bad(state)
             if whole:

@@ -74,8 +74,8 @@ class Openers:
     def _add(self, format: Format, shape: Shape, tools: Sequence[ToolSpec]) -> None:
         first = next(part for part in shape.call if not isinstance(part, str) or part.strip())
         if shape.section is not None:
-            self._edge(shape.section.open, Entry("section", format, shape, weak=_weak(shape.section.open)))
-            if not _weak(shape.section.close):
+            self._edge(shape.section.open, Entry("section", format, shape, weak=weak(shape.section.open)))
+            if not weak(shape.section.close):
                 self._edge(shape.section.close, Entry("close", format, shape))
         match first:
             case ToolElement(layout):
@@ -88,7 +88,7 @@ class Openers:
             case NameTag(name):
                 self._tag(name, False, Entry("call", format, shape))
             case str(text):
-                self._edge(text, Entry("call", format, shape, weak=_weak(text)))
+                self._edge(text, Entry("call", format, shape, weak=weak(text)))
             case Envelope() if shape.section is None:
                 self._literal("{", Entry("call", format, shape, weak=True))
             case Name() | PythonCall() if shape.section is None:
@@ -163,7 +163,7 @@ def opener(edge: str) -> str:
 _COMMON: Final = ("", "[", "{", "]", "}")
 
 
-def _weak(edge: str | Tag) -> bool:
+def weak(edge: str | Tag) -> bool:
     """Whether this is common in prose, so that only an offered tool's name makes it the start of a call."""
     return not isinstance(edge, Tag) and (edge.strip() in _COMMON or edge.lstrip().startswith("```"))
 

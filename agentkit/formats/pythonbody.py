@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator
-from typing import Final
+from typing import Any, Final
 
 from agentkit.formats.call import Call
-from agentkit.formats.literals import Literals, NotALiteral
+from agentkit.formats.literals import INNER_QUOTES, MISSING_COMMA, Literals, NotALiteral
 from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Search, Wait
 from agentkit.formats.spec import PythonCall
 
@@ -128,14 +128,44 @@ def _take(r: Reader, call: Call, text: str, start: int) -> None:
             name = key["key"].strip("\"'")
             reader.at = key.end()
         try:
-            value = reader.value()
-            c = reader.space()
-            if c == ",":
-                reader.at += 1
-            elif c:
-                raise reader.bad("',' or ')'")
+            call.set(r, name, _value(r, call, reader))
         except NotALiteral as e:
             raise Damage("invalid_arguments", f"the value of {name!r}: {e}", start + e.position) from e
         except RecursionError:
             raise Damage("invalid_arguments", f"the value of {name!r} is nested too deep", start) from None
-        call.set(r, name, value)
+
+
+def _value(r: Reader, call: Call, reader: Literals) -> Any:
+    """One argument and the comma behind it; where it cannot be read, a string with quotes like its own inside."""
+    at = reader.at
+    try:
+        value = reader.value()
+        _comma(r, call, reader)
+    except NotALiteral:
+        if INNER_QUOTES not in r.repairs or reader.text[at : at + 1] not in ("'", '"'):
+            raise
+        reader.at = at
+        reader.behind = _end_of_argument(call)
+        value = reader.value()
+        _comma(r, call, reader)
+        reader.behind = None
+        call.note(INNER_QUOTES)
+    return value
+
+
+def _comma(r: Reader, call: Call, reader: Literals) -> None:
+    """The comma behind an argument; one may be missing before the name of the next."""
+    c = reader.space()
+    if c == ",":
+        reader.at += 1
+    elif c and MISSING_COMMA in r.repairs and _KEY.match(reader.text, reader.at):
+        call.note(MISSING_COMMA)
+    elif c:
+        raise reader.bad("',' or ')'")
+
+
+def _end_of_argument(call: Call) -> re.Pattern[str]:
+    """What stands behind a string that is an argument: the end of the call, or the next parameter's name."""
+    known = call.tool.parameters.get("properties", {}) if call.tool else {}
+    names = "|".join(map(re.escape, known)) or r"[^\W\d]\w*"
+    return re.compile(rf"\s*(?:\Z|,\s*(?:{names})\s*=(?!=))")

@@ -56,11 +56,9 @@ class Damage(Exception):
     def told(self, raw: str, mark: int) -> str:
         """The message with its position, given the call's text and the offset at which it starts."""
         found = raw[self.position - mark :][:20] if self.got else ""
-        return (
-            f"{self.message}, got {found!r} at position {self.position}"
-            if found
-            else f"{self.message} at position {self.position}"
-        )
+        got = f", got {found!r}" if found else ""
+        then = "; write the whole call again" if self.code == "truncated_call" else ""
+        return f"{self.message}{got} at position {self.position}{then}"
 
 
 class Delimiter:
@@ -119,8 +117,8 @@ class Reader:
     """
 
     __slots__ = (
-        "at", "base", "buf", "ended", "hot", "hot_index", "hot_key", "hot_kind", "kept", "limits", "mark", "out",
-        "repairs", "rewound", "room", "since", "surplus",
+        "at", "base", "buf", "cut", "ended", "hot", "hot_index", "hot_key", "hot_kind", "kept", "limits", "mark",
+        "named", "out", "repairs", "rewound", "room", "since", "surplus",
     )  # fmt: skip
 
     def __init__(self, limits: Limits, repairs: frozenset[str]) -> None:
@@ -130,10 +128,12 @@ class Reader:
         self.at = 0
         self.base = 0
         self.ended = False
+        self.cut = -1  # absolute offset of what may be a delimiter or a literal that the text's end cut off
         self.out: list[SourceEvent] = []
         self.kept: list[str] | None = None
         self.since = 0
         self.mark = 0  # absolute offset at which the open call starts
+        self.named = -1  # absolute offset at which the open call's name was known, -1 before
         self.room = _UNBOUNDED  # absolute offset at which the open call is too long
         self.surplus = ""  # what has arrived beyond that
         self.rewound = 0
@@ -187,6 +187,7 @@ class Reader:
         self.kept = []
         self.since = self.at
         self.mark = self.offset
+        self.named = -1
         self.room = self.mark + self.limits.call
         if self.base + len(self.buf) > self.room:
             end = self.room - self.base
@@ -252,7 +253,9 @@ class Reader:
         while True:
             if found := delimiter.match(self.buf, self.at):
                 return found
-            if self.ended or (self.at < len(self.buf) and delimiter.part.match(self.buf, self.at) is None):
+            begun = self.at >= len(self.buf) or delimiter.part.match(self.buf, self.at) is not None
+            if self.ended or not begun:
+                self.cut = self.offset if begun else self.cut
                 return None
             yield
 

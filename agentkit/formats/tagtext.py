@@ -15,6 +15,7 @@ from typing import Final
 from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Search, Wait, beginnings, pattern
 
 _SPACES: Final = r"\s{0,1024}"  # white space looked over before a delimiter; more than that is content
+_LAYOUT: Final = r"(?:\s|\\n){0,1024}"  # the same between pairs, where GLM models also write a newline as its escape
 _PREFIX: Final = r"(?:[^\W\d][\w.-]{0,31}:)?"  # a namespace
 _TAG_PART: Final = (
     rf"<(?:/?(?:[^\s<>/\"'=]{{0,160}}(?: [^\s<>/\"'=]{{0,80}})?(?:\s{{0,64}}(?:>{_SPACES}(?:<[^<>]{{0,160}})?)?)?)?)?"
@@ -50,6 +51,17 @@ def tag(name: str, *, closing: bool) -> Delimiter:
     return Delimiter(closing_tag(name) if closing else opening_tag(name), _TAG_PART, re.IGNORECASE)
 
 
+def layout(r: Reader) -> Wait:
+    """Consume what stands between the literals of a pair and says nothing: white space, also as its escape."""
+    yield from r.space()
+    while (yield from r.sees(_ESCAPED_NEWLINE)):
+        r.at += len(r"\n")
+        yield from r.space()
+
+
+_ESCAPED_NEWLINE = Delimiter(r"\\n", r"\\?")
+
+
 @dataclass(frozen=True, slots=True)
 class End:
     """Where a raw value ends.
@@ -57,14 +69,17 @@ class End:
     Args:
         delimiter: matches at the end of the value; its group `close` is what closes it.
         stops: finds the first place at which the end, or a nested tag, may be.
+        what: the closing tag, for messages.
         nested: matches an opening tag of the same name inside the value, whose closing tag is content; None ignores
-        them. what: the closing tag, for messages.
+            them.
+        verbatim: whether a newline at the value's start belongs to the value.
     """
 
     delimiter: Delimiter
     what: str
     nested: Delimiter | None = None
     stops: Search = re.compile("<").search
+    verbatim: bool = False
 
 
 @cache
@@ -76,16 +91,19 @@ def end_of_value(name: str, tags: tuple[str, ...], literals: tuple[str, ...] = (
 
 
 @cache
-def end_of_pair(close: str, trim: bool, followers: tuple[str, ...]) -> End:
+def end_of_pair(close: str, newlines: str, followers: tuple[str, ...]) -> End:
     """The end of a value closed by a literal where one of the literals `followers` comes next.
 
-    With `trim`, one newline before the literal belongs to the end.
+    With `newlines` "both", one newline before the literal belongs to the end; with "none", not even the one at the
+    value's start is dropped.
     """
+    trim = newlines == "both"
     newline = r"(?:\r?\n)?" if trim else ""
-    follow = f"(?={_SPACES}(?:{'|'.join(map(pattern, followers))}))" if followers else ""
-    part = f"{newline}(?:{beginnings(close)}|{pattern(close)}{_SPACES}(?:{'|'.join(map(beginnings, followers))}))"
+    follow = f"(?={_LAYOUT}(?:{'|'.join(map(pattern, followers))}))" if followers else ""
+    part = f"{newline}(?:{beginnings(close)}|{pattern(close)}{_LAYOUT}(?:\\\\|{'|'.join(map(beginnings, followers))}))"
     stops = re.compile(f"[{re.escape(close[0])}{_NEWLINES if trim else ''}]").search
-    return End(Delimiter(f"{newline}(?P<close>{pattern(close)}){follow}", part), close, stops=stops)
+    whole = Delimiter(f"{newline}(?P<close>{pattern(close)}){follow}", part)
+    return End(whole, close, stops=stops, verbatim=newlines == "none")
 
 
 _NEWLINES: Final = "\r\n"
@@ -259,6 +277,11 @@ class Attributes:
 _QUOTED_STOP: Final = {'"': re.compile('["&]').search, "'": re.compile("['&]").search}
 
 
+def decoded(text: str) -> str:
+    """An attribute's value without its entities."""
+    return _ENTITY.whole.sub(lambda found: _decode(found[0][1:-1]), text)
+
+
 def _decode(entity: str) -> str:
     if entity[0] != "#":
         return _NAMED[entity]
@@ -295,7 +318,7 @@ class Value:
             balance.
         """
         r = self.r
-        if newline := (yield from r.sees(_NEWLINE)):
+        if not self.end.verbatim and (newline := (yield from r.sees(_NEWLINE))):
             r.at = newline.end()
         if cdata := (yield from r.sees(_CDATA)):
             r.at = cdata.end()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import Any
 
 from agentkit.events import (
@@ -91,7 +92,7 @@ class ResponseReader:
         self._new_id = new_id
         self._taken = taken
         self._recovery = recovery
-        self._limit = limit
+        self._limit = inf if limit is None else limit
         self._ended = 0
         self._record = record
         self._joint: Joint | None = None
@@ -120,7 +121,7 @@ class ResponseReader:
             return self._keep(self._recovery.feed(event), self._native)
         if self._parser is not None and self._ends_text(event):
             return self._after_text(event)
-        if self._over_limit(event, self._native):
+        if len(self.calls) >= self._limit and self._over_limit(event, self._native):
             return ()
         taken = self._take(event, self._native)
         return (taken, self.finish) if self._ended == self._limit else (taken,)
@@ -157,7 +158,7 @@ class ResponseReader:
         if self._record is None or self._parser is None or self.full or self._native:
             return False
         native = any(call is not None and call.format is None for call in self.calls)
-        return not native and bool(self._record.open.strip())
+        return not native and not self._record.behind_call and bool(self._record.open.strip())
 
     def partial(self) -> AssistantMessage:
         """What was written so far, for a model that shall go on: its thinking, and all its text as it wrote it."""
@@ -184,7 +185,7 @@ class ResponseReader:
             return
         text, self._joint = self._joint.text, None
         if again:
-            yield from self._end_text()
+            yield from self._end_text(again=True)
         if not self.full:
             yield from self._keep(self._read_text(text), self._textual)
 
@@ -207,14 +208,16 @@ class ResponseReader:
             case _:  # a further response may think before it goes on with the text
                 return isinstance(event, (Thinking, ProviderBlock)) and self._joint is None
 
-    def _end_text(self) -> Iterator[SourceEvent]:
+    def _end_text(self, *, again: bool = False) -> Iterator[SourceEvent]:
+        """Read the rest. A call that is begun `again` does not run here, though a parser may make do with it."""
         if self._parser is None:
             return
         if self._joint is not None:
             rest, self._joint = self._joint.text, None
             yield from self._keep(self._read_text(rest), self._textual)
         parser, self._parser = self._parser, None
-        yield from self._keep(parser.close(), self._textual)
+        last = parser.close()
+        yield from self._keep(map(_unfinished, last) if again else last, self._textual)
         self._textual.clear()
         if self._record is not None:
             self._record.ended()
@@ -234,15 +237,14 @@ class ResponseReader:
         for event in events:
             if self.full:
                 return
-            if not self._over_limit(event, opened):
-                yield self._take(event, opened)
-                if self._ended == self._limit:
-                    yield self.finish
+            if len(self.calls) >= self._limit and self._over_limit(event, opened):
+                continue
+            yield self._take(event, opened)
+            if self._ended == self._limit:
+                yield self.finish
 
     def _over_limit(self, event: SourceEvent, opened: _OpenCalls) -> bool:
-        """Whether this belongs to a call behind the last one that is read."""
-        if self._limit is None or len(self.calls) < self._limit:
-            return False
+        """Whether this belongs to a call behind the last one that is read, now that all of those have begun."""
         index = event.index if isinstance(event, _OF_CALLS) else None
         return index is not None and index not in opened
 
@@ -351,6 +353,14 @@ class ResponseReader:
         if self._run:
             self._parts.append(self._run_kind("".join(self._run)))
             self._run = []
+
+
+def _unfinished(event: SourceEvent) -> SourceEvent:
+    """A call as one that was cut."""
+    if not isinstance(event, CallEnd):
+        return event
+    message = "the response ended inside this call, which was then begun again: see the next one"
+    return CallError(event.index, "truncated_call", message, event.call, len(event.call.raw))
 
 
 _TAKE: Mapping[type, Callable[[ResponseReader, Any, _OpenCalls], SourceEvent]] = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from agentkit.events import CallEnd, CallError, Markup, SourceEvent, Text, Thinking
+from agentkit.events import CallEnd, CallError, CallStart, Markup, SourceEvent, Text, Thinking
 
 _OPENING: Final = 24  # visible characters that tell a call begun again: `<tool_call>{"name":"add"`
 _SPACE: Final = 1024  # characters of white space before them, at most
@@ -26,6 +26,9 @@ class Record:
         self._from = 0
         self._told = 0
         self._lead = ""
+        self.behind_call = False
+        """Whether nothing was said since a call ended: what is open can then only be the end of its wrapping, or the
+        very first characters of another call."""
 
     @property
     def text(self) -> str:
@@ -47,19 +50,21 @@ class Record:
             match event:
                 case CallEnd(call=call) | CallError(call=call):
                     self._told += len(call.raw)
-                    self._lead = ""
+                    self._lead, self.behind_call = "", True
                 case Markup(text):
                     self._told += len(text)
                     self._lead += text
                 case Text(text) | Thinking(text):
                     self._told += len(text)
-                    self._lead = ""
+                    self._lead, self.behind_call = "", False
+                case CallStart():
+                    self.behind_call = False
                 case _:
                     pass
 
     def ended(self) -> None:
         """The parser is done; another one reads on."""
-        self._from, self._told, self._lead = len(self._pieces), 0, ""
+        self._from, self._told, self._lead, self.behind_call = len(self._pieces), 0, "", False
 
     def joint(self) -> Joint:
         """Where a continuation will meet what is open: a call begun again may begin with its wrapping, too."""

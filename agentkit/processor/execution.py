@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
@@ -37,7 +38,15 @@ _CANCELLED = "cancelled while it ran: what it had done by then may stand"
 _NOT_BEGUN = "not run: the run was cancelled before this call began"
 _INTERRUPTED = "not run: the response broke off with an error"
 
+Scope = Callable[[ToolCall], AbstractContextManager[Any]]
+"""Entered while a call's task is made: what it sets in context variables holds inside the tool."""
+
 _ABANDONED: set[asyncio.Task[Any]] = set()  # tools that ignore their cancellation; held so that the loop can end them
+
+
+def no_scope(_: ToolCall) -> AbstractContextManager[None]:
+    """Sets nothing."""
+    return nullcontext()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,6 +80,7 @@ class Execution:
         contexts: makes a call's context.
         inbox: takes the event of each tool that ends.
         approved: the ids of the calls that a person has approved.
+        scope: entered while a call's task is made.
     """
 
     def __init__(
@@ -80,6 +90,7 @@ class Execution:
         contexts: Callable[[ToolCall], ToolContext],
         inbox: Inbox,
         approved: Collection[str] = (),
+        scope: Scope = no_scope,
     ) -> None:
         self.answers: dict[int, ToolMessage] = {}
         self.waiting: deque[Admitted] = deque()
@@ -91,6 +102,7 @@ class Execution:
         self._contexts = contexts
         self._inbox = inbox
         self._approved = approved
+        self._scope = scope
         self._asking: dict[int, asyncio.Future[Any]] = {}  # calls in `waiting` whose approval is not decided yet
         self._running: set[_Running] = set()
         self._last: Admitted | None = None  # the terminating call: those behind it do not run
@@ -224,7 +236,8 @@ class Execution:
         loop = asyncio.get_running_loop()
         running = _Running(admitted, perf_counter())
         self._running.add(running)
-        running.task = loop.create_task(self._run(running, self._contexts(admitted.call)))
+        with self._scope(admitted.call):
+            running.task = loop.create_task(self._run(running, self._contexts(admitted.call)))
         timeout = admitted.tool.policy.timeout
         if timeout is None:
             timeout = self._config.timeout

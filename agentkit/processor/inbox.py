@@ -30,7 +30,7 @@ class Inbox:
 
     def __init__(self) -> None:
         self.items: deque[SourceEvent | ToolEvent | End] = deque()
-        self.reading: asyncio.Task[Exception | None] | None = None
+        self.reading: asyncio.Task[None] | None = None
         self._stopped = False
         self._news: asyncio.Future[None] | None = None
         self._space: asyncio.Future[None] | None = None
@@ -55,15 +55,16 @@ class Inbox:
     def read(self, source: Source) -> None:
         """Begin to read a source; an `End` follows its last event."""
         self.reading = asyncio.get_running_loop().create_task(self._read(source))
-        self.reading.add_done_callback(self._ended)
 
     def stop(self) -> None:
-        """Read no further, and close the source."""
+        """Read no further, and close the source. That is its end, however long it takes to close."""
+        self.put(End())
         self._stopped = True
         if self.reading is not None:
             self.reading.cancel()
 
-    async def _read(self, source: Source) -> Exception | None:
+    async def _read(self, source: Source) -> None:
+        failure: Exception | None = None
         try:
             if isinstance(source, AsyncIterable):
                 async for event in source:
@@ -77,17 +78,13 @@ class Inbox:
                         await self._room()
         except asyncio.CancelledError:
             if not self._stopped:
-                return ProviderError("the stream of events cancelled itself", kind="stream", provider="source")
+                failure = ProviderError("the stream of events cancelled itself", kind="stream", provider="source")
         except Exception as e:  # noqa: BLE001 - raised by the turn when the finished calls have their answers
-            return e
+            failure = e
         finally:
+            self.put(End(failure))
             if self._stopped and hasattr(source, "aclose"):
                 await source.aclose()
-        return None
-
-    def _ended(self, reading: asyncio.Task[Exception | None]) -> None:
-        cancelled = reading.cancelled() or reading.exception() is not None
-        self.put(End(None if cancelled else reading.result()))
 
     async def _room(self) -> None:
         """Until the consumer has taken what was read."""

@@ -16,7 +16,7 @@ from agentkit.messages import ToolCall
 from agentkit.processor.calls import ResponseReader
 from agentkit.processor.config import ProcessorConfig
 from agentkit.processor.continuing import Record
-from agentkit.processor.execution import Execution
+from agentkit.processor.execution import Execution, Scope, no_scope
 from agentkit.processor.inbox import Inbox, Source
 from agentkit.processor.recovery import Recovery, TextReader
 from agentkit.processor.turn import More, Turn
@@ -42,6 +42,7 @@ class ResponseProcessor:
         taken: ids used earlier in the conversation, which no new call may have.
         new_context: makes the whole `ToolContext` of a call, in place of one that only has `context` as its `state`. It
             is asked when a call starts, and before that when a function must decide whether the call needs approval.
+        scope: entered while a call's task is made: what it sets in context variables holds inside the tool.
 
     >>> import asyncio
     >>> from agentkit.events import CallEnd
@@ -65,6 +66,7 @@ class ResponseProcessor:
         new_id: Callable[[], str] = call_id,
         taken: Iterable[str] = (),
         new_context: Callable[[ToolCall], ToolContext] | None = None,
+        scope: Scope = no_scope,
     ) -> None:
         self.registry = registry
         self.config = config or ProcessorConfig()
@@ -72,6 +74,7 @@ class ResponseProcessor:
         self._new_id = new_id
         self._taken = set(taken)
         self._new_context = new_context or self._context
+        self._scope = scope
 
     def process(
         self,
@@ -93,7 +96,7 @@ class ResponseProcessor:
                 as one response; a call that the further response begins again, the first one's is answered as cut.
         """
         inbox = Inbox()
-        execution = Execution(self.registry, self.config, self._new_context, inbox, approved)
+        execution = Execution(self.registry, self.config, self._new_context, inbox, approved, self._scope)
         return Turn(self.registry, self.config, self._reader(offered, more), execution, inbox, events, more)
 
     def _context(self, call: ToolCall) -> ToolContext:

@@ -170,7 +170,8 @@ class Turn(EventStream[Event]):
                 raise self._ended.failure
         finally:
             try:
-                await self._leave(early=early)
+                if early or (self._inbox.reading is not None and not self._inbox.reading.done()):
+                    await self._leave(early=early)
             finally:
                 self._conclude()
 
@@ -183,8 +184,9 @@ class Turn(EventStream[Event]):
                 if isinstance(event, (CallEnd, CallError)):
                     yield from self._follow(event)
         if self._reader.full and self._drain_timer is None:
-            self._drain_timer = asyncio.get_running_loop().call_later(DRAIN_SECONDS, self._stop_reading)
-        yield from self._started()
+            self._drain_timer = asyncio.get_running_loop().call_later(DRAIN_SECONDS, self._inbox.stop)
+        if self._execution.waiting:
+            yield from self._started()
 
     def _read(self, item: SourceEvent | ToolEvent | End) -> Iterable[Event]:
         kind = type(item)
@@ -198,7 +200,7 @@ class Turn(EventStream[Event]):
         if self._reader.full:
             self._drained += 1
             if self._drained == DRAIN:
-                self._stop_reading()
+                self._inbox.stop()
         if isinstance(item, Finish) and item.reason == "length" and self._more is not None and self._reader.open:
             self._cut = item
             return ()
@@ -229,8 +231,6 @@ class Turn(EventStream[Event]):
 
     def _started(self) -> Iterator[Event]:
         """Start what may start. Lazy: a tool starts when the consumer, having seen `ToolStarted`, goes on."""
-        if not self._execution.waiting:
-            return
         over = self._config.execute == "stream" or self._ended is not None or self._reader.full
         while over and self._execution.waiting:
             ready = self._execution.next()
@@ -252,18 +252,11 @@ class Turn(EventStream[Event]):
             return
         self._cancelled = True
         if self._begun:
-            self._stop_reading()
+            self._inbox.stop()
             self._execution.cancel()
-
-    def _stop_reading(self) -> None:
-        """The response is over here, however long its source takes to close."""
-        self._inbox.put(End())
-        self._inbox.stop()
 
     async def _leave(self, *, early: bool) -> None:
         """Stop what still goes on, and wait for it, at most `GRACE`."""
-        if self._drain_timer is not None:
-            self._drain_timer.cancel()
         reading = self._inbox.reading
         at_work = self._execution.cancel() if early else []
         if reading is not None and not reading.done():
@@ -273,6 +266,8 @@ class Turn(EventStream[Event]):
             await asyncio.wait(at_work, timeout=GRACE)
 
     def _conclude(self) -> None:
+        if self._drain_timer is not None:
+            self._drain_timer.cancel()
         try:
             for event in chain(self._fresh, self._reader.close(whole=False)):
                 if isinstance(event, CallError):

@@ -107,15 +107,24 @@ async def a_thread_that_runs_is_not_deleted(store: Store) -> None:
 
 async def a_lease_of_a_deleted_thread_is_worth_nothing(store: Store) -> None:
     await store.create("t")
+    for _ in range(5):
+        await store.acquire("t", "older", 0)
     old = await store.acquire("t", "old", 0)
-    version = (await store.get("t")).version
     await store.delete("t")
-    made = await store.create("t")
-    holds(made.version > version, "a higher version than that of the deleted thread")
+    await store.create("t")
     new = await store.acquire("t", "new", 60)
     holds(new.fence > old.fence, "a higher fence than those of the deleted thread")
     async with refused(ThreadBusy):
         await store.commit("t", [message("a")], fence=old.fence)
+
+
+async def a_version_of_a_deleted_thread_does_not_come_again(store: Store) -> None:
+    await store.create("t")
+    for i in range(5):
+        await store.commit("t", [message(f"{i}")])
+    version = (await store.get("t")).version
+    await store.delete("t")
+    holds((await store.create("t")).version > version, "a higher version than that of the deleted thread")
 
 
 CHECKS: Final[tuple[StoreCheck, ...]] = (
@@ -128,4 +137,5 @@ CHECKS: Final[tuple[StoreCheck, ...]] = (
     what_needs_no_lease_is_written_while_another_runs,
     a_thread_that_runs_is_not_deleted,
     a_lease_of_a_deleted_thread_is_worth_nothing,
+    a_version_of_a_deleted_thread_does_not_come_again,
 )

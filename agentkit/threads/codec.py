@@ -81,7 +81,8 @@ def call_to_json(call: ToolCall) -> dict[str, Any]:
 
 def call_from_json(body: Mapping[str, Any]) -> ToolCall:
     """A call from its JSON object."""
-    return _READ["call"](body)
+    call: ToolCall = _READ["call"](body)
+    return call
 
 
 def _part(part: Part) -> dict[str, Any]:

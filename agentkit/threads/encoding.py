@@ -37,8 +37,10 @@ def encode(body: Body, name: str) -> str:
     """
     try:
         text = _ENCODER.encode(body)
-    except (TypeError, ValueError, RecursionError) as e:
-        raise StoreError(f"cannot keep {_fault(body, name) or _too_deep(body, name) or name}: {e}") from e
+    except RecursionError as e:
+        raise StoreError(f"cannot keep {_too_deep(body, name)}: nested deeper than {MAX_DEPTH} levels") from e
+    except (TypeError, ValueError) as e:
+        raise StoreError(f"cannot keep {_fault(body, name) or name}: {e}") from e
     # No body is deeper than it has brackets; those in strings count too, hence the second look.
     if text.count("{") + text.count("[") > MAX_DEPTH and (place := _too_deep(body, name)):
         raise StoreError(f"cannot keep {place}: nested deeper than {MAX_DEPTH} levels")

@@ -12,14 +12,14 @@ import logging
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from inspect import isawaitable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from agentkit.agent.approval import edited
 from agentkit.agent.journal import Response, Unsettled
 from agentkit.errors import ConfigError, StoreError, ThreadBusy, ThreadExists
 from agentkit.events import ApprovalRequired, ToolEvent, ToolStarted
 from agentkit.messages import AssistantMessage, Message, SystemMessage, ToolCall, ToolMessage, UserMessage, user
+from agentkit.processor import ask_outcome
 from agentkit.threads.codec import call_from_json, call_to_json, to_json
 from agentkit.threads.compaction import LEAST_GAIN, Compaction, tighter
 from agentkit.threads.history import ids_of, messages_of
@@ -31,6 +31,7 @@ from agentkit.threads.store import (
     Append,
     Body,
     Call,
+    CallStatus,
     Change,
     EntryKind,
     Lease,
@@ -43,7 +44,7 @@ from agentkit.threads.store import (
 from agentkit.threads.summary import compacted
 from agentkit.threads.tokens import thread_tokens
 from agentkit.tokens import json_tokens, message_tokens, messages_tokens, text_tokens
-from agentkit.tool import ToolContext, ToolResult
+from agentkit.tool import ToolContext
 
 if TYPE_CHECKING:
     from agentkit.models.base import Model
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
     from agentkit.registry import ToolRegistry
 
 LEASE = 30.0  # seconds; renewed three times within them. A holder that died on this machine is noticed at once
-_UNANSWERED = ("planned", "waiting", "approved", "started")
+_UNANSWERED: Final[tuple[CallStatus, ...]] = ("planned", "waiting", "approved", "started")
 _LOG = logging.getLogger("agentkit.threads")
 
 
@@ -105,6 +106,7 @@ class ThreadJournal:
 
     @property
     def taken(self) -> Iterable[str]:
+        """The ids of all calls of the thread, the compacted ones included."""
         return self._taken
 
     # -------------------------------------------------------------- the beginning
@@ -139,18 +141,12 @@ class ThreadJournal:
 
     async def _reconciled(self, call: Call, registry: ToolRegistry) -> Move:
         """The answer to an interrupted call, of the tool that knows what became of it."""
-        tool = registry.tools[str(call.body["name"])]
+        tool, said = registry.tools[str(call.body["name"])], call_from_json(call.body)
         context = self._keyed(call.id, tool.name, call.seq, call.ordinal, call.attempts)
-        try:
-            told = tool.reconcile(call_from_json(call.body).arguments, context)
-            told = await told if isawaitable(told) else told
-        except Exception as e:  # noqa: BLE001 - the tool's fault is data: the outcome stays unknown
-            _LOG.warning("%s could not say what became of call %s", tool.name, call.id, exc_info=e)
-            said = answer(call, "interrupted", f"{INTERRUPTED} (the tool could not tell: {type(e).__name__}: {e})")
-            return _answered(call, said)
-        if told is None:
+        arguments = tool.validate(said.arguments, lenient=said.format is not None)
+        result = await ask_outcome(tool, arguments, context)
+        if result is None:
             return _answered(call, answer(call, "interrupted", INTERRUPTED))
-        result = ToolResult.of(told)
         return _answered(call, ToolMessage(call.id, tool.name, result.parts, result.code))
 
     def _reopened(self, call: Call) -> ToolCall:
@@ -209,6 +205,7 @@ class ThreadJournal:
     # -------------------------------------------------------------- what the run tells
 
     async def messages(self) -> Sequence[Message]:
+        """The conversation, with what others added since the last request."""
         await self._write_new()
         log = await self._store.load(self.thread_id, after=self._last)
         if log.entries:
@@ -239,12 +236,15 @@ class ThreadJournal:
         return body is not None
 
     def add(self, message: Message) -> None:
+        """A message of the run's own; written before the next request."""
         self._new.append(message)
 
     def all(self) -> tuple[Message, ...]:
+        """The conversation, as it was before the compactions of this run."""
         return (*self._whole, *self._new)
 
     def context(self, call: ToolCall) -> ToolContext:
+        """The key under which a call's effect happens once, and which attempt this is."""
         if call.id not in self._open:  # not begun: somebody asks whether it may
             return ToolContext(call.id, call.name)
         return self._keyed(call.id, call.name, *self._open[call.id], self._attempts.get(call.id, 1))
@@ -275,6 +275,7 @@ class ThreadJournal:
                     self._held[id] = said
 
     async def respond(self, turn: Turn, response: Response | None) -> None:
+        """Write the response, complete, and the answers that are not in the store yet, in one transaction."""
         changes: list[Change] = []
         for said in turn.results:
             if said.call_id in self._open:

@@ -284,7 +284,7 @@ class ThreadManager:
         call_id: str,
         *,
         arguments: Mapping[str, Any] | None = None,
-        hash: str | None = None,
+        seen: str | None = None,
         by: str | None = None,
     ) -> None:
         """Let a waiting call run when the thread is resumed, by this or by another process.
@@ -293,7 +293,7 @@ class ThreadManager:
             thread_id: the thread.
             call_id: the call.
             arguments: run it with these instead; the model is told.
-            hash: what `call_hash` gave for the call that the person saw; refused if the call is another by now.
+            seen: what `call_hash` gave for the call that the person saw; refused if the call is another by now.
             by: who approved it; kept with the call.
 
         Raises:
@@ -301,7 +301,7 @@ class ThreadManager:
         """
         record = await self._waiting(thread_id, call_id)
         call = call_from_json(record.body)
-        if hash is not None and hash != call_hash(call):
+        if seen is not None and seen != call_hash(call):
             raise ConfigError(
                 f"call {call_id!r} is not the one that was shown: it is {call.name} {dict(call.arguments)}"
             )

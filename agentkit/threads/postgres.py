@@ -64,6 +64,8 @@ class PostgresStore(SqlStore):
     ) -> None:
         if not re.fullmatch(r"[a-z_][a-z0-9_]{0,62}", schema):
             raise ConfigError(f"a schema's name has small letters, digits and _, found {schema!r}")
+        self.dsn = dsn
+        self.schema = schema
         name, operations = _without_password(dsn), Operations(_dialect(schema))
         self._arguments = (_driver(), name, dsn, connections, timeout, on_statement, operations)
         super().__init__(operations, name)
@@ -158,16 +160,19 @@ class Server:
         try:
             await self._execute(connection, begin)
             result = await self._drive(connection, steps())
+            await self._commit(connection)
         except BaseException:
             if not connection.is_closed():
                 await self._execute(connection, "ROLLBACK")
             raise
+        return result
+
+    async def _commit(self, connection: Any) -> None:
         try:
             await self._execute(connection, "COMMIT")
         except (OSError, TimeoutError, self._driver.PostgresConnectionError, self._driver.InterfaceError) as e:
             lost = "the connection broke during COMMIT, it is not known whether the changes were made"
             raise StoreError(f"{self._name}: {lost} ({e or type(e).__name__})") from e
-        return result
 
     async def _drive(self, connection: Any, steps: Steps[Any]) -> Any:
         try:

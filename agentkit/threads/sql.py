@@ -34,7 +34,10 @@ THREAD: Final = "id, metadata, entries, created, updated, version"
 HEAD: Final = "entries, version, updated, lease_owner, lease_fence, lease_until"
 ENTRY: Final = "seq, kind, body, key, created"
 CALL: Final = "seq, ordinal, id, status, body, note, answer, attempts, started, ended"
-MOVED: Final = "status = ?, body = ?, note = ?, answer = ?, attempts = ?, started = ?, ended = ?"
+MOVED: Final = (
+    "status = ?, body = COALESCE(?, body), note = COALESCE(?, note), answer = ?,"
+    " attempts = attempts + ?, started = COALESCE(?, started), ended = ?"
+)
 
 
 class Duplicate(StoreError):
@@ -309,21 +312,20 @@ class Operations:
     def _move(self, key: str, now: float, seq: int, change: Move) -> Steps[None]:
         where = (key, seq, change.ordinal)
         condition = "WHERE thread = ? AND seq = ? AND ordinal = ?"
-        found = yield f"SELECT status, body, note, started, attempts FROM {self.calls} {condition}", where
+        found = yield f"SELECT status FROM {self.calls} {condition}", where
         if not found or found[0][0] not in change.expect:
             what = f"is {found[0][0]!r}" if found else "is not there"
             wanted = " or ".join(map(repr, change.expect)) or "nothing"
             raise StoreConflict(f"call {change.ordinal} of entry {seq} {what}, expected {wanted}")
-        _, body, note, started, attempts = found[0]
         yield (
             f"UPDATE {self.calls} SET {MOVED} {condition}",
             (
                 change.to,
-                body if change.body is None else encode(change.body, "body"),
-                note if change.note is None else encode(change.note, "note"),
+                None if change.body is None else encode(change.body, "body"),
+                None if change.note is None else encode(change.note, "note"),
                 None if change.answer is None else encode(change.answer, "answer"),
-                attempts + (change.to == "started"),
-                now if change.to == "started" else started,
+                int(change.to == "started"),
+                now if change.to == "started" else None,
                 now if change.to == "answered" else None,
                 *where,
             ),

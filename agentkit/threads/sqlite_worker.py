@@ -7,7 +7,6 @@ import sqlite3
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any, Final
@@ -31,6 +30,12 @@ REASONS: Final = {
     sqlite3.SQLITE_CORRUPT: "the file is damaged",
 }
 """What an error of SQLite means, by its primary code."""
+
+NO_ROOM: Final = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM}
+"""Errors with which SQLite gives up a whole transaction although only one of its jobs may have been too large."""
+
+_ABANDONED: Final[list[sqlite3.Connection]] = []
+"""Connections to files that were removed or replaced. To close one would remove the log of the file there now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +106,7 @@ class Place:
             try:
                 ((mode,),) = self.execute(connection, "PRAGMA journal_mode = WAL")
             except sqlite3.OperationalError as e:
-                if e.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > give_up:
+                if _code(e) != sqlite3.SQLITE_BUSY or time.monotonic() > give_up:
                     raise
                 time.sleep(WAL_RETRY)
         if mode not in ("wal", "memory"):
@@ -113,22 +118,32 @@ class Place:
             return type(e)(f"thread store {self.path}: {e}") if type(e) is StoreError else e
         if not isinstance(e, sqlite3.Error):
             return e
-        code = getattr(e, "sqlite_errorcode", 0) & 0xFF
+        code = _code(e)
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             reason = f"another process kept it locked for {self.busy_timeout:g} s"
         elif code == sqlite3.SQLITE_CANTOPEN:
-            reason = _why_not_opened(Path(self.path))
+            reason = _why_not_opened(self.path)
         else:
             reason = REASONS.get(code, "SQLite refused")
         return StoreError(f"thread store {self.path}: {reason}; nothing was changed (SQLite: {e})")
 
 
-def _why_not_opened(path: Path) -> str:
-    if path.is_dir():
+def _code(e: sqlite3.Error) -> int:
+    """The primary code; 0 for an error that Python's module found itself."""
+    return int(getattr(e, "sqlite_errorcode", 0)) & 0xFF
+
+
+def _why_not_opened(path: str) -> str:
+    folder = os.path.dirname(path)
+    if os.path.isdir(path):
         return "this is a folder, a file is wanted"
-    if not path.parent.is_dir():
-        return f"there is no folder {path.parent}; make it first"
-    if not os.access(path if path.exists() else path.parent, os.R_OK | os.W_OK):
+    try:
+        os.stat(folder)
+    except FileNotFoundError:
+        return f"there is no folder {folder}; make it first"
+    except OSError:
+        return f"no permission to look into {folder}"
+    if not os.access(path if os.path.exists(path) else folder, os.R_OK | os.W_OK):
         return "no permission to read and write there"
     return "the file cannot be opened"
 
@@ -181,13 +196,13 @@ class Worker:
         return group, job
 
     def _run_group(self, group: list[Job]) -> list[tuple[Any, BaseException | None]]:
-        """Each job's result or error. A group that fails as a whole is tried again one by one: each pays for itself."""
+        """Each job's result or error; a group that finds no room is tried again one by one."""
         try:
             return self._transaction(group)
         except sqlite3.Error as e:
             self._roll_back()
-            if len(group) == 1:
-                return [(None, self._place.explain(e))]
+            if len(group) == 1 or _code(e) not in NO_ROOM:
+                return [(None, self._place.explain(e))] * len(group)
             return [one for job in group for one in self._run_group([job])]
         except BaseException as e:  # noqa: BLE001 (whatever it is, the tasks that wait must get it)
             self._roll_back()
@@ -225,7 +240,8 @@ class Worker:
     def _connected(self) -> sqlite3.Connection:
         path = self._place.path
         if self._connection is not None and path != ":memory:" and _identity(path) != self._file:
-            self._close()  # what is written to a file that was removed or replaced is lost, in silence
+            _ABANDONED.append(self._connection)  # what were written there would be lost, in silence
+            self._connection = None
             if not os.path.exists(path):
                 raise StoreError(f"thread store {path}: the file was removed while in use; nothing was changed")
         if self._connection is None:

@@ -224,7 +224,9 @@ class Store(Protocol):
         ...
 
     async def delete(self, thread_id: str) -> None:
-        """Remove a thread and all that belongs to it. A later thread of the same id starts with higher fences.
+        """Remove a thread and all that belongs to it.
+
+        A later thread of the same id starts with higher fences and versions.
 
         Raises:
             ThreadBusy: somebody runs it.

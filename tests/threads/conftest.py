@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+import postgres_server
 from agentkit.threads.postgres import PostgresStore
 from agentkit.threads.sqlite import SQLiteStore
 from agentkit.threads.store import Store
-from threads import postgres_server
 
 NewStore = Callable[..., Any]
 COUNT = itertools.count()

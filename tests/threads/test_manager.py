@@ -28,7 +28,6 @@ from agentkit.schema import openapi_schema
 from agentkit.testing import ScriptedModel
 from agentkit.threads import SQLiteStore, ThreadManager
 
-
 pytestmark = pytest.mark.anyio
 
 
@@ -214,7 +213,7 @@ async def test_a_call_that_needs_approval_ends_the_run_and_waits_in_the_store(
 
     elsewhere = ThreadManager(SQLiteStore(tmp_path / "chat.db"), ToolRegistry(desk))
     (call,) = await elsewhere.pending(thread)
-    await elsewhere.approve(thread, call.id, hash=call_hash(call), by="Eve")
+    await elsewhere.approve(thread, call.id, seen=call_hash(call), by="Eve")
     result = await elsewhere.resume_thread(thread, model=ScriptedModel(["Greeted."])).finished()
     assert result.finish == "stop"
     assert desk.made == [("note", "a"), ("send", "Ada", "hi")]
@@ -258,7 +257,7 @@ async def test_an_approval_is_bound_to_the_call_that_was_shown(threads: ThreadMa
     await threads.run_thread(thread, model=ScriptedModel([SEND])).finished()
     seen = call_hash(ToolCall("c2", "send", {"to": "Bob", "text": "hi"}))
     with pytest.raises(ConfigError, match="is not the one that was shown"):
-        await threads.approve(thread, "c2", hash=seen)
+        await threads.approve(thread, "c2", seen=seen)
     with pytest.raises(ConfigError, match="waiting: 'c2'"):
         await threads.approve(thread, "c7")
     await threads.approve(thread, "c2")

@@ -21,16 +21,14 @@ EXAMPLES = int(os.environ.get("AGENTKIT_EXAMPLES", "0"))
 
 STATUSES = ("planned", "waiting", "approved", "started", "answered")
 IDS = st.sampled_from(["a", "b", "ü\0"])
-BODIES = st.dictionaries(
-    st.text(max_size=3), st.none() | st.integers() | st.text(max_size=5) | st.lists(st.booleans()), max_size=2
-)
+VALUES = st.none() | st.integers() | st.text(max_size=5) | st.lists(st.booleans())
+BODIES = st.dictionaries(st.text(max_size=3), VALUES, max_size=2)
 KEYS = st.none() | st.sampled_from(["k", "l", "\ud800"])
 KINDS = st.sampled_from(["message", "partial", "compaction"])
 STATUS = st.sampled_from(STATUSES)
 CALLS = st.lists(st.builds(NewCall, st.sampled_from(["c", "d"]), BODIES), max_size=2)
-BORN = STATUS.flatmap(
-    lambda s: st.builds(NewCall, st.just("e"), BODIES, st.just(s), BODIES if s == "answered" else st.none())
-)
+ANSWERS = {status: BODIES if status == "answered" else st.none() for status in STATUSES}
+BORN = STATUS.flatmap(lambda status: st.builds(NewCall, st.just("e"), BODIES, st.just(status), ANSWERS[status]))
 APPENDS = st.builds(Append, BODIES, KINDS, KEYS, CALLS | st.lists(BORN, max_size=1))
 SEQS = st.integers(0, 3)
 REVISIONS = st.builds(Revise, SEQS, BODIES, KINDS, CALLS)
@@ -43,12 +41,12 @@ MOVES = STATUS.flatmap(
         st.lists(STATUS, min_size=2, unique=True).map(tuple),
         st.none() | BODIES,
         st.none() | BODIES,
-        BODIES if to == "answered" else st.none(),
+        ANSWERS[to],
     )
 )
 CHANGES = st.lists(APPENDS | REVISIONS | MOVES, max_size=4)
 SECONDS = st.sampled_from([0.0, 3600.0])
-FENCES = st.none() | st.integers(0, 5)
+WHICH = st.integers(0, 2)
 
 
 def timeless(value: Entry | Call) -> Entry | Call:
@@ -65,19 +63,22 @@ class Twins(RuleBasedStateMachine):
         self.lists = ListStore()
         self.runner = asyncio.Runner()
         self.versions: dict[str, int] = {}
+        self.fences: dict[str, list[int]] = {}
+
+    def fence(self, name: str, which: int | None) -> int | None:
+        """A fence that this thread, or an earlier one of its name, has had, the last first; or one that none had."""
+        had = self.fences.get(name, [])
+        return None if which is None else had[-1 - which] if which < len(had) else 10**6
 
     def both(self, real: Coroutine[Any, Any, Any], lists: Callable[[], Any]) -> Any:
         """Both do it, or both refuse for the same reason; what the store returned, None after a refusal."""
         try:
-            wanted, error = lists(), None
+            wanted = lists()
         except StoreError as e:
-            wanted, error = None, type(e)
-        try:
-            found = self.runner.run(real)
-        except StoreError as e:
-            assert type(e) is error
+            with pytest.raises(type(e)):
+                self.runner.run(real)
             return None
-        assert error is None
+        found = self.runner.run(real)
         if isinstance(wanted, tuple):
             assert found == wanted
         return found
@@ -94,25 +95,34 @@ class Twins(RuleBasedStateMachine):
     def delete(self, name: str) -> None:
         self.both(self.store.delete(name), lambda: self.lists.delete(name))
 
-    @rule(name=IDS, changes=CHANGES, fence=FENCES)
+    @rule(name=IDS, changes=CHANGES, fence=st.none() | WHICH)
     def commit(self, name: str, changes: list[Change], fence: int | None) -> None:
-        self.both(self.store.commit(name, changes, fence=fence), lambda: self.lists.commit(name, changes, fence))
+        held = self.fence(name, fence)
+        self.both(self.store.commit(name, changes, fence=held), lambda: self.lists.commit(name, changes, held))
 
-    @rule(name=IDS, owner=st.sampled_from(["x", "y"]), seconds=SECONDS, dead=FENCES)
+    @rule(name=IDS, owner=st.sampled_from(["x", "y"]), seconds=SECONDS, dead=st.none() | WHICH)
     def acquire(self, name: str, owner: str, seconds: float, dead: int | None) -> None:
+        gone = self.fence(name, dead)
+
         def lists() -> None:
-            self.lists.acquire(name, owner, seconds > 0, dead)
+            self.lists.acquire(name, owner, seconds > 0, gone)
 
-        self.both(self.store.acquire(name, owner, seconds, dead=dead), lists)
+        lease = self.both(self.store.acquire(name, owner, seconds, dead=gone), lists)
+        if lease is not None:
+            had = self.fences.setdefault(name, [])
+            assert all(lease.fence > fence for fence in had)
+            had.append(lease.fence)
+            self.lists.threads[name].fence = lease.fence
 
-    @rule(name=IDS, fence=st.integers(0, 5), seconds=SECONDS)
+    @rule(name=IDS, fence=WHICH, seconds=SECONDS)
     def renew(self, name: str, fence: int, seconds: float) -> None:
-        lease = Lease(name, "x", fence, 0.0)
-        self.both(self.store.renew(lease, seconds), lambda: self.lists.renew(name, fence, seconds > 0))
+        lease = Lease(name, "x", self.fence(name, fence) or 0, 0.0)
+        self.both(self.store.renew(lease, seconds), lambda: self.lists.renew(name, lease.fence, seconds > 0))
 
-    @rule(name=IDS, fence=st.integers(0, 5))
+    @rule(name=IDS, fence=WHICH)
     def release(self, name: str, fence: int) -> None:
-        self.both(self.store.release(Lease(name, "x", fence, 0.0)), lambda: self.lists.release(name, fence))
+        lease = Lease(name, "x", self.fence(name, fence) or 0, 0.0)
+        self.both(self.store.release(lease), lambda: self.lists.release(name, lease.fence))
 
     @rule(name=IDS, after=st.integers(-2, 4))
     def load_after(self, name: str, after: int) -> None:

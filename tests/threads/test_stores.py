@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable
 from inspect import iscoroutinefunction
 from pathlib import Path
 
 import pytest
 
-from agentkit.errors import ConfigError
+from agentkit.errors import ConfigError, StoreError
 from agentkit.testing import STORE_CHECKS, StoreCheck, body_checks, lease_checks, thread_checks
+from agentkit.threads.encoding import decode, encode
 from agentkit.threads.postgres import PostgresStore
 from agentkit.threads.sqlite import SQLiteStore
 from agentkit.threads.store import Append, Move, NewCall, Store
 from agentkit.threads.stores import open_store
+
+
+def nested(levels: int) -> list[object]:
+    """A list in a list, and so on."""
+    value: list[object] = []
+    for _ in range(levels - 1):
+        value = [value]
+    return value
 
 
 @pytest.mark.parametrize("check", STORE_CHECKS, ids=lambda check: check.__name__)
@@ -90,3 +100,45 @@ def test_another_place_is_refused(where: str) -> None:
     with pytest.raises(ConfigError, match=r"a thread store is a path, sqlite:///path or postgresql://") as e:
         open_store(where)
     assert "secret" not in str(e.value)
+
+
+def test_without_its_driver_postgres_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "asyncpg", None)
+    with pytest.raises(ConfigError, match=r'pip install "agentkit\[postgres\]"'):
+        open_store("postgresql://host/db")
+
+
+@pytest.mark.parametrize("schema", ["", "a b", 'a"; DROP TABLE x', "Ä", "1a"])
+def test_a_schema_is_a_plain_name(schema: str) -> None:
+    with pytest.raises(ConfigError, match="a schema's name has small letters, digits and _"):
+        PostgresStore("postgresql://host/db", schema=schema)
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({"a": [1, {"b": float("nan")}]}, "cannot keep body['a'][1]['b'] = nan"),
+        ({"a": (1, {2})}, "cannot keep body['a'][1]: set is no JSON value"),
+        ({"a": 10**5000}, "cannot keep body: Exceeds the limit (4300 digits)"),
+        ({"a": nested(399)}, None),
+        ({"a": nested(400)}, "nested deeper than 400 levels"),
+        ({"a": nested(900)}, "nested deeper than 400 levels"),
+        ({"a": nested(100_000)}, "nested deeper than 400 levels"),
+        ({"a": ["[{" * 1000]}, None),
+    ],
+    ids=["nan", "set", "digits", "deep", "deeper", "very deep", "deepest", "brackets in a string"],
+)
+def test_what_json_cannot_hold_is_refused_with_its_place(body: dict[str, object], said: str | None) -> None:
+    if said is None:
+        assert decode(encode(body, "body")) == body
+        return
+    with pytest.raises(StoreError) as e:
+        encode(body, "body")
+    assert said in str(e.value)
+
+
+def test_a_circle_is_refused() -> None:
+    circle: dict[str, object] = {}
+    circle["a"] = [circle, circle]
+    with pytest.raises(StoreError, match="cannot keep body"):
+        encode(circle, "body")

@@ -1,0 +1,291 @@
+"""Traces and metrics of runs, by OpenTelemetry's conventions for generative AI; extra `otel`.
+
+`Agent(…, hooks=[OpenTelemetry()])`, or the same of a `ThreadManager`. A run is a span `invoke_agent`, in it each request
+a span `chat`, each tool that runs a span `execute_tool`; what a tool does itself, a sub-agent's run too, is inside
+the tool's span. What was said and called is recorded only on demand (`contents=True`).
+
+Names and buckets: OpenTelemetry's semantic conventions for generative AI systems (still in development there).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Final
+
+from agentkit.agent import RunEnded, RunStarted, RunStream, TurnEnded, TurnStarted
+from agentkit.errors import ConfigError, ProviderError
+from agentkit.events import Finish, ToolCompleted, ToolFailed, ToolStarted, Usage
+from agentkit.messages import AssistantMessage, Message, SystemMessage, TextPart, ThinkingPart, ToolCall, ToolMessage
+from agentkit.models.base import ModelRequest
+
+if TYPE_CHECKING:
+    from opentelemetry.context import Context
+    from opentelemetry.metrics import MeterProvider
+    from opentelemetry.trace import Span, TracerProvider
+
+TOKEN_BUCKETS: Final = tuple(4**n for n in range(14))
+"""1 to 67,108,864 tokens."""
+
+SECONDS_BUCKETS: Final = tuple(0.01 * 2**n for n in range(14))
+"""0.01 to 81.92 s."""
+
+PROVIDERS: Final = {"responses": "openai"}
+"""Prefixes of model strings that are not the provider's name themselves."""
+
+
+@dataclass(slots=True)
+class _Run:
+    """The spans of one run."""
+
+    span: Span
+    context: Context
+    since: float
+    chat: Span | None = None
+    asked: float = 0.0
+    waiting: bool = False  # for the first part of a response
+    timing: bool = False  # of a request
+    tools: dict[str, Span] = field(default_factory=dict)
+
+
+class OpenTelemetry:
+    """A hook that writes spans and metrics.
+
+    Args:
+        tracer_provider: where spans go; the process's own unless given.
+        meter_provider: where metrics go; the process's own unless given.
+        contents: whether messages, arguments and results are recorded. They may hold anything that users say.
+
+    Raises:
+        ConfigError: OpenTelemetry is not installed.
+    """
+
+    def __init__(
+        self,
+        *,
+        tracer_provider: TracerProvider | None = None,
+        meter_provider: MeterProvider | None = None,
+        contents: bool = False,
+    ) -> None:
+        try:
+            from opentelemetry import metrics, trace
+        except ImportError as e:
+            raise ConfigError('OpenTelemetry is not installed: pip install "agentkit[otel]"') from e
+        from agentkit import __version__
+
+        self._contents = contents
+        self._trace = trace
+        self._tracer = trace.get_tracer("agentkit", __version__, tracer_provider)
+        meter = metrics.get_meter("agentkit", __version__, meter_provider)
+
+        def seconds(name: str, description: str) -> Any:
+            return meter.create_histogram(
+                name, "s", description, explicit_bucket_boundaries_advisory=list(SECONDS_BUCKETS)
+            )
+
+        self._tokens = meter.create_histogram(
+            "gen_ai.client.token.usage",
+            "{token}",
+            "Number of input and output tokens used",
+            explicit_bucket_boundaries_advisory=[float(b) for b in TOKEN_BUCKETS],
+        )
+        self._chat_seconds = seconds("gen_ai.client.operation.duration", "Duration of a request to a model")
+        self._first_seconds = seconds("gen_ai.client.operation.time_to_first_chunk", "Time until the first part came")
+        self._tool_seconds = seconds("gen_ai.execute_tool.duration", "Duration of a tool's execution")
+        self._run_seconds = seconds("gen_ai.invoke_agent.duration", "Duration of an agent's run")
+        self._runs: dict[str, _Run] = {}
+
+    def __call__(self, event: Any, run: RunStream) -> None:
+        """Take one event of a run."""
+        match event:
+            case RunStarted():
+                self._begin(run)
+            case RunEnded(result, error):
+                self._end(run, result.finish, result.usage, error)
+            case TurnStarted(_, request):
+                self._ask(run, request)
+            case TurnEnded(_, message, _, usage, finish, _):
+                self._answered(self._runs[run.id], run, message, usage, finish)
+            case ToolStarted(_, call):
+                self._start_tool(self._runs[run.id], run, call)
+            case ToolCompleted(_, call, result, took) | ToolFailed(_, call, result, took):
+                self._end_tool(self._runs[run.id], call, result.text, result.code, took)
+            case Finish():
+                self._finished(self._runs[run.id], run)
+            case _:
+                self._heard(self._runs[run.id], run)
+
+    @contextmanager
+    def tool_scope(self, call: ToolCall, run: RunStream) -> Iterator[None]:
+        """Make the call's span the current one while its task is made."""
+        from opentelemetry import context
+
+        state = self._runs.get(run.id)
+        span = state.tools.get(call.id) if state is not None else None
+        if span is None:
+            yield
+            return
+        token = context.attach(self._trace.set_span_in_context(span))
+        try:
+            yield
+        finally:
+            context.detach(token)
+
+    # -------------------------------------------------------------- runs
+
+    def _begin(self, run: RunStream) -> None:
+        attributes = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": run.plan.name, **_model(run)}
+        if run.thread_id is not None:
+            attributes["gen_ai.conversation.id"] = run.thread_id
+        span = self._tracer.start_span(f"invoke_agent {run.plan.name}", attributes=attributes)
+        self._runs[run.id] = _Run(span, self._trace.set_span_in_context(span), perf_counter())
+
+    def _end(self, run: RunStream, finish: str, usage: Usage, error: BaseException | None) -> None:
+        state = self._runs.pop(run.id)
+        for span in (*state.tools.values(), *([state.chat] if state.chat is not None else [])):
+            span.end()  # it was left in the middle
+        state.span.set_attribute("gen_ai.response.finish_reasons", (finish,))
+        _count(state.span, usage)
+        kind = self._fail(state.span, error)
+        state.span.end()
+        attributes = {"gen_ai.operation.name": "invoke_agent", **_model(run), **kind}
+        self._run_seconds.record(perf_counter() - state.since, attributes)
+
+    # -------------------------------------------------------------- requests
+
+    def _ask(self, run: RunStream, request: ModelRequest) -> None:
+        state = self._runs[run.id]
+        named = {
+            "gen_ai.operation.name": "chat",
+            **_model(run),
+            "gen_ai.request.temperature": request.temperature,
+            "gen_ai.request.max_tokens": request.max_tokens,
+            "gen_ai.request.stop_sequences": request.stop or None,
+            "gen_ai.conversation.id": run.thread_id,
+        }
+        attributes = {name: value for name, value in named.items() if value is not None}
+        if self._contents:
+            attributes |= _said("gen_ai.input.messages", request.messages)
+            attributes["gen_ai.tool.definitions"] = json.dumps([{"name": t.name} for t in request.tools])
+        kind = self._trace.SpanKind.CLIENT
+        name = f"chat {attributes['gen_ai.request.model']}"
+        state.chat = self._tracer.start_span(name, state.context, kind, attributes)
+        state.asked, state.waiting, state.timing = perf_counter(), True, True
+
+    def _heard(self, state: _Run, run: RunStream) -> None:
+        """The first part of a response came."""
+        if state.waiting and state.chat is not None:
+            state.waiting = False
+            took = perf_counter() - state.asked
+            state.chat.set_attribute("gen_ai.response.time_to_first_chunk", took)
+            self._first_seconds.record(took, {"gen_ai.operation.name": "chat", **_model(run)})
+
+    def _finished(self, state: _Run, run: RunStream, error: BaseException | None = None) -> None:
+        """The response is complete; its tools may still be at work."""
+        if state.timing:
+            state.timing = False
+            kind = {} if error is None else {"error.type": _kind(error)}
+            self._chat_seconds.record(
+                perf_counter() - state.asked, {"gen_ai.operation.name": "chat", **_model(run), **kind}
+            )
+
+    def _answered(self, state: _Run, run: RunStream, message: AssistantMessage, usage: Usage, finish: str) -> None:
+        if state.chat is None:
+            return  # calls of an earlier run were answered, no model was asked
+        chat, state.chat = state.chat, None
+        self._finished(state, run, run.error)
+        chat.set_attribute("gen_ai.response.finish_reasons", (finish,))
+        _count(chat, usage)
+        if self._contents:
+            chat.set_attributes(_said("gen_ai.output.messages", [message]))
+        self._fail(chat, run.error)
+        chat.end()
+        for kind, tokens in (("input", usage.input_tokens), ("output", usage.output_tokens)):
+            if tokens:
+                attributes = {"gen_ai.operation.name": "chat", "gen_ai.token.type": kind, **_model(run)}
+                self._tokens.record(tokens, attributes)
+
+    # -------------------------------------------------------------- tools
+
+    def _start_tool(self, state: _Run, run: RunStream, call: ToolCall) -> None:
+        attributes = {
+            "gen_ai.operation.name": "execute_tool",
+            "gen_ai.tool.name": call.name,
+            "gen_ai.tool.call.id": call.id,
+            "gen_ai.tool.type": "function",
+            "gen_ai.tool.description": run.plan.registry.tools[call.name].description,
+        }
+        if self._contents:
+            attributes["gen_ai.tool.call.arguments"] = json.dumps(dict(call.arguments), default=str)
+        span = self._tracer.start_span(f"execute_tool {call.name}", state.context, attributes=attributes)
+        state.tools[call.id] = span
+
+    def _end_tool(self, state: _Run, call: ToolCall, text: str, code: str | None, took: float) -> None:
+        span = state.tools.pop(call.id, None)
+        if span is None:
+            return  # it was refused before it began
+        if self._contents:
+            span.set_attribute("gen_ai.tool.call.result", text)
+        attributes = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": call.name}
+        if code is not None:
+            attributes["error.type"] = code
+            span.set_attribute("error.type", code)
+            span.set_status(self._trace.StatusCode.ERROR, code)
+        span.end()
+        self._tool_seconds.record(took, attributes)
+
+    def _fail(self, span: Span, error: BaseException | None) -> dict[str, str]:
+        """Note an error; the attribute that says its kind."""
+        if error is None or isinstance(error, GeneratorExit):
+            return {}
+        kind = _kind(error)
+        span.set_attribute("error.type", kind)
+        span.set_status(self._trace.StatusCode.ERROR, str(error) if self._contents else kind)
+        return {"error.type": kind}
+
+
+def _kind(error: BaseException) -> str:
+    return error.kind if isinstance(error, ProviderError) else type(error).__name__
+
+
+def _model(run: RunStream) -> dict[str, Any]:
+    provider, _, model = run.plan.model.name.partition(":")
+    return {"gen_ai.provider.name": PROVIDERS.get(provider, provider), "gen_ai.request.model": model or provider}
+
+
+def _count(span: Span, usage: Usage) -> None:
+    names = ("input_tokens", "output_tokens", "cache_read.input_tokens", "cache_creation.input_tokens")
+    for name, tokens in zip((*names, "reasoning.output_tokens"), usage, strict=True):
+        if tokens:
+            span.set_attribute(f"gen_ai.usage.{name}", tokens)
+
+
+def _said(name: str, messages: Sequence[Message]) -> dict[str, str]:
+    """Messages in the shape that the conventions give them; the system's apart."""
+    system = [m.content for m in messages if isinstance(m, SystemMessage)]
+    rest = [_shape(m) for m in messages if not isinstance(m, SystemMessage)]
+    said = {name: json.dumps(rest, ensure_ascii=False, default=str)}
+    if system:
+        parts = [{"type": "text", "content": text} for text in system]
+        said["gen_ai.system_instructions"] = json.dumps(parts, ensure_ascii=False)
+    return said
+
+
+def _shape(message: Message) -> dict[str, Any]:
+    if isinstance(message, ToolMessage):
+        answer = {"type": "tool_call_response", "id": message.call_id, "response": message.text}
+        return {"role": "tool", "parts": [answer]}
+    role = "assistant" if isinstance(message, AssistantMessage) else "user"
+    parts: list[dict[str, Any]] = []
+    for part in message.content:
+        match part:
+            case TextPart(text):
+                parts.append({"type": "text", "content": text})
+            case ThinkingPart(text):
+                parts.append({"type": "reasoning", "content": text})
+            case ToolCall(id, name, arguments):
+                parts.append({"type": "tool_call", "id": id, "name": name, "arguments": dict(arguments)})
+    return {"role": role, "parts": parts}

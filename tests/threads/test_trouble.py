@@ -1,0 +1,155 @@
+"""Several processes, killed processes, broken connections: nothing is lost, nothing is half, nobody gets in twice."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentkit.errors import StoreError
+from agentkit.threads.postgres import PostgresStore
+from agentkit.threads.sqlite import SQLiteStore
+from agentkit.threads.store import Append, Store
+from threads.other_process import EACH
+from threads.processes import begin, do, end
+
+KILLS = 6
+
+NewStore = Callable[..., Any]
+
+
+def test_processes_that_open_a_new_store_at_once_leave_no_gap(new_store: NewStore) -> None:
+    store = new_store()
+    for process in [begin("write", store, name) for name in "xyz"]:
+        end(process)
+
+    async def look() -> list[str]:
+        async with store:
+            return [entry.body["text"] for entry in (await store.load("t")).entries]
+
+    said = asyncio.run(look())
+    assert sorted(said) == sorted(f"{name}{i}{end}" for name in "xyz" for i in range(EACH) for end in "ab")
+    assert [a[:-1] for a in said[::2]] == [b[:-1] for b in said[1::2]]
+
+
+def test_one_of_several_processes_gets_the_lease(new_store: NewStore) -> None:
+    store = new_store()
+    asyncio.run(store.create("t"))
+    said = sorted(end(process) for process in [begin("acquire", store, name) for name in "xyz"])
+    assert [line.split()[0] for line in said] == ["busy", "busy", "got"]
+    assert said[0] == said[1]
+    asyncio.run(store.aclose())
+
+
+def test_what_a_killed_process_was_told_is_there_and_nothing_is_half(new_store: NewStore) -> None:
+    store = new_store()
+    asyncio.run(store.create("t"))
+    told = 0
+    for _ in range(KILLS):
+        process = begin("write_on", store)
+        assert process.stdout is not None
+        for _ in range(random.randrange(1, 60)):
+            told = int(process.stdout.readline().split()[1])
+        process.kill()
+        rest = process.stdout.read()  # not communicate: it would miss what the reader has taken already
+        process.communicate()
+        told = max([told, *(int(line.split()[1]) for line in rest.splitlines())])
+    log = asyncio.run(store.load("t"))
+    assert [e.seq for e in log.entries] == list(range(len(log.entries)))
+    assert [e.body["text"] for e in log.entries] == ["a", "b"] * (len(log.entries) // 2)
+    assert [call.seq for call in log.calls] == list(range(0, len(log.entries), 2))
+    assert told < len(log.entries) <= told + 1 + 2 * KILLS
+    asyncio.run(store.aclose())
+    if isinstance(store, SQLiteStore):
+        assert sqlite3.connect(store.name).execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+
+
+def test_both_sides_of_a_fork_may_go_on(new_store: NewStore) -> None:
+    store = new_store()
+    asyncio.run(store.create("t"))
+    assert do("fork", store) == "0 before child parent\n"
+    asyncio.run(store.aclose())
+
+
+def test_an_error_of_the_hook_reaches_the_caller_and_changes_nothing(new_store: NewStore) -> None:
+    broken = False
+
+    def hook(moment: str, sql: str) -> None:
+        if broken and (moment, sql) == ("before", "COMMIT"):
+            raise OSError("no power")
+
+    async def run() -> None:
+        nonlocal broken
+        async with new_store(on_statement=hook) as store:
+            await store.create("t")
+            broken = True
+            commits = [store.commit("t", [Append({"text": f"{i}"})]) for i in range(20)]
+            got = await asyncio.gather(*commits, return_exceptions=True)
+            assert {type(g) for g in got} <= {OSError, StoreError}
+            broken = False
+            assert (await store.get("t")).entries == 0
+            assert await store.commit("t", [Append({"text": "a"})]) == (0,)
+
+    asyncio.run(run())
+
+
+def test_a_lost_connection_is_an_error_and_the_next_operation_connects_again(postgres_dsn: str) -> None:
+    import asyncpg
+
+    async def run() -> None:
+        async with PostgresStore(postgres_dsn, schema="lost", connections=1) as store:
+            await store.create("t")
+            other = await asyncpg.connect(postgres_dsn)
+            await other.execute("BEGIN; SELECT * FROM lost.threads FOR UPDATE")
+            waiting = asyncio.create_task(store.commit("t", [Append({"text": "a"})]))
+            kill = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+            while not await other.fetch(kill):  # noqa: ASYNC110 (the server cannot set an event)
+                await asyncio.sleep(0.01)
+            with pytest.raises(StoreError, match=r"^postgresql:///postgres"):
+                await waiting
+            await other.close()
+            assert await store.commit("t", [Append({"text": "b"})]) == (0,)
+
+    asyncio.run(run())
+
+
+def test_a_server_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    pytest.importorskip("asyncpg")
+
+    async def run() -> None:
+        async with PostgresStore(f"postgresql://me:secret@/db?host={tmp_path}") as store:
+            with pytest.raises(StoreError, match="cannot be reached, nothing was changed") as e:
+                await store.get("t")
+            assert "secret" not in str(e.value)
+
+    asyncio.run(run())
+
+
+def test_a_schema_of_a_newer_agentkit_is_refused(new_store: NewStore) -> None:
+    from agentkit.threads import sql
+
+    async def run(store: Store) -> None:
+        await store.create("t")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sql, "SCHEMA_VERSION", 0)
+            newer = reopened(store)
+            with pytest.raises(StoreError, match=r"the tables have version 1, this agentkit knows up to 0"):
+                await newer.get("t")
+            with pytest.raises(StoreError, match=r"the tables have version 1, this agentkit knows up to 0"):
+                await newer.create("u")
+            await newer.aclose()
+        await store.aclose()
+
+    asyncio.run(run(new_store()))
+
+
+def reopened(store: Any) -> Any:
+    """Another object for the same place."""
+    if isinstance(store, SQLiteStore):
+        return SQLiteStore(store.name)
+    return PostgresStore(store.dsn, schema=store.schema)
