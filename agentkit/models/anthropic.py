@@ -24,6 +24,7 @@ from agentkit.messages import (
 from agentkit.models import history
 from agentkit.models.arguments import ArgumentsError, read_arguments
 from agentkit.models.base import ModelRequest
+from agentkit.models.caching import marked
 from agentkit.models.remote import RemoteModel
 from agentkit.models.surrogates import Joiner, clean
 from agentkit.models.wire import (
@@ -368,7 +369,7 @@ class AnthropicModel(RemoteModel):
         max_tokens = self._max_tokens(request)
         body["max_tokens"] = MAX_TOKENS if max_tokens is None else max_tokens
         body["temperature"] = self._temperature(request)
-        return self._merged(request, body)
+        return self._merged(request, marked(body) if self.settings.cache else body)
 
     def _request(self, client: Any, body: dict[str, Any]) -> AbstractAsyncContextManager[Any]:
         create = client.messages.with_streaming_response.create

@@ -46,6 +46,8 @@ class Settings:
         max_retries: further attempts after a failure that may pass; only before the first event came.
         max_tokens: for requests that name none.
         temperature: for requests that name none.
+        cache: whether to mark requests for the provider's prompt cache, where it wants marks; see
+            `agentkit.models.caching`.
         extra: further fields of the request body. They win over agentkit's own, and `None` takes a field out.
         headers: further HTTP headers.
         http_client: an `httpx2.AsyncClient` to use, for proxies, certificates, tests. Agentkit never closes it; it
@@ -60,6 +62,7 @@ class Settings:
     max_retries: int = 2
     max_tokens: int | None = None
     temperature: float | None = None
+    cache: bool = False
     extra: Mapping[str, Any] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     http_client: Any = field(default=None, repr=False)
