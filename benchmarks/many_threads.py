@@ -89,9 +89,10 @@ class Instant:
             yield Text("3")
             yield Finish("stop")
             return
+        id = f"call_{self.asked}"
         yield CallStart(0, "add", None)
         yield ArgumentDelta(0, ARGUMENTS)
-        yield CallEnd(0, ToolCall("", "add", {"a": 1, "b": 2}, raw=ARGUMENTS))
+        yield CallEnd(0, ToolCall(id, "add", {"a": 1, "b": 2}, raw=ARGUMENTS))
         yield Finish("tool_calls")
 
 
