@@ -4,7 +4,7 @@ Each thread is made, given a message and run: four turns that call a tool once, 
 and the tool answer at once, so that what is left is agentkit and the store. Three figures tell three things:
 
 - turns per second: all of it, wall clock; the store's thread works beside the event loop, and both share one
-  interpreter;
+  interpreter. CPU: of all threads;
 - own time: the CPU that the event loop's thread spent in one turn of one run, whatever ran between; the first turn
   includes the opening of the thread, the last one its closing. Measured in a second pass, since measuring costs time;
 - wait: the wall clock of one turn while a thousand others want the same processor.
@@ -145,24 +145,26 @@ async def one(threads: ThreadManager, name: str, times: Times) -> None:
     assert (result.turns, result.text) == (TURNS, "3")
 
 
-async def all_of_them(path: Path, number: int, durability: Durability, timed: bool) -> tuple[float, list[Times]]:
-    """Seconds for all, and each run's times."""
+async def all_of_them(
+    path: Path, number: int, durability: Durability, timed: bool
+) -> tuple[float, float, list[Times]]:
+    """Seconds for all, by the clock and of CPU in all threads; and each run's times."""
     runs: list[Times] = []
     loop = asyncio.get_running_loop()
     threads = ThreadManager(SQLiteStore(path, durability=durability), ToolRegistry(add))
     await one(threads, "warm", Times())  # the file is there, the modules are loaded
     if timed:
         loop.set_task_factory(timed_task)
-    start = time.perf_counter()
+    start, cpu = time.perf_counter(), time.process_time()
     tasks = []
     for i in range(number):
         runs.append(Times())
         TIMES.set(runs[-1])
         tasks.append(asyncio.create_task(one(threads, f"t{i}", runs[-1])))
     await asyncio.gather(*tasks)
-    seconds = time.perf_counter() - start
+    seconds, spent = time.perf_counter() - start, time.process_time() - cpu
     await threads.aclose()
-    return seconds, runs
+    return seconds, spent, runs
 
 
 def memory() -> float:
@@ -174,11 +176,12 @@ def measured(folder: str, number: int, durability: Durability, timed: bool) -> d
     """One pass, in this process."""
     before = memory()
     with tempfile.TemporaryDirectory(dir=folder) as place:
-        seconds, runs = asyncio.run(all_of_them(Path(place) / "chat.db", number, durability, timed))
+        seconds, spent, runs = asyncio.run(all_of_them(Path(place) / "chat.db", number, durability, timed))
     own = sorted(t * 1e6 for run in runs for t in run.own)
     wall = sorted(t * 1e3 for run in runs for t in run.wall)
     return {
         "turns/s": number * TURNS / seconds,
+        "CPU µs": spent / (number * TURNS) * 1e6,
         "peak MiB": memory(),
         "grown MiB": memory() - before,
         "own p50 µs": at(own, 0.5),
@@ -195,7 +198,7 @@ def at(values: list[float], share: float) -> float:
 
 def profile(folder: str, number: int, durability: Durability) -> None:
     """Print where the time of the event loop's thread goes."""
-    with tempfile.TemporaryDirectory(dir=folder) as place, cProfile.Profile() as profiler:
+    with tempfile.TemporaryDirectory(dir=folder) as place, cProfile.Profile(time.thread_time) as profiler:
         asyncio.run(all_of_them(Path(place) / "chat.db", number, durability, timed=False))
     pstats.Stats(profiler).strip_dirs().sort_stats("tottime").print_stats(45)
 
@@ -230,8 +233,8 @@ def table(given: argparse.Namespace) -> None:
     """Measure, and print the medians of several passes."""
     load = os.getloadavg()[0]
     print(f"{given.threads} threads x {TURNS} turns, {os.cpu_count()} CPUs, load {load:.1f} before; median of {given.repeat}")
-    print(f"{'':<24}{'turns/s':>9}{'peak':>9}{'grown':>10}{'own time of a turn':>22}{'wait of a turn':>22}")
-    print(f"{'':<24}{'':>9}{'MiB':>9}{'MiB':>10}{'p50 µs':>13}{'p99 µs':>9}{'p50 ms':>13}{'p99 ms':>9}")
+    print(f"{'':<24}{'turns/s':>9}{'CPU':>9}{'peak':>9}{'grown':>10}{'own time of a turn':>22}{'wait of a turn':>22}")
+    print(f"{'':<24}{'':>9}{'µs/turn':>9}{'MiB':>9}{'MiB':>10}{'p50 µs':>13}{'p99 µs':>9}{'p50 ms':>13}{'p99 ms':>9}")
     durabilities: tuple[Durability, ...] = ("power", "process")
     passes = [
         (apart(given, d, timed=False) | _own(apart(given, d, timed=True)), d)
@@ -242,7 +245,7 @@ def table(given: argparse.Namespace) -> None:
         some = [p for p, d in passes if d == durability]
         m = {name: statistics.median(p[name] for p in some) for name in some[0]}
         print(
-            f"{f'durability={durability}':<24}{m['turns/s']:>9,.0f}{m['peak MiB']:>9.0f}{m['grown MiB']:>10.0f}"
+            f"{f'durability={durability}':<24}{m['turns/s']:>9,.0f}{m['CPU µs']:>9,.0f}{m['peak MiB']:>9.0f}{m['grown MiB']:>10.0f}"
             f"{m['own p50 µs']:>13,.0f}{m['own p99 µs']:>9,.0f}{m['wait p50 ms']:>13,.0f}{m['wait p99 ms']:>9,.0f}"
         )
 
