@@ -188,7 +188,8 @@ class ThreadJournal:
 
     def _conversation(self, log: Log) -> list[Message]:
         """What the model reads of a log, and its size."""
-        self._tokens = thread_tokens(log, self._beside)
+        if self._compaction is not None:
+            self._tokens = thread_tokens(log, self._beside)
         messages = messages_of(log, sending=True)
         if self._temporary is not None:
             users = [i for i, m in enumerate(messages) if isinstance(m, UserMessage)]
@@ -201,7 +202,8 @@ class ThreadJournal:
         """Add to the conversation."""
         self._messages += messages
         self._whole += messages
-        self._tokens += messages_tokens(messages)
+        if self._compaction is not None:
+            self._tokens += messages_tokens(messages)
 
     # -------------------------------------------------------------- what the run tells
 
