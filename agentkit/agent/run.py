@@ -216,7 +216,7 @@ class RunStream(EventStream[Event]):
                     self.error = e
                     raise
                 finally:
-                    await uncancelled(self._keep(turn, since))
+                    await self._keep_whole(turn, since)
         except BaseException as e:
             self.error = e
             raise
@@ -294,6 +294,14 @@ class RunStream(EventStream[Event]):
             return None
         self._continued += 1
         return self.plan.model.stream(replace(self._request, messages=[*self._request.messages, partial]))
+
+    async def _keep_whole(self, turn: Turn, since: float) -> None:
+        """Keep a turn although the task may be cancelled; in a task of its own only where there is anything to wait for.
+
+        A coroutine that does not wait cannot be cancelled, and a task takes longer than all that it would do.
+        """
+        waits = not turn.over or not self.journal.settled or self.plan.hooks
+        await (uncancelled(self._keep(turn, since)) if waits else self._keep(turn, since))
 
     async def _keep(self, turn: Turn, since: float) -> None:
         """End a turn, whatever ended it, and write it down."""
