@@ -296,7 +296,7 @@ class RunStream(EventStream[Event]):
         return self.plan.model.stream(replace(self._request, messages=[*self._request.messages, partial]))
 
     async def _keep_whole(self, turn: Turn, since: float) -> None:
-        """Keep a turn although the task may be cancelled; in a task of its own only where there is anything to wait for.
+        """Keep a turn although the task may be cancelled; in a task of its own if it has to wait.
 
         A coroutine that does not wait cannot be cancelled, and a task takes longer than all that it would do.
         """
