@@ -28,6 +28,7 @@ FOUND = {
     "output",
     "references",
     "policy",
+    "structured",
 }
 CORE = {"formats", "tokens", "tool", "binding", "registry"} | DECLARED | FOUND
 RUNTIME = {"models", "processor", "agent", "threads", "telemetry", "testing"}

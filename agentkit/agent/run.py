@@ -30,13 +30,15 @@ from agentkit.events import (
     ToolStarted,
     Usage,
 )
-from agentkit.messages import AssistantMessage, Message, ToolCall, ToolMessage
+from agentkit.messages import AssistantMessage, Message, ToolCall, ToolMessage, user
 from agentkit.models.base import Model, ModelRequest
 from agentkit.processor import EventStream, ProcessorConfig, ResponseProcessor, Source, Turn
 from agentkit.registry import ToolRegistry
+from agentkit.structured import InvalidOutput, Output
 from agentkit.tool import ToolContext
 
 _TOOL_EVENTS = frozenset((ToolStarted, ToolCompleted, ToolFailed, ToolSkipped, ApprovalRequired))
+_NO_REPLY: frozenset[RunFinish] = frozenset(("content_filter", "refusal", "error", "cancelled", "approval"))
 _LOG = logging.getLogger("agentkit.agent")
 
 Hook = Callable[[Any, "RunStream"], Awaitable[None] | None]
@@ -59,6 +61,9 @@ class RunResult:
         finish: why the run ended: `stop` when the model had no more to say, `max_turns` at the limit, …
         start: how many of `messages` were there before the run.
         pending: the calls that wait for a person; `finish` is then `approval`.
+        output: what the last response holds, as the run's `output_type`; None without one, and when the run ended
+            before a response fitted.
+        output_error: what is wrong with the last response as that type; None when nothing is, or none was wanted.
     """
 
     text: str
@@ -68,6 +73,8 @@ class RunResult:
     finish: RunFinish
     start: int = 0
     pending: tuple[ToolCall, ...] = ()
+    output: Any = None
+    output_error: str | None = None
 
     @property
     def new_messages(self) -> tuple[Message, ...]:
@@ -92,6 +99,8 @@ class Plan:
         hooks: called with each event.
         cancel: ends the run when it is set.
         name: of the agent, for traces.
+        output: what the final reply must be; None for text.
+        output_retries: how often a reply that is something else is asked for again.
     """
 
     model: Model
@@ -106,6 +115,8 @@ class Plan:
     hooks: Sequence[Hook] = ()
     cancel: asyncio.Event | None = None
     name: str = "agent"
+    output: Output | None = None
+    output_retries: int = 0
 
 
 class RunStream(EventStream[Event]):
@@ -137,7 +148,12 @@ class RunStream(EventStream[Event]):
         self._asked = False
         self._runs = 0  # calls run in this turn
         self._processor: ResponseProcessor | None = None
-        self._request = ModelRequest((), plan.registry.specs(), **plan.settings)
+        self._output: Any = None
+        self._output_error: str | None = None
+        self._corrections = 0
+        self._correction: Message | None = None
+        wanted = None if plan.output is None else plan.output.schema
+        self._request = ModelRequest((), plan.registry.specs(), output_schema=wanted, **plan.settings)
 
     @property
     def result(self) -> RunResult:
@@ -149,7 +165,8 @@ class RunStream(EventStream[Event]):
         if not self._over.is_set():
             raise RuntimeError("the run is not over: iterate the stream to its end, or leave its `async with` block")
         messages = self.journal.all()
-        return RunResult(self._text, messages, self._usage, self._turns, self._finish, self._start, self._pending)
+        ended = (self._usage, self._turns, self._finish, self._start, self._pending, self._output, self._output_error)
+        return RunResult(self._text, messages, *ended)
 
     @property
     def thread_id(self) -> str | None:
@@ -240,6 +257,8 @@ class RunStream(EventStream[Event]):
         unsettled = await journal.open(plan.registry)
         self._start = len(journal.all())
         self._over_with = unsettled.finish
+        if unsettled.finish is not None and (said := _last_reply(journal.all())) is not None:
+            self._over_with = self._judged(said, unsettled.finish)
         taken = set(journal.taken) - {call.id for call in unsettled.calls}  # these keep their ids
         self._processor = ResponseProcessor(
             plan.registry, plan.config, taken=taken, new_context=self._context, scope=self._scope
@@ -253,6 +272,9 @@ class RunStream(EventStream[Event]):
         """Ask the model."""
         plan, processor = self.plan, self._processor
         assert processor is not None
+        if self._correction is not None:
+            self.journal.add(self._correction)
+            self._correction = None
         self._request = request = replace(self._request, messages=await self.journal.messages())
         self._turns += 1
         self._continued = 0
@@ -302,9 +324,28 @@ class RunStream(EventStream[Event]):
         elif self._repeats.see_all(_answered(turn)):
             self._over_with = "loop_detected"
         elif not turn.results and reason != "pause":
-            self._over_with = reason
+            self._over_with = self._judged(turn.message.text, reason)
         if turn.results and self._request.tool_choice not in ("auto", "none"):
             self._request = replace(self._request, tool_choice="auto")
+
+    def _judged(self, reply: str, reason: RunFinish) -> RunFinish | None:
+        """Why the run is over after this final reply; None where it must be another one, which is then asked for."""
+        output = self.plan.output
+        if output is None or reason in _NO_REPLY:
+            return reason
+        if reason == "length":
+            self._output_error = "the reply was cut at its limit of tokens"
+            return reason
+        try:
+            self._output, self._output_error = output.read(reply), None
+        except InvalidOutput as e:
+            self._output_error = str(e)
+            if self._corrections >= self.plan.output_retries:
+                return "invalid_output"
+            self._corrections += 1
+            self._correction = user(e.request)
+            return None
+        return reason
 
     # -------------------------------------------------------------- what ends it early, and who hears of it
 
@@ -342,6 +383,12 @@ class RunStream(EventStream[Event]):
                     await told
             except Exception:  # noqa: BLE001 - somebody else's code, which only watches
                 _LOG.exception("a hook failed on %s", type(event).__name__)
+
+
+def _last_reply(messages: Sequence[Message]) -> str | None:
+    """The text of the response at the conversation's end, if it calls nothing."""
+    last = messages[-1] if messages else None
+    return last.text if isinstance(last, AssistantMessage) and not last.calls else None
 
 
 def _answered(turn: Turn) -> list[tuple[ToolCall, ToolMessage]]:

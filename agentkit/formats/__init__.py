@@ -19,8 +19,8 @@ from agentkit.events import CallEnd, Event, SourceEvent, merge
 from agentkit.formats.catalog import CATALOG
 from agentkit.formats.engine import InCode, Parser, get
 from agentkit.formats.render import quarantine, render_calls, render_result
-from agentkit.formats.spec import Element, Format, Limits, Node, Shape, ToolSpec
-from agentkit.formats.teach import render_prompt
+from agentkit.formats.spec import Element, Format, Limits, Node, OutputSchema, Shape, ToolSpec
+from agentkit.formats.teach import render_output_prompt, render_prompt
 from agentkit.messages import ToolCall
 
 TYPE_CHECKING = False  # as in `agentkit`: what few need loads on first use
@@ -40,6 +40,7 @@ __all__ = [
     "InCode",
     "Limits",
     "Node",
+    "OutputSchema",
     "Parser",
     "ToolSpec",
     "auto",
@@ -50,6 +51,7 @@ __all__ = [
     "parse",
     "quarantine",
     "render_calls",
+    "render_output_prompt",
     "render_prompt",
     "render_result",
     "to_response_template",

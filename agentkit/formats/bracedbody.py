@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from agentkit.formats import values
 from agentkit.formats.call import Call
-from agentkit.formats.reader import Damage, Reader, Search, Wait, literal
+from agentkit.formats.reader import Damage, Reader, Search, Wait, literal, may_begin
 from agentkit.formats.spec import Braced
 
 _KEY = re.compile(r"\s*([^\s:{}\[\],]+)\s*:\s*")
@@ -22,12 +22,12 @@ _CLOSERS: Final = {"{": "}", "[": "]"}
 
 @cache
 def _outside(quote: str) -> Search:
-    return re.compile(f"[{{}}\\[\\]{re.escape(quote[0])}]").search
+    return re.compile(rf"[{{}}\[\]]|{may_begin(quote)}").search
 
 
 @cache
 def _inside(quote: str) -> Search:
-    return re.compile(re.escape(quote[0])).search
+    return re.compile(may_begin(quote)).search
 
 
 def read_braced(r: Reader, call: Call, part: Braced) -> Wait:

@@ -18,7 +18,7 @@ from agentkit.formats.catalog import CATALOG
 from agentkit.formats.literals import MISSING_CLOSE, REPAIRS, WHOLE_CALL_REPAIRS
 from agentkit.formats.mending import mend_call
 from agentkit.formats.prose import TAG, Entry, Quoting, openers_of
-from agentkit.formats.reader import Damage, Decline, Delimiter, Wait, literal
+from agentkit.formats.reader import Damage, Decline, Delimiter, Wait, literal, may_begin
 from agentkit.formats.resumed import Resuming
 from agentkit.formats.resync import resync_at
 from agentkit.formats.spec import Envelope, Format, KeyEnvelope, Limits, NameTag, Shape, Tag, ToolElement, ToolSpec
@@ -29,6 +29,7 @@ from agentkit.messages import ToolCall
 InCode = Literal["ignore", "reply", "execute"]
 
 _FENCE = Delimiter(r"`{3,}[\w+-]{0,24}[ \t]{0,8}\r?\n", r"`{0,16}[\w+-]{0,24}[ \t]{0,8}\r?")
+_UNDECIDED = re.compile(r".\s{0,64}\Z", re.DOTALL).match
 _SPACE_RUN = 1024  # white space after a call that is held back until it is known whether another call follows
 
 
@@ -65,8 +66,8 @@ class Parser(Resuming):
     """
 
     __slots__ = (
-        "count", "fenced", "in_code", "last", "line_tried", "openers", "opening_fence", "quoting", "run", "search",
-        "section", "silent", "start_thinking", "tools",
+        "count", "fenced", "in_code", "last", "line_tried", "openers", "opening_fence", "quoting", "run", "section",
+        "silent", "start_thinking", "tools",
     )  # fmt: skip
 
     def __init__(
@@ -87,7 +88,6 @@ class Parser(Resuming):
         self.in_code: InCode = in_code
         self.opening_fence = self.openers.fence if in_code == "reply" else None
         self.line_tried = -1
-        self.search = self.openers.search
         self.fenced = ""  # what ends the fence around the calls: as many backticks as opened it, and no more
         self.silent = True
         self.count = 0
@@ -97,14 +97,8 @@ class Parser(Resuming):
         self.run = self._run()
         next(self.run)
 
-    def feed(self, text: str) -> list[SourceEvent]:
-        """Take the next chunk; returns the events that it completes.
-
-        Raises:
-            ValueError: the parser was closed.
-        """
-        if (events := self.quick(text)) is not None:
-            return events
+    def take(self, text: str) -> list[SourceEvent]:
+        """Take a chunk that needs a decision."""
         if self.ended:
             raise ValueError("feed() after close(): a parser reads one response")
         if not text:
@@ -212,27 +206,42 @@ class Parser(Resuming):
         while True:
             if self.openers.line is not None and (entries := (yield from self._at_line_start(self.openers.line))):
                 return entries
-            found = self.search(self.buf, self.at)
-            if found is None:
-                self._plain(len(self.buf))
-                if self.ended:
-                    return None
-                if not self.quoting.blank:
-                    self.heat(self.search, Text)
+            c = self._say_to_stop()
+            if not c and self.ended:
+                return None
+            if not c:
                 yield
-            elif (c := found[0]) == "\n":
-                self._plain(found.end())
+            if c in ("", "\n"):
+                continue
+            entries = yield from self._entries()
+            if c == "`" and self.silent and self.opening_fence and self.quoting.blank:
+                return [*entries, self.opening_fence]
+            if entries:
+                return entries
+            if c == "`":
+                yield from self._ticks(self.quoting)
             else:
-                self._plain(found.start())
-                entries = yield from self._entries()
-                if c == "`" and self.silent and self.opening_fence and self.quoting.blank:
-                    return [*entries, self.opening_fence]
-                if entries:
-                    return entries
-                if c == "`":
-                    yield from self._ticks(self.quoting)
-                else:
-                    self._plain(self.at + 1)
+                self._plain(self.at + 1)
+
+    def _say_to_stop(self) -> str:
+        """Say visible text up to the next place that needs a decision.
+
+        Returns the character there; a line end, already said; or nothing where more text is needed.
+        """
+        inside = self.quoting.inside
+        found = (self.openers.within if inside else self.openers.search)(self.buf, self.at)
+        if found is None:
+            self._plain(len(self.buf))
+            if not self.ended and not self.quoting.blank:
+                self.heat(self.openers.within if self.quoting.inside else self.openers.search, Text)
+            return ""
+        if found[0] == "\n":  # the first line's end may need no decision once the line has been said
+            self._plain(found.end() if inside or found.start() == self.at else found.start())
+            return "\n"
+        self._plain(found.start())
+        if found[0] != "`" and not self.ended and _UNDECIDED(self.buf, self.at):
+            return ""  # what stands behind it may tell that it opens nothing
+        return found[0]
 
     def _at_line_start(self, line: Delimiter) -> Generator[None, None, list[Entry]]:
         """The calls that may open with a bare tool name at the start of a line."""
@@ -389,7 +398,7 @@ class Parser(Resuming):
     def _region(self, kind: type[Text] | type[Thinking], close: str) -> Wait:
         """Thinking, or an answer, up to its closing token or the text's end; nothing in it is a call."""
         delimiter = literal(close)
-        stop = re.compile(re.escape(close[0])).search
+        stop = re.compile(may_begin(close)).search
         while True:
             found = stop(self.buf, self.at)
             self.say(kind, found.start() if found else len(self.buf))

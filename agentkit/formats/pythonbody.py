@@ -11,13 +11,13 @@ from typing import Any, Final
 
 from agentkit.formats.call import Call
 from agentkit.formats.literals import INNER_QUOTES, MISSING_COMMA, Literals, NotALiteral
-from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Search, Wait
+from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Search, Wait, text_run
 from agentkit.formats.spec import PythonCall
 
 _NAME = Delimiter(r"(?P<name>[^\W\d][\w.-]{0,255})\s{0,64}\(", r"(?:[^\W\d][\w.-]{0,255}\s{0,64})?")
 _KEY = re.compile(r"\s*(?P<key>[^\W\d]\w*|\"[^\"\n]{1,256}\"|'[^'\n]{1,256}')\s*=(?!=)\s*")
 _OUTSIDE = re.compile(r"[\"'()\[\]{}]").search
-_INSIDE: Final = {'"': re.compile(r'["\\]').search, "'": re.compile(r"['\\]").search}
+_INSIDE: Final = {'"': text_run(r'[^"\\]', r"\\."), "'": text_run(r"[^'\\]", r"\\.")}
 _PAIRS: Final = {")": "(", "]": "[", "}": "{"}
 
 
@@ -82,14 +82,13 @@ class _Brackets:
         """Behind the opening quote: up to and over the closing one."""
         r = self.r
         triple = yield from self.triple(quote)
-        search = _INSIDE[quote]
+        run, stop = _INSIDE[quote]
         while True:
-            found = search(r.buf, r.at)
-            if found is None:
-                yield from self.wait(search)
+            r.tell(run(r.buf, r.at).end(), self.call.index, None)  # type: ignore[union-attr]  # it matches the empty string
+            if r.at >= len(r.buf):
+                yield from self.wait(stop)
                 continue
-            r.tell(found.start(), self.call.index, None)
-            wanted = 2 if found[0] == "\\" else 3 if triple else 1
+            wanted = 2 if r.buf[r.at] == "\\" else 3 if triple else 1
             if not (yield from r.have(wanted)):
                 r.tell(len(r.buf), self.call.index, None)
                 yield from self.wait(None)

@@ -56,6 +56,19 @@ UNDECLARED: Mapping[str, Any] = {"type": "string"}
 
 
 @dataclass(frozen=True, slots=True)
+class OutputSchema:
+    """What a model's final reply must be, as models and formats see it.
+
+    Args:
+        name: of the type; 1 to 64 of `a-z A-Z 0-9 _ -`.
+        schema: JSON Schema 2020-12 of the reply, an object at its root.
+    """
+
+    name: str
+    schema: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class ToolSpec:
     """One tool as models and formats see it.
 

@@ -13,7 +13,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import takewhile
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from agentkit.errors import FormatError
 from agentkit.formats.render import render_calls
@@ -314,7 +314,8 @@ def _pairs(args: Template) -> Pairs:
         raise FormatError("'tool_calls': a parameter is written in more than one way")
     match found[0]:
         case (str(key), Captured("key"), str(middle), Captured("value"), str(close)) if key.strip() and close.strip():
-            return Pairs(key.strip(), middle.lstrip(), close.rstrip(), newlines="both" if close[0].isspace() else "start")
+            ends: Literal["start", "both"] = "both" if close[0].isspace() else "start"
+            return Pairs(key.strip(), middle.lstrip(), close.rstrip(), newlines=ends)
         case _:
             raise FormatError(
                 f"'tool_calls': a parameter is no key and value between literals: {args['tag_pattern']!r}"

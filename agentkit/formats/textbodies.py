@@ -6,6 +6,7 @@ Knows the call in progress, the reader and the declarations.
 from __future__ import annotations
 
 from collections.abc import Generator
+from typing import Final
 
 from agentkit.errors import ErrorCode
 from agentkit.events import ArgumentDelta

@@ -254,8 +254,16 @@ class RemoteModel(ABC):
         return [s for s in found if len(s) >= MIN_SECRET and s != PLACEHOLDER_KEY]
 
     def _merged(self, request: ModelRequest, body: dict[str, Any]) -> dict[str, Any]:
-        """The body with the model's and the request's extra fields; a field that is None is left out."""
-        merged = {**body, **self.settings.extra, **request.extra}
+        """The body with the model's and the request's extra fields; a field that is None is left out.
+
+        Two objects without a common key are joined: a field such as `text` or `output_config` holds several settings.
+        """
+        merged = dict(body)
+        for extra in (self.settings.extra, request.extra):
+            for key, value in extra.items():
+                own = merged.get(key)
+                both = isinstance(own, Mapping) and isinstance(value, Mapping) and own.keys().isdisjoint(value)
+                merged[key] = {**own, **value} if both else value  # type: ignore[dict-item]
         return {key: value for key, value in merged.items() if value is not None}
 
     def _max_tokens(self, request: ModelRequest) -> int | None:

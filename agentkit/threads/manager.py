@@ -193,6 +193,7 @@ class ThreadManager:
         max_turns: int = 50,
         max_repeats: int | None = 10,
         auto_continue: int = 5,
+        output_retries: int = 2,
         budget: Budget | None = None,
         compaction: Compaction | None = None,
         name: str = "agent",
@@ -213,6 +214,7 @@ class ThreadManager:
             max_turns: see `Agent`, as for the arguments after it.
             max_repeats: see `Agent`.
             auto_continue: see `Agent`.
+            output_retries: see `Agent`.
             budget: what the run may spend.
             compaction: in place of the manager's.
             name: of the agent, in traces.
@@ -231,6 +233,7 @@ class ThreadManager:
             max_turns=max_turns,
             max_repeats=max_repeats,
             auto_continue=auto_continue,
+            output_retries=output_retries,
             budget=budget,
             hooks=self.hooks,
             name=name,

@@ -330,3 +330,23 @@ def test_a_parser_over_all_formats_reads_each_and_obeys_the_cut_law() -> None:
         for i in range(0, len(text), size):
             events += parser.feed(text[i : i + size])
         assert merge([*events, *parser.close()]) == whole
+
+
+@pytest.mark.parametrize("size", [1, 4, 97])
+def test_a_parameter_name_that_never_ends_is_given_up_at_the_same_place_however_it_is_cut(size: int) -> None:
+    good = written(formats.get("k2_horizon"), ToolCall("", "note", {"text": "x"}))
+    text = f"<ifm|tool_calls><ifm|tool_call>note<ifm|arg_key>{'k' * 700}{good}"
+    parser = Parser("k2_horizon", TOOLS)
+    events = [e for i in range(0, len(text), size) for e in parser.feed(text[i : i + size])]
+    assert merge([*events, *parser.close()]) == formats.parse(text, "k2_horizon", TOOLS)
+
+
+@pytest.mark.parametrize("text", ["if (a < b) { return [1]; }\n", "one\n\n  two { three\n", "a [ b ] c <d> {e}\n"])
+def test_characters_that_open_calls_elsewhere_are_one_text_in_prose(text: str) -> None:
+    assert formats.parse("x " + text * 3, formats.auto(), TOOLS) == [Text("x " + text * 3)]
+
+
+def test_merging_many_deltas_takes_linear_time() -> None:
+    start = time.process_time()
+    assert merge(Text("abcd") for _ in range(200_000)) == [Text("abcd" * 200_000)]
+    assert time.process_time() - start < 5  # seconds: 0.1 is usual, joining two at a time takes over a minute
