@@ -55,7 +55,8 @@ class Compaction:
     Args:
         window: the tokens that the model reads and writes at most, its context window.
         threshold: the share of the window at which something is done. The rest must hold the response.
-        target: the share to come down to, below `threshold`: the larger the step, the less often a prompt cache is lost.
+        target: the share to come down to, below `threshold`; the larger the step, the less often a prompt cache is
+            lost.
         keep_results: so many of the newest tool outputs stay whole, as long as that is possible.
         keep_turns: so many of the newest responses, with the answers to their calls, are not summarised.
         result_tokens: what a shortened tool output may have.
