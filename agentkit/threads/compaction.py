@@ -1,8 +1,8 @@
 """When a conversation becomes too long for its model, and what is then taken out of it. Pure.
 
-First old tool outputs are shortened, oldest first; each says how to read it again. If that is not enough, as many of the
-oldest turns as necessary give way to a summary. The boundary lies between entries, and an answer is kept with its call: a call
-is never parted from its answer. The user's newest message and calls without an answer stay as they are.
+First old tool outputs are shortened, oldest first; each says how to read it again. If that is not enough, as many of
+the oldest turns as necessary give way to a summary. The boundary lies between entries, and an answer is kept with its
+call: a call is never parted from its answer. The user's newest message and calls without an answer stay as they are.
 
 A compaction is one entry at the end of the thread, which says how to read what is before it:
 
@@ -207,7 +207,7 @@ def _planned(
         if tokens - gone[at] - ahead[at] <= policy.target_tokens:
             break
     if all(said.entry is None for i, said in enumerate(conversation[:at]) if i != user):
-        at = 0  # nothing would go, or only the summary of before
+        at = 0  # nothing would go, or only the summary; the user's message after it lies before what it stands for
     tokens -= gone[at] if at else 0
     answers: dict[str, str] = {}
     for place, gain, key, short in gains:
@@ -221,7 +221,7 @@ def _planned(
 
 
 def _gains(conversation: Sequence[Said], step: _Step, readable: bool) -> list[tuple[int, int, str, str]]:
-    """The outputs that may be shortened, oldest first: the index of the message, the gain, the place, the short text."""
+    """The outputs that may be shortened, oldest first: index of the message, gain, place, short text."""
     outputs = [(at, call, answer) for at, said in enumerate(conversation) for call, answer in said.answers]
     gains: list[tuple[int, int, str, str]] = []
     for at, call, answer in outputs[: max(len(outputs) - step.results, 0)]:

@@ -157,6 +157,15 @@ def test_what_stays_of_an_earlier_compaction_goes_with_the_next() -> None:
     assert book.read[:3] == ["All that happened.", "Go on.", "More 188. look"]
 
 
+def test_a_long_summary_is_not_replaced_alone() -> None:
+    """The message after it is older than what it stands for: a conversation from there on would be the old one."""
+    book = looked(*["result"] * 200)
+    book.compact(replace(SMALL, target=0.1), summary="It is a long story. " * 200)
+    before = book.read
+    book.compact(replace(SMALL, keep_turns=20))
+    assert book.read == before
+
+
 def test_without_a_summary_outputs_are_shortened_harder_before_turns_go() -> None:
     book = looked(*[LONG] * 3)
     policy = replace(SMALL, keep_results=3, target=0.75)
