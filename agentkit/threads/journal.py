@@ -86,7 +86,7 @@ class ThreadJournal:
         self._model = model
         self._readable = False  # whether the model can read stored results again
         self._beside = 0  # tokens of the system prompt and the tools
-        self._tokens = 0  # of the conversation, as far as known
+        self._tokens = 0  # of the conversation, as far as known; counted only for a compaction
         self._due = 0  # tokens below which no further compaction is tried
         self._lease: Lease | None = None
         self._renewal: asyncio.Task[None] | None = None
@@ -187,7 +187,8 @@ class ThreadJournal:
 
     def _conversation(self, log: Log) -> list[Message]:
         """What the model reads of a log, and its size."""
-        self._tokens = thread_tokens(log, self._beside)
+        if self._compaction is not None:
+            self._tokens = thread_tokens(log, self._beside)
         messages = messages_of(log, sending=True)
         if self._temporary is not None:
             users = [i for i, m in enumerate(messages) if isinstance(m, UserMessage)]
@@ -200,7 +201,8 @@ class ThreadJournal:
         """Add to the conversation."""
         self._messages += messages
         self._whole += messages
-        self._tokens += messages_tokens(messages)
+        if self._compaction is not None:
+            self._tokens += messages_tokens(messages)
 
     # -------------------------------------------------------------- what the run tells
 
@@ -293,7 +295,7 @@ class ThreadJournal:
             self._read(await self._store.load(self.thread_id))
         elif turn.message.content:
             self._say([turn.message, *turn.results])
-            if response.usage.input_tokens:
+            if self._compaction is not None and response.usage.input_tokens:
                 self._tokens = response.usage.input_tokens + response.usage.output_tokens
                 self._tokens += messages_tokens(turn.results)
 
