@@ -66,6 +66,10 @@ class Journal(Protocol):
         """The conversation to be sent now, with whatever was added from outside since. Read, never changed."""
         ...
 
+    async def shrink(self) -> bool:
+        """Make the conversation shorter: its provider refused it as too long. False when that is not possible."""
+        ...
+
     def add(self, message: Message) -> None:
         """Add a message of the run's own, such as one that asks for a better answer; written with what comes next."""
         ...
@@ -146,6 +150,10 @@ class Conversation:
     async def messages(self) -> Sequence[Message]:
         """The list itself."""
         return self._messages
+
+    async def shrink(self) -> bool:
+        """Not done: a conversation in memory is the caller's."""
+        return False
 
     def add(self, message: Message) -> None:
         """Add a message at the end."""

@@ -19,7 +19,7 @@ from agentkit.agent.journal import Journal, Response
 from agentkit.agent.lifecycle import RunEnded, RunStarted, TurnEnded, TurnStarted
 from agentkit.agent.limits import Repeats, Spending
 from agentkit.agent.settings import RunFinish
-from agentkit.errors import ConfigError
+from agentkit.errors import ConfigError, ProviderError
 from agentkit.events import (
     ApprovalRequired,
     CallEnd,
@@ -140,6 +140,7 @@ class RunStream(EventStream[Event]):
         self._turns = 0
         self._finish: RunFinish = "cancelled"
         self._pending: tuple[ToolCall, ...] = ()
+        self._shrunk = False  # the last request was refused as too long
         self._stopped: RunFinish | None = None
         self._turn: Turn | None = None
         self._continued = 0
@@ -212,8 +213,13 @@ class RunStream(EventStream[Event]):
                             await self._tell(event)
                         yield event
                 except BaseException as e:
-                    self.error = e
-                    raise
+                    refused = isinstance(e, ProviderError) and e.kind == "too_long" and not turn.message.content
+                    if not refused or self._shrunk or not await self.journal.shrink():
+                        self.error = e
+                        raise
+                    self._shrunk, self._turn = True, None  # asked again, once, with a shorter conversation
+                else:
+                    self._shrunk = False
                 finally:
                     await uncancelled(self._keep(turn, since))
         except BaseException as e:

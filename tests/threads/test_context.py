@@ -233,3 +233,25 @@ async def test_the_tool_is_offered_with_compaction_only(store: SQLiteStore) -> N
         model = ScriptedModel(["Hello."])
         await threads.run_thread(thread, model=model).finished()
         assert asked_for(model.requests[0]) == tools
+
+
+async def test_a_refused_request_is_asked_again_with_a_shorter_conversation(store: SQLiteStore) -> None:
+    small = ScriptedModel(lambda request: "Pages were read.")
+    policy = Compaction(window=200_000, summary_model=small)
+    threads = ThreadManager(store, ToolRegistry(read_page), compaction=policy)
+    thread = await threads.create_thread(messages="Read all pages.")
+    calls = [ToolCall(f"p{n}", "read_page", {"number": n}) for n in range(10)]
+    refusal = ProviderError("openai 400: too long", kind="too_long", provider="openai")
+    model = ScriptedModel([*calls, refusal, "Done."])
+    result = await threads.run_thread(thread, model=model).finished()
+    assert (result.text, result.finish) == ("Done.", "stop")
+    assert sum(map(len, texts(model.requests[-1].messages))) < sum(map(len, texts(model.requests[10].messages))) / 2
+
+
+async def test_a_request_refused_twice_ends_the_run(store: SQLiteStore) -> None:
+    threads = ThreadManager(store, ToolRegistry(read_page), compaction=Compaction(window=200_000, summary_tokens=0))
+    thread = await threads.create_thread(messages="Read all pages.")
+    calls = [ToolCall(f"p{n}", "read_page", {"number": n}) for n in range(10)]
+    refusal = ProviderError("openai 400: too long", kind="too_long", provider="openai")
+    with pytest.raises(ProviderError, match="too long"):
+        await threads.run_thread(thread, model=ScriptedModel([*calls, refusal, refusal])).finished()
