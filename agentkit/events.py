@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from itertools import groupby
+from operator import add
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from agentkit.errors import ErrorCode
@@ -169,7 +170,7 @@ class Usage(NamedTuple):
 
     def plus(self, other: Usage) -> Usage:
         """The sum, field by field."""
-        return Usage(*(a + b for a, b in zip(self, other, strict=True)))
+        return Usage(*map(add, self, other))
 
 
 @event

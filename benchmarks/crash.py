@@ -3,7 +3,7 @@
 A run makes six calls, two and then three of them at once. Each call's effect is a line in a file; a client sends its
 message again after every crash, and resumes. `--points` dies before and after every SQL statement in turn instead of at
 random moments, `--store` names a PostgreSQL server in place of a SQLite file, `--peer` runs the same six calls with
-another system, where it is installed. What is counted:
+another system, where it is installed (see `crash_peers.py`). What is counted:
 
 - duplicated: effects that happened twice;
 - lost: calls without an effect whose answer does not say that the outcome is unknown;
@@ -29,7 +29,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from agentkit.errors import ThreadExists
 from agentkit.messages import AssistantMessage, ToolCall, ToolMessage, UserMessage
@@ -144,12 +144,19 @@ class Count:
             self.faults.append(f"{where}: {dict(made)}, lost {lost}, {users} user messages, {sound or 'sound'}")
 
 
-def look(place: Place, where: str, count: Count) -> None:
-    """Count what a finished thread came to."""
-    lines = place.effects.read_text().splitlines() if place.effects.exists() else []
-    made = Counter(line.split()[0] for line in lines)
-    answers, users, sound = asyncio.run(_examined(place.store(None), place.thread))
-    count.see(where, made, answers, users, sound)
+class Runs(Protocol):
+    """Runs of some system, one after the other, each in a place of its own."""
+
+    number: int
+    """Of the run that goes on."""
+
+    def run(self, hook: Hook | None = None, pause: tuple[float, float] = (0, 0)) -> None:
+        """A client's whole day, in this process; resumes what a crash left."""
+        ...
+
+    def look(self, where: str, count: Count) -> None:
+        """Count what the finished run came to."""
+        ...
 
 
 async def _examined(store: Store, thread: str) -> tuple[dict[str, ToolMessage], int, str]:
@@ -223,6 +230,17 @@ class Place:
         """A client's whole day, in this process."""
         asyncio.run(one_run(self.store(hook), self.thread, self.effects, pause))
 
+    def look(self, where: str, count: Count) -> None:
+        """Count what a finished thread came to."""
+        answers, users, sound = asyncio.run(_examined(self.store(None), self.thread))
+        count.see(where, happened(self.effects), answers, users, sound)
+
+
+def happened(path: Path) -> Counter[str]:
+    """How often each effect happened."""
+    lines = path.read_text().splitlines() if path.exists() else []
+    return Counter(line.split()[0] for line in lines)
+
 
 def points(place: Place, limit: int = 10_000) -> Count:
     """Die before and after every statement of the run, one after the other, and resume each time.
@@ -257,33 +275,37 @@ def _dying(number: int) -> Hook:
     return hook
 
 
-def _resumed(place: Place, where: str, count: Count) -> None:
-    if waited(child(place.run)):
+def _resumed(runs: Runs, where: str, count: Count) -> None:
+    if waited(child(runs.run)):
         count.faults.append(f"{where}: could not be resumed")
-        count.bricked += 1
-        return
-    look(place, where, count)
+    runs.look(where, count)
 
 
-def kills(place: Place, wanted: int, seed: int = 0, per_thread: int = 3) -> Count:
+def kills(runs: Runs, wanted: int, seed: int = 0, per_thread: int = 3) -> Count:
     """Kill runs at random moments, at most `per_thread` times each, until `wanted` kills hit a live run."""
     count, chance = Count(), random.Random(seed)
-    place.run()  # so that no child imports anything
-    since = time.monotonic()
-    waited(child(partial(place.run, None, PAUSE)))
-    usual = time.monotonic() - since
+    runs.run()  # so that no child imports anything
+    usual = min(_undisturbed(runs) for _ in range(3))
     while count.crashes < wanted:
-        place.number += 1
+        runs.number += 1
         for _ in range(per_thread):
-            pid = child(partial(place.run, None, PAUSE))
+            pid = child(partial(runs.run, None, PAUSE))
             time.sleep(chance.random() * usual)
             os.kill(pid, signal.SIGKILL)
             status = waited(pid)
             count.crashes += status == -signal.SIGKILL
             if status == 0:
                 break
-        _resumed(place, f"thread {place.number}", count)
+        _resumed(runs, f"thread {runs.number}", count)
     return count
+
+
+def _undisturbed(runs: Runs) -> float:
+    """Seconds that a run takes when nobody kills it."""
+    runs.number += 1
+    since = time.monotonic()
+    waited(child(partial(runs.run, None, PAUSE)))
+    return time.monotonic() - since
 
 
 def main() -> None:
@@ -292,17 +314,46 @@ def main() -> None:
     arguments.add_argument("--kills", type=int, default=300, help="at random moments")
     arguments.add_argument("--points", action="store_true", help="before and after every SQL statement instead")
     arguments.add_argument("--store", help="postgresql://…; a SQLite file without it")
+    arguments.add_argument("--peer", choices=["openai-agents", "langgraph"], help="another system instead of ours")
     arguments.add_argument("--seed", type=int, default=0)
     arguments.add_argument("--json", action="store_true", help="print one JSON object")
     given = arguments.parse_args()
+    load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as folder:
-        place = Place(Path(folder), given.store)
-        count = points(place) if given.points else kills(place, given.kills, given.seed)
+        if given.peer is not None:
+            against(given.peer, Path(folder), given.kills, given.seed)
+            return
+        ours = Place(Path(folder), given.store)
+        count = points(ours) if given.points else kills(ours, given.kills, given.seed)
     if given.json:
         print(json.dumps(asdict(count)))
-        return
-    for name, value in asdict(count).items():
-        print(f"{name.replace('_', ' '):18} {value}")
+    else:
+        show("agentkit", count, load)
+
+
+def against(peer: str, folder: Path, wanted: int, seed: int) -> None:
+    """The same kills with another system, for each way in which it is resumed."""
+    from crash_peers import IDIOMS, Peer, version
+
+    try:
+        found = version(peer)
+    except ImportError as e:
+        sys.exit(f"{peer} is not installed: {e}")
+    for idiom in IDIOMS[peer]:
+        load = os.getloadavg()[0]
+        place = folder / idiom
+        place.mkdir()
+        show(f"{peer} {found}, {idiom}", kills(Peer(place, peer, idiom), wanted, seed), load)
+
+
+def show(name: str, count: Count, load: float) -> None:
+    """Print what a series came to."""
+    print(f"{name}; load {load:.1f} at the beginning")
+    for what, value in asdict(count).items():
+        if what == "faults":
+            print(*(f"  {fault}" for fault in value[:5]), *(["  …"] if len(value) > 5 else []), sep="\n")
+        else:
+            print(f"  {what.replace('_', ' '):18} {value}")
 
 
 if __name__ == "__main__":

@@ -78,8 +78,11 @@ class Journal(Protocol):
         """What a call's tool may know of its keeping: the idempotency key and the attempt; None for the usual."""
         ...
 
-    async def record(self, turn: Turn, event: ToolEvent) -> None:
-        """A call is about to start, has its answer, or waits for a person."""
+    async def record(self, turn: Turn, event: ToolEvent, response: Response | None = None) -> None:
+        """A call is about to start, has its answer, or waits for a person.
+
+        `response` is given where the answer is the last event of its turn: so much is then known of the whole response.
+        """
         ...
 
     async def respond(self, turn: Turn, response: Response | None) -> None:
@@ -163,7 +166,7 @@ class Conversation:
         """Nothing but the usual."""
         return None
 
-    async def record(self, turn: Turn, event: ToolEvent) -> None:
+    async def record(self, turn: Turn, event: ToolEvent, response: Response | None = None) -> None:
         """Nothing: the turn itself knows."""
 
     async def respond(self, turn: Turn, response: Response | None) -> None:

@@ -208,7 +208,8 @@ class RunStream(EventStream[Event]):
                     async for event in turn:
                         if type(event) in _TOOL_EVENTS:
                             self._runs += type(event) is ToolStarted
-                            await self.journal.record(turn, event)  # type: ignore[arg-type]
+                            response = self._response(turn, since) if turn.complete else None
+                            await self.journal.record(turn, event, response)  # type: ignore[arg-type]
                         if self.plan.hooks:
                             await self._tell(event)
                         yield event
@@ -303,10 +304,9 @@ class RunStream(EventStream[Event]):
     async def _keep(self, turn: Turn, since: float) -> None:
         """End a turn, whatever ended it, and write it down."""
         await turn.aclose()
-        seconds = monotonic() - since
+        response = self._response(turn, since)
         asked, self._asked = self._asked, False
         finish = turn.finish.reason
-        response = Response(self.id, self.plan.model.name, turn.usage, finish, seconds) if asked else None
         if asked:
             self._usage = self._usage.plus(turn.usage)
             self._text = turn.message.text
@@ -315,7 +315,13 @@ class RunStream(EventStream[Event]):
             self._finish = "error"
         await self.journal.respond(turn, response)
         number = self._turns if asked else 0
-        await self._tell(TurnEnded(number, turn.message, turn.results, turn.usage, finish, seconds))
+        await self._tell(TurnEnded(number, turn.message, turn.results, turn.usage, finish, monotonic() - since))
+
+    def _response(self, turn: Turn, since: float) -> Response | None:
+        """What is known of a turn's response; None where it only answers the calls of an earlier one."""
+        if not self._asked:
+            return None
+        return Response(self.id, self.plan.model.name, turn.usage, turn.finish.reason, monotonic() - since)
 
     def _finish_after(self, turn: Turn) -> None:
         """Whether the run is over after this turn, and why."""

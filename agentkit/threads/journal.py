@@ -97,6 +97,7 @@ class ThreadJournal:
         self._last = -1  # seq of the newest entry that `_messages` has
         self._own: set[int] = set()  # entries that this run wrote
         self._seq: int | None = None  # the entry of this turn's response, once it is begun
+        self._complete = False  # whether it is in the store to its end, all answers included
         self._written: dict[str, int] = {}  # the ordinals of this response's calls that are in the store
         self._open: dict[str, tuple[int, int]] = {}  # calls in the store without an answer; NEWEST for a new entry
         self._held: dict[str, ToolMessage | None] = {}  # answers (None: waits for approval) of calls not written yet
@@ -255,38 +256,40 @@ class ThreadJournal:
         key = hashlib.sha256(f"{self.thread_id}/{seq}/{ordinal}".encode()).hexdigest()
         return ToolContext(id, name, idempotency_key=key, attempt=attempt)
 
-    async def record(self, turn: Turn, event: ToolEvent) -> None:
-        """Write what the event says, before the consumer hears of it.
+    async def record(self, turn: Turn, event: ToolEvent, response: Response | None = None) -> None:
+        """Write what the event says, before the consumer hears of it; with the response, once that is over too.
 
         The answer to a call that was not begun is written with what comes next: nothing is lost without it.
         """
         id = event.call.id
         match event:
             case ToolStarted():
-                begin = [] if id in self._open else [self._response(turn.message, "partial")]
-                await self._write([*begin, Move(*self._open[id], "started", ("planned", "approved", "started"))])
+                if id in self._open:
+                    begin: Change = Move(*self._open[id], "started", ("planned", "approved", "started"))
+                else:
+                    begin = self._response(turn.message, "partial", starting=id)
+                await self._write([begin])
             case ApprovalRequired() if id in self._open:
                 await self._write([Move(*self._open.pop(id), "waiting", ("planned", "approved"), note={})])
             case ApprovalRequired():
                 self._held[id] = None
             case _:
                 said = turn.answer(event.index)
+                changes: list[Change] = []
                 if id in self._open:
-                    await self._write([self._answer(id, said)])
+                    changes.append(self._answer(id, said))
                 else:
                     self._held[id] = said
+                if response is not None:
+                    changes.insert(0, self._response(turn.message, "message", response))
+                await self._write(changes)
+                self._complete = response is not None
 
     async def respond(self, turn: Turn, response: Response | None) -> None:
         """Write the response, complete, and the answers that are not in the store yet, in one transaction."""
-        changes: list[Change] = []
-        for said in turn.results:
-            if said.call_id in self._open:
-                changes.append(self._answer(said.call_id, said))
-            elif said.call_id not in self._written:
-                self._held[said.call_id] = said
-        if response is not None and (turn.message.content or self._seq is not None):
-            changes.insert(0, self._response(turn.message, "message", response))
-        await self._write(changes)
+        if not self._complete:
+            await self._write(self._rest(turn, response))
+        self._complete = False
         self._seq = None
         self._written.clear()
         self._open.clear()
@@ -298,6 +301,18 @@ class ThreadJournal:
             if self._compaction is not None and response.usage.input_tokens:
                 self._tokens = response.usage.input_tokens + response.usage.output_tokens
                 self._tokens += messages_tokens(turn.results)
+
+    def _rest(self, turn: Turn, response: Response | None) -> list[Change]:
+        """What a turn that is over has left to be written."""
+        changes: list[Change] = []
+        for said in turn.results:
+            if said.call_id in self._open:
+                changes.append(self._answer(said.call_id, said))
+            elif said.call_id not in self._written:
+                self._held[said.call_id] = said
+        if response is not None and (turn.message.content or self._seq is not None):
+            changes.insert(0, self._response(turn.message, "message", response))
+        return changes
 
     async def child(self, call_id: str, task: str, system: str | None) -> ThreadJournal:
         """A thread of its own, named after the call and there already when the call is run again."""
@@ -323,8 +338,10 @@ class ThreadJournal:
 
     # -------------------------------------------------------------- the store
 
-    def _response(self, message: AssistantMessage, kind: EntryKind, response: Response | None = None) -> Change:
-        """The response as far as it came, with those of its calls that are not in the store yet."""
+    def _response(
+        self, message: AssistantMessage, kind: EntryKind, response: Response | None = None, starting: str = ""
+    ) -> Change:
+        """The response as far as it came, with those of its calls that are not in the store yet; one may start now."""
         seq = NEWEST if self._seq is None else self._seq
         new: list[NewCall] = []
         for call in message.calls:
@@ -334,7 +351,7 @@ class ThreadJournal:
             body = call_to_json(call)
             if call.id not in self._held:
                 self._open[call.id] = (seq, ordinal)
-                new.append(NewCall(call.id, body))
+                new.append(NewCall(call.id, body, "started" if call.id == starting else "planned"))
             elif (said := self._held.pop(call.id)) is None:
                 new.append(NewCall(call.id, body, "waiting"))
             else:
@@ -360,6 +377,8 @@ class ThreadJournal:
         assert self._lease is not None
         places = await self._store.commit(self.thread_id, changes, fence=self._lease.fence)
         self._own.update(places)
+        if places and places[0] == self._last + 1:  # nobody else wrote in between
+            self._last += 1
         if self._seq is None and isinstance(changes[0], Append):
             self._seq = places[0]
             self._open = {id: (self._seq if seq == NEWEST else seq, n) for id, (seq, n) in self._open.items()}

@@ -159,6 +159,7 @@ class Worker:
     def __init__(self, place: Place, writes: bool) -> None:
         self._jobs: SimpleQueue[Job] = SimpleQueue()
         self._place = place
+        self._writes = writes
         self._begin = "BEGIN IMMEDIATE" if writes else "BEGIN"
         self._connection: sqlite3.Connection | None = None
         self._file = (0, 0)
@@ -224,18 +225,22 @@ class Worker:
         assert job.steps is not None
         if job.future is not None and job.future.cancelled():
             return None, None
-        execute = self._place.execute
-        execute(connection, "SAVEPOINT job")
+        self._mark(connection, "SAVEPOINT job")
         try:
             result = self._place.drive(connection, job.steps())
-            execute(connection, "RELEASE job")
+            self._mark(connection, "RELEASE job")
         except Exception as e:
             if not connection.in_transaction:
                 raise
-            execute(connection, "ROLLBACK TO job")
-            execute(connection, "RELEASE job")
+            self._mark(connection, "ROLLBACK TO job")
+            self._mark(connection, "RELEASE job")
             return None, self._place.explain(e)
         return result, None
+
+    def _mark(self, connection: sqlite3.Connection, sql: str) -> None:
+        """A statement about a savepoint, which a job that only reads has no need of."""
+        if self._writes:
+            self._place.execute(connection, sql)
 
     def _connected(self) -> sqlite3.Connection:
         path = self._place.path
