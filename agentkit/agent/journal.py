@@ -66,6 +66,10 @@ class Journal(Protocol):
         """The conversation to be sent now, with whatever was added from outside since. Read, never changed."""
         ...
 
+    async def news(self) -> bool:
+        """Whether a message was added from outside since the last request."""
+        ...
+
     async def shrink(self) -> bool:
         """Make the conversation shorter: its provider refused it as too long. False when that is not possible."""
         ...
@@ -153,6 +157,10 @@ class Conversation:
     async def messages(self) -> Sequence[Message]:
         """The list itself."""
         return self._messages
+
+    async def news(self) -> bool:
+        """Nobody else adds to it."""
+        return False
 
     async def shrink(self) -> bool:
         """Not done: a conversation in memory is the caller's."""

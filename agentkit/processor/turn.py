@@ -107,7 +107,7 @@ class Turn(EventStream[Event]):
 
     @property
     def complete(self) -> bool:
-        """Whether the tool event that is being yielded is the last event: the source is over, every call is answered."""
+        """Whether the tool event that is being yielded is the last one: the source is over, every call is answered."""
         return self._complete
 
     @property
