@@ -40,7 +40,7 @@ ProviderErrorKind = Literal[
     "connection",
     "stream",
 ]
-"""What went wrong at a provider, whatever the provider calls it. `too_long`: the conversation does not fit the model."""
+"""What went wrong at a provider, whatever it calls that. `too_long`: the conversation does not fit the model."""
 
 
 class AgentkitError(Exception):

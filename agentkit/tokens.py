@@ -11,9 +11,9 @@
 | Chinese, Japanese, Korean | 1 |
 | emoji, rare characters | 2 |
 
-How far it is off: up to 22 % above the tokens counted in recorded streams of open models; for four fifths of 75 recorded
-responses of OpenAI and Anthropic, most of them a single short call, between 0.46 and 2.0 times what was reported, 0.94
-times in the median (`tests/test_tokens.py`). Where a provider's own count is known, use that.
+How far it is off: up to 22 % above the tokens counted in recorded streams of open models; for four fifths of 75
+recorded responses of OpenAI and Anthropic, most of them a single short call, between 0.46 and 2.0 times what was
+reported, 0.94 times in the median (`tests/test_tokens.py`). Where a provider's own count is known, use that.
 """
 
 from __future__ import annotations

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import io
 import json
-import os
-import pty
-import select
-import signal
 import subprocess
 import sys
-import termios
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import pytest
 
 from agentkit.cli import main
 from replay_server import Recorded, ReplayServer
+from terminal import Terminal
 
 FILES = "agentkit_tools.files:Files"
 Say = Callable[..., tuple[int, str, str]]
@@ -287,62 +280,6 @@ def test_chat_survives_an_error_and_forgets_the_question() -> None:
 def test_chat_that_ends_with_an_error_has_status_1() -> None:
     with ReplayServer([]) as server:
         assert typed(server, "hi\n").returncode == 1
-
-
-def _own_terminal() -> None:
-    """So that Ctrl-C reaches the program, also where whoever runs the tests ignores it."""
-    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
-class Terminal:
-    """A program in a terminal of its own: type keys, wait for what appears."""
-
-    def __init__(self, words: list[str]) -> None:
-        self.keys, screen = pty.openpty()
-        self.seen = ""
-        self.process = subprocess.Popen(
-            words,
-            stdin=screen,
-            stdout=screen,
-            stderr=screen,
-            start_new_session=True,
-            preexec_fn=_own_terminal,
-            env=os.environ | {"TERM": "dumb", "NO_COLOR": "1"},
-        )
-        os.close(screen)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.process.kill()
-        self.process.wait()
-        os.close(self.keys)
-
-    def type(self, text: str) -> None:
-        os.write(self.keys, text.encode())
-
-    def wait_for(self, text: str, seconds: float = 30) -> str:
-        """What appeared up to and with `text` since the last wait."""
-        deadline = time.monotonic() + seconds
-        while text not in self.seen:
-            ready, _, _ = select.select([self.keys], [], [], max(deadline - time.monotonic(), 0))
-            assert ready, f"{text!r} did not appear in {self.seen!r}"
-            self.seen += os.read(self.keys, 4096).decode(errors="replace").replace("\r\n", "\n")
-        before, _, self.seen = self.seen.partition(text)
-        return before + text
-
-    def press(self, key: str, until: str) -> None:
-        """Press a key, again each second, until `until` appears: readline misses a signal between two of its waits."""
-        while until not in self.seen:
-            self.type(key)
-            with contextlib.suppress(AssertionError):
-                self.wait_for(until, seconds=1)
-                return
-
-    def status(self) -> int:
-        return self.process.wait(30)
 
 
 @pytest.fixture

@@ -109,6 +109,13 @@ def test_the_table_of_formats_is_fresh(options: list[str]) -> None:
     assert ran.stdout in (ROOT / "docs" / "formats.md").read_text(), "run: python docs/formats_table.py --write"
 
 
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the line editor of other systems echoes otherwise")
+def test_recording_of_approvals_is_fresh() -> None:
+    script = ROOT / "docs" / "record_approvals.py"
+    ran = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=110, check=True)
+    assert ran.stdout in (ROOT / "docs" / "terminal.md").read_text(), "run: python docs/record_approvals.py --write"
+
+
 def commands(*programs: str) -> list[object]:
     """The shell lines of all pages that start one of these programs."""
     return [
@@ -129,8 +136,8 @@ def test_make_target_exists(line: str) -> None:
 
 @pytest.mark.parametrize("line", [p for p in commands("agentkit", "echo", "printf", "cat") if "agentkit" in str(p)])
 def test_command_of_page_runs(line: str, tmp_path: Path) -> None:
-    """A command that needs no key runs; of `agentkit chat` only the options are checked."""
-    checked = re.sub(r"agentkit chat\b", "agentkit chat --help", line)
+    """A command that needs no key and no thread runs; of the others only the options are checked."""
+    checked = re.sub(r"agentkit (chat|threads \w+)\b", r"agentkit \1 --help", line)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     ran = subprocess.run(
         ["bash", "-c", checked],
@@ -144,4 +151,4 @@ def test_command_of_page_runs(line: str, tmp_path: Path) -> None:
     )
     assert ran.returncode == 0, ran.stderr
     for option in re.findall(r"--[a-z-]+", line):
-        assert option in ran.stdout or "chat" not in line
+        assert option in ran.stdout or checked == line

@@ -6,8 +6,9 @@ import io
 
 import pytest
 
-from agentkit.cli.screen import ARGUMENT, RESULT, Screen, plain
+from agentkit.cli.screen import ARGUMENT, RESULT, Screen
 from agentkit.cli.table import table
+from agentkit.cli.terminal import plain
 from agentkit.events import (
     ArgumentDelta,
     CallEnd,

@@ -71,6 +71,14 @@ class Journal(Protocol):
         """The conversation to be sent now, with whatever was added from outside since. Read, never changed."""
         ...
 
+    async def news(self) -> bool:
+        """Whether a message was added from outside since the last request."""
+        ...
+
+    async def shrink(self) -> bool:
+        """Make the conversation shorter: its provider refused it as too long. False when that is not possible."""
+        ...
+
     def add(self, message: Message) -> None:
         """Add a message of the run's own, such as one that asks for a better answer; written with what comes next."""
         ...
@@ -155,6 +163,14 @@ class Conversation:
     async def messages(self) -> Sequence[Message]:
         """The list itself."""
         return self._messages
+
+    async def news(self) -> bool:
+        """Nobody else adds to it."""
+        return False
+
+    async def shrink(self) -> bool:
+        """Not done: a conversation in memory is the caller's."""
+        return False
 
     def add(self, message: Message) -> None:
         """Add a message at the end."""

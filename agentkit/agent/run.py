@@ -19,7 +19,7 @@ from agentkit.agent.journal import Journal, Response
 from agentkit.agent.lifecycle import RunEnded, RunStarted, TurnEnded, TurnStarted
 from agentkit.agent.limits import Repeats, Spending
 from agentkit.agent.settings import RunFinish
-from agentkit.errors import ConfigError
+from agentkit.errors import ConfigError, ProviderError
 from agentkit.events import (
     ApprovalRequired,
     CallEnd,
@@ -140,6 +140,7 @@ class RunStream(EventStream[Event]):
         self._turns = 0
         self._finish: RunFinish = "cancelled"
         self._pending: tuple[ToolCall, ...] = ()
+        self._shrunk = False  # the last request was refused as too long
         self._stopped: RunFinish | None = None
         self._turn: Turn | None = None
         self._continued = 0
@@ -213,12 +214,15 @@ class RunStream(EventStream[Event]):
                             await self._tell(event)
                         yield event
                 except BaseException as e:
-                    self.error = e
-                    raise
+                    if not await self._shortened(turn, e):
+                        self.error = e
+                        raise
                 finally:
                     await self._keep_whole(turn, since)
         except BaseException as e:
             self.error = e
+            if isinstance(e, Exception):
+                self._finish = "error"
             raise
         finally:
             for stop in watching:
@@ -229,6 +233,14 @@ class RunStream(EventStream[Event]):
                 self._over.set()
                 await self._tell(RunEnded(self.result, self.error))
 
+    async def _shortened(self, turn: Turn, error: BaseException) -> bool:
+        """Whether the request was refused as too long and can be made again, once, with a shorter conversation."""
+        refused = isinstance(error, ProviderError) and error.kind == "too_long" and not turn.message.content
+        if not refused or self._shrunk or not await self.journal.shrink():
+            return False
+        self._shrunk, self._turn = True, None
+        return True
+
     async def _next(self) -> Turn | None:
         """The turn to take now; None when the run is over."""
         turn = self._turn
@@ -237,7 +249,10 @@ class RunStream(EventStream[Event]):
             if turn is not None:
                 return turn
         elif turn is not None:
+            self._shrunk = False
             self._finish_after(turn)
+        if self._over_with == "stop" and self._stopped is None and await self.journal.news():
+            self._over_with = None  # a user wrote while the model was answering
         reason = self._stopped or self._over_with or self.plan.spending.exhausted
         if reason is None and self._turns >= self.plan.max_turns:
             reason = "max_turns"
@@ -269,14 +284,17 @@ class RunStream(EventStream[Event]):
         calls = [CallEnd(index, call) for index, call in enumerate(unsettled.calls)]
         return self._processor.process(calls, approved=unsettled.approved)
 
-    async def _ask(self) -> Turn:
-        """Ask the model."""
+    async def _ask(self) -> Turn | None:
+        """Ask the model; None when the run was ended meanwhile."""
         plan, processor = self.plan, self._processor
         assert processor is not None
         if self._correction is not None:
             self.journal.add(self._correction)
             self._correction = None
         self._request = request = replace(self._request, messages=await self.journal.messages())
+        if self._stopped is not None:  # while the journal was at work, which may ask a model for a summary
+            self._finish = self._stopped
+            return None
         self._turns += 1
         self._continued = 0
         self._asked = True

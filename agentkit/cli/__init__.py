@@ -1,6 +1,7 @@
-"""The command line: `agentkit demo | chat | parse | formats | tools`. One file per group of commands; argparse only.
+"""The command line: `agentkit demo | chat | threads | parse | formats | tools`. One file per group of commands.
 
-Exit status: 0 done, 1 the command could not do it (the message says why), 2 wrong arguments, 130 interrupted.
+argparse only. Exit status: 0 done, 1 the command could not do it (the message says why), 2 wrong arguments, 3 a call
+waits for approval, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ import os
 import sys
 from collections.abc import Sequence
 
-from agentkit.cli import chat, demo, inspect
+from agentkit.cli import chat, demo, inspect, threads
+from agentkit.cli.terminal import plain
 from agentkit.errors import AgentkitError
 
 
@@ -33,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return status
     except AgentkitError as e:
-        print(f"agentkit {arguments.command}: {e}", file=sys.stderr)
+        print(f"agentkit {arguments.command}: {plain(str(e))}", file=sys.stderr)
         return 1
     except BrokenPipeError:  # the reader, such as `head`, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -51,5 +53,6 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command", required=True, metavar="command")
     demo.add(commands)
     chat.add(commands)
+    threads.add(commands)
     inspect.add(commands)
     return top

@@ -7,7 +7,9 @@ import re
 from textwrap import indent
 from typing import Final, TextIO
 
+from agentkit.cli.terminal import plain
 from agentkit.events import (
+    ApprovalRequired,
     ArgumentDelta,
     CallEnd,
     CallStart,
@@ -24,15 +26,6 @@ ARGUMENT: Final = 600  # characters of one argument that are shown as it streams
 WRITTEN: Final = 80  # characters of a text call's source that are shown
 RESULT: Final = 400  # characters of one result that are shown
 NO_KEY: Final = object()
-_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-
-
-def plain(text: str) -> str:
-    """Text without the characters that command a terminal (all of C0 and C1 but newline and tab) or turn its direction.
-
-    What a model or a tool says may not move the cursor, set a title or write to the clipboard.
-    """
-    return _CONTROLS.sub("", text)
 
 
 class Screen:
@@ -72,6 +65,9 @@ class Screen:
                 self._result(f"{mark} {plain(call.name) or 'unreadable call'} {result.code}", result.text, "")
             case ToolSkipped(_, call, result):
                 self._result(f"{self.style('○', 'red')} {plain(call.name)} {result.code}", result.text, "")
+            case ApprovalRequired(_, call, reason):
+                why = f": {plain(reason)}" if reason else ""
+                self.line(f"{self.style('?', 'cyan', 'bold')} {plain(call.name)} waits for approval{why}")
             case _:
                 return
         self.out.flush()

@@ -235,4 +235,5 @@ def _parameter(body: TagParameters | Pairs) -> str:
         before, behind = (_literal(text.strip()) for text in body.kind)
         middle = rf"(?:{before}.{{0,64}}?{behind}|{middle})"
     start, end = (r"\n?" if body.newlines in ends else "" for ends in (("start", "both"), ("both",)))
-    return rf"{_literal(body.key.strip())}\s*(?P<key>.+?)\s*{middle}{start}(?P<value>.*?){end}{_literal(body.close.strip())}"
+    key, close = _literal(body.key.strip()), _literal(body.close.strip())
+    return rf"{key}\s*(?P<key>.+?)\s*{middle}{start}(?P<value>.*?){end}{close}"

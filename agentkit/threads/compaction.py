@@ -1,8 +1,8 @@
 """When a conversation becomes too long for its model, and what is then taken out of it. Pure.
 
-First old tool outputs are shortened, oldest first; each says how to read it again. If that is not enough, the turns
-before a boundary give way to a summary. The boundary lies between entries, and an answer is kept with its call: a call
-is never parted from its answer. The user's newest message and calls without an answer stay as they are.
+First old tool outputs are shortened, oldest first; each says how to read it again. If that is not enough, as many of
+the oldest turns as necessary give way to a summary. The boundary lies between entries, and an answer is kept with its
+call: a call is never parted from its answer. The user's newest message and calls without an answer stay as they are.
 
 A compaction is one entry at the end of the thread, which says how to read what is before it:
 
@@ -22,14 +22,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Any, Final, NamedTuple
 
 from agentkit.errors import ConfigError
-from agentkit.messages import AssistantMessage, ToolMessage, UserMessage
+from agentkit.messages import AssistantMessage, UserMessage
 from agentkit.models.base import Model
 from agentkit.threads.history import Said, answer_of, key_of, said_in
 from agentkit.threads.shortening import shortened
-from agentkit.threads.store import Call, Log
+from agentkit.threads.store import Log
 from agentkit.tokens import message_tokens
 
 PROMPT: Final = """\
@@ -55,9 +56,11 @@ class Compaction:
     Args:
         window: the tokens that the model reads and writes at most, its context window.
         threshold: the share of the window at which something is done. The rest must hold the response.
-        target: the share to come down to, below `threshold`: the larger the step, the less often a prompt cache is lost.
+        target: the share to come down to, below `threshold`; the larger the step, the less often a prompt cache is
+            lost.
         keep_results: so many of the newest tool outputs stay whole, as long as that is possible.
-        keep_turns: so many of the newest responses, with the answers to their calls, are not summarised.
+        keep_turns: so many of the newest responses, with the answers to their calls, are not summarised, as long as
+            that is possible; more of them, where the target allows.
         result_tokens: what a shortened tool output may have.
         summary_model: who writes summaries: a model or a model string; None for the model of the run.
         summary_tokens: what a summary should have; one twice as long is cut. 0 for no summaries: the oldest turns
@@ -154,13 +157,16 @@ def plan(log: Log, policy: Compaction, tokens: int, *, summary: bool = True, rea
     if tokens < policy.threshold_tokens:
         return None
     conversation = said_in(log, sending=True)
-    plans = [_planned(conversation, policy, tokens, step, summary, readable) for step in _steps(policy, summary)]
-    gaining = [p for p in plans if tokens - p.tokens >= policy.window * LEAST_GAIN]
-    for goal in (policy.target_tokens, policy.threshold_tokens - 1):
-        for one in gaining:
-            if one.tokens <= goal:
-                return one
-    return min(gaining, key=lambda p: p.tokens, default=None)
+    plans: list[Plan] = []
+    for step in _steps(policy, summary):
+        one = _planned(conversation, policy, tokens, step, summary, readable)
+        if tokens - one.tokens < policy.window * LEAST_GAIN:
+            continue
+        if one.tokens <= policy.target_tokens:
+            return one
+        plans.append(one)
+    below = (one for one in plans if one.tokens < policy.threshold_tokens)
+    return next(below, min(plans, key=lambda one: one.tokens, default=None))
 
 
 def tighter(policy: Compaction, tokens: int) -> Compaction:
@@ -187,45 +193,62 @@ def _steps(policy: Compaction, summary: bool) -> Sequence[_Step]:
 def _planned(
     conversation: Sequence[Said], policy: Compaction, tokens: int, step: _Step, summary: bool, readable: bool
 ) -> Plan:
-    """What one step gives."""
-    at = 0 if step.turns is None else _boundary(conversation, step.turns)
+    """What one step gives: as few turns go as the target asks for, then as few outputs are shortened."""
     user = next((i for i in reversed(range(len(conversation))) if _is_users(conversation[i])), None)
-    if user is not None and user >= at:
-        user = None  # it stays in its place
-    gone = [said for i, said in enumerate(conversation[:at]) if i != user]
-    if all(said.entry is None for said in gone):  # nothing, or only the summary of before
-        at, user, gone = 0, None, []
-    kept = [*([] if user is None else [conversation[user]]), *conversation[at:]]
-    if gone:
-        tokens += (policy.summary_tokens if summary else _NOTE) - sum(map(_tokens, gone))
-    outputs = [pair for said in kept for pair in said.answers]
-    old = outputs[: max(len(outputs) - step.results, 0)]
-    tokens, answers = _shortened(old, tokens, policy.target_tokens, step.result_tokens, readable)
-    if not gone:
-        return Plan(tokens, answers)
-    return Plan(
-        tokens,
-        answers,
-        _seq(conversation[at]),
-        None if user is None else _seq(conversation[user]),
-        tuple(conversation[:at]),
-    )
-
-
-def _shortened(
-    outputs: Sequence[tuple[Call, ToolMessage]], tokens: int, goal: int, each: int, readable: bool
-) -> tuple[int, dict[str, str]]:
-    """Tool outputs shortened, oldest first, until the conversation has come down to `goal`; its size then."""
-    answers: dict[str, str] = {}
-    for call, answer in outputs:
-        if tokens <= goal:
+    sizes = [0 if i == user else _tokens(said) for i, said in enumerate(conversation)]  # it stays in any case
+    gone = list(accumulate(sizes, initial=-(policy.summary_tokens if summary else _NOTE)))
+    gains = _gains(conversation, step, readable)
+    left = [0] * len(conversation)
+    for at, gain, _, _ in gains:
+        left[at] += gain
+    ahead = list(accumulate(reversed(left), initial=0))[::-1]
+    at = 0
+    for at in () if step.turns is None else _boundaries(conversation, step.turns):
+        if tokens - gone[at] - ahead[at] <= policy.target_tokens:
             break
-        short = shortened(answer_of(call), each, key_of(call) if readable else None)
+    if all(said.entry is None for i, said in enumerate(conversation[:at]) if i != user):
+        at = 0  # nothing would go, or only the summary; the user's message after it lies before what it stands for
+    tokens -= gone[at] if at else 0
+    answers: dict[str, str] = {}
+    for place, gain, key, short in gains:
+        if place >= at and tokens > policy.target_tokens:
+            answers[key] = short
+            tokens -= gain
+    if not at:
+        return Plan(tokens, answers)
+    stays = None if user is None or user >= at else _seq(conversation[user])
+    return Plan(tokens, answers, _seq(conversation[at]), stays, tuple(conversation[:at]))
+
+
+def _gains(conversation: Sequence[Said], step: _Step, readable: bool) -> list[tuple[int, int, str, str]]:
+    """The outputs that may be shortened, oldest first: index of the message, gain, place, short text."""
+    outputs = [(at, call, answer) for at, said in enumerate(conversation) for call, answer in said.answers]
+    gains: list[tuple[int, int, str, str]] = []
+    for at, call, answer in outputs[: max(len(outputs) - step.results, 0)]:
+        short = shortened(answer_of(call), step.result_tokens, key_of(call) if readable else None)
         gain = message_tokens(answer) - message_tokens(replace(answer, content=short))
         if gain > 0 and call.answer is not None:
-            answers[key_of(call)] = short[0].text
-            tokens -= gain
-    return tokens, answers
+            gains.append((at, gain, key_of(call), short[0].text))
+    return gains
+
+
+def _boundaries(conversation: Sequence[Said], turns: int) -> list[int]:
+    """Where the conversation may begin so that at least so many responses stay, the earliest first.
+
+    The user's messages that a response answers stay with it. A last response that nobody answered yet stays, too, as
+    does whatever comes after a call without an answer.
+    """
+    responses = [i for i, said in enumerate(conversation) if isinstance(said.message, AssistantMessage)]
+    ends = [*responses, len(conversation)] if conversation and _is_users(conversation[-1]) else responses
+    last = len(responses) - (turns if ends is not responses else max(turns, 1))
+    waiting = [i for i in responses if any(call.status != "answered" for call, _ in conversation[i].answers)]
+    found: list[int] = []
+    for at in ends[: max(last + 1, 0)]:
+        while at > 0 and _is_users(conversation[at - 1]):
+            at -= 1
+        if not waiting or at <= waiting[0]:
+            found.append(at)
+    return found
 
 
 def _seq(said: Said) -> int:
@@ -234,24 +257,6 @@ def _seq(said: Said) -> int:
 
 
 _NOTE: Final = 60  # tokens of the note that stands for turns left out
-
-
-def _boundary(conversation: Sequence[Said], turns: int) -> int:
-    """The index of the first message that stays, when so many responses are to stay.
-
-    The user's messages that the first of them answers stay with it. A response that nobody answered yet stays, too, as
-    does whatever comes after a call without an answer.
-    """
-    responses = [i for i, said in enumerate(conversation) if isinstance(said.message, AssistantMessage)]
-    ends_with_user = bool(conversation) and _is_users(conversation[-1])
-    turns = turns if ends_with_user else max(turns, 1)
-    if turns > len(responses):
-        return 0
-    at = responses[-turns] if turns else len(conversation)
-    at = min([at, *(i for i in responses if any(call.status != "answered" for call, _ in conversation[i].answers))])
-    while at > 0 and _is_users(conversation[at - 1]):
-        at -= 1
-    return at
 
 
 def _is_users(said: Said) -> bool:

@@ -59,7 +59,9 @@ def said_in(log: Log, *, sending: bool = False) -> list[Said]:
     calls: dict[int, dict[str, list[Call]]] = defaultdict(lambda: defaultdict(list))
     for call in log.calls:
         calls[call.seq][call.id].append(call)
-    entries = [e for e in log.entries if e.kind != "compaction" and (e.seq >= past.start or e.seq == past.user)]
+    entries = in_order(log)
+    start = next((i for i, e in enumerate(entries) if e.seq == past.start), 0)
+    entries = [e for i, e in enumerate(entries) if i >= start or e.seq == past.user]
     said: list[Said] = [Said(UserMessage((TextPart(past.summary),)))] if past.summary else []
     for entry, following in zip_longest(entries, entries[1:]):
         message = from_json(entry.body["message"])
@@ -71,6 +73,28 @@ def said_in(log: Log, *, sending: bool = False) -> list[Said]:
             continue
         said.append(Said(message, entry, tuple(_answers(message, calls[entry.seq], past.answers))))
     return said
+
+
+def in_order(log: Log) -> list[Entry]:
+    """The messages in the order in which the model knows them.
+
+    A user who writes while a response is being written is stored before it; the model reads it after it.
+    """
+    entries: list[Entry] = []
+    for entry in log.entries:
+        if entry.kind == "compaction":
+            continue
+        place, after = len(entries), entry.body.get("after")
+        while after is not None and place and entries[place - 1].seq > after and role_of(entries[place - 1]) == "user":
+            place -= 1
+        entries.insert(place, entry)
+    return entries
+
+
+def role_of(entry: Entry) -> str | None:
+    """Who speaks; None for an entry without a message."""
+    role: str | None = entry.body.get("message", {}).get("role")
+    return role
 
 
 def is_broken_off(entry: Entry) -> bool:

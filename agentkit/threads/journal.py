@@ -86,7 +86,7 @@ class ThreadJournal:
         self._model = model
         self._readable = False  # whether the model can read stored results again
         self._beside = 0  # tokens of the system prompt and the tools
-        self._tokens = 0  # of the conversation, as far as known
+        self._tokens = 0  # of the conversation, as far as known; counted only for a compaction
         self._due = 0  # tokens below which no further compaction is tried
         self._lease: Lease | None = None
         self._renewal: asyncio.Task[None] | None = None
@@ -95,6 +95,7 @@ class ThreadJournal:
         self._whole: list[Message] = []  # the same without the compactions of this run
         self._taken: set[str] = set()
         self._last = -1  # seq of the newest entry that `_messages` has
+        self._seen = -1  # seq of the newest entry that the last request had
         self._own: set[int] = set()  # entries that this run wrote
         self._seq: int | None = None  # the entry of this turn's response, once it is begun
         self._complete = False  # whether it is in the store to its end, all answers included
@@ -139,6 +140,7 @@ class ThreadJournal:
         self._readable = READ_RESULT in registry.tools
         self._beside = _beside(self._system, self._temporary, registry)
         self._read(log)
+        self._seen = self._last
         if not any(isinstance(m, UserMessage) for m in self._messages):
             raise ConfigError(f"thread {self.thread_id!r} has no message to answer: add_message comes first")
         calls = [self._reopened(call) for call in plan.run]
@@ -220,10 +222,16 @@ class ThreadJournal:
             others = tuple(e for e in log.entries if e.seq not in self._own)
             self._say(messages_of(replace(log, entries=others)))
             self._last = log.entries[-1].seq
+        self._seen = self._last
         policy = self._compaction
         if policy is not None and self._tokens >= max(self._due, policy.threshold_tokens):
             await self._compact(policy)
         return self._messages
+
+    async def news(self) -> bool:
+        """Whether somebody added a message since the last request."""
+        log = await self._store.load(self.thread_id, after=self._seen)
+        return any(e.seq not in self._own for e in log.entries)
 
     async def shrink(self) -> bool:
         """Make the conversation shorter: its provider refused it as too long. False when that is not possible."""
@@ -303,7 +311,7 @@ class ThreadJournal:
             self._read(await self._store.load(self.thread_id))
         elif turn.message.content:
             self._say([turn.message, *turn.results])
-            if response.usage.input_tokens:
+            if self._compaction is not None and response.usage.input_tokens:
                 self._tokens = response.usage.input_tokens + response.usage.output_tokens
                 self._tokens += messages_tokens(turn.results)
 
@@ -361,7 +369,7 @@ class ThreadJournal:
                 new.append(NewCall(call.id, body, "waiting"))
             else:
                 new.append(NewCall(call.id, body, "answered", to_json(said)))
-        content: dict[str, Any] = {"message": to_json(message)}
+        content: dict[str, Any] = {"message": to_json(message), "after": self._seen}
         if response is not None:
             content["response"] = response._asdict() | {"usage": list(response.usage)}
         return Append(content, kind, calls=new) if self._seq is None else Revise(seq, content, kind, new)

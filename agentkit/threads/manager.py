@@ -13,7 +13,15 @@ from agentkit import models
 from agentkit.agent import Agent, Budget, Hook, RunOptions, RunStream, call_hash
 from agentkit.agent.approval import denial
 from agentkit.errors import ConfigError, StoreConflict
-from agentkit.messages import AssistantMessage, Message, SystemMessage, ToolCall, ToolMessage, messages_from
+from agentkit.messages import (
+    AssistantMessage,
+    Message,
+    SystemMessage,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+    messages_from,
+)
 from agentkit.models.base import Model
 from agentkit.processor import ProcessorConfig
 from agentkit.registry import BoundTool, FunctionNames, ToolRegistry
@@ -361,7 +369,7 @@ def _summariser(policy: Compaction, agent: Agent) -> Model:
             return model
 
 
-def _entries(messages: Sequence[Message]) -> list[Append]:
+def _entries(messages: Sequence[Any]) -> list[Append]:
     """Messages as entries; results as the answers of their calls.
 
     Raises:
@@ -377,8 +385,10 @@ def _entries(messages: Sequence[Message]) -> list[Append]:
             case AssistantMessage():
                 calls = [NewCall(call.id, call_to_json(call)) for call in message.calls]
                 entries.append(Append({"message": to_json(message)}, calls=calls))
-            case _:
+            case UserMessage():
                 entries.append(Append({"message": to_json(message)}))
+            case _:
+                raise ConfigError(f"{message!r:.50} is no message: write user('…')")
     return entries
 
 

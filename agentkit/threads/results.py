@@ -29,6 +29,7 @@ class StoredResults:
         """Read the full result of an earlier tool call of which only a part is shown, a piece at a time.
 
         Args:
+            context: says in which thread.
             call_id: the call, as named where its result was shortened, such as "12/0".
             offset: the first character to read.
             limit: how many characters to read, 20,000 at most.

@@ -1,5 +1,6 @@
-"""How many tokens a thread's next request has: the provider's own count of the newest response, and an estimate of what
-came after it. Pure.
+"""How many tokens a thread's next request has. Pure.
+
+It is the provider's own count of the newest response, and an estimate of what came after it.
 """
 
 from __future__ import annotations

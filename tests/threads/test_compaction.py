@@ -138,8 +138,11 @@ def test_then_old_turns_give_way_to_a_summary() -> None:
 
 def test_a_long_task_keeps_the_users_message_after_the_summary() -> None:
     book = looked(*["result"] * 200)
-    book.compact(SMALL)
-    assert book.read == ["What happened.", "Find it.", "Step 199. look", "= result"]
+    made = book.compact(SMALL)
+    assert made is not None
+    assert 400 < made.tokens <= 500
+    assert book.read[:3] == ["What happened.", "Find it.", "Step 188. look"]
+    assert book.read[-2:] == ["Step 199. look", "= result"]
 
 
 def test_what_stays_of_an_earlier_compaction_goes_with_the_next() -> None:
@@ -150,13 +153,17 @@ def test_what_stays_of_an_earlier_compaction_goes_with_the_next() -> None:
         book.answers(f"More {n}.", ["found"])
     made = book.compact(SMALL, summary="All that happened.")
     assert made is not None
-    assert [short(said.message) for said in made.dropped][:4] == [
-        "What happened.",
-        "Find it.",
-        "Step 199. look",
-        "Go on.",
-    ]
-    assert book.read == ["All that happened.", "Go on.", "More 199. look", "= found"]
+    assert [short(said.message) for said in made.dropped][:3] == ["What happened.", "Find it.", "Step 188. look"]
+    assert book.read[:3] == ["All that happened.", "Go on.", "More 188. look"]
+
+
+def test_a_long_summary_is_not_replaced_alone() -> None:
+    """The message after it is older than what it stands for: a conversation from there on would be the old one."""
+    book = looked(*["result"] * 200)
+    book.compact(replace(SMALL, target=0.1), summary="It is a long story. " * 200)
+    before = book.read
+    book.compact(replace(SMALL, keep_turns=20))
+    assert book.read == before
 
 
 def test_without_a_summary_outputs_are_shortened_harder_before_turns_go() -> None:
@@ -186,6 +193,15 @@ def test_one_huge_output_is_shortened_even_if_it_is_the_newest() -> None:
     book.compact(SMALL)
     assert book.read[0] == "Find it."
     assert messages_tokens(messages_of(book.log)) < 150
+
+
+def test_outputs_are_shortened_to_a_quarter_where_nothing_else_is_left() -> None:
+    book = Book()
+    book.says("Find it.")
+    book.answers("", [LONG] * 4)
+    book.compact(replace(SMALL, result_tokens=200))
+    assert {len(line) < 350 for line in book.read[2:]} == {True}
+    assert thread_tokens(book.log) < SMALL.threshold_tokens
 
 
 def test_where_nothing_can_be_gained_nothing_is_done() -> None:
@@ -335,10 +351,10 @@ def check(book: Book, before: Log, policy: Compaction, made: Plan | None) -> Non
         waiting = [call.id for call in message.calls] if isinstance(message, AssistantMessage) else []
     assert waiting == []
 
-    users = [m for m in messages_of(replace(log, entries=tuple(e for e in log.entries if e.kind == "message")))]
-    newest = next((m for m in reversed(users) if isinstance(m, UserMessage)), None)
+    whole = messages_of(replace(log, entries=tuple(e for e in log.entries if e.kind == "message")))
+    newest = next((m for m in reversed(whole) if isinstance(m, UserMessage)), None)
     assert newest is None or newest in messages
-    assert thread_tokens(log) <= max(policy.threshold_tokens, 0)
+    assert thread_tokens(log) <= policy.threshold_tokens
 
 
 @settings(deadline=None)

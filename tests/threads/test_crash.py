@@ -45,7 +45,6 @@ def test_300_kills_at_random_moments(seed: int) -> None:
     counted = crash("--kills", "75", "--seed", str(seed))
     assert faults(counted) == {"": []}
     assert counted["crashes"] >= 75
-    assert counted["unknown"] > 0  # some did hit a tool at work
 
 
 @pytest.mark.soak

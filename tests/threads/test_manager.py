@@ -370,7 +370,7 @@ async def test_cancelling_a_run_saves_everything_soon(threads: ThreadManager, by
     model = ScriptedModel([["Hm.", ToolCall("c1", "slow", {"text": "a"})]])
     run = threads.run_thread(thread, model=model, cancel=token)
     task = asyncio.create_task(run.finished())
-    while not any(c.status == "started" for c in (await threads.get_log(thread)).calls):
+    while not any(c.status == "started" for c in (await threads.get_log(thread)).calls):  # noqa: ASYNC110
         await asyncio.sleep(0.005)
     clock = asyncio.get_running_loop().time
     since = clock()
@@ -493,3 +493,33 @@ async def test_no_question_is_left_in_a_thread_that_nobody_answers(threads: Thre
     result = await threads.run_thread(thread, model=model, output_type=City, output_retries=1).finished()
     assert (result.finish, result.output) == ("invalid_output", None)
     assert said(await threads.get_llm_messages(thread))[-1] == "assistant: Ulm!!"
+
+
+async def test_a_message_that_arrives_while_the_model_answers_is_answered_by_the_same_run(
+    threads: ThreadManager,
+) -> None:
+    thread = await threads.create_thread(messages="Go")
+    said_to: list[list[str]] = []
+
+    async def answer(request: ModelRequest) -> str:
+        said_to.append(said(list(request.messages)))
+        if len(said_to) == 1:
+            await threads.add_message(thread, "And bread!")
+        return ["Milk.", "And bread."][len(said_to) - 1]
+
+    result = await threads.run_thread(thread, model=ScriptedModel(answer)).finished()
+    assert result.text == "And bread."
+    conversation = ["user: Go", "assistant: Milk.", "user: And bread!"]
+    assert said_to == [["user: Go"], conversation]
+    assert said(await threads.get_llm_messages(thread)) == [*conversation, "assistant: And bread."]
+    assert [e.body["message"]["role"] for e in (await threads.get_log(thread)).entries] == [
+        "user",
+        "user",
+        "assistant",
+        "assistant",
+    ]
+
+
+async def test_text_among_messages_is_refused(threads: ThreadManager) -> None:
+    with pytest.raises(ConfigError, match="write user"):
+        await threads.create_thread(messages=["Hi"])  # type: ignore[list-item]

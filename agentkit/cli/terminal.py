@@ -1,0 +1,114 @@
+"""What a terminal may be given: text that cannot command it, folded to its width. Knows text only.
+
+`plain` is for reading: what could command the terminal is left out. `visible` is for deciding: nothing is left out, and
+what does not print is written as an escape.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from typing import Any
+from unicodedata import category, east_asian_width
+
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+LINE, GOES_ON = "| ", "⋮ "  # what stands before each line of a text argument, and before the rest of a folded line
+
+
+def plain(text: str) -> str:
+    """Text without the characters that command a terminal (all of C0 and C1 but newline and tab) or turn its direction.
+
+    What a model or a tool says may not move the cursor, set a title or write to the clipboard.
+    """
+    return _CONTROLS.sub("", text)
+
+
+def visible(text: str) -> str:
+    r"""One line that hides nothing: each character that prints nothing, or ends a line, as its escape.
+
+    >>> visible("a\u202egnp.exe")
+    'a\\u202egnp.exe'
+    """
+    return text if text.isprintable() else "".join(c if c.isprintable() else _escape(c) for c in text)
+
+
+def _escape(c: str) -> str:
+    return f"\\u{ord(c):04x}" if ord(c) < 0x10000 else f"\\U{ord(c):08x}"
+
+
+def cells(text: str) -> int:
+    """How many columns a text takes: 2 for a wide character, none for one that joins the one before it."""
+    return len(text) if text.isascii() else sum(map(_cell, text))
+
+
+def _cell(c: str) -> int:
+    return 0 if category(c) in ("Mn", "Me", "Cf") else 2 if east_asian_width(c) in "WF" else 1
+
+
+def width() -> int:
+    """The columns to write in: those of the terminal, 80 without one, 100 at most, since longer lines read badly."""
+    return max(20, min(shutil.get_terminal_size((80, 24)).columns, 100))
+
+
+def folded(line: str, width: int) -> Iterator[str]:
+    """A line in pieces of at most `width` columns, broken at a space where one is near the end.
+
+    >>> list(folded("one two three", 8))
+    ['one two ', 'three']
+    """
+    while cells(line) > width:
+        fits = end = 0
+        while end < len(line) and fits + _cell(line[end]) <= width:
+            fits += _cell(line[end])
+            end += 1
+        end = max(end, 1)  # one wide character in one column
+        space = line.rfind(" ", end // 2, end)
+        end = space + 1 if space >= 0 else end
+        yield line[:end]
+        line = line[end:]
+    yield line
+
+
+def cut(text: str, width: int) -> str:
+    """A text as one line of at most `width` columns."""
+    line = " ".join(plain(text[: width * 8]).split())
+    if cells(line) <= width and len(text) <= width * 8:
+        return line
+    while line and cells(line) > width - 1:
+        line = line[: min(len(line) - 1, width)]
+    return f"{line}…"
+
+
+def block(text: str, width: int, indent: str = "") -> Iterator[str]:
+    """A text in lines of at most `width` columns, each behind the indent."""
+    for line in plain(text).expandtabs(4).split("\n"):
+        yield from (f"{indent}{piece}".rstrip() for piece in folded(line, max(width - len(indent), 1)))
+
+
+def arguments(given: Mapping[str, Any], width: int, indent: str = "") -> Iterator[str]:
+    r"""Arguments for a person who decides about them: complete, and none can pass for another.
+
+    A value is JSON; a text of several lines stands line by line, each behind a bar. Wherever a line is folded the rest
+    of it stands behind `⋮`.
+
+    >>> print("\n".join(arguments({"path": "a.py", "text": "x\npath: /etc"}, 40)))
+    path: "a.py"
+    text:
+      | x
+      | path: /etc
+    """
+    for name, value in given.items():
+        if isinstance(value, str) and "\n" in value and value.replace("\n", "").replace("\t", "").isprintable():
+            yield from _marked(f"{visible(name)}:", width, indent, f"{indent}  {GOES_ON}")
+            for line in value.expandtabs(4).split("\n"):
+                yield from _marked(line, width, f"{indent}  {LINE}", f"{indent}  {GOES_ON}")
+        else:
+            said = visible(json.dumps(value, ensure_ascii=False, default=str))
+            yield from _marked(f"{visible(name)}: {said}", width, indent, f"{indent}  {GOES_ON}")
+
+
+def _marked(line: str, width: int, first: str, others: str) -> Iterator[str]:
+    for n, piece in enumerate(folded(line, max(width - len(others), 1))):
+        yield f"{others if n else first}{piece}"

@@ -1,0 +1,201 @@
+"""`agentkit threads`: what a store holds: listed, shown, exported, deleted; and its waiting calls decided about."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import shlex
+import sys
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from agentkit.cli.screen import Screen
+from agentkit.cli.terminal import cut, visible, width
+from agentkit.errors import ConfigError
+
+if TYPE_CHECKING:
+    from agentkit.messages import Message
+    from agentkit.threads import ThreadManager
+
+STORE: Final = "agentkit.db"
+WIRES: Final = ("json", "openai", "anthropic")
+Work = Callable[["ThreadManager", argparse.Namespace], Awaitable[int]]
+
+
+def add(commands: Any) -> None:
+    """Declare the commands and their options."""
+    group = commands.add_parser("threads", help="list, show, export, delete stored conversations; approve their calls")
+    actions = group.add_subparsers(dest="action", required=True, metavar="action")
+    listed = _action(actions, "list", "the threads, the last changed first", list_threads, named=False)
+    listed.add_argument("--limit", type=int, default=50, help="how many at most (50)")
+    shown = _action(actions, "show", "turns, calls, results, durations, tokens, approvals", show)
+    shown.add_argument("--full", action="store_true", help="every text whole, instead of its first lines")
+    exported = _action(actions, "export", "the messages as JSON lines", export)
+    exported.add_argument(
+        "--as", dest="wire", default="json", metavar="SHAPE",
+        help="json (agentkit's own, without loss), openai, anthropic, or a text format such as hermes",
+    )  # fmt: skip
+    exported.add_argument("--tools", nargs="+", default=[], metavar="MODULE:CLASS", help="some text formats need them")
+    deleted = _action(actions, "delete", "remove a thread and all that belongs to it", delete)
+    deleted.add_argument("--yes", action="store_true", help="do not ask")
+    approved = _action(actions, "approve", "let a waiting call run when its thread goes on", approve)
+    denied = _action(actions, "deny", "refuse a waiting call", deny)
+    for command in (approved, denied):
+        command.add_argument("call", help="the call's id, as `show` tells it")
+    approved.add_argument("--arguments", metavar="JSON", help="run it with these instead; all of them, as an object")
+    denied.add_argument("--reason", default="", help="the model reads it")
+
+
+def add_store(command: argparse.ArgumentParser, default: str | None = STORE) -> None:
+    """Declare where threads are."""
+    command.add_argument(
+        "--store", default=default, metavar="WHERE", help=f"a SQLite file ({STORE}) or postgresql://user@host/database"
+    )
+
+
+def _action(actions: Any, name: str, help: str, work: Work, *, named: bool = True) -> argparse.ArgumentParser:
+    command: argparse.ArgumentParser = actions.add_parser(name, help=help, description=help)
+    if named:
+        command.add_argument("thread", help="the thread's id")
+    add_store(command)
+    command.set_defaults(run=lambda arguments: asyncio.run(_opened(work, arguments)))
+    return command
+
+
+async def _opened(work: Work, arguments: argparse.Namespace) -> int:
+    """Do the work on the store.
+
+    Raises:
+        ConfigError: there is no such file; looking for threads makes none.
+    """
+    from agentkit.threads import ThreadManager
+
+    if "://" not in arguments.store and not Path(arguments.store).exists():
+        raise ConfigError(f"there is no thread store {arguments.store} here; --store names another")
+    manager = ThreadManager(arguments.store)
+    try:
+        return await work(manager, arguments)
+    finally:
+        await manager.aclose()
+
+
+async def list_threads(manager: ThreadManager, arguments: argparse.Namespace) -> int:
+    """One line for each thread."""
+    from agentkit.cli.table import table
+    from agentkit.cli.transcript import age, state, words
+
+    rows, now = [], time.time()
+    for thread in await manager.list_threads(limit=arguments.limit):
+        log = await manager.get_log(thread.id)
+        rows.append((visible(thread.id), str(thread.entries), age(now - thread.updated), state(log), words(log, 40)))
+    screen = Screen(sys.stdout)
+    for line in table(("thread", "entries", "changed", "state", "first words"), rows):
+        screen.line(cut_right(line) if sys.stdout.isatty() else line)
+    return 0
+
+
+def cut_right(line: str) -> str:
+    """A row of a table in the terminal's width; its spaces kept."""
+    from agentkit.cli.terminal import folded
+
+    first, *rest = folded(line, width())
+    return first.rstrip() if not rest else f"{first[: width() - 1].rstrip()}…"
+
+
+async def show(manager: ThreadManager, arguments: argparse.Namespace) -> int:
+    """Draw one thread."""
+    from agentkit.cli.transcript import state, totals, transcript
+
+    log = await manager.get_log(arguments.thread)
+    screen = Screen(sys.stdout)
+    for line in transcript(log, width(), screen.style, full=arguments.full):
+        screen.line(line)
+    for line in (totals(log), state(log)):
+        screen.line(screen.style(cut(line, width()), "dim"))
+    return 0
+
+
+async def export(manager: ThreadManager, arguments: argparse.Namespace) -> int:
+    """Print the messages, one on each line; also those that were compacted since."""
+    from agentkit.threads.history import messages_of
+
+    log = await manager.get_log(arguments.thread)
+    whole = replace(log, entries=tuple(e for e in log.entries if e.kind != "compaction"))
+    for message in rendered(messages_of(whole), arguments.wire, arguments.tools):
+        print(json.dumps(message, ensure_ascii=False))
+    return 0
+
+
+def rendered(messages: Sequence[Message], wire: str, tools: Sequence[str]) -> Sequence[Mapping[str, Any]]:
+    """A conversation as it stands on a wire, or with its calls as text.
+
+    Raises:
+        ConfigError: neither a wire nor a format has this name.
+        FormatError: the format cannot carry a call.
+    """
+    from agentkit import formats
+    from agentkit.models.anthropic import anthropic_messages
+    from agentkit.models.openai import chat_messages
+    from agentkit.models.text import text_messages
+    from agentkit.registry import ToolRegistry
+    from agentkit.threads.codec import to_json
+
+    match wire:
+        case "json":
+            return [to_json(message) for message in messages]
+        case "openai":
+            return chat_messages(messages, "openai")
+        case "anthropic":
+            return anthropic_messages(messages, "anthropic")
+        case name if name in formats.names():
+            return chat_messages(text_messages(messages, formats.get(name), ToolRegistry(*tools).specs()), "openai")
+    raise ConfigError(f"--as {wire}: wanted {', '.join(WIRES)}, or a text format: {', '.join(formats.names())}")
+
+
+async def delete(manager: ThreadManager, arguments: argparse.Namespace) -> int:
+    """Remove one thread, after a question."""
+    thread = await manager.get_thread(arguments.thread)
+    if not arguments.yes:
+        if not sys.stdin.isatty():
+            raise ConfigError("deleting cannot be undone: say --yes where nobody can be asked")
+        if input(f"delete {visible(thread.id)} with its {thread.entries} entries? [y/N] ").strip().lower() != "y":
+            print("nothing was deleted")
+            return 1
+    await manager.delete_thread(thread.id)
+    print(f"deleted {visible(thread.id)}")
+    return 0
+
+
+async def approve(manager: ThreadManager, arguments: argparse.Namespace) -> int:
+    """Let a call run, when the thread goes on."""
+    from agentkit.cli.approval import read_arguments, who
+
+    given = None if arguments.arguments is None else read_arguments(arguments.arguments)
+    await manager.approve(arguments.thread, arguments.call, arguments=given, by=who())
+    print(f"approved {visible(arguments.call)}; {goes_on(arguments.thread, arguments.store)}")
+    return 0
+
+
+async def deny(manager: ThreadManager, arguments: argparse.Namespace) -> int:
+    """Refuse a call."""
+    from agentkit.cli.approval import who
+
+    await manager.deny(arguments.thread, arguments.call, arguments.reason, by=who())
+    print(f"denied {visible(arguments.call)}; {goes_on(arguments.thread, arguments.store)}")
+    return 0
+
+
+def goes_on(thread: str, store: str) -> str:
+    """How a thread is gone on with, in words that a shell takes."""
+    return f"it goes on with: agentkit chat --thread {shlex.quote(thread)}{store_option(store)} --model …"
+
+
+def store_option(store: str) -> str:
+    """The option that names this store again; without a password."""
+    if store == STORE:
+        return ""
+    return f" --store {shlex.quote(store) if '://' not in store else store.partition('://')[0] + '://…'}"

@@ -1,0 +1,244 @@
+"""A thread's log as lines to read: turns, calls, results, durations, tokens, approvals. Pure but for local time."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any, Final, Protocol
+
+from agentkit.cli.terminal import arguments, block, cells, cut, plain, visible
+from agentkit.events import Usage
+from agentkit.messages import AssistantMessage, ImagePart, TextPart, ThinkingPart, ToolCall, ToolMessage, UserMessage
+from agentkit.threads import Call, Entry, Log
+from agentkit.threads.codec import call_from_json, from_json
+
+LINES: Final = 12  # of one text that are shown, unless all are asked for
+_QUIET: Final = ("stop", "tool_calls", None)  # finishes that need no mention
+
+
+class Style(Protocol):
+    """Text in a style of `agentkit.cli.screen`."""
+
+    def __call__(self, text: str, *names: str) -> str:
+        """The text in these styles."""
+        ...
+
+
+def state(log: Log) -> str:
+    """What a thread waits for, in words.
+
+    A run that goes on, in this or another process, cannot be told from one that broke off: only its lease knows.
+    """
+    statuses = {call.status for call in log.calls}
+    last = log.entries[-1].body.get("message", {}) if log.entries else {}
+    if "waiting" in statuses:
+        return "waits for approval"
+    if statuses & {"planned", "approved", "started"} or any(e.kind == "partial" for e in log.entries):
+        return "runs or broke off"
+    return "waits for an answer" if last.get("role") in ("user", "tool") else "at rest" if log.entries else "empty"
+
+
+def words(log: Log, width: int) -> str:
+    """The first words of the user, in one line."""
+    for entry in log.entries:
+        if entry.kind == "message" and isinstance(message := from_json(entry.body["message"]), UserMessage):
+            return cut(" ".join(p.text for p in message.content if isinstance(p, TextPart)) or "(image)", width)
+    return ""
+
+
+def transcript(log: Log, width: int, style: Style, *, full: bool = False, after: int = -1) -> Iterator[str]:
+    """The lines of a thread.
+
+    Args:
+        log: all of it.
+        width: columns at most.
+        style: for terminals with colour.
+        full: show every text whole instead of its first lines.
+        after: leave out the entries up to this place.
+    """
+    calls: dict[int, list[Call]] = defaultdict(list)
+    for call in log.calls:
+        calls[call.seq].append(call)
+    page = _Page(width, style, full)
+    turn = 0
+    for entry in log.entries:
+        if entry.kind == "compaction":
+            lines = page.compaction(entry)
+        elif entry.body["message"]["role"] == "assistant":
+            turn += 1
+            lines = page.response(entry, turn, calls[entry.seq])
+        else:
+            lines = page.user(entry)
+        if entry.seq > after:
+            yield from lines
+            yield ""
+
+
+def totals(log: Log) -> str:
+    """Turns, calls, tokens and time of a thread, in one line."""
+    responses = [e.body["response"] for e in log.entries if e.body.get("response", {}).get("usage")]
+    usage = Usage()
+    for response in responses:
+        usage = usage.plus(Usage(*response["usage"]))
+    failed = sum(call.answer is not None and "error" in call.answer for call in log.calls)
+    said = [
+        _count(sum(e.body.get("message", {}).get("role") == "assistant" for e in log.entries), "turn"),
+        _count(len(log.calls), "call") + (f" ({failed} failed or refused)" if failed else ""),
+        _tokens(usage),
+        f"{sum(r['seconds'] for r in responses):.1f} s",
+    ]
+    return ", ".join(filter(None, said))
+
+
+class _Page:
+    def __init__(self, width: int, style: Style, full: bool) -> None:
+        self.width, self.style, self.full = width, style, full
+
+    def user(self, entry: Entry) -> Iterator[str]:
+        message = from_json(entry.body["message"])
+        yield from self._row(self.style("you", "bold"), 3, moment(entry.created))
+        yield from self._text(_readable(message.content), "  ")
+
+    def response(self, entry: Entry, turn: int, calls: Sequence[Call]) -> Iterator[str]:
+        message, about = from_json(entry.body["message"]), entry.body.get("response", {})
+        assert isinstance(message, AssistantMessage)
+        name = f"turn {turn}"
+        model = visible(str(about.get("model", "")))
+        left = f"{name}  {model}".rstrip()
+        yield from self._row(f"{self.style(name, 'bold')}{left[len(name) :]}", cells(left), _spent(entry))
+        by_id = {call.id: call for call in calls}
+        for part in message.content:
+            match part:
+                case TextPart(text) if text.strip():
+                    yield from self._text(text.strip("\n"), "  ")
+                case ThinkingPart(text) if text.strip():
+                    yield from (self.style(line, "dim") for line in self._text(f"(thinking) {text.strip()}", "  "))
+                case ToolCall(id=id):
+                    yield from self._call(part, by_id.get(id))
+                case _:
+                    continue
+
+    def compaction(self, entry: Entry) -> Iterator[str]:
+        yield from self._row(self.style("compacted", "bold"), 9, moment(entry.created))
+        if summary := entry.body.get("summary"):
+            yield from self._text(str(summary), "  ")
+
+    def _call(self, written: ToolCall, call: Call | None) -> Iterator[str]:
+        name = visible(written.name) or "unreadable call"
+        mark, colour = _status(call)
+        yield from self._row(f"  → {self.style(name, 'cyan', 'bold')}", cells(name) + 4, mark, colour)
+        shown = written if call is None else call_from_json(call.body)
+        yield from self._some(list(arguments(shown.arguments, self.width, "      ")), "      ")
+        if call is None:
+            return
+        if call.status == "waiting":
+            yield from block(f"its id is {visible(call.id)}", self.width, "    ? ")
+        if told := _decided(call):
+            yield from block(told, self.width, "    ! ")
+        if call.answer is not None and isinstance(said := from_json(call.answer), ToolMessage):
+            yield from self._text(_readable(said.content), "    = ")
+
+    def _row(self, left: str, cells_left: int, right: str, colour: str = "dim") -> Iterator[str]:
+        """Two texts at the two ends of a line; the right one on lines of its own where they do not fit."""
+        room = self.width - cells_left - cells(right)
+        if not right:
+            yield left
+        elif room >= 2:
+            yield f"{left}{' ' * room}{self.style(right, colour)}"
+        else:
+            yield left if cells_left <= self.width else cut(plain(left), self.width)
+            yield from (self.style(line, colour) for line in block(right, self.width, "    "))
+
+    def _text(self, text: str, indent: str) -> Iterator[str]:
+        """A text behind its indent; what marks its first line does not mark the others."""
+        lines = list(block(text.rstrip("\n"), self.width, " " * len(indent)))
+        if lines and indent.strip():
+            lines[0] = f"{indent}{lines[0][len(indent) :]}".rstrip()
+        yield from self._some(lines, " " * len(indent))
+
+    def _some(self, lines: list[str], indent: str) -> Iterator[str]:
+        if self.full or len(lines) <= LINES + 1:
+            yield from lines
+            return
+        yield from lines[:LINES]
+        left = f"… {len(lines) - LINES} more lines"
+        yield f"{indent}{self.style(left, 'dim')}"
+
+
+_WAITS: Final = {
+    "planned": "not begun",
+    "waiting": "? waits for approval",
+    "approved": "approved, not run yet",
+    "started": "begun, no answer yet",
+}
+
+
+def _status(call: Call | None) -> tuple[str, str]:
+    """A call's state in a few words, and their colour."""
+    if call is None or call.answer is None:
+        return ("", "dim") if call is None else (_WAITS[call.status], "red")
+    spent = f" {_seconds(call.ended - call.started)}" if call.started is not None and call.ended is not None else ""
+    again = f", attempt {call.attempts}" if call.attempts > 1 else ""
+    error = call.answer.get("error")
+    return (f"✗ {error}{spent}{again}", "red") if error else (f"✓{spent}{again}", "green")
+
+
+def _decided(call: Call) -> str:
+    """Who decided what about a call."""
+    if "by" not in call.note:
+        return ""
+    word = (
+        "refused" if "hash" not in call.note else "approved with other arguments" if call.note["edited"] else "approved"
+    )
+    return f"{word} by {visible(str(call.note['by']))}" if call.note["by"] else word
+
+
+def _spent(entry: Entry) -> str:
+    about: dict[str, Any] = dict(entry.body.get("response", {}))
+    if entry.kind == "partial":
+        return "not complete"
+    finish = about.get("finish")
+    said = [
+        "" if finish in _QUIET else str(finish),
+        _seconds(about["seconds"]) if "seconds" in about else "",
+        _tokens(Usage(*about["usage"])) if about.get("usage") else "",
+    ]
+    return "  ".join(filter(None, said))
+
+
+def _tokens(usage: Usage) -> str:
+    return f"{usage.input_tokens} tokens in, {usage.output_tokens} out" if any(usage) else ""
+
+
+def _seconds(seconds: float) -> str:
+    return f"{max(seconds, 0) * 1000:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n} {noun}{'s' * (n != 1)}"
+
+
+def _readable(content: Any) -> str:
+    return "\n".join(
+        p.text.rstrip("\n") if isinstance(p, TextPart) else f"[image {p.url or p.media_type}]"
+        for p in content
+        if isinstance(p, (TextPart, ImagePart))
+    )
+
+
+def moment(seconds: float) -> str:
+    """A time of the clock as the user's, to the second."""
+    return datetime.fromtimestamp(seconds).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def age(seconds: float) -> str:
+    """How long ago in one number: the largest unit of which there is at least one.
+
+    >>> age(45), age(7_300), age(200_000)
+    ('45 s', '2 h', '2 d')
+    """
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{int(seconds // size)} {unit}"
+    return f"{max(int(seconds), 0)} s"
