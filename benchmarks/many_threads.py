@@ -201,6 +201,7 @@ class Collected:
         self._since = 0.0
 
     def __call__(self, phase: str, info: object) -> None:
+        """Called when it begins and when it ends."""
         if phase == "start":
             self._since = time.thread_time()
         else:
