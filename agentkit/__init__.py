@@ -9,29 +9,45 @@ from importlib import import_module
 
 TYPE_CHECKING = False  # type checkers know the name; `typing` itself would be most of what this import costs
 if TYPE_CHECKING:
-    from agentkit.agent import Agent, RunResult
-    from agentkit.errors import AgentkitError, ConfigError, FormatError, ProviderError, SchemaError
+    from agentkit.agent import Agent, Approved, Budget, Denied, Price, RunResult
+    from agentkit.errors import (
+        AgentkitError,
+        ConfigError,
+        FormatError,
+        ProviderError,
+        SchemaError,
+        StoreError,
+        ThreadBusy,
+    )
     from agentkit.messages import ImagePart, TextPart, ToolCall
     from agentkit.models import Model, ModelRequest, model
     from agentkit.processor import ProcessorConfig, ResponseProcessor
     from agentkit.registry import ToolRegistry
     from agentkit.schema import openapi_schema, xml_schema
+    from agentkit.threads import ThreadManager
     from agentkit.tool import Tool, ToolContext, ToolResult
 
 _HOMES = {
     "Agent": "agentkit.agent",
     "AgentkitError": "agentkit.errors",
+    "Approved": "agentkit.agent",
+    "Budget": "agentkit.agent",
     "ConfigError": "agentkit.errors",
+    "Denied": "agentkit.agent",
     "FormatError": "agentkit.errors",
     "ImagePart": "agentkit.messages",
     "Model": "agentkit.models",
     "ModelRequest": "agentkit.models",
+    "Price": "agentkit.agent",
     "ProcessorConfig": "agentkit.processor",
     "ProviderError": "agentkit.errors",
     "ResponseProcessor": "agentkit.processor",
     "RunResult": "agentkit.agent",
     "SchemaError": "agentkit.errors",
+    "StoreError": "agentkit.errors",
     "TextPart": "agentkit.messages",
+    "ThreadBusy": "agentkit.errors",
+    "ThreadManager": "agentkit.threads",
     "Tool": "agentkit.tool",
     "ToolCall": "agentkit.messages",
     "ToolContext": "agentkit.tool",
@@ -46,17 +62,24 @@ _HOMES = {
 __all__ = [
     "Agent",
     "AgentkitError",
+    "Approved",
+    "Budget",
     "ConfigError",
+    "Denied",
     "FormatError",
     "ImagePart",
     "Model",
     "ModelRequest",
+    "Price",
     "ProcessorConfig",
     "ProviderError",
     "ResponseProcessor",
     "RunResult",
     "SchemaError",
+    "StoreError",
     "TextPart",
+    "ThreadBusy",
+    "ThreadManager",
     "Tool",
     "ToolCall",
     "ToolContext",

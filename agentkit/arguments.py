@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from agentkit.errors import SchemaError
 from agentkit.formats.values import alternatives, read, without_surrogates
@@ -258,6 +258,21 @@ def _property(
 def _checker(schema: Mapping[str, Any], where: str) -> Validator:
     refuse_invalid(schema, where)
     from jsonschema import Draft202012Validator
+    from jsonschema.validators import extend
 
-    checker: Validator = Draft202012Validator(schema)
+    choices = {key: _or_null(Draft202012Validator.VALIDATORS[key]) for key in NULLABLE}
+    checker: Validator = extend(Draft202012Validator, choices)(schema)  # type: ignore[no-untyped-call]
     return checker
+
+
+NULLABLE: Final = ("type", "enum", "const", "anyOf", "oneOf", "allOf")
+
+
+def _or_null(check: Callable[..., Any]) -> Callable[..., Any]:
+    """A keyword that lets null pass beside `nullable: true`: OpenAPI 3.0 says it so, JSON Schema knows no such word."""
+
+    def checked(validator: Validator, wanted: Any, instance: Any, schema: Mapping[str, Any]) -> Any:
+        allowed = instance is None and schema.get("nullable") is True
+        return () if allowed else check(validator, wanted, instance, schema)
+
+    return checked

@@ -32,6 +32,7 @@ ProviderErrorKind = Literal[
     "permission",
     "not_found",
     "bad_request",
+    "too_long",
     "rate_limit",
     "overloaded",
     "server",
@@ -39,7 +40,7 @@ ProviderErrorKind = Literal[
     "connection",
     "stream",
 ]
-"""What went wrong at a provider, whatever the provider calls it."""
+"""What went wrong at a provider, whatever it calls that. `too_long`: the conversation does not fit the model."""
 
 
 class AgentkitError(Exception):

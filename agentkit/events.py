@@ -9,6 +9,8 @@ here.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import groupby
+from operator import add
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from agentkit.errors import ErrorCode
@@ -168,7 +170,7 @@ class Usage(NamedTuple):
 
     def plus(self, other: Usage) -> Usage:
         """The sum, field by field."""
-        return Usage(*(a + b for a, b in zip(self, other, strict=True)))
+        return Usage(*map(add, self, other))
 
 
 @event
@@ -246,17 +248,20 @@ def merge(events: Iterable[Event]) -> list[Event]:
     [Text(text='ab'), ArgumentDelta(index=0, text='xy', key='k')]
     """
     out: list[Event] = []
-    for e in events:
-        last = out[-1] if out else None
-        match e, last:
-            case Text(b), Text(a):
-                out[-1] = Text(a + b)
-            case Thinking(b), Thinking(a):
-                out[-1] = Thinking(a + b)
-            case Markup(b), Markup(a):
-                out[-1] = Markup(a + b)
-            case ArgumentDelta(i, b, key), ArgumentDelta(j, a, other) if (i, key) == (j, other):
-                out[-1] = ArgumentDelta(i, a + b, key)
-            case _:
-                out.append(e)
+    for _, run in groupby(events, _kin):
+        first, *rest = run
+        if rest and isinstance(first, Text | Thinking | Markup | ArgumentDelta):
+            first = first._replace(text="".join([first.text, *(e.text for e in rest)]))  # type: ignore[union-attr]
+        out.append(first)
     return out
+
+
+def _kin(e: Event) -> object:
+    """Equal for events that may be joined."""
+    match e:
+        case ArgumentDelta(index, _, key):
+            return ArgumentDelta, index, key
+        case Text() | Thinking() | Markup():
+            return type(e)
+        case _:
+            return object()

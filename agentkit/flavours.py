@@ -1,12 +1,12 @@
-"""One tool as each provider's API writes it. Pure functions of a `ToolSpec`; knows no provider's SDK."""
+"""One tool, and the schema of a reply, as each provider's API writes it. Pure; knows no provider's SDK."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, Final
 
-from agentkit.formats.spec import ToolSpec
-from agentkit.strictness import strict_schema
+from agentkit.formats.spec import OutputSchema, ToolSpec
+from agentkit.strictness import ANTHROPIC, OPENAI, constrained_schema, strict_schema
 
 
 def openai_chat(spec: ToolSpec, strict: bool = False) -> dict[str, Any]:
@@ -57,6 +57,30 @@ def _openai_function(spec: ToolSpec, strict: bool) -> dict[str, Any]:
 
 def _only_strict(spec: ToolSpec) -> dict[str, Any]:
     return openai_strict(spec)[0]
+
+
+# ---------------------------------------------------------------- what the final reply must be
+
+
+def openai_chat_output(output: OutputSchema) -> dict[str, Any]:
+    """The `response_format` of chat completions: strict where strict mode can say all that the schema allows."""
+    return {"type": "json_schema", "json_schema": _openai_output(output)}
+
+
+def openai_responses_output(output: OutputSchema) -> dict[str, Any]:
+    """The `text.format` of the Responses API."""
+    return {"type": "json_schema", **_openai_output(output)}
+
+
+def anthropic_output(output: OutputSchema) -> dict[str, Any] | None:
+    """The `output_config.format` of the Messages API; None for a schema that it would refuse."""
+    schema = constrained_schema(output.schema, ANTHROPIC)
+    return None if schema is None else {"type": "json_schema", "schema": schema}
+
+
+def _openai_output(output: OutputSchema) -> dict[str, Any]:
+    strict = constrained_schema(output.schema, OPENAI)
+    return {"name": output.name, "strict": strict is not None, "schema": strict or dict(output.schema)}
 
 
 FLAVOURS: Final[dict[str, Callable[[ToolSpec], dict[str, Any]]]] = {

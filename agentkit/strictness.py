@@ -1,14 +1,17 @@
-"""A JSON Schema rewritten to what OpenAI's strict mode accepts, with a report of what was lost. Pure.
+"""A JSON Schema rewritten to what a provider's constrained decoding accepts, with a report of what was lost. Pure.
 
-Strict mode wants: an object at the root; in every object all properties required and no others; optional ones
-nullable; a type (or `anyOf`, `enum`, `$ref`) everywhere; and no keyword but those in `KEPT`.
-Source: OpenAI's guide to structured outputs, "Supported schemas".
+OpenAI's strict mode wants: an object at the root; in every object all properties required and no others; optional ones
+nullable; a type (or `anyOf`, `enum`, `$ref`) everywhere; and no keyword but those in `KEPT`. Anthropic's structured
+outputs want objects without other properties, too; optional properties may be left out; no bounds, and no schema that
+holds itself.
+Source: OpenAI's guide to structured outputs, "Supported schemas"; Anthropic's, "JSON Schema limitations".
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 KEPT: Final = frozenset(
@@ -23,6 +26,14 @@ KEPT: Final = frozenset(
 SILENT: Final = frozenset({"title", "$schema", "$id", "$comment", "examples", "deprecated", "discriminator"})
 """Keywords that restrict nothing, so that losing them needs no report."""
 
+TOLD: Final = frozenset(
+    (
+        *("pattern", "format", "minLength", "maxLength", "minItems", "maxItems", "uniqueItems"),
+        *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
+    )
+)
+"""Keywords that go into the description where they cannot stay."""
+
 STRING_FORMATS: Final = frozenset(
     ["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"]
 )
@@ -34,12 +45,43 @@ MAX_LEVELS: Final = 10
 MAX_PROPERTIES: Final = 5_000
 """Strict mode's bound on properties in one schema."""
 
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """What of JSON Schema a provider's constrained decoding accepts.
+
+    Args:
+        kept: the keywords.
+        formats: the values of `format`.
+        optional: whether a property may be left out; else every one is required, and null stands for "left out".
+        recursive: whether a schema may hold itself.
+    """
+
+    kept: frozenset[str]
+    formats: frozenset[str]
+    optional: bool
+    recursive: bool
+
+
+OPENAI: Final = Dialect(KEPT, STRING_FORMATS, optional=False, recursive=True)
+ANTHROPIC: Final = Dialect(
+    frozenset(
+        (
+            *("$ref", "$defs", "type", "description", "enum", "anyOf", "format"),
+            *("properties", "required", "additionalProperties", "items"),
+        )
+    ),
+    STRING_FORMATS | {"uri"},
+    optional=True,
+    recursive=False,
+)
+
 ANYTHING: Final[Mapping[str, Any]] = {"type": ["string", "number", "boolean", "null"]}
 """What stands for a value of any kind, which strict mode does not have."""
 
 
 def strict_schema(schema: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Rewrite a schema of an arguments object.
+    """Rewrite a schema of an arguments object to OpenAI's strict mode.
 
     Args:
         schema: JSON Schema 2020-12, its references within `$defs`.
@@ -47,31 +89,56 @@ def strict_schema(schema: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str,
     Returns:
         The schema in strict mode, and one line per loss: `/path: what was lost`.
     """
-    rewriter = _Rewriter(schema)
-    root = {key: value for key, value in schema.items() if key != "$defs"}
-    out = rewriter.closed(rewriter.folded(root, ""), "", 1)
-    if definitions := schema.get("$defs"):
-        out["$defs"] = {name: rewriter.node(d, f"/$defs/{name}", 1) for name, d in definitions.items()}
-    if rewriter.properties > MAX_PROPERTIES:
-        rewriter.lose("", f"{rewriter.properties} properties; strict mode allows {MAX_PROPERTIES}")
-    return out, tuple(rewriter.report)
+    rewriter = _Rewriter(schema, OPENAI)
+    return rewriter.root(), tuple(rewriter.report)
+
+
+def constrained_schema(schema: Mapping[str, Any], dialect: Dialect) -> dict[str, Any] | None:
+    """Rewrite a schema of an object so that all that it allows can still be said; None where the dialect cannot.
+
+    What comes back may allow more: a bound that the dialect does not know is left out, and is for the reader to check.
+    """
+    rewriter = _Rewriter(schema, dialect)
+    out = rewriter.root()
+    return None if rewriter.narrowed else out
 
 
 class _Rewriter:
-    """Walks one schema; collects the report."""
+    """Walks one schema; collects the report.
 
-    def __init__(self, root: Mapping[str, Any]) -> None:
-        self.definitions: Mapping[str, Any] = root.get("$defs", {})
+    Attributes:
+        report: one line per loss.
+        narrowed: whether a value that the schema allows cannot be said any more, or the provider refuses the schema.
+    """
+
+    def __init__(self, schema: Mapping[str, Any], dialect: Dialect) -> None:
+        self.schema, self.dialect = schema, dialect
+        self.definitions: Mapping[str, Any] = schema.get("$defs", {})
         self.report: list[str] = []
+        self.narrowed = False
         self.properties = 0
 
-    def lose(self, path: str, what: str) -> None:
+    def lose(self, path: str, what: str, *, narrows: bool = False) -> None:
         self.report.append(f"{path or '/'}: {what}")
+        self.narrowed = self.narrowed or narrows
+
+    def root(self) -> dict[str, Any]:
+        """The whole schema."""
+        root = {key: value for key, value in self.schema.items() if key != "$defs"}
+        out = self.closed(self.folded(root, ""), "", 1)
+        if self.definitions:
+            out["$defs"] = {name: self.node(d, f"/$defs/{name}", 1) for name, d in self.definitions.items()}
+        if self.properties > MAX_PROPERTIES:
+            said = f"{self.properties} properties; strict mode allows {MAX_PROPERTIES}"
+            self.lose("", said, narrows=True)
+        if not self.dialect.recursive and _holds_itself(self.definitions):
+            self.lose("", "a schema that holds itself", narrows=True)
+        return out
 
     def node(self, schema: Any, path: str, level: int) -> dict[str, Any]:
         """Any schema below the root."""
         if level == MAX_LEVELS + 1:
-            self.lose(path, f"nested deeper than the {MAX_LEVELS} levels of strict mode")
+            self.lose(path, f"nested deeper than the {MAX_LEVELS} levels of strict mode", narrows=True)
         schema = self.folded(schema, path)
         if "$ref" in schema:
             return self.reference(schema)
@@ -100,7 +167,8 @@ class _Rewriter:
         """An object: every property required, the optional ones nullable, no others."""
         more = schema.get("additionalProperties")
         if more is not False and (more is not None or not schema.get("properties")):
-            self.lose(path, "an object with keys of the model's choice; strict mode knows only declared properties")
+            said = "an object with keys of the model's choice; strict mode knows only declared properties"
+            self.lose(path, said, narrows=True)
         required = schema.get("required", ())
         properties = schema.get("properties", {})
         self.properties += len(properties)
@@ -109,10 +177,13 @@ class _Rewriter:
             name: self.property(value, f"{path}/{name}", level + 1, optional=name not in required)
             for name, value in properties.items()
         }
-        return {**out, "required": list(properties), "additionalProperties": False}
+        listed = [name for name in properties if name in required] if self.dialect.optional else list(properties)
+        return {**out, "required": listed, "additionalProperties": False}
 
     def property(self, schema: Any, path: str, level: int, *, optional: bool) -> dict[str, Any]:
-        """One property. A default is lost: the model must always send a value."""
+        """One property. Where the model must always send a value, a default is lost."""
+        if self.dialect.optional:
+            return self.node(schema, path, level)
         if optional and "default" in schema:
             shown = json.dumps(schema["default"], ensure_ascii=False)
             self.lose(path, f"default {shown} was removed; the model sends null to leave it out")
@@ -147,8 +218,9 @@ class _Rewriter:
     def folded(self, schema: Any, path: str) -> dict[str, Any]:
         """The same schema with the keywords that strict mode spells otherwise."""
         out = dict(schema) if isinstance(schema, Mapping) else {}
-        for part in out.pop("allOf", ()):
-            self.lose(path, "allOf was merged into one schema")
+        parts = out.pop("allOf", ())
+        for part in parts:
+            self.lose(path, "allOf was merged into one schema", narrows=len(parts) > 1)
             out = {**part, **out}
         if "const" in out:
             out["enum"] = [out.pop("const")]
@@ -169,18 +241,47 @@ class _Rewriter:
             if keyword in schema:
                 return {"type": kind}
         if path:
-            self.lose(path, "a value of any kind became a string, number, boolean or null")
+            self.lose(path, "a value of any kind became a string, number, boolean or null", narrows=True)
         return ANYTHING if path else {"type": "object"}
 
     def kept(self, schema: Mapping[str, Any], path: str) -> dict[str, Any]:
-        """What strict mode knows; the rest is reported. Keywords that hold schemas are the caller's."""
-        for keyword in sorted((schema.keys() - KEPT - SILENT - {"default"}) | (schema.keys() & {"anyOf"})):
+        """What the dialect knows; the rest is reported, and bounds are told in the description.
+
+        Keywords that hold schemas are the caller's.
+        """
+        kept = self.dialect.kept
+        lost = sorted((schema.keys() - kept - SILENT - {"default"}) | (schema.keys() & {"anyOf"}))
+        for keyword in lost:
             self.lose(path, f"{keyword} {json.dumps(schema[keyword], ensure_ascii=False)} was removed")
-        if schema.get("format", "date") not in STRING_FORMATS:
+        if schema.get("format", "date") not in self.dialect.formats:
             self.lose(path, f"format {schema['format']!r} was removed")
-            schema = {key: value for key, value in schema.items() if key != "format"}
+            lost.append("format")
         inner = {"anyOf", "properties", "items", "required", "additionalProperties", "$defs"}
-        return {key: value for key, value in schema.items() if key in KEPT and key not in inner}
+        out = {key: value for key, value in schema.items() if key in kept and key not in inner and key not in lost}
+        if told := {key: schema[key] for key in lost if key in TOLD}:
+            words = (schema.get("description", ""), f"Must satisfy {json.dumps(told, ensure_ascii=False)}")
+            out["description"] = ". ".join(word.rstrip(". ") for word in words if word)
+        return out
+
+
+def _holds_itself(definitions: Mapping[str, Any]) -> bool:
+    """Whether a definition leads back to itself."""
+    edges = {name: set(_references(definition)) for name, definition in definitions.items()}
+    while ready := [name for name, wanted in edges.items() if not wanted & edges.keys()]:
+        for name in ready:
+            del edges[name]
+    return bool(edges)
+
+
+def _references(schema: Any) -> Iterator[str]:
+    if isinstance(schema, Mapping):
+        if isinstance(schema.get("$ref"), str):
+            yield schema["$ref"].removeprefix("#/$defs/")
+        for inner in schema.values():
+            yield from _references(inner)
+    elif isinstance(schema, list):
+        for inner in schema:
+            yield from _references(inner)
 
 
 def _types(schema: Mapping[str, Any]) -> list[str]:

@@ -1,8 +1,8 @@
 """Traces and metrics of runs, by OpenTelemetry's conventions for generative AI; extra `otel`.
 
-`Agent(…, hooks=[OpenTelemetry()])`, or the same of a `ThreadManager`. A run is a span `invoke_agent`, in it each request
-a span `chat`, each tool that runs a span `execute_tool`; what a tool does itself, a sub-agent's run too, is inside
-the tool's span. What was said and called is recorded only on demand (`contents=True`).
+`Agent(…, hooks=[OpenTelemetry()])`, or the same of a `ThreadManager`. A run is a span `invoke_agent`; in it each
+request is a span `chat`, and each tool that runs a span `execute_tool`. What a tool does itself, a sub-agent's run too,
+is inside the tool's span. What was said and called is recorded only on demand (`contents=True`).
 
 Names and buckets: OpenTelemetry's semantic conventions for generative AI systems (still in development there).
 """

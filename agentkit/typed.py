@@ -12,8 +12,9 @@ from enum import Enum
 from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, Union, get_args, get_origin, get_type_hints
 
+from agentkit.docstrings import Docstring
 from agentkit.errors import SchemaError
-from agentkit.introspect import NOTHING, Parameter, Signature
+from agentkit.introspect import NOTHING, Parameter, Scope, Signature
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -30,6 +31,21 @@ def argument_type(signature: Signature) -> tuple[SchemaValidator, dict[str, Any]
         adapter, schema = _built(signature.parameters, signature)
     except Exception as e:  # pydantic's own errors, and whatever else the author's types raise
         raise _blame(signature, e) from e
+    return adapter.validator, without_titles(schema)  # type: ignore[return-value]
+
+
+def value_type(hint: Any) -> tuple[SchemaValidator, dict[str, Any]]:
+    """The validator of an object whose one property `value` is of this type, and its JSON Schema.
+
+    Raises:
+        SchemaError: there is no JSON Schema for the type.
+    """
+    parameter = Parameter("value", hint, NOTHING, "")
+    nowhere = Signature("output_type", (parameter,), (), Docstring(), Scope({}, {}))
+    try:
+        adapter, schema = _built(nowhere.parameters, nowhere)
+    except Exception as e:  # pydantic's own errors, and whatever else the author's types raise
+        raise SchemaError(f"output_type is {_shown(hint)}, {_why(e)}") from e
     return adapter.validator, without_titles(schema)  # type: ignore[return-value]
 
 
@@ -56,10 +72,14 @@ def _blame(signature: Signature, error: Exception) -> SchemaError:
         try:
             _built((parameter,), signature)
         except Exception as e:  # noqa: BLE001 (the same failure, of one parameter alone)
-            hint = parameter.hint
-            shown = str(hint).replace("typing.", "") if get_args(hint) else getattr(hint, "__name__", str(hint))
-            return SchemaError(f"{signature.where}: parameter {parameter.name!r} has type {shown}, {_why(e)}")
+            return SchemaError(
+                f"{signature.where}: parameter {parameter.name!r} has type {_shown(parameter.hint)}, {_why(e)}"
+            )
     return SchemaError(f"{signature.where}: its parameters have no JSON Schema together: {_first_line(error)}")
+
+
+def _shown(hint: Any) -> str:
+    return str(hint).replace("typing.", "") if get_args(hint) else getattr(hint, "__name__", str(hint))
 
 
 def _why(error: Exception) -> str:

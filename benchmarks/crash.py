@@ -3,7 +3,7 @@
 A run makes six calls, two and then three of them at once. Each call's effect is a line in a file; a client sends its
 message again after every crash, and resumes. `--points` dies before and after every SQL statement in turn instead of at
 random moments, `--store` names a PostgreSQL server in place of a SQLite file, `--peer` runs the same six calls with
-another system, where it is installed. What is counted:
+another system, where it is installed (see `crash_peers.py`). What is counted:
 
 - duplicated: effects that happened twice;
 - lost: calls without an effect whose answer does not say that the outcome is unknown;
@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import itertools
+import json
 import os
 import random
 import signal
@@ -23,15 +25,19 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
+from agentkit.errors import ThreadExists
 from agentkit.messages import AssistantMessage, ToolCall, ToolMessage, UserMessage
 from agentkit.models.base import ModelRequest
 from agentkit.schema import openapi_schema
 from agentkit.testing import ScriptedModel
 from agentkit.threads import SQLiteStore, Store, ThreadManager
+from agentkit.threads.postgres import PostgresStore
 from agentkit.tool import ToolContext, ToolResult
 
 STEPS = (("a", "b"), ("c",), ("d", "e", "f"))
@@ -99,15 +105,14 @@ def next_response(request: ModelRequest) -> list[Any]:
     return ["All done."]
 
 
-async def one_run(store: Store, effects: Path, pause: tuple[float, float] = (0, 0)) -> None:
+async def one_run(store: Store, thread: str, effects: Path, pause: tuple[float, float] = (0, 0)) -> None:
     """A client's whole day: make the thread, send the message, run; all of it again after a crash."""
     threads = ThreadManager(store)
     threads.add_tool(Effects(effects, pause))
-    existing = {thread.id for thread in await threads.list_threads()}
-    if "t" not in existing:
-        await threads.create_thread("t")
-    await threads.add_message("t", "Do all six.", client_id="m1")
-    await threads.run_thread("t", model=ScriptedModel(next_response, chunk=4)).finished()
+    with suppress(ThreadExists):
+        await threads.create_thread(thread)
+    await threads.add_message(thread, "Do all six.", client_id="m1")
+    await threads.run_thread(thread, model=ScriptedModel(next_response, chunk=4)).finished()
     await threads.aclose()
 
 
@@ -139,17 +144,25 @@ class Count:
             self.faults.append(f"{where}: {dict(made)}, lost {lost}, {users} user messages, {sound or 'sound'}")
 
 
-def look(make: Callable[[], Store], effects: Path, where: str, count: Count) -> None:
-    """Count what a finished thread came to."""
-    made = Counter(line.split()[0] for line in effects.read_text().splitlines()) if effects.exists() else Counter[str]()
-    answers, users, sound = asyncio.run(_examined(make()))
-    count.see(where, made, answers, users, sound)
+class Runs(Protocol):
+    """Runs of some system, one after the other, each in a place of its own."""
+
+    number: int
+    """Of the run that goes on."""
+
+    def run(self, hook: Hook | None = None, pause: tuple[float, float] = (0, 0)) -> None:
+        """A client's whole day, in this process; resumes what a crash left."""
+        ...
+
+    def look(self, where: str, count: Count) -> None:
+        """Count what the finished run came to."""
+        ...
 
 
-async def _examined(store: Store) -> tuple[dict[str, ToolMessage], int, str]:
+async def _examined(store: Store, thread: str) -> tuple[dict[str, ToolMessage], int, str]:
     threads = ThreadManager(store)
-    log = await threads.get_log("t")
-    messages = await threads.get_llm_messages("t")
+    log = await threads.get_log(thread)
+    messages = await threads.get_llm_messages(thread)
     await threads.aclose()
     calls = {c.id: str(c.arguments["id"]) for m in messages if isinstance(m, AssistantMessage) for c in m.calls}
     answers = {calls[m.call_id]: m for m in messages if isinstance(m, ToolMessage)}
@@ -184,94 +197,163 @@ def waited(pid: int) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
-def points(make: Callable[[Hook | None], Store], fresh: Callable[[], Path], limit: int = 10_000) -> Count:
+@dataclass
+class Place:
+    """Where runs are kept, and the files in which their effects are counted.
+
+    Args:
+        folder: for the files.
+        dsn: of a PostgreSQL server; None keeps each thread in a SQLite file of its own.
+    """
+
+    folder: Path
+    dsn: str | None = None
+    number: int = 0
+
+    @property
+    def thread(self) -> str:
+        """The thread of this attempt."""
+        return f"t{self.number}"
+
+    @property
+    def effects(self) -> Path:
+        """The effects of this attempt."""
+        return self.folder / f"{self.number}.txt"
+
+    def store(self, hook: Hook | None) -> Store:
+        """The store, as a process opens it."""
+        if self.dsn is not None:
+            return PostgresStore(self.dsn, on_statement=hook)
+        return SQLiteStore(self.folder / f"{self.number}.db", durability="process", on_statement=hook)
+
+    def run(self, hook: Hook | None = None, pause: tuple[float, float] = (0, 0)) -> None:
+        """A client's whole day, in this process."""
+        asyncio.run(one_run(self.store(hook), self.thread, self.effects, pause))
+
+    def look(self, where: str, count: Count) -> None:
+        """Count what a finished thread came to."""
+        answers, users, sound = asyncio.run(_examined(self.store(None), self.thread))
+        count.see(where, happened(self.effects), answers, users, sound)
+
+
+def happened(path: Path) -> Counter[str]:
+    """How often each effect happened."""
+    lines = path.read_text().splitlines() if path.exists() else []
+    return Counter(line.split()[0] for line in lines)
+
+
+def points(place: Place, limit: int = 10_000) -> Count:
     """Die before and after every statement of the run, one after the other, and resume each time.
 
     Args:
-        make: a store on the current data, with a hook.
-        fresh: forgets all data and gives the file for the effects.
+        place: where the runs are kept.
         limit: moments at most.
     """
     count = Count()
-    asyncio.run(one_run(make(None), fresh()))  # so that no child imports anything
+    place.run()  # so that no child imports anything
     for number in range(1, limit):
-        effects = fresh()
-        seen = 0
-
-        def die(moment: str, sql: str, number: int = number) -> None:
-            nonlocal seen
-            seen += 1
-            if seen == number:
-                os._exit(DIED)
-
-        status = waited(child(lambda effects=effects: asyncio.run(one_run(make(die), effects))))  # type: ignore[misc]
+        place.number += 1
+        status = waited(child(partial(place.run, _dying(number))))
         if status == 0:
             return count
         count.crashes += status == DIED
-        where = f"statement {number // 2 + number % 2}, {'before' if number % 2 else 'after'}"
+        where = f"{'before' if number % 2 else 'after'} statement {(number + 1) // 2}"
         if status != DIED:
             count.faults.append(f"{where}: the child failed")
-        _resumed(make, effects, where, count)
+        _resumed(place, where, count)
     raise RuntimeError(f"the run has more than {limit} moments")
 
 
-def _resumed(make: Callable[[Hook | None], Store], effects: Path, where: str, count: Count) -> None:
-    if waited(child(lambda: asyncio.run(one_run(make(None), effects)))):
+def _dying(number: int) -> Hook:
+    """A hook that ends the process at the n-th moment."""
+    seen = itertools.count(1)
+
+    def hook(moment: str, sql: str) -> None:
+        if next(seen) == number:
+            os._exit(DIED)
+
+    return hook
+
+
+def _resumed(runs: Runs, where: str, count: Count) -> None:
+    if waited(child(runs.run)):
         count.faults.append(f"{where}: could not be resumed")
-        count.bricked += 1
-        return
-    look(lambda: make(None), effects, where, count)
+    runs.look(where, count)
 
 
-def kills(
-    make: Callable[[Hook | None], Store], fresh: Callable[[], Path], wanted: int, seed: int = 0, per_thread: int = 3
-) -> Count:
+def kills(runs: Runs, wanted: int, seed: int = 0, per_thread: int = 3) -> Count:
     """Kill runs at random moments, at most `per_thread` times each, until `wanted` kills hit a live run."""
     count, chance = Count(), random.Random(seed)
-    asyncio.run(one_run(make(None), fresh()))  # so that no child imports anything
-    usual = 0.25
+    runs.run()  # so that no child imports anything
+    usual = min(_undisturbed(runs) for _ in range(3))
     while count.crashes < wanted:
-        effects = fresh()
+        runs.number += 1
         for _ in range(per_thread):
-            since = time.monotonic()
-            pid = child(lambda e=effects: asyncio.run(one_run(make(None), e, PAUSE)))
+            pid = child(partial(runs.run, None, PAUSE))
             time.sleep(chance.random() * usual)
             os.kill(pid, signal.SIGKILL)
             status = waited(pid)
-            if status == 0:
-                usual = 0.9 * usual + 0.1 * (time.monotonic() - since)
-                break
             count.crashes += status == -signal.SIGKILL
-        _resumed(make, effects, f"thread {count.threads}", count)
+            if status == 0:
+                break
+        _resumed(runs, f"thread {runs.number}", count)
     return count
 
 
-def sqlite(folder: Path) -> tuple[Callable[[Hook | None], Store], Callable[[], Path]]:
-    """Stores in a file of this folder, made anew for each thread."""
-    number = 0
-
-    def make(hook: Hook | None) -> Store:
-        return SQLiteStore(folder / f"{number}.db", durability="process", on_statement=hook)
-
-    def fresh() -> Path:
-        nonlocal number
-        number += 1
-        return folder / f"{number}.txt"
-
-    return make, fresh
+def _undisturbed(runs: Runs) -> float:
+    """Seconds that a run takes when nobody kills it."""
+    runs.number += 1
+    since = time.monotonic()
+    waited(child(partial(runs.run, None, PAUSE)))
+    return time.monotonic() - since
 
 
 def main() -> None:
-    """Run what the arguments ask for, and print a table."""
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--kills", type=int, default=300)
-    arguments.add_argument("--points", action="store_true", help="every SQL statement in turn")
+    """Run what the arguments ask for, and print what it came to."""
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--kills", type=int, default=300, help="at random moments")
+    arguments.add_argument("--points", action="store_true", help="before and after every SQL statement instead")
+    arguments.add_argument("--store", help="postgresql://…; a SQLite file without it")
+    arguments.add_argument("--peer", choices=["openai-agents", "langgraph"], help="another system instead of ours")
     arguments.add_argument("--seed", type=int, default=0)
+    arguments.add_argument("--json", action="store_true", help="print one JSON object")
     given = arguments.parse_args()
+    load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as folder:
-        make, fresh = sqlite(Path(folder))
-        count = points(make, fresh) if given.points else kills(make, fresh, given.kills, given.seed)
-    print(count)
+        if given.peer is not None:
+            against(given.peer, Path(folder), given.kills, given.seed)
+            return
+        ours = Place(Path(folder), given.store)
+        count = points(ours) if given.points else kills(ours, given.kills, given.seed)
+    if given.json:
+        print(json.dumps(asdict(count)))
+    else:
+        show("agentkit", count, load)
+
+
+def against(peer: str, folder: Path, wanted: int, seed: int) -> None:
+    """The same kills with another system, for each way in which it is resumed."""
+    from crash_peers import IDIOMS, Peer, version
+
+    try:
+        found = version(peer)
+    except ImportError as e:
+        sys.exit(f"{peer} is not installed: {e}")
+    for idiom in IDIOMS[peer]:
+        load = os.getloadavg()[0]
+        place = folder / idiom
+        place.mkdir()
+        show(f"{peer} {found}, {idiom}", kills(Peer(place, peer, idiom), wanted, seed), load)
+
+
+def show(name: str, count: Count, load: float) -> None:
+    """Print what a series came to."""
+    print(f"{name}; load {load:.1f} at the beginning")
+    for what, value in asdict(count).items():
+        if what == "faults":
+            print(*(f"  {fault}" for fault in value[:5]), *(["  …"] if len(value) > 5 else []), sep="\n")
+        else:
+            print(f"  {what.replace('_', ' '):18} {value}")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
 """What it costs to find calls in text: microseconds per 4-character delta for each format, against a plain loop.
 
-One call with one long string argument, streamed at 16, 64 and 256 KiB, and parsed whole. Everything is measured in this
-one run; read the ratios, not the absolute times. The floor is a loop that calls a method, scans the delta once and
-appends it. `event` is what making one event costs, the least that any parser of events can add.
+One call with one long string argument, of prose and of code; and the same lines as visible text, without any call; each
+streamed at 16, 64 and 256 KiB, and parsed whole. Everything is measured in this one run; read the ratios, not the
+absolute times. The floor is a loop that calls a method, scans the delta once and appends it. What making one event
+costs is told beside it: the least that any parser of events can add.
 
     python benchmarks/formats.py [format …]
 """
@@ -17,7 +18,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from agentkit.events import ArgumentDelta
-from agentkit.formats import CATALOG, Element, Format, Node, Parser, ToolSpec, get, parse, render_calls
+from agentkit.formats import CATALOG, Element, Format, Node, Parser, ToolSpec, auto, get, parse, render_calls
 from agentkit.messages import ToolCall
 
 KIB = 1024
@@ -47,6 +48,9 @@ def tools(count: int = 40) -> list[ToolSpec]:
     return [create, *rest]
 
 
+Formats = Format | tuple[Format, ...]
+
+
 class Floor:
     """The least that a streaming parser can do with a delta."""
 
@@ -70,11 +74,12 @@ def best(run: Callable[[], object], times: int = 5) -> float:
     return quickest
 
 
-def stream(format: Format, offered: list[ToolSpec], deltas: list[str]) -> int:
-    """Feed every delta to a new parser; returns the number of events."""
-    parser = Parser(format, offered)
-    count = sum(len(parser.feed(delta)) for delta in deltas)
-    return count + len(parser.close())
+def stream(formats: Formats, offered: list[ToolSpec], deltas: list[str]) -> None:
+    """Feed every delta to a new parser, in the same loop as the floor's."""
+    parser = Parser(formats, offered)
+    for delta in deltas:
+        parser.feed(delta)
+    parser.close()
 
 
 def floor(deltas: list[str]) -> None:
@@ -89,55 +94,87 @@ def deltas_of(text: str) -> list[str]:
     return [text[i : i + DELTA] for i in range(0, len(text), DELTA)]
 
 
+def lines(line: str, size: int) -> str:
+    """`size` characters of a line repeated."""
+    return (line * (size // len(line) + 1))[:size]
+
+
 def one_call(format: Format, offered: list[ToolSpec], line: str, size: int) -> str:
     """A call whose argument is lines of about `size` characters."""
-    arguments = {"file_path": "a.c", "file_contents": (line * (size // len(line) + 1))[:size]}
+    arguments = {"file_path": "a.c", "file_contents": lines(line, size)}
     return render_calls(format, [ToolCall("", "create_file", arguments)], offered)
 
 
 class Figures(NamedTuple):
-    """What was measured of one format on one kind of line."""
+    """What was measured of one text: the floor and the parser in µs per delta, at each size, and MB/s whole."""
 
+    floor: float
     micros: list[float]
     growth: float
     whole: float
 
+    @property
+    def times(self) -> float:
+        """How many times the floor, at the middle size."""
+        return self.micros[SIZES.index(MIDDLE)] / self.floor
 
-def measure(format: Format, offered: list[ToolSpec], line: str) -> Figures:
-    """Microseconds per delta at each size, the worst growth per doubling, and MB/s of the longest text whole."""
+
+def measure(formats: Formats, offered: list[ToolSpec], text_of: Callable[[int], str]) -> Figures:
+    """Measure texts of each size; the floor just before them, so that both meet the same machine."""
+    plain = deltas_of(lines(PROSE, MIDDLE))
+    base = best(lambda: floor(plain), 9) / len(plain) * 1e6
     seconds, micros, text = [], [], ""
     for size in SIZES:
-        text = one_call(format, offered, line, size)
+        text = text_of(size)
         chunks = deltas_of(text)
-        seconds.append(best(lambda c=chunks: stream(format, offered, c)))  # type: ignore[misc]
+        seconds.append(best(lambda c=chunks: stream(formats, offered, c)))  # type: ignore[misc]
         micros.append(seconds[-1] / len(chunks) * 1e6)
     growth = max((b / a) ** 0.5 for a, b in pairwise(seconds))  # sizes grow by 4
-    return Figures(micros, growth, len(text) / best(lambda: parse(text, format, offered), 3) / 1e6)
+    return Figures(base, micros, growth, len(text) / best(lambda: parse(text, formats, offered), 3) / 1e6)
 
 
 def main() -> None:
-    """Print the table."""
-    offered, chosen = tools(), [get(name) for name in sys.argv[1:]] or CATALOG
-    plain = deltas_of((PROSE * (MIDDLE // len(PROSE) + 1))[:MIDDLE])
-    base = best(lambda: floor(plain), 9) / len(plain) * 1e6
-    event = best(lambda: [ArgumentDelta(0, d, "k") for d in plain], 9) / len(plain) * 1e6
-    print(f"floor {base:.3f} µs per delta; making one event {event:.3f} µs = {event / base:.1f}x; {len(offered)} tools")
-    print(f"{'format':16} {'body':16} {'lines':6} {'µs 16K':>7} {'µs 64K':>7} {'µs 256K':>7} {'x floor':>8} "
-          f"{'growth':>7} {'MB/s':>6}")  # fmt: skip
-    missed = []
-    for format in chosen:
-        for name, line in (("prose", PROSE), ("code", CODE)):
-            micros, growth, whole = measure(format, offered, line)
-            times = micros[SIZES.index(MIDDLE)] / base
-            over = times > BOUNDS.get(format.body, BOUND) or growth > GROWTH
-            missed += [f"{format.name} ({name})"] * over
-            print(f"{format.name:16} {format.body:16} {name:6} {micros[0]:7.2f} {micros[1]:7.2f} {micros[2]:7.2f} "
-                  f"{times:8.1f} {growth:7.2f} {whole:6.0f}{'  <' * over}")  # fmt: skip
+    """Print both tables, and what lies beyond the bounds."""
+    chosen = [*map(get, sys.argv[1:])] or CATALOG
+    rows: list[tuple[str, str, Formats, Format]] = [(f.name, f.body, f, f) for f in chosen]
+    rows += [("auto", "all of them", auto(), get("hermes"))] if chosen is CATALOG else []
+    offered, missed, short = tools(), [], []
+    print(f"making one event: {best(lambda: [ArgumentDelta(0, 'abcd', 'k') for _ in range(10_000)]) * 100:.3f} µs")
+    print(f"{'format':16} {'body':16} {'text':7} {'floor':>6} {'µs 16K':>7} {'µs 64K':>7} {'µs 256K':>8} "
+          f"{'x floor':>8} {'growth':>7} {'MB/s':>6}")  # fmt: skip
+    for name, body, formats, format in rows:
+        found = {}
+        for kind, text_of in (
+            ("prose", lambda size: one_call(format, offered, PROSE, size)),  # noqa: B023  # used before the loop goes on
+            ("code", lambda size: one_call(format, offered, CODE, size)),  # noqa: B023
+            ("visible", lambda size: lines(PROSE, size)),
+            ("quoted", lambda size: lines(CODE, size)),
+        ):
+            f = found[kind] = measure(formats, offered, text_of)
+            bound = BOUNDS.get(body, BOUND) if kind in ("prose", "code") else BOUND
+            over = f.times > bound or f.growth > GROWTH
+            missed += [f"{name} ({kind})"] * over
+            print(f"{name:16} {body:16} {kind:7} {f.floor:6.3f} {f.micros[0]:7.2f} {f.micros[1]:7.2f} "
+                  f"{f.micros[2]:8.2f} {f.times:8.1f} {f.growth:7.2f} {f.whole:6.0f}{'  <' * over}",
+                  flush=True)  # fmt: skip
+        calls = one_call(format, offered, "x", 350) + "\n"
+        seconds = best(lambda t=calls * 1600: parse(t, formats, offered), 3)  # type: ignore[misc]  # noqa: B023
+        short.append(
+            f"{name:16} {body:16} {found['prose'].times:7.1f} {found['code'].times:7.1f} {found['visible'].times:8.1f} "
+            f"{found['quoted'].times:7.1f} {max(f.growth for f in found.values()):7.2f} "
+            f"{min(f.whole for f in found.values()):6.0f} {len(calls) * 1600 // 1000:6} {seconds:7.3f}"
+        )
+    print("\ntimes the floor with an argument of prose, of code; with visible prose, visible code; the worst growth "
+          "and MB/s; 1,600 calls whole\n"
+          f"{'format':16} {'body':16} {'prose':>7} {'code':>7} {'visible':>8} {'quoted':>7} {'growth':>7} {'MB/s':>6} "
+          f"{'kB':>6} {'seconds':>7}")  # fmt: skip
+    print("\n".join(short))
     print(f"beyond {BOUNDS} or {BOUND} times the floor, or {GROWTH} per doubling: {', '.join(missed) or 'none'}")
     one = json.dumps({"name": "create_file", "arguments": {"file_path": "a", "file_contents": "x" * 350}})
     many = f"<tool_call>\n{one}\n</tool_call>\n" * 1600
-    seconds = best(lambda: parse(many, "hermes", offered), 3)
-    print(f"hermes: 1,600 calls in {len(many) // 1000} kB, whole: {seconds:.3f} s")
+    print(
+        f"hermes: 1,600 calls in {len(many) // 1000} kB, whole: {best(lambda: parse(many, 'hermes', offered), 3):.3f} s"
+    )
 
 
 if __name__ == "__main__":

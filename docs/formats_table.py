@@ -1,7 +1,8 @@
-"""The table of all formats in docs/formats.md, made from the catalogue.
+"""The table of all formats in docs/formats.md, and the list of what can be a response_template, from the catalogue.
 
-python docs/formats_table.py          print the table
-python docs/formats_table.py --write  put it into the page
+python docs/formats_table.py            print the table
+python docs/formats_table.py --exports  print the list
+python docs/formats_table.py --write    put both into the page
 """
 
 from __future__ import annotations
@@ -9,13 +10,20 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from agentkit.formats import CATALOG, Format, ToolSpec, render_calls
+from agentkit.errors import FormatError
+from agentkit.formats import CATALOG, Format, ToolSpec, render_calls, to_response_template
 from agentkit.formats.grammar import grammar_targets
 from agentkit.formats.spec import NestedTags, Pairs, TagParameters, TextArgument, ToolElement
 from agentkit.messages import ToolCall
 
 PAGE = Path(__file__).parent / "formats.md"
-START, END = "<!-- table: python docs/formats_table.py --write -->\n", "<!-- end of table -->\n"
+sys.path.append(str(PAGE.parent.parent / "tests"))
+from markup import share_refused  # noqa: E402  # the sample is that of the tests
+
+MARKS = {
+    "table": ("<!-- table: python docs/formats_table.py --write -->\n", "<!-- end of table -->\n"),
+    "exports": ("<!-- exports: python docs/formats_table.py --write -->\n", "<!-- end of exports -->\n"),
+}
 
 WEATHER = ToolSpec(
     "get_weather",
@@ -28,7 +36,7 @@ WEATHER = ToolSpec(
 )
 CALL = ToolCall("", "get_weather", {"city": "Paris", "days": 3})
 RAW = Pairs | TagParameters | TextArgument | ToolElement
-HEAD = ("format", "also called", "written by", "body", "one call", "supports")
+HEAD = ("format", "also called", "written by", "body", "one call", "supports", "markup refused")
 
 
 def code(text: str) -> str:
@@ -55,7 +63,35 @@ def supports(format: Format) -> str:
         told.append(f"stop {code(format.stops[0])}")
     if grammar_targets(format):
         told.append("grammar")
-    return ", ".join(told)
+    possible, what = exported(format)
+    return ", ".join([*told, what] if possible else told)
+
+
+AT_THE_END = "response_template where calls end the reply"
+
+
+def exported(format: Format) -> tuple[bool, str]:
+    """Whether the format can be a response_template, and as what; the reason where it cannot."""
+    try:
+        template = to_response_template(format, "assistant:")
+    except FormatError as e:
+        return False, str(e).partition(": ")[2]
+    close = template["fields"]["tool_calls"].get("close_pattern", "")
+    return True, "response_template" if close and "(?=" not in close else AT_THE_END
+
+
+def exports() -> str:
+    """How many formats can be a response_template, and why the others cannot."""
+    told = {format.name: exported(format) for format in CATALOG}
+    can = [what for possible, what in told.values() if possible]
+    reasons = dict.fromkeys(why for possible, why in told.values() if not possible)
+    lines = [
+        f"{len(can)} of the {len(told)} formats can be written as a `response_template`,",
+        f"{can.count(AT_THE_END)} of them only where calls end the reply. The others cannot:",
+        "",
+        *(f"- {', '.join(f'`{name}`' for name, (_, t) in told.items() if t == why)}: {why}." for why in reasons),
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def row(format: Format) -> str:
@@ -67,6 +103,7 @@ def row(format: Format) -> str:
         format.body,
         code(render_calls(format, [CALL], [WEATHER])),
         supports(format),
+        f"{share_refused(format):.1%}".replace("0.0%", "none"),
     )
     return f"| {' | '.join(cells)} |"
 
@@ -77,17 +114,21 @@ def table() -> str:
     return "\n".join(lines) + "\n"
 
 
-def page_with(new: str) -> str:
-    """The page with this table in it."""
-    before, _, rest = PAGE.read_text(encoding="utf-8").partition(START)
-    _, _, after = rest.partition(END)
-    return f"{before}{START}\n{new}\n{END}{after}"
+def page_with(page: str, part: str, new: str) -> str:
+    """The page with this part put in anew."""
+    start, end = MARKS[part]
+    before, _, rest = page.partition(start)
+    _, _, after = rest.partition(end)
+    return f"{before}{start}\n{new}\n{end}{after}"
 
 
 def main() -> None:
-    """Print the table, or write it."""
+    """Print the table and the list of exports, or write them."""
     if "--write" in sys.argv[1:]:
-        PAGE.write_text(page_with(table()), encoding="utf-8")
+        page = page_with(PAGE.read_text(encoding="utf-8"), "table", table())
+        PAGE.write_text(page_with(page, "exports", exports()), encoding="utf-8")
+    elif "--exports" in sys.argv[1:]:
+        sys.stdout.write(exports())
     else:
         sys.stdout.write(table())
 

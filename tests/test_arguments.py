@@ -322,6 +322,19 @@ def test_a_hand_written_schema_and_the_signature_both_hold() -> None:
     ]
 
 
+def test_null_passes_where_a_hand_written_schema_says_nullable() -> None:
+    """As OpenAPI 3.0 says it; grammars and formats write such a null, so it must be valid."""
+    schema = {"type": "object", "properties": {"x": {"type": "string", "nullable": True}}, "required": ["x"]}
+
+    @openapi_schema(schema)
+    def f(x: str | None) -> str | None:
+        return x
+
+    bound = ToolRegistry().register_function(f)
+    assert bound.validate({"x": None}, lenient=False) == {"x": None}
+    assert [path for path, _, _ in problems(bound, {"x": 5})] == ["/x"]
+
+
 def test_lenient_reads_text_by_the_hand_written_schema() -> None:
     assert hand_written().validate({"q": "12", "n": "5", "where": '{"x": 1}'}, lenient=True) == {
         "q": "12",

@@ -41,7 +41,7 @@ def test_parse_prints_the_calls_as_json(say: Say) -> None:
     status, out, _ = say("parse", "--format", "invoke", stdin=text)
     assert status == 0
     assert json.loads(out) == {
-        "calls": [{"name": "add", "arguments": {"a": 1}, "format": "invoke", "raw": text[6:-5]}],
+        "calls": [{"name": "add", "arguments": {"a": "1"}, "format": "invoke", "raw": text[6:-5]}],
         "text": "Look:  done",
         "thinking": "",
     }

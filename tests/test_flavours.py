@@ -17,7 +17,8 @@ from pydantic import BaseModel, Field
 from agentkit.formats.spec import ToolSpec
 from agentkit.registry import ToolRegistry
 from agentkit.schema import anthropic, mcp, openai_chat, openai_responses, openai_strict
-from agentkit.strictness import KEPT, STRING_FORMATS, strict_schema
+from agentkit.strictness import ANTHROPIC, KEPT, OPENAI, STRING_FORMATS, Dialect, constrained_schema, strict_schema
+from agentkit.structured import Output
 
 # ruff: noqa: ANN001, ANN202 (parameters that get their hint below)
 
@@ -128,10 +129,25 @@ def no_default(default: str, path: str = "/x") -> list[str]:
         (Annotated[Color, "which"], (), {"anyOf": [{"$ref": "#/$defs/Color"}], "description": "which"}, []),
         (list[int], (), {"type": "array", "items": {"type": "integer"}}, []),
         (dt.date, (), {"type": "string", "format": "date"}, []),
-        (bytes, (), {"type": "string"}, ["/x: format 'binary' was removed"]),
-        (Annotated[str, Field(max_length=3)], (), {"type": "string"}, ["/x: maxLength 3 was removed"]),
+        (
+            bytes,
+            (),
+            {"type": "string", "description": 'Must satisfy {"format": "binary"}'},
+            ["/x: format 'binary' was removed"],
+        ),
+        (
+            Annotated[str, Field(max_length=3, description="A code.")],
+            (),
+            {"type": "string", "description": 'A code. Must satisfy {"maxLength": 3}'},
+            ["/x: maxLength 3 was removed"],
+        ),
         (Annotated[int, Field(ge=3)], (), {"type": "integer", "minimum": 3}, []),
-        (set[int], (), {"type": "array", "items": {"type": "integer"}}, ["/x: uniqueItems true was removed"]),
+        (
+            set[int],
+            (),
+            {"type": "array", "description": 'Must satisfy {"uniqueItems": true}', "items": {"type": "integer"}},
+            ["/x: uniqueItems true was removed"],
+        ),
         (
             tuple[int, str],
             (),
@@ -278,3 +294,80 @@ def test_any_schema_comes_out_within_the_rules(properties: dict[str, Any], defin
     assert list(broken_rules(out)) == []
     Draft202012Validator.check_schema(out)
     assert all(line.startswith("/") for line in report)
+
+
+# ---------------------------------------------------------------- what the final reply must be
+
+
+class Kind(enum.Enum):
+    GOOD = "good"
+    BAD = "bad"
+
+
+class Leaf(BaseModel):
+    kind: Kind
+    size: Annotated[int, Field(gt=0, description="In metres.")] | None = None
+    tags: Annotated[list[str], Field(max_length=3)] = []
+
+
+class Tree(BaseModel):
+    leaves: dict[Literal["left", "right"], Leaf] | None = None
+    inner: list[Tree] = []
+
+
+class Branch(BaseModel):
+    leaves: tuple[Leaf, Leaf]
+    either: Leaf | str | float
+    when: dt.date
+
+
+class Chain(BaseModel):
+    next: Chain | None = None
+
+
+LEAF = Leaf(kind=Kind.GOOD, size=3, tags=["a"])
+BRANCH = Branch(leaves=(LEAF, Leaf(kind=Kind.BAD)), either=0.5, when=dt.date(2025, 1, 31))
+
+
+@pytest.mark.parametrize("dialect", [OPENAI, ANTHROPIC])
+@pytest.mark.parametrize("value", [LEAF, BRANCH, BRANCH.model_copy(update={"either": "x"})])
+def test_what_a_type_allows_can_still_be_said(value: BaseModel, dialect: Dialect) -> None:
+    schema = constrained_schema(Output(type(value)).schema.schema, dialect)
+    assert schema is not None
+    Draft202012Validator.check_schema(schema)
+    Draft202012Validator(schema).validate(value.model_dump(mode="json"))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "dialects"),
+    [
+        (Leaf, {OPENAI, ANTHROPIC}),
+        (list[Leaf], {OPENAI, ANTHROPIC}),
+        (Leaf | Branch | None, {OPENAI, ANTHROPIC}),
+        (Tree, set()),  # its keys are the model's choice as far as strict mode can tell
+        (list[dict[str, int]], set()),
+        (Any, set()),
+        (Chain, {OPENAI}),
+    ],
+)
+def test_a_dialect_refuses_what_it_cannot_say(wanted: Any, dialects: set[Dialect]) -> None:
+    schema = Output(wanted).schema.schema
+    assert {d for d in (OPENAI, ANTHROPIC) if constrained_schema(schema, d) is not None} == dialects
+
+
+@pytest.mark.parametrize("wanted", [Branch, Leaf, list[Leaf], Leaf | Branch | None])
+def test_anthropics_own_rewriting_finds_nothing_to_do(wanted: Any) -> None:
+    from anthropic import transform_schema
+
+    schema = constrained_schema(Output(wanted).schema.schema, ANTHROPIC)
+    assert schema is not None
+    assert without_types_beside_enums(transform_schema(schema)) == without_types_beside_enums(schema)
+
+
+def without_types_beside_enums(schema: Any) -> Any:
+    """Both ways to write an enum are allowed."""
+    if isinstance(schema, list):
+        return [without_types_beside_enums(inner) for inner in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {k: without_types_beside_enums(v) for k, v in schema.items() if k != "type" or "enum" not in schema}

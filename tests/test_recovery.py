@@ -10,7 +10,7 @@ from time import process_time
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agentkit import formats
@@ -504,6 +504,7 @@ PIECES = [
 ]
 
 
+@example(pieces=[FENCE, "`"], size=1, native=False)
 @given(st.lists(st.sampled_from(PIECES), max_size=8), st.integers(1, 9), st.booleans())
 def test_nothing_is_ever_lost(pieces: list[str], size: int, native: bool) -> None:
     text = "".join(pieces)

@@ -28,8 +28,9 @@ FOUND = {
     "output",
     "references",
     "policy",
+    "structured",
 }
-CORE = {"formats", "tool", "binding", "registry"} | DECLARED | FOUND
+CORE = {"formats", "tokens", "tool", "binding", "registry"} | DECLARED | FOUND
 RUNTIME = {"models", "processor", "agent", "threads", "telemetry", "testing"}
 
 MAY_IMPORT: dict[str, set[str]] = {
@@ -38,6 +39,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "messages": {"errors"},
     "events": {"errors", "messages"},
     # core: pure, sync
+    "tokens": {"messages"},
     "formats": VALUES,
     **dict.fromkeys(DECLARED, VALUES | {"formats"} | DECLARED),
     **dict.fromkeys(FOUND, VALUES | {"formats", "tool"} | DECLARED | FOUND),
@@ -45,7 +47,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "binding": VALUES | {"formats", "tool"} | DECLARED | FOUND,
     "registry": VALUES | CORE,
     # runtime: a model adapter reaches no tool and no registry, the processor reaches no model
-    "models": VALUES | {"formats"} | DECLARED,
+    "models": VALUES | {"formats", "tokens"} | DECLARED,
     "processor": VALUES | CORE,
     "agent": VALUES | CORE | {"models", "processor"},
     "threads": VALUES | CORE | {"models", "processor", "agent"},

@@ -20,6 +20,7 @@ from agentkit.models.base import Model
 from agentkit.processor import ProcessorConfig
 from agentkit.registry import ToolRegistry
 from agentkit.schema import declared
+from agentkit.structured import Output
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -37,6 +38,8 @@ class Agent:
             `finish="loop_detected"`. 2 or more, None for no bound.
         auto_continue: how often one response that its token limit cut inside a text call is asked to go on; the parts
             are joined, and the call is run once. 0 leaves such a call a `truncated_call`.
+        output_retries: how often a final reply that does not fit the run's `output_type` is asked for again, with what
+            is wrong with it; the run then ends with `finish="invalid_output"`. 0 or more.
         budget: what a run may spend.
         hooks: called with each event of a run, and with the run itself; may be async. See `agentkit.agent.lifecycle`.
         name: of the agent, in traces and as a tool of another agent.
@@ -62,6 +65,7 @@ class Agent:
         max_turns: int = 50,
         max_repeats: int | None = 10,
         auto_continue: int = 5,
+        output_retries: int = 2,
         budget: Budget | None = None,
         hooks: Sequence[Hook] = (),
         name: str = "agent",
@@ -71,12 +75,15 @@ class Agent:
             raise ConfigError(f"Agent(max_turns={max_turns}): wanted 1 or more")
         if auto_continue < 0:
             raise ConfigError(f"Agent(auto_continue={auto_continue}): wanted 0 or more")
+        if output_retries < 0:
+            raise ConfigError(f"Agent(output_retries={output_retries}): wanted 0 or more")
         self.registry = tools if isinstance(tools, ToolRegistry) else ToolRegistry(*_each(tools))
         self.system = system
         self.config = config or ProcessorConfig()
         self.max_turns = max_turns
         self.max_repeats = Repeats(max_repeats).limit
         self.auto_continue = auto_continue
+        self.output_retries = output_retries
         self.budget = budget or Budget()
         self.hooks = tuple(hooks)
         self.name = name
@@ -105,6 +112,7 @@ class Agent:
 
         Raises:
             ConfigError: an unknown option, or a decision on a call that does not wait.
+            SchemaError: an `output_type` for which there is no JSON Schema.
         """
         messages = _conversation(prompt)
         if self.system is not None and not (messages and isinstance(messages[0], SystemMessage)):
@@ -121,6 +129,7 @@ class Agent:
         """
         given = checked(options, RunOptions)
         context, cancel, _ = given.pop("context", _NOTHING), given.pop("cancel", None), given.pop("decisions", None)
+        wanted = given.pop("output_type", None)
         model, config = self.model, self.config
         if config.formats is None:
             config = replace(config, formats=(model.format,) if model.format else ())
@@ -138,6 +147,8 @@ class Agent:
             tuple(dict.fromkeys([*self.hooks, *(caller.plan.hooks if caller is not None else ())])),
             cancel,
             self.name,
+            None if wanted is None else Output(wanted),
+            self.output_retries,
         )
         return RunStream(plan, journal)
 

@@ -66,6 +66,14 @@ class Journal(Protocol):
         """The conversation to be sent now, with whatever was added from outside since. Read, never changed."""
         ...
 
+    async def news(self) -> bool:
+        """Whether a message was added from outside since the last request."""
+        ...
+
+    async def shrink(self) -> bool:
+        """Make the conversation shorter: its provider refused it as too long. False when that is not possible."""
+        ...
+
     def add(self, message: Message) -> None:
         """Add a message of the run's own, such as one that asks for a better answer; written with what comes next."""
         ...
@@ -74,8 +82,11 @@ class Journal(Protocol):
         """What a call's tool may know of its keeping: the idempotency key and the attempt; None for the usual."""
         ...
 
-    async def record(self, turn: Turn, event: ToolEvent) -> None:
-        """A call is about to start, has its answer, or waits for a person."""
+    async def record(self, turn: Turn, event: ToolEvent, response: Response | None = None) -> None:
+        """A call is about to start, has its answer, or waits for a person.
+
+        `response` is given where the answer is the last event of its turn: so much is then known of the whole response.
+        """
         ...
 
     async def respond(self, turn: Turn, response: Response | None) -> None:
@@ -147,6 +158,14 @@ class Conversation:
         """The list itself."""
         return self._messages
 
+    async def news(self) -> bool:
+        """Nobody else adds to it."""
+        return False
+
+    async def shrink(self) -> bool:
+        """Not done: a conversation in memory is the caller's."""
+        return False
+
     def add(self, message: Message) -> None:
         """Add a message at the end."""
         self._messages.append(message)
@@ -155,7 +174,7 @@ class Conversation:
         """Nothing but the usual."""
         return None
 
-    async def record(self, turn: Turn, event: ToolEvent) -> None:
+    async def record(self, turn: Turn, event: ToolEvent, response: Response | None = None) -> None:
         """Nothing: the turn itself knows."""
 
     async def respond(self, turn: Turn, response: Response | None) -> None:

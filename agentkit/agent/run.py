@@ -19,7 +19,7 @@ from agentkit.agent.journal import Journal, Response
 from agentkit.agent.lifecycle import RunEnded, RunStarted, TurnEnded, TurnStarted
 from agentkit.agent.limits import Repeats, Spending
 from agentkit.agent.settings import RunFinish
-from agentkit.errors import ConfigError
+from agentkit.errors import ConfigError, ProviderError
 from agentkit.events import (
     ApprovalRequired,
     CallEnd,
@@ -30,13 +30,15 @@ from agentkit.events import (
     ToolStarted,
     Usage,
 )
-from agentkit.messages import AssistantMessage, Message, ToolCall, ToolMessage
+from agentkit.messages import AssistantMessage, Message, ToolCall, ToolMessage, user
 from agentkit.models.base import Model, ModelRequest
 from agentkit.processor import EventStream, ProcessorConfig, ResponseProcessor, Source, Turn
 from agentkit.registry import ToolRegistry
+from agentkit.structured import InvalidOutput, Output
 from agentkit.tool import ToolContext
 
 _TOOL_EVENTS = frozenset((ToolStarted, ToolCompleted, ToolFailed, ToolSkipped, ApprovalRequired))
+_NO_REPLY: frozenset[RunFinish] = frozenset(("content_filter", "refusal", "error", "cancelled", "approval"))
 _LOG = logging.getLogger("agentkit.agent")
 
 Hook = Callable[[Any, "RunStream"], Awaitable[None] | None]
@@ -59,6 +61,9 @@ class RunResult:
         finish: why the run ended: `stop` when the model had no more to say, `max_turns` at the limit, …
         start: how many of `messages` were there before the run.
         pending: the calls that wait for a person; `finish` is then `approval`.
+        output: what the last response holds, as the run's `output_type`; None without one, and when the run ended
+            before a response fitted.
+        output_error: what is wrong with the last response as that type; None when nothing is, or none was wanted.
     """
 
     text: str
@@ -68,6 +73,8 @@ class RunResult:
     finish: RunFinish
     start: int = 0
     pending: tuple[ToolCall, ...] = ()
+    output: Any = None
+    output_error: str | None = None
 
     @property
     def new_messages(self) -> tuple[Message, ...]:
@@ -92,6 +99,8 @@ class Plan:
         hooks: called with each event.
         cancel: ends the run when it is set.
         name: of the agent, for traces.
+        output: what the final reply must be; None for text.
+        output_retries: how often a reply that is something else is asked for again.
     """
 
     model: Model
@@ -106,6 +115,8 @@ class Plan:
     hooks: Sequence[Hook] = ()
     cancel: asyncio.Event | None = None
     name: str = "agent"
+    output: Output | None = None
+    output_retries: int = 0
 
 
 class RunStream(EventStream[Event]):
@@ -129,6 +140,7 @@ class RunStream(EventStream[Event]):
         self._turns = 0
         self._finish: RunFinish = "cancelled"
         self._pending: tuple[ToolCall, ...] = ()
+        self._shrunk = False  # the last request was refused as too long
         self._stopped: RunFinish | None = None
         self._turn: Turn | None = None
         self._continued = 0
@@ -137,7 +149,12 @@ class RunStream(EventStream[Event]):
         self._asked = False
         self._runs = 0  # calls run in this turn
         self._processor: ResponseProcessor | None = None
-        self._request = ModelRequest((), plan.registry.specs(), **plan.settings)
+        self._output: Any = None
+        self._output_error: str | None = None
+        self._corrections = 0
+        self._correction: Message | None = None
+        wanted = None if plan.output is None else plan.output.schema
+        self._request = ModelRequest((), plan.registry.specs(), output_schema=wanted, **plan.settings)
 
     @property
     def result(self) -> RunResult:
@@ -149,7 +166,8 @@ class RunStream(EventStream[Event]):
         if not self._over.is_set():
             raise RuntimeError("the run is not over: iterate the stream to its end, or leave its `async with` block")
         messages = self.journal.all()
-        return RunResult(self._text, messages, self._usage, self._turns, self._finish, self._start, self._pending)
+        ended = (self._usage, self._turns, self._finish, self._start, self._pending, self._output, self._output_error)
+        return RunResult(self._text, messages, *ended)
 
     @property
     def thread_id(self) -> str | None:
@@ -190,17 +208,21 @@ class RunStream(EventStream[Event]):
                     async for event in turn:
                         if type(event) in _TOOL_EVENTS:
                             self._runs += type(event) is ToolStarted
-                            await self.journal.record(turn, event)  # type: ignore[arg-type]
+                            response = self._response(turn, since) if turn.complete else None
+                            await self.journal.record(turn, event, response)  # type: ignore[arg-type]
                         if self.plan.hooks:
                             await self._tell(event)
                         yield event
                 except BaseException as e:
-                    self.error = e
-                    raise
+                    if not await self._shortened(turn, e):
+                        self.error = e
+                        raise
                 finally:
                     await uncancelled(self._keep(turn, since))
         except BaseException as e:
             self.error = e
+            if isinstance(e, Exception):
+                self._finish = "error"
             raise
         finally:
             for stop in watching:
@@ -211,6 +233,14 @@ class RunStream(EventStream[Event]):
                 self._over.set()
                 await self._tell(RunEnded(self.result, self.error))
 
+    async def _shortened(self, turn: Turn, error: BaseException) -> bool:
+        """Whether the request was refused as too long and can be made again, once, with a shorter conversation."""
+        refused = isinstance(error, ProviderError) and error.kind == "too_long" and not turn.message.content
+        if not refused or self._shrunk or not await self.journal.shrink():
+            return False
+        self._shrunk, self._turn = True, None
+        return True
+
     async def _next(self) -> Turn | None:
         """The turn to take now; None when the run is over."""
         turn = self._turn
@@ -219,7 +249,10 @@ class RunStream(EventStream[Event]):
             if turn is not None:
                 return turn
         elif turn is not None:
+            self._shrunk = False
             self._finish_after(turn)
+        if self._over_with == "stop" and self._stopped is None and await self.journal.news():
+            self._over_with = None  # a user wrote while the model was answering
         reason = self._stopped or self._over_with or self.plan.spending.exhausted
         if reason is None and self._turns >= self.plan.max_turns:
             reason = "max_turns"
@@ -240,6 +273,8 @@ class RunStream(EventStream[Event]):
         unsettled = await journal.open(plan.registry)
         self._start = len(journal.all())
         self._over_with = unsettled.finish
+        if unsettled.finish is not None and (said := _last_reply(journal.all())) is not None:
+            self._over_with = self._judged(said, unsettled.finish)
         taken = set(journal.taken) - {call.id for call in unsettled.calls}  # these keep their ids
         self._processor = ResponseProcessor(
             plan.registry, plan.config, taken=taken, new_context=self._context, scope=self._scope
@@ -249,11 +284,17 @@ class RunStream(EventStream[Event]):
         calls = [CallEnd(index, call) for index, call in enumerate(unsettled.calls)]
         return self._processor.process(calls, approved=unsettled.approved)
 
-    async def _ask(self) -> Turn:
-        """Ask the model."""
+    async def _ask(self) -> Turn | None:
+        """Ask the model; None when the run was ended meanwhile."""
         plan, processor = self.plan, self._processor
         assert processor is not None
+        if self._correction is not None:
+            self.journal.add(self._correction)
+            self._correction = None
         self._request = request = replace(self._request, messages=await self.journal.messages())
+        if self._stopped is not None:  # while the journal was at work, which may ask a model for a summary
+            self._finish = self._stopped
+            return None
         self._turns += 1
         self._continued = 0
         self._asked = True
@@ -275,10 +316,9 @@ class RunStream(EventStream[Event]):
     async def _keep(self, turn: Turn, since: float) -> None:
         """End a turn, whatever ended it, and write it down."""
         await turn.aclose()
-        seconds = monotonic() - since
+        response = self._response(turn, since)
         asked, self._asked = self._asked, False
         finish = turn.finish.reason
-        response = Response(self.id, self.plan.model.name, turn.usage, finish, seconds) if asked else None
         if asked:
             self._usage = self._usage.plus(turn.usage)
             self._text = turn.message.text
@@ -287,7 +327,13 @@ class RunStream(EventStream[Event]):
             self._finish = "error"
         await self.journal.respond(turn, response)
         number = self._turns if asked else 0
-        await self._tell(TurnEnded(number, turn.message, turn.results, turn.usage, finish, seconds))
+        await self._tell(TurnEnded(number, turn.message, turn.results, turn.usage, finish, monotonic() - since))
+
+    def _response(self, turn: Turn, since: float) -> Response | None:
+        """What is known of a turn's response; None where it only answers the calls of an earlier one."""
+        if not self._asked:
+            return None
+        return Response(self.id, self.plan.model.name, turn.usage, turn.finish.reason, monotonic() - since)
 
     def _finish_after(self, turn: Turn) -> None:
         """Whether the run is over after this turn, and why."""
@@ -302,9 +348,28 @@ class RunStream(EventStream[Event]):
         elif self._repeats.see_all(_answered(turn)):
             self._over_with = "loop_detected"
         elif not turn.results and reason != "pause":
-            self._over_with = reason
+            self._over_with = self._judged(turn.message.text, reason)
         if turn.results and self._request.tool_choice not in ("auto", "none"):
             self._request = replace(self._request, tool_choice="auto")
+
+    def _judged(self, reply: str, reason: RunFinish) -> RunFinish | None:
+        """Why the run is over after this final reply; None where it must be another one, which is then asked for."""
+        output = self.plan.output
+        if output is None or reason in _NO_REPLY:
+            return reason
+        if reason == "length":
+            self._output_error = "the reply was cut at its limit of tokens"
+            return reason
+        try:
+            self._output, self._output_error = output.read(reply), None
+        except InvalidOutput as e:
+            self._output_error = str(e)
+            if self._corrections >= self.plan.output_retries:
+                return "invalid_output"
+            self._corrections += 1
+            self._correction = user(e.request)
+            return None
+        return reason
 
     # -------------------------------------------------------------- what ends it early, and who hears of it
 
@@ -342,6 +407,12 @@ class RunStream(EventStream[Event]):
                     await told
             except Exception:  # noqa: BLE001 - somebody else's code, which only watches
                 _LOG.exception("a hook failed on %s", type(event).__name__)
+
+
+def _last_reply(messages: Sequence[Message]) -> str | None:
+    """The text of the response at the conversation's end, if it calls nothing."""
+    last = messages[-1] if messages else None
+    return last.text if isinstance(last, AssistantMessage) and not last.calls else None
 
 
 def _answered(turn: Turn) -> list[tuple[ToolCall, ToolMessage]]:

@@ -21,6 +21,7 @@ RunFinish = (
         "time_budget",
         "call_budget",
         "loop_detected",
+        "invalid_output",
     ]
 )
 """Why a run ended: the last response's own reason, or
@@ -29,6 +30,7 @@ RunFinish = (
 - `agent_terminated`: a tool that ends the run (`terminates=True`) was called;
 - `max_turns`, `token_budget`, `cost_budget`, `time_budget`, `call_budget`: a limit was reached;
 - `loop_detected`: the same call had the same answer again and again;
+- `invalid_output`: the final reply did not fit `output_type`, also when asked for again;
 - `cancelled`: the consumer left, or cancelled the run.
 """
 
@@ -54,12 +56,14 @@ class RunOptions(Settings, total=False):
 
     `context` holds values for the run's tools, which find them in `ToolContext.state`; never shown to the model.
     `cancel` ends the run when it is set. `decisions` answer the calls at the end of the prompt that wait for approval,
-    by call id.
+    by call id. `output_type` is what the final reply must be, any type that pydantic knows; the value is then in
+    `RunResult.output`.
     """
 
     context: Mapping[str, Any]
     cancel: asyncio.Event | None
     decisions: Mapping[str, Decision]
+    output_type: Any
 
 
 def checked(settings: Mapping[str, Any], known: type = Settings) -> dict[str, Any]:

@@ -12,14 +12,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cache
+from importlib import import_module
+from typing import Any
 
 from agentkit.events import CallEnd, Event, SourceEvent, merge
 from agentkit.formats.catalog import CATALOG
 from agentkit.formats.engine import InCode, Parser, get
 from agentkit.formats.render import quarantine, render_calls, render_result
-from agentkit.formats.spec import Element, Format, Limits, Node, Shape, ToolSpec
-from agentkit.formats.teach import render_prompt
+from agentkit.formats.spec import Element, Format, Limits, Node, OutputSchema, Shape, ToolSpec
+from agentkit.formats.teach import render_output_prompt, render_prompt
 from agentkit.messages import ToolCall
+
+TYPE_CHECKING = False  # as in `agentkit`: what few need loads on first use
+if TYPE_CHECKING:
+    from agentkit.formats.template_export import to_response_template
+    from agentkit.formats.template_import import from_response_template
+
+_HOMES = {
+    "from_response_template": "agentkit.formats.template_import",
+    "to_response_template": "agentkit.formats.template_export",
+}
 
 __all__ = [
     "CATALOG",
@@ -28,18 +40,28 @@ __all__ = [
     "InCode",
     "Limits",
     "Node",
+    "OutputSchema",
     "Parser",
     "ToolSpec",
     "auto",
     "calls",
+    "from_response_template",
     "get",
     "names",
     "parse",
     "quarantine",
     "render_calls",
+    "render_output_prompt",
     "render_prompt",
     "render_result",
+    "to_response_template",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
 
 
 @cache

@@ -11,16 +11,19 @@ from typing import Any, Final
 
 from agentkit.errors import FormatError
 from agentkit.formats import rules, values
+from agentkit.formats.oddrules import braced, nested
 from agentkit.formats.render import attribute, edge
 from agentkit.formats.rules import Blocked, Chars, Lit, Repeat, Rule, alt, opt, seq
 from agentkit.formats.schemarules import PYTHON
 from agentkit.formats.spec import (
+    Braced,
     CountedName,
     Envelope,
     Json,
     KeyEnvelope,
     Name,
     NameTag,
+    NestedTags,
     Node,
     Pairs,
     Part,
@@ -90,7 +93,7 @@ def _tag(w: Writing, part: Tag) -> Rule:
 
 
 def _name(w: Writing, part: Name) -> Rule:
-    return Lit(part.prefix + w.tool.name)
+    return Lit(part.prefix + (attribute(w.tool.name) if part.attribute else w.tool.name))
 
 
 def _counted_name(w: Writing, part: CountedName) -> Rule:
@@ -238,6 +241,8 @@ PARTS: Final[Mapping[type[Part], Make]] = {
     KeyEnvelope: _key_envelope,
     PythonCall: _python_call,
     Skip: _skip,
+    Braced: braced,
+    NestedTags: nested,
     TextArgument: _text_argument,
     ToolElement: _element,
 }

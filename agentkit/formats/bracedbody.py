@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from agentkit.formats import values
 from agentkit.formats.call import Call
-from agentkit.formats.reader import Damage, Reader, Search, Wait, literal
+from agentkit.formats.reader import Damage, Reader, Search, Wait, literal, may_begin
 from agentkit.formats.spec import Braced
 
 _KEY = re.compile(r"\s*([^\s:{}\[\],]+)\s*:\s*")
@@ -22,12 +22,12 @@ _CLOSERS: Final = {"{": "}", "[": "]"}
 
 @cache
 def _outside(quote: str) -> Search:
-    return re.compile(f"[{{}}\\[\\]{re.escape(quote[0])}]").search
+    return re.compile(rf"[{{}}\[\]]|{may_begin(quote)}").search
 
 
 @cache
 def _inside(quote: str) -> Search:
-    return re.compile(re.escape(quote[0])).search
+    return re.compile(may_begin(quote)).search
 
 
 def read_braced(r: Reader, call: Call, part: Braced) -> Wait:
@@ -57,7 +57,8 @@ def read_braced(r: Reader, call: Call, part: Braced) -> Wait:
             break
     reader = _Braced(r.raw()[start - r.mark :], part.quote, start)
     for key, value in reader.object().items():
-        if isinstance(value, _Bare) or (isinstance(value, str) and not part.typed):
+        declared = call.tool is not None and call.tool.declares(key)
+        if (isinstance(value, _Bare) and (declared or not part.typed)) or (isinstance(value, str) and not part.typed):
             call.put(r, key, "".join(value), nulls=True)
         else:
             call.set(r, key, _settled(value))
@@ -71,7 +72,7 @@ class _Bare(str):
 
 
 def _settled(value: Any) -> Any:
-    """A nested value, its bare parts read as JSON."""
+    """A value of which no schema speaks, its bare parts read as JSON: its strings stand between quote tokens."""
     match value:
         case _Bare():
             return values.read("".join(value), {}, {})
@@ -102,7 +103,12 @@ class _Braced:
         self.at += 1
         while self.space() != "}":
             key = self.key()
-            out[key] = self.value()
+            value = self.value()
+            try:
+                values.refuse_other(out, key, value)
+            except values.GivenTwice as e:
+                raise Damage("ambiguous_call", str(e), self.offset + self.at) from e
+            out[key] = value
             self.comma("}")
         self.at += 1
         return out

@@ -13,11 +13,25 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
+from agentkit.errors import ErrorCode
 from agentkit.events import CallStart, Markup
 from agentkit.formats import tagtext, values
 from agentkit.formats.literals import QUOTED_VALUE, WRAPPED_ARGUMENTS
 from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Search, Wait, beginnings, literal
-from agentkit.formats.spec import Braced, CountedName, Format, Json, Name, Pairs, Part, Shape, Skip, Tag, ToolSpec
+from agentkit.formats.spec import (
+    UNDECLARED,
+    Braced,
+    CountedName,
+    Format,
+    Json,
+    Name,
+    Pairs,
+    Part,
+    Shape,
+    Skip,
+    Tag,
+    ToolSpec,
+)
 
 _WRAPPERS = ("arguments", "input", "parameters", "properties")
 
@@ -52,6 +66,7 @@ class Call:
         if self.known_only and name not in self.tools:
             raise Decline
         self.name, self.started = name, True
+        r.named = r.offset
         self.tool = self.tools.get(name)
         self.say_lead(r)
         r.out.append(CallStart(self.index, name))
@@ -64,7 +79,7 @@ class Call:
 
     def schema(self, parameter: str) -> tuple[values.Schema, values.Schema]:
         """The schema of a parameter, and the one in which its references are looked up."""
-        return (self.tool.schema_of(parameter), self.tool.parameters) if self.tool else ({}, {})
+        return (self.tool.schema_of(parameter), self.tool.parameters) if self.tool else (UNDECLARED, {})
 
     def put(self, r: Reader, parameter: str, text: str | None, *, nulls: bool = True) -> None:
         """Take an argument written as text; None stands for one that was named without a value.
@@ -78,10 +93,17 @@ class Call:
             self.set(r, parameter, values.read(text, schema, root, nulls=nulls))
 
     def set(self, r: Reader, parameter: str, value: Any) -> None:
-        """Take an argument's value."""
-        if parameter in self.arguments:
-            raise Damage("invalid_arguments", f"parameter {parameter!r} is given twice in {self.name!r}", r.offset)
+        """Take an argument's value; a second one must be the same."""
+        try:
+            values.refuse_other(self.arguments, parameter, value)
+        except values.GivenTwice as e:
+            raise Damage("ambiguous_call", f"parameter {e}", r.offset) from e
         self.arguments[parameter] = value
+
+    def note(self, repair: str) -> None:
+        """A repair was made."""
+        if repair not in self.repairs:
+            self.repairs.append(repair)
 
     def mend(self, allowed: frozenset[str]) -> None:
         """Repair arguments that were read, by what the tool's schema says."""
@@ -98,8 +120,7 @@ class Call:
                 read = values.read(value, schema, root)
                 if not isinstance(read, str) and (not isinstance(read, list) or value.lstrip()[:1] in ("[", "(")):
                     self.arguments[name] = read
-                    if QUOTED_VALUE not in self.repairs:
-                        self.repairs.append(QUOTED_VALUE)
+                    self.note(QUOTED_VALUE)
 
     def unwrap(self) -> None:
         """Take the arguments out of one that only wraps them, where the tool has no parameter of that name."""
@@ -112,7 +133,7 @@ class Call:
         inner = values.read(value, {"type": "object"}, {}) if isinstance(value, str) else value
         if isinstance(inner, dict) and inner.keys() <= known.keys():
             self.arguments = inner
-            self.repairs.append(WRAPPED_ARGUMENTS)
+            self.note(WRAPPED_ARGUMENTS)
 
 
 def read_literal(r: Reader, call: Call, part: str) -> Wait:
@@ -163,35 +184,31 @@ def read_tag(r: Reader, call: Call, part: Tag) -> Wait:
 def until(r: Reader, ends: tuple[str, ...], never: Search | None = None) -> Generator[None, None, str | None]:
     """Consume the characters up to the first of some literals, which stays.
 
-    Returns None where they are too many for a name, where `never` finds something in them, or where the text ends.
+    Returns None where they are too many for a name (one more than it may have is consumed), where `never` finds
+    something in them, or where the text ends.
     """
     delimiter, first = _any_of(ends)
     pieces: list[str] = []
-    room = r.limits.name
+    room = r.limits.name + 1
     while True:
-        found = first(r.buf, r.at)
-        stop = found.start() if found else len(r.buf)
-        if found and (yield from _is_here(r, stop, delimiter, pieces)):
-            return "".join(pieces) if sum(map(len, pieces)) <= room else None
-        if not found:
-            pieces.append(r.buf[r.at : stop])
-            r.at = stop
-        if (never is not None and never(pieces[-1])) or sum(map(len, pieces)) > room:
+        found = first(r.buf, r.at, r.at + room)
+        stop = found.start() if found else min(len(r.buf), r.at + room)
+        pieces.append(r.buf[r.at : stop])
+        r.at, room = stop, room - len(pieces[-1])
+        if found and (yield from r.sees(delimiter)):
+            return "".join(pieces)
+        if found:
+            pieces.append(r.buf[r.at : r.at + 1])
+            r.at, room = r.at + 1, room - 1
+        if not room or (never is not None and never(pieces[-1])) or (not found and r.ended):
             return None
         if not found:
-            if r.ended:
-                return None
             yield
 
 
-def _is_here(r: Reader, stop: int, delimiter: Delimiter, pieces: list[str]) -> Generator[None, None, bool]:
-    pieces.append(r.buf[r.at : stop])
-    r.at = stop
-    if (yield from r.sees(delimiter)):
-        return True
-    pieces.append(r.buf[r.at : r.at + 1])
-    r.at += len(pieces[-1])
-    return False
+def ended(r: Reader, start: int) -> bool:
+    """Whether `until`, which began at this offset, found nothing because the text ended."""
+    return r.ended and r.at >= len(r.buf) and r.offset - start <= r.limits.name
 
 
 @cache
@@ -223,13 +240,15 @@ def _ends_of_name(parts: tuple[Part, ...]) -> tuple[str, ...]:
 
 
 _IN_NO_NAME = re.compile(r"[<>{}\[\]()\"'`,;=]").search
+_IN_NO_ATTRIBUTE = re.compile(r"[<>\"]").search
 _NAME = re.compile(r"[^\s<>{}\[\]()\"'`,;=]{1,256}\Z")
 
 
-def _read_name(r: Reader, call: Call) -> Generator[None, None, str]:
+def _read_name(r: Reader, call: Call, *, attribute: bool = False) -> Generator[None, None, str]:
     yield from r.space()
-    text = yield from until(r, _ends_of_name(call.shape.call[call.part + 1 :]), _IN_NO_NAME)
-    name = (text or "").strip()
+    ends = _ends_of_name(call.shape.call[call.part + 1 :])
+    text = (yield from until(r, ends, _IN_NO_ATTRIBUTE if attribute else _IN_NO_NAME)) or ""
+    name = (tagtext.decoded(text) if attribute else text).strip().removesuffix(r"\n")
     if _NAME.match(name) is None:
         raise Decline
     return name
@@ -237,7 +256,7 @@ def _read_name(r: Reader, call: Call) -> Generator[None, None, str]:
 
 def read_name(r: Reader, call: Call, part: Name) -> Wait:
     """The tool's name, up to what follows it."""
-    call.begin(r, (yield from _read_name(r, call)).removeprefix(part.prefix))
+    call.begin(r, (yield from _read_name(r, call, attribute=part.attribute)).removeprefix(part.prefix))
 
 
 _COUNT = re.compile(r":\d+\Z")
@@ -253,8 +272,8 @@ def read_skip(r: Reader, call: Call, part: Skip) -> Wait:
     """Characters that say nothing, up to the next literal."""
     following = call.shape.call[call.part + 1]
     assert isinstance(following, str)
+    start = r.offset
     if (yield from until(r, (following.strip(),))) is None:
-        ended = r.at >= len(r.buf)
-        raise Damage(
-            "truncated_call" if ended else "invalid_json", f"expected {following.strip()!r}", r.offset, ended=ended
-        )
+        over = ended(r, start)
+        code: ErrorCode = "truncated_call" if over else "invalid_json"
+        raise Damage(code, f"expected {following.strip()!r}", start, ended=over)

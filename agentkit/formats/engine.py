@@ -15,19 +15,21 @@ from agentkit.events import CallEnd, CallError, Markup, SourceEvent, Text, Think
 from agentkit.formats.bodies import READERS
 from agentkit.formats.call import Call
 from agentkit.formats.catalog import CATALOG
-from agentkit.formats.literals import REPAIRS, WHOLE_CALL_REPAIRS
+from agentkit.formats.literals import MISSING_CLOSE, REPAIRS, WHOLE_CALL_REPAIRS
 from agentkit.formats.mending import mend_call
 from agentkit.formats.prose import TAG, Entry, Quoting, openers_of
-from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Wait, literal
+from agentkit.formats.reader import Damage, Decline, Delimiter, Wait, literal, may_begin
+from agentkit.formats.resumed import Resuming
 from agentkit.formats.resync import resync_at
 from agentkit.formats.spec import Envelope, Format, KeyEnvelope, Limits, NameTag, Shape, Tag, ToolElement, ToolSpec
 from agentkit.formats.tagtext import tag
+from agentkit.formats.unclosed import close_values
 from agentkit.messages import ToolCall
 
 InCode = Literal["ignore", "reply", "execute"]
 
 _FENCE = Delimiter(r"`{3,}[\w+-]{0,24}[ \t]{0,8}\r?\n", r"`{0,16}[\w+-]{0,24}[ \t]{0,8}\r?")
-_FENCE_END = Delimiter(r"`{3,}", r"`{0,2}")
+_UNDECIDED = re.compile(r".\s{0,64}\Z", re.DOTALL).match
 _SPACE_RUN = 1024  # white space after a call that is held back until it is known whether another call follows
 
 
@@ -45,7 +47,7 @@ def get(name: str | Format) -> Format:
     raise FormatError(f"no format is called {name!r}; there are {', '.join(f.name for f in CATALOG)}")
 
 
-class Parser(Reader):
+class Parser(Resuming):
     """Find calls in one response, whole or streamed. One parser per response; never reused.
 
     Args:
@@ -64,7 +66,7 @@ class Parser(Reader):
     """
 
     __slots__ = (
-        "count", "fenced", "last", "line_tried", "openers", "opening_fence", "quoting", "run", "search", "section",
+        "count", "fenced", "in_code", "last", "line_tried", "openers", "opening_fence", "quoting", "run", "section",
         "silent", "start_thinking", "tools",
     )  # fmt: skip
 
@@ -83,10 +85,10 @@ class Parser(Reader):
         self.tools = {t.name: t for t in tools}
         self.openers = openers_of(declared, tools)
         self.quoting = Quoting(off=in_code == "execute")
+        self.in_code: InCode = in_code
         self.opening_fence = self.openers.fence if in_code == "reply" else None
         self.line_tried = -1
-        self.search = self.openers.search
-        self.fenced = False
+        self.fenced = ""  # what ends the fence around the calls: as many backticks as opened it, and no more
         self.silent = True
         self.count = 0
         self.section: Entry | None = None
@@ -95,37 +97,70 @@ class Parser(Reader):
         self.run = self._run()
         next(self.run)
 
-    def feed(self, text: str) -> list[SourceEvent]:
-        """Take the next chunk; returns the events that it completes.
-
-        Raises:
-            ValueError: the parser was closed.
-        """
-        if (events := self.quick(text)) is not None:
-            return events
+    def take(self, text: str) -> list[SourceEvent]:
+        """Take a chunk that needs a decision."""
         if self.ended:
             raise ValueError("feed() after close(): a parser reads one response")
         if not text:
             return []
         self.hot = None
+        if self.beginnings and not (text := self._unless_again(text)):
+            return []
         self.accept(text)
-        return self._resume()
+        return self._run_on()
 
     def close(self) -> list[SourceEvent]:
         """The text has ended: returns the last events. Closing twice is harmless."""
         if self.ended:
             return []
         self.hot = None
-        self.accept("")
+        self.accept(self.release())
         self.ended = not self.surplus
-        events = self._resume()
+        events = self._run_on()
         while not self.ended:  # a call that was too long has been given up; read what came after it
             self.accept("")
             self.ended = not self.surplus
-            events += self._resume()
+            events += self._run_on()
         return events
 
-    def _resume(self) -> list[SourceEvent]:
+    def resume(self, text: str, *, restarts: bool = False) -> Parser:
+        """A parser like this one that has read `text`, and goes on inside whatever the end of `text` cut off.
+
+        It gives what `feed(text)` has not given yet, so that a call cut in two ends once, whole, with the index it had;
+        the same holds for thinking and for half an opener. What `close()` made of the cut-off end is thereby taken
+        back (a `truncated_call`, held-back text), except for a call that it completed, which is not given again.
+
+        Args:
+            text: all that the parser of the cut-off response was fed.
+            restarts: whether the model may begin the cut call again instead of going on, as it may when it is asked in
+                a new turn: then a continuation that begins as the cut call did, its name included, is a new call, and
+                the cut one stays a `truncated_call`. Not for a continued (prefilled) response, whose text may hold
+                anything.
+        """
+        ended, parser = self._again(), self._again()
+        ended.feed(text)
+        parser.given = {e.index: len(e.call.raw) for e in ended.close() if isinstance(e, CallEnd)}
+        parser.feed(text)
+        if restarts and parser.kept is not None and parser.count not in parser.given:
+            parser.hot = None
+            parser.expect_again(parser.section.shape.section if parser.section is not None else None)
+        return parser
+
+    def _again(self) -> Parser:
+        """A new parser of the same make."""
+        formats, tools, thinking = self.openers.formats, self.openers.tools, self.start_thinking is not None
+        return Parser(formats, tools, in_code=self.in_code, thinking=thinking, repairs=self.repairs, limits=self.limits)
+
+    def _unless_again(self, text: str) -> str:
+        """What a resumed parser reads of what arrived: nothing yet while it may still begin the cut call again."""
+        again = self.begins_again(text)
+        if again:
+            self.at = len(self.buf)
+            lost = Damage("truncated_call", "the text ended, and the call begins again", self.offset, ended=True)
+            self.run.throw(lost)
+        return "" if again is None else self.release()
+
+    def _run_on(self) -> list[SourceEvent]:
         try:
             next(self.run)
             while self.surplus:
@@ -134,7 +169,7 @@ class Parser(Reader):
         except StopIteration:
             pass
         events, self.out = self.out, []
-        return events
+        return self.not_given(events) if self.given else events
 
     # ------------------------------------------------------------ between calls
 
@@ -171,27 +206,42 @@ class Parser(Reader):
         while True:
             if self.openers.line is not None and (entries := (yield from self._at_line_start(self.openers.line))):
                 return entries
-            found = self.search(self.buf, self.at)
-            if found is None:
-                self._plain(len(self.buf))
-                if self.ended:
-                    return None
-                if not self.quoting.blank:
-                    self.heat(self.search, Text)
+            c = self._say_to_stop()
+            if not c and self.ended:
+                return None
+            if not c:
                 yield
-            elif (c := found[0]) == "\n":
-                self._plain(found.end())
+            if c in ("", "\n"):
+                continue
+            entries = yield from self._entries()
+            if c == "`" and self.silent and self.opening_fence and self.quoting.blank:
+                return [*entries, self.opening_fence]
+            if entries:
+                return entries
+            if c == "`":
+                yield from self._ticks(self.quoting)
             else:
-                self._plain(found.start())
-                entries = yield from self._entries()
-                if c == "`" and self.silent and self.opening_fence and self.quoting.blank:
-                    return [*entries, self.opening_fence]
-                if entries:
-                    return entries
-                if c == "`":
-                    yield from self._ticks(self.quoting)
-                else:
-                    self._plain(self.at + 1)
+                self._plain(self.at + 1)
+
+    def _say_to_stop(self) -> str:
+        """Say visible text up to the next place that needs a decision.
+
+        Returns the character there; a line end, already said; or nothing where more text is needed.
+        """
+        inside = self.quoting.inside
+        found = (self.openers.within if inside else self.openers.search)(self.buf, self.at)
+        if found is None:
+            self._plain(len(self.buf))
+            if not self.ended and not self.quoting.blank:
+                self.heat(self.openers.within if self.quoting.inside else self.openers.search, Text)
+            return ""
+        if found[0] == "\n":  # the first line's end may need no decision once the line has been said
+            self._plain(found.end() if inside or found.start() == self.at else found.start())
+            return "\n"
+        self._plain(found.start())
+        if found[0] != "`" and not self.ended and _UNDECIDED(self.buf, self.at):
+            return ""  # what stands behind it may tell that it opens nothing
+        return found[0]
 
     def _at_line_start(self, line: Delimiter) -> Generator[None, None, list[Entry]]:
         """The calls that may open with a bare tool name at the start of a line."""
@@ -214,6 +264,7 @@ class Parser(Reader):
         start = self.offset
         if (found := (yield from self.sees(_FENCE))) is not None:
             self.at = found.end()
+            ticks = len(found[0]) - len(found[0].lstrip("`"))
             yield from self._look_over_space()
             inside = self.offset
             entries = yield from self._entries()
@@ -221,7 +272,7 @@ class Parser(Reader):
                 entries = [*entries, *self.openers.lines]
             for entry in entries:
                 if entry.kind in ("call", "section") and (yield from self._call(entry, inside)):
-                    self.fenced, self.silent = True, False
+                    self.fenced, self.silent = "`" * ticks, False
                     return True
         self.back_to(start)
         self.shut()
@@ -275,7 +326,7 @@ class Parser(Reader):
         yield from self.more()
         if self.at >= len(self.buf):
             return []
-        if self.fenced and (yield from self.sees(_FENCE_END)):
+        if self.fenced and (yield from self.sees(literal(self.fenced))):
             return [replace(self.opening_fence, kind="fence_end")] if self.opening_fence else []
         if (entry := self.section) is None or entry.shape.section is None:
             return [*(yield from self._entries()), *self._without_opening()]
@@ -291,10 +342,10 @@ class Parser(Reader):
         last = self.last
         if last is None or not self.buf.startswith("{", self.at) or self.quoting.quoted:
             return []
-        parts = last.shape.call
-        if len(parts) < 2 or not isinstance(parts[0], str) or not isinstance(parts[1], Envelope):
+        parts = last.shape.call[isinstance(last.shape.call[0], str) :]
+        if last.shape.section is not None or not parts or not isinstance(parts[0], Envelope):
             return []
-        return [replace(last, kind="call", shape=Shape(parts[1:]), weak=True)]
+        return [replace(last, kind="call", shape=Shape(parts), weak=True)]
 
     def _starts(self, entry: Entry) -> Generator[None, None, bool]:
         """Whether a call of a section can start here; its first character tells."""
@@ -333,8 +384,8 @@ class Parser(Reader):
             case "fence":
                 return (yield from self._fenced())
             case "fence_end":
-                found = yield from self.sees(_FENCE_END)
-                self.fenced = False
+                found = yield from self.sees(literal(self.fenced))
+                self.fenced = ""
                 self.say(Markup, found.end() if found else self.at)
                 return True
             case "close":
@@ -347,7 +398,7 @@ class Parser(Reader):
     def _region(self, kind: type[Text] | type[Thinking], close: str) -> Wait:
         """Thinking, or an answer, up to its closing token or the text's end; nothing in it is a call."""
         delimiter = literal(close)
-        stop = re.compile(re.escape(close[0])).search
+        stop = re.compile(may_begin(close)).search
         while True:
             found = stop(self.buf, self.at)
             self.say(kind, found.start() if found else len(self.buf))
@@ -393,8 +444,7 @@ class Parser(Reader):
                 yield from self._section_start(entry, call)
             for call.part, part in enumerate(entry.shape.call):
                 yield from READERS[type(part)](self, call, part)
-            if not self.repairs.isdisjoint(WHOLE_CALL_REPAIRS):
-                call.mend(self.repairs)
+            self._mend(call)
         except Decline:
             return self._undo(start, inside)
         except Damage as damage:
@@ -438,18 +488,29 @@ class Parser(Reader):
         done = ToolCall(call.id, call.name, arguments, call.format.name, raw[call.skip :])
         self.out.append(CallEnd(call.index, done, tuple(repairs)))
 
+    def _mend(self, call: Call) -> None:
+        """Repair arguments that were read, by what the tool's schema says."""
+        if MISSING_CLOSE in self.repairs:
+            close_values(call)
+        if not self.repairs.isdisjoint(WHOLE_CALL_REPAIRS):
+            call.mend(self.repairs)
+
     def _damaged(self, call: Call, damage: Damage) -> Wait:
         """Mend a call that cannot be read as it stands, or answer for it, and find where reading goes on."""
-        end = yield from resync_at(self, call.shape, damage)
+        if damage.position == self.cut:
+            damage = Damage("truncated_call", f"the text ended: {damage.message}", self.cut, ended=True, got=damage.got)
+        end = yield from resync_at(self, call, damage)
         raw = self.raw()[: end - self.mark]
         if self.may_rewind(end):
             self.back_to(end)
         else:
             raw = self.raw()
         if damage.code == "invalid_json" and not damage.ended and (mended := mend_call(self, call, raw)):
-            call.arguments, repairs = mended
-            call.repairs = [*repairs]
-            call.mend(self.repairs)
+            call.arguments, call.repairs = mended.arguments, [*mended.repairs]
+            self._mend(call)
+            if mended.end < len(raw) and self.may_rewind(self.mark + mended.end):
+                raw = raw[: mended.end]
+                self.back_to(self.mark + mended.end)
             self._done(call, call.arguments, raw, call.repairs)
             return
         arguments = call.arguments if damage.code == "truncated_call" else {}

@@ -6,6 +6,7 @@ has no other negation.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -66,8 +67,10 @@ class _Writer:
             case Many(item, separator):
                 name = self.named(item, "call")
                 return f"{name} ({quoted(separator)} {name})*" if separator else f"{name}+"
-            case Raw():
+            case Raw(_, _, _, None):
                 return self.named(rule, "raw")
+            case Raw():
+                return _counted(rule)
             case Ref(name):
                 if name not in self.lines:
                     self.lines[name] = ""
@@ -112,6 +115,12 @@ class _Writer:
             self.lines[_state(name, i)] = " | ".join(reversed(options))
 
 
+def _counted(raw: Raw) -> str:
+    """A raw value of bounded length: an automaton cannot count, so nothing that might end the value stands in it."""
+    unsafe = {raw.close[0], *(b.text[0] for b in raw.blocked if not b.start)}
+    return f"{char_class(''.join(unsafe), True)}{{0,{raw.most}}} {quoted(raw.close)}"
+
+
 def _state(name: str, number: int) -> str:
     return f"{name}-s{number}" if number else name
 
@@ -126,27 +135,38 @@ _SHORT: Final[Mapping[tuple[int, int | None], str]] = {(0, None): "*", (1, None)
 
 
 def quoted(text: str) -> str:
-    """A literal."""
-    return '"' + "".join(_NAMED.get(c) or (f"\\x{ord(c):02X}" if c < " " or c == "\x7f" else c) for c in text) + '"'
+    """A literal; cut where a hexadecimal digit would follow an escape, which xgrammar takes for a part of it."""
+    out = _CUT.sub('" "', "".join(_NAMED.get(c) or (_escaped(c) if c < " " or c == "\x7f" else c) for c in text))
+    return f'("{out}")' if '" "' in out else f'"{out}"'
+
+
+_CUT: Final = re.compile(r"(?<=(?<!\\)\\x[0-9A-F]{2})(?=[0-9A-Fa-f])")
 
 
 def char_class(chars: str, negated: bool) -> str:
-    """A class of characters, runs of them as ranges."""
-    out, codes = "", sorted(set(map(ord, chars)))
+    """A class of characters, runs of them as ranges, escapes last: no hexadecimal digit may follow one."""
+    plain, escapes, codes = "", "", sorted(set(map(ord, chars)))
     while codes:
         run = 1
-        while run < len(codes) and codes[run] == codes[0] + run:
+        while run < len(codes) and codes[run] == codes[0] + run and _is_plain(codes[run]) == _is_plain(codes[0]):
             run += 1
-        out += _in_class(codes[0]) + (f"-{_in_class(codes[run - 1])}" if run > 2 else "")
-        codes = codes[run if run > 2 else 1 :]
-    return f"[{'^' if negated else ''}{out}]"
+        run = run if run > 2 else 1
+        text = _in_class(codes[0]) + (f"-{_in_class(codes[run - 1])}" if run > 1 else "")
+        plain, escapes = (plain + text, escapes) if _is_plain(codes[0]) else (plain, escapes + text)
+        codes = codes[run:]
+    return f"[{'^' if negated else ''}{plain}{escapes}]"
+
+
+def _is_plain(code: int) -> bool:
+    return code >= 256 or (code < 128 and (chr(code).isalnum() or chr(code) in " _<>=|:,"))
 
 
 def _in_class(code: int) -> str:
-    c = chr(code)
-    if code < 128 and (c.isalnum() or c in " _<>=|:,"):
-        return c
-    return f"\\x{code:02X}" if code < 256 else c
+    return chr(code) if _is_plain(code) else _escaped(chr(code))
+
+
+def _escaped(c: str) -> str:
+    return f"\\x{ord(c):02X}"
 
 
 # ---------------------------------------------------------------- text without something

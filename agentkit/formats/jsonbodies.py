@@ -67,16 +67,28 @@ def read_envelope(r: Reader, call: Call, part: Envelope) -> Wait:
         if call.known_only and not call.started and key not in (part.name, *part.arguments, *_OTHER_KEYS):
             raise Decline
         yield from _expect_colon(r)
-        if key in part.arguments and arguments is None:
+        known = arguments is not None if key in part.arguments else call.started and key == part.name
+        if key in part.arguments and not known:
             arguments = yield from jsontext.scan(r, call.index if call.started else None)
-        elif key == part.name and not call.started:
+        elif key == part.name and not known:
             _begin_named(r, call, (yield from jsontext.scan(r)), arguments)
         else:
-            yield from jsontext.scan(r)
+            again = yield from jsontext.scan(r)
+            if known:
+                _only_once(r, call, key, again, arguments if key in part.arguments else None)
     if not call.started:
         raise Damage("invalid_json", f"the call's JSON has no {part.name!r}", r.offset)
     call.arguments = take_arguments(r, call, arguments)
     call.complete = True
+
+
+def _only_once(r: Reader, call: Call, key: str, again: jsontext.Span, arguments: jsontext.Span | None) -> None:
+    """A second name or second arguments must be the same as the first."""
+    given = arguments.read(r) if arguments is not None else call.name
+    try:
+        values.refuse_other({key: given}, key, again.read(r))
+    except values.GivenTwice as e:
+        raise Damage("ambiguous_call", str(e), again.start) from e
 
 
 def _another_key(r: Reader, *, first: bool) -> Generator[None, None, bool]:

@@ -13,15 +13,14 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from agentkit.formats import values
-from agentkit.formats.reader import Damage, Reader, Search
+from agentkit.formats.reader import Damage, Reader, Search, text_run
 
 UNREAD: Final[Any] = object()
 
 _SPACE = re.compile(r"[ \t\n\r]*")
-_STRING_STOP = re.compile(r'["\\\x00-\x1f]').search
 _TOKEN = re.compile(r'[^\s,:\[\]{}"]+')
 _SCALAR = re.compile(r"(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)\Z")
-_ESCAPE = re.compile(r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})')
+_in_string, _STRING_STOP = text_run(r'[^"\\\x00-\x1f]', r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})')
 _ESCAPE_PART = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?\Z")
 
 _WINDOW: Final = 2048  # characters: most calls are shorter
@@ -54,12 +53,15 @@ class Span:
         """The value.
 
         Raises:
-            Damage: `invalid_json` for what only the decoder sees: a number out of range.
+            Damage: for what only the decoder sees: `invalid_json` for a number out of range, `ambiguous_call` for a key
+                with two values.
         """
         if self.value is UNREAD:
             text = r.raw()[self.start - r.mark : self.end - r.mark]
             try:
                 self.value = values.load(text, strict=not self.loose)
+            except values.GivenTwice as e:
+                raise Damage("ambiguous_call", str(e), self.start) from e
             except ValueError as e:
                 raise Damage("invalid_json", str(e), self.start) from e
         return self.value
@@ -143,15 +145,13 @@ class _Scan:
         else:
             self.r.tell(self.p, self.index, None)
 
-    def wait(self, search: Search | None = None) -> Generator[None, None, None]:
-        """Consume up to `p` and wait for more; what `search` finds nothing in goes by without a decision."""
+    def pause(self, search: Search | None = None) -> None:
+        """Consume up to `p` before waiting for more; what `search` finds nothing in goes by without a decision."""
         self.settle()
         if self.r.ended:
             raise Damage("truncated_call", "the text ended inside the JSON", self.r.offset, ended=True)
         if search is not None and self.index is not None:
             self.r.heat(search, None, self.index)
-        yield
-        self.p = self.r.at
 
     def bad(self, state: int) -> Damage:
         at = self.r.base + self.p
@@ -164,18 +164,21 @@ class _Scan:
         while True:
             self.p = _SPACE.match(self.r.buf, self.p).end()  # type: ignore[union-attr]  # it matches the empty string
             if self.p >= len(self.r.buf):
-                yield from self.wait()
+                self.pause()
+                yield
+                self.p = self.r.at
                 continue
-            state = yield from self.token(state, self.r.buf[self.p])
+            if (c := self.r.buf[self.p]) == '"' and state not in (_COLON, _NEXT):
+                yield from self.string()
+                state = _COLON if state in (_KEY, _KEY_OR_END) else _NEXT
+            else:
+                state = yield from self.token(state, c)
             if not self.stack and state == _NEXT:
                 self.settle()
                 return Span(start, self.r.offset, loose=self.loose)
 
     def token(self, state: int, c: str) -> Generator[None, None, int]:
-        """Consume one token; returns the state after it."""
-        if c == '"' and state not in (_COLON, _NEXT):
-            yield from self.string()
-            return _COLON if state in (_KEY, _KEY_OR_END) else _NEXT
+        """Consume one token that is no string; returns the state after it."""
         if state in (_VALUE, _ITEM):
             if c in "{[":
                 return self.enter(c)
@@ -212,32 +215,27 @@ class _Scan:
     def string(self) -> Generator[None, None, None]:
         self.p += 1
         while True:
-            found = _STRING_STOP(self.r.buf, self.p)
-            if found is None:
-                self.p = len(self.r.buf)
-                yield from self.wait(_STRING_STOP)
+            self.p = _in_string(self.r.buf, self.p).end()  # type: ignore[union-attr]  # it matches the empty string
+            if self.p >= len(self.r.buf):
+                self.pause(_STRING_STOP)
+                yield
+                self.p = self.r.at
                 continue
-            self.p = found.start()
-            c = found[0]
+            c = self.r.buf[self.p]
             if c == '"':
                 self.p += 1
                 return
-            if c == "\\":
-                yield from self.escape()
-            else:
+            if c != "\\":
                 self.loose = True
                 self.p += 1
-
-    def escape(self) -> Generator[None, None, None]:
-        while True:
-            if found := _ESCAPE.match(self.r.buf, self.p):
-                self.p = found.end()
-                return
-            if _ESCAPE_PART.match(self.r.buf, self.p) is None:
+            elif _ESCAPE_PART.match(self.r.buf, self.p):
+                self.pause()
+                yield
+                self.p = self.r.at
+            else:
                 at = self.r.base + self.p
                 self.settle()
                 raise Damage("invalid_json", "expected a JSON escape", at, got=True)
-            yield from self.wait()
 
     def scalar(self, state: int) -> Generator[None, None, None]:
         while True:
@@ -245,9 +243,13 @@ class _Scan:
             if found is None:
                 raise self.bad(state)
             whole = found.end() < len(self.r.buf) or self.r.ended
+            if self.r.ended and found.end() >= len(self.r.buf):
+                self.r.cut = self.r.base + self.p
             if (whole and _SCALAR.match(found[0]) is None) or found.end() - self.p > values.MAX_NUMBER:
                 raise self.bad(state)
             if whole:
                 self.p = found.end()
                 return
-            yield from self.wait()
+            self.pause()
+            yield
+            self.p = self.r.at

@@ -24,6 +24,8 @@ DOUBLY_ENCODED = "doubly_encoded"
 INNER_QUOTES = "inner_quotes"
 WRAPPED_ARGUMENTS = "wrapped_arguments"
 QUOTED_VALUE = "quoted_value"
+MISSING_COMMA = "missing_comma"
+MISSING_CLOSE = "missing_close"
 
 REPAIRS: Final = (
     RAW_NEWLINES,
@@ -36,8 +38,11 @@ REPAIRS: Final = (
     INNER_QUOTES,
     WRAPPED_ARGUMENTS,
     QUOTED_VALUE,
+    MISSING_COMMA,
+    MISSING_CLOSE,
 )
-"""Every repair of a JSON body, by name."""
+"""Every repair, by name: of JSON bodies, of Python calls (`inner_quotes`, `missing_comma`) and of parameters between
+tags (`missing_close`)."""
 
 WHOLE_CALL_REPAIRS: Final = frozenset((WRAPPED_ARGUMENTS, QUOTED_VALUE))
 """Repairs of a call that was read, by what its tool's schema says."""
@@ -45,7 +50,6 @@ WHOLE_CALL_REPAIRS: Final = frozenset((WRAPPED_ARGUMENTS, QUOTED_VALUE))
 _SPACE = re.compile(r"\s*")
 _WORD = re.compile(r"[^\W\d][\w.]*")
 _NUMBER = re.compile(r"[+-]?(?:0[xX][0-9a-fA-F]+|(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)(?![\w.])")
-_AFTER_STRING = re.compile(r"\s*(?:[,:)\]}]|\Z)")
 _NOT_JSON = re.compile(r"\+|-?0[\dxX]|.*_|-?\.|.*\.(?:\Z|[eE])")
 _PRODUCT = re.compile(r"\s*([*/])(?![*/])\s*")
 _MAX_PRODUCT: Final = 1e300
@@ -81,11 +85,12 @@ class Literals:
         text: what is read.
         at: where reading starts.
         lenient: whether missing braces at the text's end are supplied.
-        inner_quotes: whether a quote that nothing follows which may follow a string belongs to the string.
+        behind: what stands behind a quote that ends a string; a quote without it belongs to the string. None: every
+            quote ends one.
     """
 
-    def __init__(self, text: str, at: int = 0, *, lenient: bool = False, inner_quotes: bool = False) -> None:
-        self.text, self.at, self.lenient, self.inner_quotes = text, at, lenient, inner_quotes
+    def __init__(self, text: str, at: int = 0, *, lenient: bool = False, behind: re.Pattern[str] | None = None) -> None:
+        self.text, self.at, self.lenient, self.behind = text, at, lenient, behind
         self.repairs: dict[str, None] = {}
         self.depth = 0
 
@@ -175,7 +180,7 @@ class Literals:
             self.at = found.end()
             if self.text.startswith(quote, self.at):
                 self.at += len(quote)
-                if not self.inner_quotes or _AFTER_STRING.match(self.text, self.at):
+                if self.behind is None or self.behind.match(self.text, self.at):
                     return "".join(pieces)
                 self.repairs[INNER_QUOTES] = None
                 pieces.append(quote)
@@ -212,7 +217,7 @@ class Literals:
         return "\ufffd" if 0xD800 <= code < 0xE000 else chr(code)
 
     def container(self, opener: str) -> Any:
-        """A list, tuple or object."""
+        """A list, tuple or object; one value in parentheses, without a comma, is that value."""
         if self.depth >= MAX_DEPTH:
             raise self.bad(f"nesting of at most {MAX_DEPTH}")
         self.depth += 1
@@ -220,22 +225,29 @@ class Literals:
         closer = _CLOSERS[opener]
         pairs: dict[str, Any] = {}
         items: list[Any] = []
+        comma = False
         while not self.closed(closer):
             if opener == "{":
                 key = self.key()
                 if self.space() != ":":
                     raise self.bad("':'")
                 self.at += 1
-                pairs[key] = self.value()
+                value = self.value()
+                if key in pairs and pairs[key] != value:
+                    raise self.bad(f"{key!r} only once")
+                pairs[key] = value
             else:
                 items.append(self.value())
             if self.space() == ",":
                 self.at += 1
+                comma = True
                 if self.space() == closer:
                     self.repairs[TRAILING_COMMA] = None
             elif self.space() not in (closer, ""):
                 raise self.bad(f"',' or {closer!r}")
         self.depth -= 1
+        if opener == "(" and len(items) == 1 and not comma:
+            return items[0]
         return pairs if opener == "{" else items
 
     def key(self) -> str:

@@ -6,17 +6,27 @@ Every repair has a name; none changes the inside of a string. Knows the call in 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Any
 
 from agentkit.formats.call import Call
-from agentkit.formats.literals import DOUBLY_ENCODED, mend
+from agentkit.formats.literals import DOUBLY_ENCODED, Literals, NotALiteral, mend
 from agentkit.formats.reader import Decline, Reader, pattern
 from agentkit.formats.spec import Envelope, Json, KeyEnvelope
 from agentkit.formats.values import load, without_surrogates
 
 
-def mend_call(r: Reader, call: Call, raw: str) -> tuple[dict[str, Any], tuple[str, ...]] | None:
-    """The arguments of a damaged call, and what had to be mended to read them; None where nothing permitted suffices.
+@dataclass(frozen=True, slots=True)
+class Mended:
+    """A damaged call that can be read: its arguments, the repairs that it took, and where in its text it ends."""
+
+    arguments: dict[str, Any]
+    repairs: tuple[str, ...]
+    end: int
+
+
+def mend_call(r: Reader, call: Call, raw: str) -> Mended | None:
+    """Read a damaged call; None where the permitted repairs do not suffice.
 
     Says that the call has begun where that was not yet known.
 
@@ -25,25 +35,44 @@ def mend_call(r: Reader, call: Call, raw: str) -> tuple[dict[str, Any], tuple[st
         call: the call; its `body` tells where its JSON starts.
         raw: the call's whole text, its closing literal included.
     """
-    allowed = r.repairs
-    if call.body < 0 or not allowed:
+    if call.body < 0 or not r.repairs:
         return None
-    body = raw[call.body - r.mark :]
-    last = call.shape.call[-1]
-    closing = pattern(last.strip()) if isinstance(last, str) and last.strip() else "(?!)"
-    if (found := re.search(rf"\s*{closing}\s*\Z", body)) is None:
-        return None  # nothing tells that the body is whole
-    mended = mend(body[: found.start()], allowed)
-    if mended is None:
+    start = call.body - r.mark
+    found = _mended_body(call, raw, start, r.repairs, ended=r.ended and r.at >= len(r.buf))
+    if found is None:
         return None
-    value, repairs = mended
+    value, repairs, end = found
     arguments = _arguments(r, call, without_surrogates(value))
-    if isinstance(arguments, str) and DOUBLY_ENCODED in allowed:
+    if isinstance(arguments, str) and DOUBLY_ENCODED in r.repairs:
         try:
             arguments, repairs = load(arguments), (*repairs, DOUBLY_ENCODED)
         except ValueError:
             return None
-    return (arguments, repairs) if isinstance(arguments, dict) else None
+    return Mended(arguments, repairs, end) if isinstance(arguments, dict) else None
+
+
+def _mended_body(
+    call: Call, raw: str, start: int, allowed: frozenset[str], *, ended: bool
+) -> tuple[Any, tuple[str, ...], int] | None:
+    """The body that starts at `start`, the repairs, and where in `raw` the call ends; None where it cannot be told.
+
+    The closing literal tells that the body is whole. Where a format has none, or it was forgotten before the next call,
+    only a body whose own brackets are balanced is. What is damaged and not closed where the text `ended` was cut off.
+    """
+    last = call.shape.call[-1]
+    closing = pattern(last.strip()) if isinstance(last, str) and last.strip() else ""
+    if closing and (found := re.search(rf"\s*{closing}\s*\Z", raw[start:])):
+        mended = mend(raw[start : start + found.start()], allowed)
+        return (*mended, len(raw)) if mended else None
+    reader = Literals(raw, start)
+    try:
+        value = reader.value()
+    except (NotALiteral, RecursionError):
+        return None
+    rest = raw[reader.at :]
+    if (closing and (ended or rest.strip())) or not allowed.issuperset(reader.repairs):
+        return None
+    return value, tuple(reader.repairs), reader.at
 
 
 def _arguments(r: Reader, call: Call, value: Any) -> Any:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from agentkit.formats.reader import Delimiter, beginnings, pattern
+from agentkit.formats.reader import Delimiter, beginnings, behind, pattern
 from agentkit.formats.spec import Envelope, Format, Name, NameTag, PythonCall, Shape, Tag, ToolElement, ToolSpec
 
 TAG: Final = Delimiter(
@@ -21,8 +21,8 @@ TAG: Final = Delimiter(
 """Any tag up to its name's end, with or without a namespace."""
 
 
-STOPS: Final = "`\n"
-"""Characters at which prose stops beside the openers' first ones: quoting, and the start of a line, are told there."""
+_INSIDE: Final[Mapping[type, str]] = {Envelope: behind("[ {"), PythonCall: r"\s{0,64}+(?:[^\W\d]|\s|\Z)"}
+"""What may stand behind a section's opening of one character, by the part that its calls begin with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +45,7 @@ class Openers:
         self.tags: dict[tuple[str, bool], list[Entry]] = {}
         self.literals: dict[str, list[Entry]] = {}
         self.spelt: dict[str, str] = {}
+        self.behind: dict[str, set[str]] = {}  # by an opener's first character, what may stand behind it
         self.lines: list[Entry] = []
         self.words: list[str] = []
         self.fence = Entry("fence", formats[0], Shape(())) if formats else None
@@ -65,7 +66,16 @@ class Openers:
         )
         self.line = _line_start(self.words, tools) if self.lines else None
         self.firsts = "".join(sorted({text[0] for text in alternatives} | ({"<"} if self.tags else set())))
-        self.search = re.compile(f"[{re.escape(STOPS + self.firsts)}]").search
+        # Where prose stops: at openers as far as their second character tells, at backticks and line ends, which tell
+        # what is quoted and where a line starts. `search` is for prose at the start of a line or in a code span,
+        # `within` for all other: there a line end needs no decision where what follows it opens nothing.
+        opening = "".join(rf"|{re.escape(c)}(?={'|'.join(sorted(self.behind[c]))}|\Z)" for c in self.firsts)
+        self.search = re.compile(f"[`\n]{opening}").search
+        starts = {word[0] for word in (*self.words, *(tool.name for tool in tools))} if self.lines else set()
+        stops = re.escape("`" + self.firsts)
+        self.within = re.compile(
+            rf"`{opening}|\n(?!\s{{0,64}}+[^\s{stops}{re.escape(''.join(sorted(starts)))}])"
+        ).search
         for long in alternatives:  # an opener that begins another one is tried after it
             for short in self.literals:
                 if long != short and long.startswith(short):
@@ -74,8 +84,9 @@ class Openers:
     def _add(self, format: Format, shape: Shape, tools: Sequence[ToolSpec]) -> None:
         first = next(part for part in shape.call if not isinstance(part, str) or part.strip())
         if shape.section is not None:
-            self._edge(shape.section.open, Entry("section", format, shape, weak=_weak(shape.section.open)))
-            if not _weak(shape.section.close):
+            opened = Entry("section", format, shape, weak=weak(shape.section.open))
+            self._edge(shape.section.open, opened, _INSIDE.get(type(first), ""))
+            if not weak(shape.section.close):
                 self._edge(shape.section.close, Entry("close", format, shape))
         match first:
             case ToolElement(layout):
@@ -88,22 +99,23 @@ class Openers:
             case NameTag(name):
                 self._tag(name, False, Entry("call", format, shape))
             case str(text):
-                self._edge(text, Entry("call", format, shape, weak=_weak(text)))
+                self._edge(text, Entry("call", format, shape, weak=weak(text)))
             case Envelope() if shape.section is None:
-                self._literal("{", Entry("call", format, shape, weak=True))
+                self._literal("{", Entry("call", format, shape, weak=True), behind('{ "'))
             case Name() | PythonCall() if shape.section is None:
                 self.lines.append(Entry("call", format, shape, weak=True))
 
-    def _edge(self, edge: str | Tag, entry: Entry) -> None:
+    def _edge(self, edge: str | Tag, entry: Entry, inside: str = "") -> None:
         if isinstance(edge, Tag):
             self._tag(edge.name, edge.closing, entry)
         elif edge.strip():
-            self._literal(opener(edge), entry)
+            self._literal(opener(edge), entry, behind(edge.strip()) or inside)
 
     def _tag(self, name: str, closing: bool, entry: Entry) -> None:
         self.tags.setdefault((name.lower(), closing), []).append(entry)
+        self.behind.setdefault("<", set()).add(rf"[/\w{re.escape(name[0])}]")
 
-    def _literal(self, text: str, entry: Entry) -> None:
+    def _literal(self, text: str, entry: Entry, follows: str | None = None) -> None:
         text = text.strip()
         if text[0].isalnum():  # letters are everywhere in prose: such an opener counts at the start of a line
             self.lines.append(entry)
@@ -111,6 +123,7 @@ class Openers:
             return
         key = "".join(text.split())
         self.spelt[key] = text
+        self.behind.setdefault(text[0], set()).add(behind(text) if follows is None else follows)
         entries = self.literals.setdefault(key, [])
         if entry.kind not in ("thinking", "answer", "markup") or not any(e.kind == entry.kind for e in entries):
             entries.append(entry)
@@ -163,7 +176,7 @@ def opener(edge: str) -> str:
 _COMMON: Final = ("", "[", "{", "]", "}")
 
 
-def _weak(edge: str | Tag) -> bool:
+def weak(edge: str | Tag) -> bool:
     """Whether this is common in prose, so that only an offered tool's name makes it the start of a call."""
     return not isinstance(edge, Tag) and (edge.strip() in _COMMON or edge.lstrip().startswith("```"))
 
@@ -185,6 +198,11 @@ class Quoting:
     def quoted(self) -> bool:
         """Whether what stands here is quoted."""
         return not self.off and (self.fence > 0 or self.span > 0)
+
+    @property
+    def inside(self) -> bool:
+        """Whether this is inside a line, and a line break changes nothing once more has been said in the next one."""
+        return not self.blank and not self.span
 
     def said(self, text: str) -> None:
         """Plain prose, without backticks, went by."""

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator
-from typing import Final
+from typing import Any, Final
 
 from agentkit.formats.call import Call
-from agentkit.formats.literals import Literals, NotALiteral
-from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Search, Wait
+from agentkit.formats.literals import INNER_QUOTES, MISSING_COMMA, Literals, NotALiteral
+from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Search, Wait, text_run
 from agentkit.formats.spec import PythonCall
 
 _NAME = Delimiter(r"(?P<name>[^\W\d][\w.-]{0,255})\s{0,64}\(", r"(?:[^\W\d][\w.-]{0,255}\s{0,64})?")
 _KEY = re.compile(r"\s*(?P<key>[^\W\d]\w*|\"[^\"\n]{1,256}\"|'[^'\n]{1,256}')\s*=(?!=)\s*")
 _OUTSIDE = re.compile(r"[\"'()\[\]{}]").search
-_INSIDE: Final = {'"': re.compile(r'["\\]').search, "'": re.compile(r"['\\]").search}
+_INSIDE: Final = {'"': text_run(r'[^"\\]', r"\\."), "'": text_run(r"[^'\\]", r"\\.")}
 _PAIRS: Final = {")": "(", "]": "[", "}": "{"}
 
 
@@ -82,14 +82,13 @@ class _Brackets:
         """Behind the opening quote: up to and over the closing one."""
         r = self.r
         triple = yield from self.triple(quote)
-        search = _INSIDE[quote]
+        run, stop = _INSIDE[quote]
         while True:
-            found = search(r.buf, r.at)
-            if found is None:
-                yield from self.wait(search)
+            r.tell(run(r.buf, r.at).end(), self.call.index, None)  # type: ignore[union-attr]  # it matches the empty string
+            if r.at >= len(r.buf):
+                yield from self.wait(stop)
                 continue
-            r.tell(found.start(), self.call.index, None)
-            wanted = 2 if found[0] == "\\" else 3 if triple else 1
+            wanted = 2 if r.buf[r.at] == "\\" else 3 if triple else 1
             if not (yield from r.have(wanted)):
                 r.tell(len(r.buf), self.call.index, None)
                 yield from self.wait(None)
@@ -128,14 +127,44 @@ def _take(r: Reader, call: Call, text: str, start: int) -> None:
             name = key["key"].strip("\"'")
             reader.at = key.end()
         try:
-            value = reader.value()
-            c = reader.space()
-            if c == ",":
-                reader.at += 1
-            elif c:
-                raise reader.bad("',' or ')'")
+            call.set(r, name, _value(r, call, reader))
         except NotALiteral as e:
             raise Damage("invalid_arguments", f"the value of {name!r}: {e}", start + e.position) from e
         except RecursionError:
             raise Damage("invalid_arguments", f"the value of {name!r} is nested too deep", start) from None
-        call.set(r, name, value)
+
+
+def _value(r: Reader, call: Call, reader: Literals) -> Any:
+    """One argument and the comma behind it; where it cannot be read, a string with quotes like its own inside."""
+    at = reader.at
+    try:
+        value = reader.value()
+        _comma(r, call, reader)
+    except NotALiteral:
+        if INNER_QUOTES not in r.repairs or reader.text[at : at + 1] not in ("'", '"'):
+            raise
+        reader.at = at
+        reader.behind = _end_of_argument(call)
+        value = reader.value()
+        _comma(r, call, reader)
+        reader.behind = None
+        call.note(INNER_QUOTES)
+    return value
+
+
+def _comma(r: Reader, call: Call, reader: Literals) -> None:
+    """The comma behind an argument; one may be missing before the name of the next."""
+    c = reader.space()
+    if c == ",":
+        reader.at += 1
+    elif c and MISSING_COMMA in r.repairs and _KEY.match(reader.text, reader.at):
+        call.note(MISSING_COMMA)
+    elif c:
+        raise reader.bad("',' or ')'")
+
+
+def _end_of_argument(call: Call) -> re.Pattern[str]:
+    """What stands behind a string that is an argument: the end of the call, or the next parameter's name."""
+    known = call.tool.parameters.get("properties", {}) if call.tool else {}
+    names = "|".join(map(re.escape, known)) or r"[^\W\d]\w*"
+    return re.compile(rf"\s*(?:\Z|,\s*(?:{names})\s*=(?!=))")

@@ -2,7 +2,8 @@
 
 Reading is written as generators: a bare `yield` waits until more text has arrived or the text has ended. A chunk that
 needs no decision (plain prose, the inside of a string or of a raw value) never reaches a generator: `feed` turns it
-into one event at once. That is what keeps the cost per streamed delta near that of a plain loop.
+into one event at once. That is what keeps the cost per streamed delta near that of a plain loop. What needs a decision
+is told as narrowly as it can be: a line break is none inside a raw value unless what closes the value may follow.
 """
 
 from __future__ import annotations
@@ -56,11 +57,9 @@ class Damage(Exception):
     def told(self, raw: str, mark: int) -> str:
         """The message with its position, given the call's text and the offset at which it starts."""
         found = raw[self.position - mark :][:20] if self.got else ""
-        return (
-            f"{self.message}, got {found!r} at position {self.position}"
-            if found
-            else f"{self.message} at position {self.position}"
-        )
+        got = f", got {found!r}" if found else ""
+        then = "; write the whole call again" if self.code == "truncated_call" else ""
+        return f"{self.message}{got} at position {self.position}{then}"
 
 
 class Delimiter:
@@ -111,6 +110,33 @@ def literal(text: str) -> Delimiter:
     return Delimiter(pattern(text), beginnings(text))
 
 
+def behind(text: str) -> str:
+    """A regular expression for what may stand behind a literal's first character: one more, over white space if any.
+
+    Empty where anything may. That the text may end there too is for the caller to add.
+    """
+    _, second, third, *_ = (*_atoms(text), "", "")
+    if second != _SOFT:
+        return second
+    return rf"\s{{0,64}}+(?:[{third}\s]|\Z)" if third else ""
+
+
+def may_begin(text: str) -> str:
+    """A regular expression for the first character of a literal where the literal may begin."""
+    return rf"{re.escape(text[0])}(?={behind(text)}|\Z)"
+
+
+@cache
+def text_run(plain: str, escape: str) -> tuple[Callable[..., re.Match[str] | None], Search]:
+    """For strings with escapes, given regular expressions for one plain character and for one whole escape.
+
+    Returns two functions: one matches the run of both that stands at a place, which may be empty; the other, the run
+    and a character that is not of it, so that it finds nothing in a text that is such a run as a whole.
+    """
+    run = f"{plain}*+(?:{escape}{plain}*+)*+"
+    return re.compile(run, re.DOTALL).match, re.compile(f"{run}.", re.DOTALL).match
+
+
 class Reader:
     """Characters in, events out; the base of the parser.
 
@@ -119,8 +145,8 @@ class Reader:
     """
 
     __slots__ = (
-        "at", "base", "buf", "ended", "hot", "hot_index", "hot_key", "hot_kind", "kept", "limits", "mark", "out",
-        "repairs", "rewound", "room", "since", "surplus",
+        "at", "base", "buf", "cut", "ended", "hot", "hot_index", "hot_key", "hot_kind", "kept", "limits", "mark",
+        "named", "out", "repairs", "rewound", "room", "since", "surplus",
     )  # fmt: skip
 
     def __init__(self, limits: Limits, repairs: frozenset[str]) -> None:
@@ -130,10 +156,12 @@ class Reader:
         self.at = 0
         self.base = 0
         self.ended = False
+        self.cut = -1  # absolute offset of what may be a delimiter or a literal that the text's end cut off
         self.out: list[SourceEvent] = []
         self.kept: list[str] | None = None
         self.since = 0
         self.mark = 0  # absolute offset at which the open call starts
+        self.named = -1  # absolute offset at which the open call's name was known, -1 before
         self.room = _UNBOUNDED  # absolute offset at which the open call is too long
         self.surplus = ""  # what has arrived beyond that
         self.rewound = 0
@@ -154,9 +182,15 @@ class Reader:
         if self.surplus or self.base + len(self.buf) + len(text) > self.room:
             fits = max(self.room - self.base - len(self.buf), 0) if not self.surplus else 0
             text, self.surplus = text[:fits], self.surplus + text[fits:]
+        if self.at:
+            self._drop()
+        self.buf = self.buf + text if self.buf else text
+
+    def _drop(self) -> None:
+        """What was consumed leaves the buffer."""
         if self.kept is not None and self.since < self.at:
             self.kept.append(self.buf[self.since : self.at])
-        self.buf = self.buf[self.at :] + text if self.at < len(self.buf) else text
+        self.buf = self.buf[self.at :]
         self.base += self.at
         self.at = self.since = 0
 
@@ -167,18 +201,28 @@ class Reader:
 
         Only when everything before is consumed. `kind` None makes argument deltas of call `index`, parameter `key`.
         """
-        self.accept("")
+        if self.at:
+            self._drop()
         self.hot, self.hot_kind, self.hot_index, self.hot_key = search, kind, index, key
 
-    def quick(self, text: str) -> list[SourceEvent] | None:
-        """The one event of a chunk that needs no decision; None where one is needed."""
-        if self.hot is None or self.hot(text) is not None or self.base + len(text) > self.room or not text:
-            return None
-        self.base += len(text)
-        if self.kept is not None:
-            self.kept.append(text)
-        kind = self.hot_kind
-        return [_new(ArgumentDelta, (self.hot_index, text, self.hot_key)) if kind is None else _new(kind, (text,))]
+    def feed(self, text: str) -> list[SourceEvent]:
+        """Take the next chunk; returns the events that it completes.
+
+        Raises:
+            ValueError: the parser was closed.
+        """
+        hot = self.hot
+        if hot is not None and hot(text) is None and text and (end := self.base + len(text)) <= self.room:
+            self.base = end
+            if self.kept is not None:
+                self.kept.append(text)
+            kind = self.hot_kind
+            return [_new(ArgumentDelta, (self.hot_index, text, self.hot_key)) if kind is None else _new(kind, (text,))]
+        return self.take(text)
+
+    def take(self, text: str) -> list[SourceEvent]:
+        """Take a chunk that needs a decision."""
+        raise NotImplementedError
 
     # ------------------------------------------------------------ a call's own text
 
@@ -187,6 +231,7 @@ class Reader:
         self.kept = []
         self.since = self.at
         self.mark = self.offset
+        self.named = -1
         self.room = self.mark + self.limits.call
         if self.base + len(self.buf) > self.room:
             end = self.room - self.base
@@ -241,8 +286,7 @@ class Reader:
     def space(self) -> Wait:
         """Consume white space."""
         while True:
-            found = _SPACE.match(self.buf, self.at)
-            self.at = found.end() if found else self.at
+            self.at = _SPACE.match(self.buf, self.at).end()  # type: ignore[union-attr]  # it matches the empty string
             if self.at < len(self.buf) or self.ended:
                 return
             yield
@@ -252,7 +296,9 @@ class Reader:
         while True:
             if found := delimiter.match(self.buf, self.at):
                 return found
-            if self.ended or (self.at < len(self.buf) and delimiter.part.match(self.buf, self.at) is None):
+            begun = self.at >= len(self.buf) or delimiter.part.match(self.buf, self.at) is not None
+            if self.ended or not begun:
+                self.cut = self.offset if begun else self.cut
                 return None
             yield
 

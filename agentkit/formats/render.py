@@ -149,7 +149,7 @@ def _write_tag(w: Writing, part: Tag) -> str:
 
 
 def _write_name(w: Writing, part: Name) -> str:
-    return part.prefix + w.call.name
+    return part.prefix + (attribute(w.call.name) if part.attribute else w.call.name)
 
 
 def _write_counted_name(w: Writing, part: CountedName) -> str:
@@ -253,7 +253,7 @@ def _write_text_argument(w: Writing, part: TextArgument) -> str:
     if not names or names[0] not in w.call.arguments:
         return ""
     value = w.call.arguments[names[0]]
-    text = _text(value, names[0], w.tool) or ""
+    text = _text(value, names[0], w.tool, nulls=value is None) or ""
     return _cdata(text) if _is_word_null(value) else raw_value(text, (closing,))
 
 
@@ -281,7 +281,8 @@ def _write_pairs(w: Writing, part: Pairs) -> str:
         verbatim = _is_word_null(value)
         kind = _kind(value, part)
         body = _cdata(text) if verbatim and not kind else _paired(text, part)
-        out.append(f"{part.key}{key}{kind or part.middle}{body}{part.close}\n")
+        name = attribute(key) if part.key.endswith('="') else key
+        out.append(f"{part.key}{name}{kind or part.middle}{body}{part.close}\n")
     return "".join(out)
 
 
@@ -309,10 +310,12 @@ def _is_word_null(value: Any) -> bool:
 
 def _paired(text: str, part: Pairs) -> str:
     """A value between literals: in CDATA where it holds what closes it."""
-    if _CDATA_AT_START.match(text) or part.close.strip() in text or (part.trim and text.endswith("\r")):
+    both = part.newlines == "both"
+    if _CDATA_AT_START.match(text) or part.close.strip() in text or (both and text.endswith("\r")):
         return _cdata(text)
-    start = "\n" if not part.middle.endswith("\n") and text.startswith(("\n", "\r\n")) else ""
-    end = "\n" if part.trim and not part.close.startswith("\n") and text.endswith("\n") else ""
+    dropped = part.newlines != "none" and not part.middle.endswith("\n")
+    start = "\n" if dropped and text.startswith(("\n", "\r\n")) else ""
+    end = "\n" if both and not part.close.startswith("\n") and text.endswith("\n") else ""
     return start + text + end
 
 

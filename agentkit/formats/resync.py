@@ -1,6 +1,6 @@
 """Where to go on reading after damage, so that a damaged call costs its neighbours nothing.
 
-Knows the reader and the declarations.
+Knows the call in progress, the reader and the declarations.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ import re
 from collections.abc import Generator
 from functools import cache
 
+from agentkit.formats.call import Call
 from agentkit.formats.reader import Damage, Reader, Wait, pattern
-from agentkit.formats.spec import NameTag, Shape, Tag, ToolElement
+from agentkit.formats.spec import Layout, NameTag, Shape, Tag, ToolElement
 from agentkit.formats.tagtext import closing_tag, opening_tag
 
 _NEVER = r"(?!)"
@@ -38,25 +39,61 @@ def _edges(shape: Shape) -> tuple[str, str]:
     return starts, ends
 
 
-def resync_at(r: Reader, shape: Shape, damage: Damage) -> Generator[None, None, int]:
+def _element_edges(call: Call, layout: Layout) -> tuple[str, str]:
+    """The same for an element per tool: any tool's tag starts a call, and its own closing tag ends one."""
+    every = (tool.with_element(layout).element for tool in call.tools.values())
+    starts = "|".join(opening_tag(element.tag) for element in every if element is not None)
+    own = call.tool.element if call.tool is not None else None
+    return starts or _NEVER, closing_tag(own.tag) if own is not None else _NEVER
+
+
+_INSIDE_TAG = re.compile(r"""<[^\s<>/]+(?:[^<>"']|"[^"]*"|'[^']*')*["']?\Z""")
+
+
+def resync_at(r: Reader, call: Call, damage: Damage) -> Generator[None, None, int]:
     """The absolute offset at which reading goes on, waiting for more text where it is not yet told.
 
     Where the text ended inside the call, or the damage lies behind the end of one call and the start of another (an
     unclosed string ran over them), reading goes on behind that first end. Else it goes on behind the call's own end, or
-    at the start of another call, whichever comes first after the damage.
+    at the start of another call, whichever comes first after the damage. Damage inside an element's opening tag may
+    also end with that tag, where it closes itself.
     """
-    if damage.code == "limit" or any(isinstance(p, ToolElement) for p in shape.call):
+    if damage.code == "limit":
         return r.offset
-    starts, ends = _edges(shape)
+    element = next((p for p in call.shape.call if isinstance(p, ToolElement)), None)
+    if element is not None:
+        starts, ends = _element_edges(call, element.layout)
+    else:
+        starts, ends = _edges(call.shape)
+    in_tag = element is not None and not damage.ended and _INSIDE_TAG.match(r.raw()[: damage.position - r.mark])
     if starts is _NEVER and ends is _NEVER:
         return r.offset
-    between = re.compile(f"(?:{ends})(?=\\s*(?:{starts}))", re.IGNORECASE)
+    between = re.compile(f"(?:{ends}{'|/>' if in_tag else ''})(?=\\s*(?:{starts}))", re.IGNORECASE)
     until = None if damage.ended else damage.position - r.mark
     if over := between.search(r.raw()[:until]):
         return r.mark + over.end()
+    if in_tag and (yield from _closes_itself(r)):
+        return r.offset
     if not damage.ended:
         yield from _next_edge(r, re.compile(f"(?P<start>{starts})|{ends}", re.IGNORECASE))
     return r.offset
+
+
+def _closes_itself(r: Reader) -> Generator[None, None, bool]:
+    """Consume the rest of an opening tag; whether the tag closes itself."""
+    slash = False
+    while True:
+        found = _TAG_END.search(r.buf, r.at)
+        rest = r.buf[r.at : found.start() if found else len(r.buf)]
+        slash = rest.endswith("/") or (slash and not rest)
+        closed = found is not None and found[0] == ">"
+        r.at += len(rest) + closed
+        if found or r.ended:
+            return slash and closed
+        yield
+
+
+_TAG_END = re.compile("[<>]")
 
 
 def _next_edge(r: Reader, edge: re.Pattern[str]) -> Wait:

@@ -57,6 +57,11 @@ class Blocked:
         return ((*head, *body), (*head, *namespace, *body))
 
     @property
+    def exact(self) -> bool:
+        """Whether `spellings` are all of them, or more."""
+        return self.start or not (self.tag or self.quotes or any(s.star for p in self.patterns for s in p))
+
+    @property
     def spellings(self) -> tuple[str, ...]:
         """Its likely spellings as strings, for targets that know nothing else."""
         if self.quotes:

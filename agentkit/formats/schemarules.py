@@ -6,7 +6,7 @@ arguments stand in their declared order. A keyword that rules cannot say is a `G
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Final
@@ -92,6 +92,19 @@ class Syntax:
             [*(Lit(f"\\{c}") for c in "\\nrtbf"), Lit("\\'") if quote == "'" else Lit(f"\\{quote}"), _UNICODE]
         )
         return seq(Lit(quote), Repeat(Alt((plain, escapes)), least, most), Lit(quote))
+
+    def key(self, name: str) -> Rule:
+        """A declared property's name, up to its value."""
+        return seq(Lit(f"{self.dumps[0](name)}:"), self.space)
+
+    def any_key(self) -> Rule:
+        """Any property's name, up to its value."""
+        return seq(self.string(), Lit(":"), self.space)
+
+    @property
+    def space(self) -> Rule:
+        """What may stand behind a comma, and between a key's colon and its value."""
+        return opt(Lit(" "))
 
 
 def _attribute_json(value: Any) -> str:
@@ -257,17 +270,15 @@ class Schemas:
     def _array(self, schema: Mapping[str, Any], syntax: Syntax, path: str) -> Rule:
         item = self.rule(schema.get("items", True), syntax, f"{path}[]")
         least, most = schema.get("minItems", 0), schema.get("maxItems")
-        return _bracketed("[", item, "]", least, most)
+        return _bracketed("[", item, "]", least, most, syntax)
 
     def _object(self, schema: Mapping[str, Any], syntax: Syntax, path: str) -> Rule:
         properties = schema.get("properties")
         if not properties and (schema.get("additionalProperties", properties is None) is not False):
             self.gap(path, ["required"] if schema.get("required") else [])
             extra = self.rule(schema.get("additionalProperties", True), syntax, f"{path}.*")
-            return _bracketed("{", seq(syntax.string(), Lit(":"), _SPACE, extra), "}", 0, None)
-        return seq(
-            Lit("{"), self.members(schema, syntax, path, Lit("}"), lambda n: seq(Lit(syntax.dumps[0](n) + ":"), _SPACE))
-        )
+            return _bracketed("{", seq(syntax.any_key(), extra), "}", 0, None, syntax)
+        return seq(Lit("{"), self.members(schema, syntax, path, Lit("}"), syntax.key))
 
     def members(
         self, schema: Mapping[str, Any], syntax: Syntax, path: str, close: Rule, key: Callable[[str], Rule]
@@ -282,29 +293,32 @@ class Schemas:
                 if name in required:
                     raise
         self.gap(path, [f"required: {n}" for n in required if n not in (schema.get("properties") or {})])
-        rest = [seq(Lit(","), _SPACE, pair) if needed else opt(seq(Lit(","), _SPACE, pair)) for pair, needed in pairs]
-        starts = []
-        for i, (pair, needed) in enumerate(pairs):
-            starts.append(seq(pair, *rest[i + 1 :], close))
-            if needed:
-                return alt(starts)
-        return alt([*starts, close])
+        return joined(pairs, close, syntax.space)
 
     def _any(self, syntax: Syntax) -> Rule:
         free = self.rule(True, syntax)
-        member = seq(syntax.string(), Lit(":"), _SPACE, free)
+        member = seq(syntax.any_key(), free)
         scalars = (syntax.string(), numberrules.NUMBER, *map(Lit, syntax.words))
-        return alt([*scalars, _bracketed("[", free, "]", 0, None), _bracketed("{", member, "}", 0, None)])
+        containers = (_bracketed("[", free, "]", 0, None, syntax), _bracketed("{", member, "}", 0, None, syntax))
+        return alt([*scalars, *containers])
 
 
-_SPACE: Final = opt(Lit(" "))
+def joined(pairs: Sequence[tuple[Rule, bool]], close: Rule, space: Rule) -> Rule:
+    """Members with commas between them, in their order, and `close`; those that are not needed may be left out."""
+    rest = [seq(Lit(","), space, pair) if needed else opt(seq(Lit(","), space, pair)) for pair, needed in pairs]
+    starts = []
+    for i, (pair, needed) in enumerate(pairs):
+        starts.append(seq(pair, *rest[i + 1 :], close))
+        if needed:
+            return alt(starts)
+    return alt([*starts, close])
 
 
-def _bracketed(start: str, item: Rule, end: str, least: int, most: int | None) -> Rule:
+def _bracketed(start: str, item: Rule, end: str, least: int, most: int | None, syntax: Syntax) -> Rule:
     """So many items between brackets."""
     if most == 0:
         return Lit(start + end)
-    more = Repeat(seq(Lit(","), _SPACE, item), max(least - 1, 0), None if most is None else most - 1)
+    more = Repeat(seq(Lit(","), syntax.space, item), max(least - 1, 0), None if most is None else most - 1)
     some = seq(Lit(start), item, more, Lit(end))
     return some if least else Alt((Lit(start + end), some))
 

@@ -50,6 +50,24 @@ class Element:
         return tuple(n for n in self.nodes if n.kind == kind)
 
 
+UNDECLARED: Mapping[str, Any] = {"type": "string"}
+"""What a parameter is that no schema mentions: the characters written. A guessed type could not be taken back: what was
+`1.10` or `null` is lost, and who knows better can still read text."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutputSchema:
+    """What a model's final reply must be, as models and formats see it.
+
+    Args:
+        name: of the type; 1 to 64 of `a-z A-Z 0-9 _ -`.
+        schema: JSON Schema 2020-12 of the reply, an object at its root.
+    """
+
+    name: str
+    schema: Mapping[str, Any]
+
+
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
     """One tool as models and formats see it.
@@ -66,9 +84,16 @@ class ToolSpec:
     parameters: Mapping[str, Any]
     element: Element | None = None
 
+    def declares(self, parameter: str) -> bool:
+        """Whether the tool says anything about a parameter of this name."""
+        return parameter in self.parameters.get("properties", {}) or bool(self.parameters.get("additionalProperties"))
+
     def schema_of(self, parameter: str) -> Mapping[str, Any]:
-        """The schema of one parameter; the empty schema for one that is not declared."""
-        found = self.parameters.get("properties", {}).get(parameter, {})
+        """The schema of one parameter; `UNDECLARED` for one about which the tool says nothing."""
+        if not self.declares(parameter):
+            return UNDECLARED
+        other = self.parameters.get("additionalProperties")
+        found = self.parameters.get("properties", {}).get(parameter, other)
         return found if isinstance(found, Mapping) else {}
 
     def with_element(self, layout: Layout = "own") -> ToolSpec:
@@ -110,9 +135,13 @@ class Tag:
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """Slot: the tool's name, up to the next literal. `prefix` is written before it and need not be there when read."""
+    """Slot: the tool's name, up to the next literal. `prefix` is written before it and need not be there when read.
+
+    With `attribute`, it stands in an attribute of a tag whose literals hold the quotes: entities in it are decoded.
+    """
 
     prefix: str = ""
+    attribute: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +163,8 @@ class NameTag:
 class TagParameters:
     """Slot: repeated `<parameter name="key">value</parameter>`; values are raw text, typed by the tool's schema.
 
-    With `kind`, an attribute of that name tells whether the value is a raw string (`true`) or JSON (`false`).
+    With `kind`, an attribute of that name tells whether the value is a raw string (`true`) or JSON (`false`); what the
+    attribute calls JSON stays text all the same where the tool's schema knows only a string.
     """
 
     name: str
@@ -150,14 +180,14 @@ class Pairs:
         key: the literal before a key.
         middle: the literal between key and value.
         close: the literal behind a value.
-        trim: whether one newline at the end of a value belongs to the format, as one at its start always does.
+        newlines: at which ends of a value one newline belongs to the format and not to the value.
         kind: the literals around a value's JSON type, which may stand in place of `middle`; none without types.
     """
 
     key: str
     middle: str
     close: str
-    trim: bool = False
+    newlines: Literal["start", "both", "none"] = "start"
     kind: tuple[str, ...] = ()
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from agentkit.formats import gbnf
 from agentkit.formats.rules import (
@@ -28,6 +28,8 @@ from agentkit.formats.rules import (
 )
 
 Tag = dict[str, Any]
+
+_RUN: Final = 128  # xgrammar refuses what may go on for ever in a tag without an end: so many more calls are a bound
 
 
 def write(grammar: Grammar) -> Tag:
@@ -61,7 +63,8 @@ class _Writer:
             case Raw():
                 return self.tag(rule)
             case Seq():
-                return self.tag(rule) if isinstance(rule.items[0], Lit) else self.sequence(rule.items)
+                closed = isinstance(rule.items[0], Lit) and isinstance(rule.items[-1], Lit | Raw)
+                return self.tag(rule) if closed else self.sequence(rule.items)
         raise TypeError(f"{type(rule).__name__} is plain")
 
     def sequence(self, items: Iterable[Rule]) -> Tag:
@@ -69,15 +72,12 @@ class _Writer:
         out: list[Tag] = []
         pending: list[Rule] = []
         for item in items:
-            if isinstance(item, Raw) and pending and isinstance(pending[-1], Lit):
+            if _plain(item):
+                pending.append(item)
+            elif isinstance(item, Raw) and pending and isinstance(pending[-1], Lit):
                 out += self.settled(pending[:-1])
                 out.append(self.tag(Seq((pending[-1], item))))
                 pending = []
-            elif isinstance(item, Raw):
-                out += [*self.settled(pending), self.tag(item)]
-                pending = []
-            elif _plain(item):
-                pending.append(item)
             else:
                 out += [*self.settled(pending), self.rule(item)]
                 pending = []
@@ -96,10 +96,12 @@ class _Writer:
         """A tag: the literal that a rule starts with, what follows, and the literal that it ends with."""
         begin = leading(rule)
         rest = without_lead(rule, len(begin)) if begin else rule
-        if isinstance(rest, Raw):
+        if isinstance(rest, Raw) and not _plain(rest):
             return {"type": "tag", "begin": begin, "content": any_text(rest), "end": rest.close}
         end = trailing(rest)
         items = rest.items if isinstance(rest, Seq) else (rest,)
+        if not end and isinstance(last := items[-1], Repeat) and last.most is None:
+            items = (*items[:-1], Repeat(last.item, last.least, _RUN))
         content = self.sequence(items[:-1] if end else items) if items != (Lit(""),) else _NOTHING
         return {"type": "tag", "begin": begin, "content": content, "end": end}
 
@@ -118,13 +120,16 @@ class _Writer:
         }  # fmt: skip
 
     def prose(self, prose: Prose) -> Tag:
-        """Free text with tags in it, behind a region of thinking."""
-        blocked = [s for b in prose.blocked for s in b.spellings]
+        """Free text with tags in it, behind a region of thinking; as one grammar where that says more."""
+        if not all(b.exact for b in prose.blocked) and all(map(self.is_text, prose.blocks)):
+            return {"type": "grammar", "grammar": gbnf.write(Grammar(prose, self.rules))}
+        spellings = dict.fromkeys(s for b in prose.blocked for s in b.spellings)
+        excludes = [s for s in spellings if s not in prose.triggers]
         tags: Tag = {
             "type": "triggered_tags",
-            "triggers": list(prose.triggers),
+            "triggers": list(dict.fromkeys(_before(t, excludes) for t in prose.triggers)),
             "tags": self.tags(prose.blocks),
-            "excludes": [s for s in dict.fromkeys(blocked) if not any(t in s for t in prose.triggers)],
+            "excludes": [s for s in excludes if not any(t in s for t in prose.triggers)],
             "at_least_one": False,
             "stop_after_first": not prose.many,
         }
@@ -136,6 +141,23 @@ class _Writer:
             return tags
         thought: Tag = thoughts[0] if len(thoughts) == 1 else {"type": "or", "elements": thoughts}
         return {"type": "sequence", "elements": [{"type": "star", "content": thought}, tags]}
+
+    def is_text(self, rule: Rule) -> bool:
+        """Whether characters say all of a rule: it holds no schema."""
+        match rule:
+            case Json():
+                return False
+            case Seq(items) | Alt(items):
+                return all(map(self.is_text, items))
+            case Repeat(item) | Many(item):
+                return self.is_text(item)
+        return True
+
+
+def _before(trigger: str, excludes: Iterable[str]) -> str:
+    """A trigger, cut where it would complete what the text must not hold: that would be refused first."""
+    ends = [trigger.index(s) + len(s) - 1 for s in excludes if s in trigger]
+    return trigger[: min(ends)] if ends else trigger
 
 
 _NOTHING: Tag = {"type": "const_string", "value": ""}
@@ -153,10 +175,12 @@ def _spelt(close: str, blocked: Iterable[Blocked]) -> list[str]:
 
 
 def _plain(rule: Rule) -> bool:
-    """Whether nothing in a rule needs more than characters: then GBNF says it."""
+    """Whether GBNF says it best: characters, and text without something that is not just a few strings."""
     match rule:
-        case Raw() | Json() | Many():
+        case Json() | Many():
             return False
+        case Raw(_, blocked, least, most):
+            return least == 0 and most is None and not all(b.exact for b in blocked)
         case Seq(items) | Alt(items):
             return all(map(_plain, items))
         case Repeat(item):

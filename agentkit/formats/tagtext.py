@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Final
 
-from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Search, Wait, beginnings, pattern
+from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Search, Wait, beginnings, may_begin, pattern
 
 _SPACES: Final = r"\s{0,1024}"  # white space looked over before a delimiter; more than that is content
+_LAYOUT: Final = r"(?:\s|\\n){0,1024}"  # the same between pairs, where GLM models also write a newline as its escape
 _PREFIX: Final = r"(?:[^\W\d][\w.-]{0,31}:)?"  # a namespace
 _TAG_PART: Final = (
     rf"<(?:/?(?:[^\s<>/\"'=]{{0,160}}(?: [^\s<>/\"'=]{{0,80}})?(?:\s{{0,64}}(?:>{_SPACES}(?:<[^<>]{{0,160}})?)?)?)?)?"
@@ -34,11 +35,13 @@ _CDATA = Delimiter(rf"{_SPACES}<!\[CDATA\[", rf"{_SPACES}(?:<(?:!(?:\[(?:C(?:D(?
 _NEWLINE = Delimiter(r"\r?\n", r"\r?")
 
 
+@cache
 def opening_tag(name: str) -> str:
     """A regular expression for the start of an opening tag, up to its name's end."""
     return f"<{_PREFIX}{re.escape(name)}{_BOUNDARY}"
 
 
+@cache
 def closing_tag(name: str) -> str:
     """A regular expression for a closing tag."""
     return rf"</{_PREFIX}{re.escape(name)}\s{{0,64}}>"
@@ -50,6 +53,17 @@ def tag(name: str, *, closing: bool) -> Delimiter:
     return Delimiter(closing_tag(name) if closing else opening_tag(name), _TAG_PART, re.IGNORECASE)
 
 
+def layout(r: Reader) -> Wait:
+    """Consume what stands between the literals of a pair and says nothing: white space, also as its escape."""
+    yield from r.space()
+    while (yield from r.sees(_ESCAPED_NEWLINE)):
+        r.at += len(r"\n")
+        yield from r.space()
+
+
+_ESCAPED_NEWLINE = Delimiter(r"\\n", r"\\?")
+
+
 @dataclass(frozen=True, slots=True)
 class End:
     """Where a raw value ends.
@@ -57,14 +71,17 @@ class End:
     Args:
         delimiter: matches at the end of the value; its group `close` is what closes it.
         stops: finds the first place at which the end, or a nested tag, may be.
+        what: the closing tag, for messages.
         nested: matches an opening tag of the same name inside the value, whose closing tag is content; None ignores
-        them. what: the closing tag, for messages.
+            them.
+        verbatim: whether a newline at the value's start belongs to the value.
     """
 
     delimiter: Delimiter
     what: str
     nested: Delimiter | None = None
-    stops: Search = re.compile("<").search
+    stops: Search = re.compile(may_begin("</")).search
+    verbatim: bool = False
 
 
 @cache
@@ -76,26 +93,29 @@ def end_of_value(name: str, tags: tuple[str, ...], literals: tuple[str, ...] = (
 
 
 @cache
-def end_of_pair(close: str, trim: bool, followers: tuple[str, ...]) -> End:
+def end_of_pair(close: str, newlines: str, followers: tuple[str, ...]) -> End:
     """The end of a value closed by a literal where one of the literals `followers` comes next.
 
-    With `trim`, one newline before the literal belongs to the end.
+    With `newlines` "both", one newline before the literal belongs to the end; with "none", not even the one at the
+    value's start is dropped.
     """
+    trim = newlines == "both"
     newline = r"(?:\r?\n)?" if trim else ""
-    follow = f"(?={_SPACES}(?:{'|'.join(map(pattern, followers))}))" if followers else ""
-    part = f"{newline}(?:{beginnings(close)}|{pattern(close)}{_SPACES}(?:{'|'.join(map(beginnings, followers))}))"
-    stops = re.compile(f"[{re.escape(close[0])}{_NEWLINES if trim else ''}]").search
-    return End(Delimiter(f"{newline}(?P<close>{pattern(close)}){follow}", part), close, stops=stops)
-
-
-_NEWLINES: Final = "\r\n"
+    follow = f"(?={_LAYOUT}(?:{'|'.join(map(pattern, followers))}))" if followers else ""
+    part = f"{newline}(?:{beginnings(close)}|{pattern(close)}{_LAYOUT}(?:\\\\|{'|'.join(map(beginnings, followers))}))"
+    first = re.escape(close[0])
+    newline_stops = rf"|\n(?={first}|\Z)|\r(?=\n(?:{first}|\Z)|\Z)" if trim else ""
+    stops = re.compile(may_begin(close) + newline_stops).search
+    whole = Delimiter(f"{newline}(?P<close>{pattern(close)}){follow}", part)
+    return End(whole, close, stops=stops, verbatim=newlines == "none")
 
 
 @cache
 def end_of_content(name: str) -> End:
     """The end of an element's own content: its closing tag, balanced against opening tags of the same name inside."""
     whole = Delimiter(f"(?P<close>{closing_tag(name)})", _TAG_PART, re.IGNORECASE)
-    return End(whole, f"</{name}>", nested=tag(name, closing=False))
+    stops = re.compile(rf"<(?=[/\w{re.escape(name[0])}]|\Z)").search
+    return End(whole, f"</{name}>", nested=tag(name, closing=False), stops=stops)
 
 
 # ---------------------------------------------------------------- opening tags
@@ -259,6 +279,11 @@ class Attributes:
 _QUOTED_STOP: Final = {'"': re.compile('["&]').search, "'": re.compile("['&]").search}
 
 
+def decoded(text: str) -> str:
+    """An attribute's value without its entities."""
+    return _ENTITY.whole.sub(lambda found: _decode(found[0][1:-1]), text)
+
+
 def _decode(entity: str) -> str:
     if entity[0] != "#":
         return _NAMED[entity]
@@ -295,7 +320,7 @@ class Value:
             balance.
         """
         r = self.r
-        if newline := (yield from r.sees(_NEWLINE)):
+        if not self.end.verbatim and (newline := (yield from r.sees(_NEWLINE))):
             r.at = newline.end()
         if cdata := (yield from r.sees(_CDATA)):
             r.at = cdata.end()
@@ -305,31 +330,14 @@ class Value:
                 return
         yield from self.plain()
 
-    def tell(self, end: int) -> None:
-        """Consume up to `end` as part of the value."""
-        r = self.r
-        if end > r.at:
-            start = r.offset
-            r.tell(end, self.index, self.key)
-            self.cover(start)
-
-    def cover(self, start: int) -> None:
-        """What stands from `start` to here belongs to the value."""
-        if self.spans and self.spans[-1][1] == start:
-            start = self.spans.pop()[0]
-        self.spans.append((start, self.r.offset))
-
     def wait(self, search: Search | None = None) -> Wait:
         """Wait for more; what `search` finds nothing in goes by as part of the value."""
         r = self.r
         if r.ended:
             raise self.truncated()
-        before = r.offset
         if search is not None and r.at == len(r.buf):
             r.heat(search, None, self.index, self.key)
         yield
-        if r.offset > before:  # what went by without a decision
-            self.cover(before)
 
     def truncated(self) -> Damage:
         """The error for a text that ends inside the value."""
@@ -346,42 +354,45 @@ class Value:
 
     def plain(self) -> Wait:
         """Consume raw characters up to the end of the value."""
-        r = self.r
+        r, start, stops = self.r, self.r.offset, self.end.stops
         while True:
-            found = self.end.stops(r.buf, r.at)
-            self.tell(found.start() if found else len(r.buf))
+            found = stops(r.buf, r.at)
+            r.tell(found.start() if found else len(r.buf), self.index, self.key)
             if found is None:
-                yield from self.wait(self.end.stops)
-            elif (yield from self.closes()):
+                yield from self.wait(stops)
+            elif (close := (yield from self.closes())) is not None:
+                self.spans.append((start, r.offset))
+                r.at = close.end("close")
                 return
+            else:
+                r.tell(r.at + 1, self.index, self.key)
 
-    def closes(self) -> Generator[None, None, bool]:
-        """Whether the value ends here; if so its end is consumed, else one character of content."""
+    def closes(self) -> Generator[None, None, re.Match[str] | None]:
+        """What ends the value here; None where this is content."""
         r = self.r
         if self.end.nested is not None and (yield from r.sees(self.end.nested)):
             self.depth += 1
         elif close := (yield from r.sees(self.end.delimiter)):
             if self.depth == 0:
-                r.at = close.end("close")
-                return True
+                return close
             self.depth -= 1
             if self.first_close < 0:
                 self.first_close = r.offset
-        self.tell(r.at + 1)
-        return False
+        return None
 
     def cdata(self) -> Wait:
         """Consume the inside of a CDATA section and its closing mark."""
-        r = self.r
+        r, start = self.r, self.r.offset
         while True:
             end = r.buf.find(CDATA_CLOSE, r.at)
             if end >= 0:
-                self.tell(end)
+                r.tell(end, self.index, self.key)
+                self.spans.append((start, r.offset))
                 r.at += len(CDATA_CLOSE)
                 return
             # "]" and "]]" at the end may begin the mark
             held = 2 if r.buf.endswith("]]") else 1 if r.buf.endswith("]") else 0
-            self.tell(max(len(r.buf) - held, r.at))
+            r.tell(max(len(r.buf) - held, r.at), self.index, self.key)
             yield from self.wait(_CDATA_STOP if not held else None)
 
     def closed_after_cdata(self) -> Generator[None, None, bool]:

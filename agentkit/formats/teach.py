@@ -20,6 +20,7 @@ from agentkit.formats.spec import (
     KeyEnvelope,
     Layout,
     Node,
+    OutputSchema,
     Pairs,
     PythonCall,
     TagParameters,
@@ -68,6 +69,13 @@ _RULES: Mapping[type, tuple[str, ...]] = {
     ),
 }
 
+_OUTPUT = "Your final reply must be one JSON value that fits this JSON Schema:"
+_OUTPUT_RULES = (
+    "Write nothing but the JSON: no words before or after it, no code fence.",
+    "Inside JSON strings, escape quotes, backslashes and line breaks.",
+)
+_OUTPUT_AFTER_CALLS = "A reply that calls a tool is not the final one and needs no JSON of this kind."
+
 _DEPTH = 4  # levels of a nested example: a recursive schema ends there
 
 
@@ -102,6 +110,17 @@ def render_prompt(
         "## Rules", "", *(f"- {rule}" for rule in (*rules, *_conduct(tool_choice, parallel))),
     ]  # fmt: skip
     return "\n".join(lines)
+
+
+def render_output_prompt(output: OutputSchema, *, tools: bool = False) -> str:
+    """What to put into the system message so that a model's final reply is JSON of this schema.
+
+    Args:
+        output: what the reply must be.
+        tools: whether the model has tools to call before.
+    """
+    rules = (*_OUTPUT_RULES, *((_OUTPUT_AFTER_CALLS,) if tools else ()))
+    return "\n".join(["# Output", "", _OUTPUT, "", values.dump(output.schema), "", *(f"- {rule}" for rule in rules)])
 
 
 def _layout(format: Format) -> Layout:

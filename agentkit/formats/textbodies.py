@@ -5,13 +5,13 @@ Knows the call in progress, the reader and the declarations.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
-from typing import Any, Final
+from collections.abc import Generator
+from typing import Final
 
 from agentkit.errors import ErrorCode
 from agentkit.events import ArgumentDelta
 from agentkit.formats import tagtext, values
-from agentkit.formats.call import Call, until
+from agentkit.formats.call import Call, ended, until
 from agentkit.formats.jsonbodies import read_json
 from agentkit.formats.reader import Damage, Decline, Reader, Wait, literal
 from agentkit.formats.spec import (
@@ -34,16 +34,30 @@ def read_name_tag(r: Reader, call: Call, part: NameTag) -> Wait:
     if found is None:
         raise Decline
     r.at = found.end()
-    opening = yield from tagtext.Attributes(r, part.name, (part.attribute,)).read()
+    carries = any(isinstance(p, TextArgument) for p in call.shape.call)
+    attributes = (_NameAndArguments if carries else tagtext.Attributes)(r, part.name, (part.attribute,))
+    opening = yield from attributes.read()
     name = opening.attributes.get(part.attribute)
     if not name:
         raise Decline
     call.begin(r, name)
     call.complete = opening.empty
-    if any(isinstance(p, TextArgument) for p in call.shape.call):
+    if carries:
         for key, text in opening.attributes.items():
             if key != part.attribute:
-                call.put(r, key, text, nulls=False)
+                call.put(r, key.removeprefix(_AGAIN), text, nulls=False)
+
+
+_AGAIN: Final = " "
+"""What marks the second attribute of one name: it stands in no attribute's name."""
+
+
+class _NameAndArguments(tagtext.Attributes):
+    """The attributes of a tag that holds the tool's name and arguments; an argument may be called as the name is."""
+
+    def key(self) -> Generator[None, None, str]:
+        key = yield from super().key()
+        return f"{_AGAIN}{key}" if key in self.known and key in self.opening.attributes else key
 
 
 def read_tag_parameters(r: Reader, call: Call, part: TagParameters) -> Wait:
@@ -68,24 +82,19 @@ def read_tag_parameters(r: Reader, call: Call, part: TagParameters) -> Wait:
             continue
         value = tagtext.Value(r, call.index, key, end)
         yield from value.read()
-        if part.kind and opening.attributes.get(part.kind) in _KINDS:
-            call.set(r, key, _KINDS[opening.attributes[part.kind]](value.text()))
+        kind = opening.attributes.get(part.kind) if part.kind else None
+        if kind == "true":
+            call.set(r, key, value.text())
+        elif kind == "false" and not (call.tool and call.tool.declares(key)):
+            call.set(r, key, values.read(value.text(), {}, {}))
         else:
             call.put(r, key, value.text(), nulls=not value.verbatim)
-
-
-def _json_or_text(text: str) -> Any:
-    return values.read(text, {}, {})
 
 
 def _section_end(call: Call) -> list[str]:
     """What ends the section, which models write without closing the call before it."""
     close = call.shape.section.close if call.shape.section is not None else ""
     return [] if isinstance(close, Tag) or not close.strip() else [close.strip()]
-
-
-_KINDS: Final[Mapping[str | None, Callable[[str], Any]]] = {"true": str, "false": _json_or_text}
-"""How a value is read where an attribute tells whether it is a string."""
 
 
 def _maybe_json(r: Reader, call: Call) -> Wait:
@@ -99,9 +108,9 @@ def read_pairs(r: Reader, call: Call, part: Pairs) -> Wait:
     """Repeated key and value between literals."""
     ends = [p.strip() for p in call.shape.call[call.part + 1 :] if isinstance(p, str) and p.strip()][:1]
     ends += _section_end(call)
-    end = tagtext.end_of_pair(part.close.strip(), part.trim, (part.key, *ends))
+    end = tagtext.end_of_pair(part.close.strip(), part.newlines, (part.key, *ends))
     while True:
-        yield from r.space()
+        yield from tagtext.layout(r)
         found = yield from r.sees(literal(part.key))
         if found is None:
             yield from _maybe_json(r, call)
@@ -127,13 +136,20 @@ def _key_and_kind(r: Reader, part: Pairs) -> Generator[None, None, tuple[str, st
         r.at = found.end()
         middle = part.kind[1].strip()
         kind = (yield from until(r, (middle.split()[0],))) or ""
-    found = (yield from r.sees(literal(middle))) if key is not None else None
-    if key is None or found is None:
-        ended = r.at >= len(r.buf)
-        code: ErrorCode = "truncated_call" if ended else "invalid_arguments"
-        raise Damage(code, f"expected {middle!r} behind a parameter's name", start, ended=ended)
-    r.at = found.end()
-    return key.strip(), kind.strip()
+    if key is None:
+        raise _no_value(middle, start, over=ended(r, start) or r.offset == r.cut)
+    for word in middle.split():
+        yield from tagtext.layout(r)
+        if (found := (yield from r.sees(literal(word)))) is None:
+            raise _no_value(middle, start, over=r.ended and r.offset in (r.cut, r.base + len(r.buf)))
+        r.at = found.end()
+    return (tagtext.decoded(key) if part.key.endswith('="') else key).strip(), kind.strip()
+
+
+def _no_value(middle: str, start: int, *, over: bool) -> Damage:
+    """The error for a parameter's name without its value; the text may be `over`."""
+    code: ErrorCode = "truncated_call" if over else "invalid_arguments"
+    return Damage(code, f"expected {middle!r} behind a parameter's name", start, ended=over)
 
 
 def read_text_argument(r: Reader, call: Call, part: TextArgument) -> Wait:

@@ -68,10 +68,13 @@ class Writing:
 
     def options(self, parameter: str) -> list[Mapping[str, Any]]:
         """A parameter's schema taken apart into plain ones."""
+        return self.plain(self.tool.schema_of(parameter), parameter)
+
+    def plain(self, schema: Mapping[str, Any], path: str) -> list[Mapping[str, Any]]:
+        """A schema taken apart into plain ones."""
         root = self.tool.parameters
-        options = self.schemas.options(values.resolve(self.tool.schema_of(parameter), root), parameter)
-        resolved = (values.resolve(o, root) for o in options)
-        return [plain for o in resolved for plain in self.schemas.options(o, parameter)]
+        resolved = (values.resolve(o, root) for o in self.schemas.options(values.resolve(schema, root), path))
+        return [plain for o in resolved for plain in self.schemas.options(o, path)]
 
     def arguments(self) -> Rule:
         """All arguments as one JSON object."""
@@ -105,7 +108,7 @@ def value(w: Writing, name: str, start: str, close: str, blocked: tuple[Blocked,
     for option in options:
         listed = w.schemas.listed(option, name)
         if listed is not None:
-            found += [seq(Lit(start), Lit(text), Lit(close)) for text in _listed(listed, blocked)]
+            found += [seq(Lit(start), Lit(text), Lit(close)) for text in listed_texts(listed, blocked)]
         elif not array or kind_of(option) == "object":  # behind an array, a scalar reads as its one item
             found.append(seq(Lit(start), w.schemas.rule(option, inside(close), name), Lit(close)))
         array = array or kind_of(option) == "array"
@@ -126,13 +129,22 @@ def _free_text(
     least, most = text.get("minLength", 0), text.get("maxLength")
     if least and w.target != "lark":
         w.schemas.gap(name, ["minLength"])
-    if most is not None and w.target == "gbnf":
-        w.schemas.gap(name, ["maxLength"])
+    words = words_of_null(w, w.tool.schema_of(name), options)
+    if most is not None and words and w.target != "lark":
+        w.schemas.gap(name, ["maxLength beside a default of null"])
     end = close.rstrip()
-    return seq(Lit(start), Raw(end, (*blocked, _CDATA), least, most), Lit(close[len(end) :]))
+    blocked = (*blocked, _CDATA, *words)
+    return seq(Lit(start), Raw(end, blocked, least, most), Lit(close[len(end) :]))
 
 
-def _listed(listed: list[Any], blocked: tuple[Blocked, ...]) -> list[str]:
+def words_of_null(w: Writing, schema: Mapping[str, Any], options: list[Any]) -> tuple[Blocked, ...]:
+    """Words that would be read as a null which is the default, but none of the values that the schema allows."""
+    if any(kind_of(o) in ("null", None) for o in options) or not values.accepts_null(schema, w.tool.parameters):
+        return ()
+    return tuple(Blocked(word, start=True) for word in sorted(values.NULLS))
+
+
+def listed_texts(listed: list[Any], blocked: tuple[Blocked, ...]) -> list[str]:
     """Fixed values as text, without those that text cannot carry as they are."""
     out = []
     for value in listed:
@@ -153,7 +165,7 @@ def told(
         kind = kind_of(option)
         if listed is not None:
             strings = [v for v in listed if isinstance(v, str)]
-            found += [seq(Lit(text), Lit(t), Lit(close)) for t in _listed(strings, blocked)]
+            found += [seq(Lit(text), Lit(t), Lit(close)) for t in listed_texts(strings, blocked)]
             found += [
                 seq(Lit(other(_json_type(v))), Lit(values.dump(v)), Lit(close))
                 for v in listed
@@ -187,7 +199,7 @@ def attribute_value(w: Writing, name: str, label: str) -> Rule:
     for option in options:
         listed = w.schemas.listed(option, name)
         if listed is not None:
-            found += [Lit(attribute(t)) for t in _listed(listed, ())]
+            found += [Lit(attribute(t)) for t in listed_texts(listed, ())]
         elif kind_of(option) in (None, "string"):
             w.schemas.gap(name, (k for k in ("pattern", "format") if k in option))
             if len(options) > 1:

@@ -1,8 +1,8 @@
 """Text to typed values and back, by JSON Schema. Pure; never raises on a model's text.
 
 A string parameter receives exactly the characters written. Everything else is read as JSON first, as a Python literal
-next; an array may also be written as comma-separated items. What cannot be read stays a string, for validation to
-refuse.
+next; an array may also be written as comma-separated items. Text that clearly is JSON of another type than the schema's
+is that value, and what cannot be read stays a string, both for validation to refuse.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ _REFS = 32  # hops; a longer chain of $ref is a cycle
 _INTEGER = re.compile(r"[+-]?\d{1,4300}\Z")  # 4300 digits: the interpreter's own bound on int(str)
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\Z")
 _WORDS: Mapping[str, bool] = {"true": True, "false": False, "True": True, "False": False, "TRUE": True, "FALSE": False}
-_NULLS = frozenset(("null", "None", "NULL"))
+NULLS = frozenset(("null", "None", "NULL"))
+_ESCAPED_JSON = re.compile(r"[\[{][\[{\s]*\\\"")
 SURROGATE = re.compile("[\ud800-\udfff]")
 _UNREAD: Any = object()
 
@@ -39,8 +40,31 @@ def _finite(text: str) -> float:
     return value
 
 
-DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
-LOOSE = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite, strict=False)
+class GivenTwice(ValueError):
+    """One object has the same key twice, with different values: nobody can tell which one is meant."""
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    out = dict(pairs)
+    if len(out) < len(pairs):
+        for key, value in pairs:
+            refuse_other(out, key, value)
+    return out
+
+
+def refuse_other(given: Mapping[str, Any], key: str, value: Any) -> None:
+    """Refuse a second value of a key that is not the same as the first.
+
+    Raises:
+        GivenTwice: it is another one; the message shows both.
+    """
+    if key in given and not same(given[key], value):
+        both = " and ".join(repr(v)[:40] for v in (given[key], value))
+        raise GivenTwice(f"{key!r} is given twice, with different values ({both}); give it once")
+
+
+DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite, object_pairs_hook=_object)
+LOOSE = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite, object_pairs_hook=_object, strict=False)
 """As `DECODER`, with raw control characters allowed inside strings."""
 
 
@@ -48,7 +72,8 @@ def load(text: str, *, strict: bool = True) -> Any:
     """Parse JSON: non-finite numbers and nesting beyond 128 are refused, lone surrogates become U+FFFD.
 
     Raises:
-        ValueError: the text is not such JSON; `json.JSONDecodeError` where a position is known.
+        ValueError: the text is not such JSON; `json.JSONDecodeError` where a position is known, `GivenTwice` where an
+            object has one key with two values.
     """
     try:
         value = (DECODER if strict else LOOSE).decode(text)
@@ -150,7 +175,8 @@ def accepts_null(schema: Schema, root: Schema) -> bool:
 def read(text: str, schema: Schema, root: Schema, *, nulls: bool = False) -> Any:
     """The value that `text` writes for a parameter of this schema.
 
-    With `nulls`, the word null means null even where a string is allowed beside it.
+    With `nulls`, the word null means null even where a string is allowed beside it. Text that is none of the strings
+    listed in an enum is read as if no string were allowed, but for that word.
 
     >>> read("007", {"type": "string"}, {}), read("5", {"type": "integer"}, {}), read("a, b", {"type": "array"}, {})
     ('007', 5, ['a', 'b'])
@@ -159,8 +185,8 @@ def read(text: str, schema: Schema, root: Schema, *, nulls: bool = False) -> Any
     for option in options:  # a value listed in so many words is meant
         if (value := _listed(text, option)) is not _UNREAD:
             return value
-    if any(_kind(o) == "string" for o in options):
-        if nulls and text in _NULLS and accepts_null(schema, root):
+    if any(_kind(o) == "string" and (text in NULLS or not _enumerated(o)) for o in options):
+        if nulls and text in NULLS and accepts_null(schema, root):
             return None
         if all(_kind(o) in ("string", "null") for o in options):
             return text
@@ -169,12 +195,25 @@ def read(text: str, schema: Schema, root: Schema, *, nulls: bool = False) -> Any
         ]  # a string stays one unless it is clearly not
         return _container(text, options, root)
     stripped = text.strip()
-    if stripped in _NULLS and accepts_null(schema, root):
+    if stripped in NULLS and accepts_null(schema, root):
         return None
     for option in options:
         if (value := _plain(stripped, option, root)) is not _UNREAD:
             return value
-    return text
+    return _of_another_type(stripped, text, options)
+
+
+def _enumerated(schema: Schema) -> bool:
+    return "const" in schema or isinstance(schema.get("enum"), list)
+
+
+def _of_another_type(stripped: str, text: str, options: list[Schema]) -> Any:
+    """JSON of a type that the schema does not have; but no number is taken for a boolean or the other way round."""
+    value = _json(stripped)
+    scalar = isinstance(value, bool | int | float) and any(
+        _kind(o) in ("boolean", "integer", "number") for o in options
+    )
+    return text if scalar or value is _UNREAD else value
 
 
 def _listed(text: str, schema: Schema) -> Any:
@@ -202,7 +241,7 @@ def _container(text: str, options: list[Schema], root: Schema) -> Any:
 def _plain(text: str, schema: Schema, root: Schema) -> Any:
     match _kind(schema):
         case "null":
-            return None if text in _NULLS or not text else _UNREAD
+            return None if text in NULLS or not text else _UNREAD
         case "boolean":
             return _WORDS.get(text, _UNREAD)
         case "integer":
@@ -233,10 +272,10 @@ def _number(text: str) -> Any:
 
 
 def _array(text: str, schema: Schema, root: Schema) -> Any:
-    value = _json_or_literal(text) if text[:1] in "[(" else _UNREAD
+    value = _json_or_literal(text) if text[:1] in "[(" else _json(text)
     if isinstance(value, list | tuple):
         return list(value)
-    if value is not _UNREAD or text[:1] in "[{":
+    if value is None or isinstance(value, str) or text[:1] in "[{":
         return _UNREAD
     if not text:
         return []
@@ -261,7 +300,15 @@ def _json_or_literal(text: str) -> Any:
     try:
         return without_surrogates(literal_value(text))
     except (ValueError, RecursionError):
+        return _escaped_json(text)
+
+
+def _escaped_json(text: str) -> Any:
+    """An object or array whose JSON was escaped as if it stood in a JSON string, without that string's quotes."""
+    if _ESCAPED_JSON.match(text) is None:
         return _UNREAD
+    inner = _json(f'"{text}"')
+    return _json(inner) if isinstance(inner, str) else _UNREAD
 
 
 def _is(value: Any, kind: str | None) -> bool:

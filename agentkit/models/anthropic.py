@@ -24,6 +24,7 @@ from agentkit.messages import (
 from agentkit.models import history
 from agentkit.models.arguments import ArgumentsError, read_arguments
 from agentkit.models.base import ModelRequest
+from agentkit.models.caching import marked
 from agentkit.models.remote import RemoteModel
 from agentkit.models.surrogates import Joiner, clean
 from agentkit.models.wire import (
@@ -72,6 +73,8 @@ def messages_body(request: ModelRequest, model: str, provider: str) -> dict[str,
     elif names := _called(messages):  # a history with calls is refused without tools
         body["tools"] = [{"name": n, "input_schema": {"type": "object"}} for n in names]
         body["tool_choice"] = {"type": "none"}
+    if request.output_schema is not None:
+        body["output_config"] = {"format": flavours.anthropic_output(request.output_schema)}
     return body
 
 
@@ -359,11 +362,14 @@ class AnthropicModel(RemoteModel):
     )
 
     def _body(self, request: ModelRequest) -> dict[str, Any]:
+        output = request.output_schema
+        if output is not None and not (self.at_home and flavours.anthropic_output(output)):
+            request = history.output_in_prompt(request, constrained=False)
         body = messages_body(request, self.model, self.provider)
         max_tokens = self._max_tokens(request)
         body["max_tokens"] = MAX_TOKENS if max_tokens is None else max_tokens
         body["temperature"] = self._temperature(request)
-        return self._merged(request, body)
+        return self._merged(request, marked(body) if self.settings.cache else body)
 
     def _request(self, client: Any, body: dict[str, Any]) -> AbstractAsyncContextManager[Any]:
         create = client.messages.with_streaming_response.create

@@ -111,6 +111,8 @@ def _refuse(text: str, error: ValueError | RecursionError) -> NoReturn:
         at = error.pos
         seen = f"{text[at : at + 20]!r}" if at < len(text) else "the end"
         message = f"{error.msg.removesuffix(' at')} at position {at} of {len(text)}: found {seen}"
+    elif isinstance(error, values.GivenTwice):
+        raise ArgumentsError("ambiguous_call", str(error), 0) from error
     else:
         at = _bad_number(text)
         message = f"{error} (position {at})"

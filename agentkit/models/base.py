@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from agentkit.events import SourceEvent
-from agentkit.formats.spec import Format, ToolSpec
+from agentkit.formats.spec import Format, OutputSchema, ToolSpec
 from agentkit.messages import Message
 
 
@@ -25,6 +25,8 @@ class ModelRequest:
         temperature: None leaves the provider's default.
         stop: strings at which the provider ends the text.
         extra: further fields of the provider's request body, passed on as they are.
+        output_schema: what the reply must be once it calls nothing more; None for text. A model without a way of its
+            own to hold to it puts `formats.render_output_prompt` into the instructions.
     """
 
     messages: Sequence[Message]
@@ -36,6 +38,7 @@ class ModelRequest:
     temperature: float | None = None
     stop: tuple[str, ...] = ()
     extra: Mapping[str, Any] = field(default_factory=dict)
+    output_schema: OutputSchema | None = None
 
 
 @runtime_checkable

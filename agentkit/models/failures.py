@@ -33,6 +33,8 @@ CODES: Final[Mapping[str, ProviderErrorKind]] = {
     "api_error": "server",
     "authentication_error": "authentication",
     "billing_error": "permission",
+    "context_length_exceeded": "too_long",
+    "exceed_context_size_error": "too_long",  # llama.cpp
     "invalid_api_key": "authentication",
     "invalid_prompt": "bad_request",
     "invalid_request_error": "bad_request",
@@ -42,11 +44,28 @@ CODES: Final[Mapping[str, ProviderErrorKind]] = {
     "permission_error": "permission",
     "rate_limit_error": "rate_limit",
     "rate_limit_exceeded": "rate_limit",
-    "request_too_large": "bad_request",
+    "request_too_large": "too_long",  # Anthropic's bound on bytes, 32 MB
     "server_error": "server",
     "timeout_error": "timeout",
 }
 """The kind of each code in an error inside a stream, where there is no status. Any other is `stream`."""
+
+TOO_LONG: Final = re.compile(
+    r"""prompt\ is\ too\ long              # Anthropic, Bedrock
+    | exceed\ context\ limit              # Anthropic, where the answer's bound does not fit beside the prompt
+    | maximum\ context\ length            # OpenAI, vLLM, DeepSeek, OpenRouter
+    | exceeds\ the\ context\ window       # OpenAI responses
+    | exceeds\ the\ available\ context    # llama.cpp
+    | longer\ than\ the\ (?:model's\ context|maximum\ model)\ length    # SGLang; vLLM
+    | input\ token\ count\b.{0,40}\ exceeds   # Gemini
+    | maximum\ prompt\ length             # xAI
+    | reduce\ the\ length\ of\ the\ messages    # Groq
+    | input\ is\ too\ long""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""What providers say of a conversation that does not fit the model, where a code does not tell it from other bad
+requests. Source: their words in public bug reports, such as https://github.com/boldsoftware/exe.dev/issues/62,
+https://github.com/evalstate/fast-agent/issues/621."""
 
 _SHOWN = 500  # characters of a body that is no JSON, such as a proxy's page
 _KEYLIKE = re.compile(r"\b(?:sk|pk|rk|gsk|xai|key)[-_][A-Za-z0-9_\-]{8,}|(?i:bearer)\s+[A-Za-z0-9._\-]{8,}")
@@ -102,6 +121,8 @@ def provider_error(error: Exception, *, provider: str, secrets: Sequence[str], r
         status, kind, shown = None, _kind_of_connection(error), ""
     code = reported.code if reported is not None else None
     said = str(reported) if reported is not None else _cause_text(error)
+    if kind == "bad_request" and (CODES.get(code or "") == "too_long" or TOO_LONG.search(said)):
+        kind = "too_long"
     return ProviderError(
         without_secrets(f"{provider}{shown}{f' ({code})' if code else ''}: {said}", secrets),
         kind=kind,

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from agentkit.errors import ConfigError
+from agentkit.formats.teach import render_output_prompt
 from agentkit.messages import (
     AssistantMessage,
     Message,
@@ -150,6 +151,41 @@ def fit_name(name: str) -> str:
 def system_text(messages: Sequence[Message]) -> str:
     """All system messages as one text."""
     return "\n\n".join(clean(m.content) for m in messages if isinstance(m, SystemMessage) and m.content)
+
+
+def instructed(messages: Sequence[Message], *sections: str) -> list[Message]:
+    """The conversation with these sections, if not empty, after the application's own instructions."""
+    section = "\n\n".join(filter(None, sections))
+    if not section:
+        return list(messages)
+    if messages and isinstance(messages[0], SystemMessage):
+        return [SystemMessage(f"{messages[0].content}\n\n{section}"), *messages[1:]]
+    return [SystemMessage(section), *messages]
+
+
+def output_section(request: ModelRequest) -> str:
+    """The instructions for a reply that must fit a schema; empty where none must."""
+    if request.output_schema is None:
+        return ""
+    return render_output_prompt(request.output_schema, tools=may_call(request))
+
+
+def may_call(request: ModelRequest) -> bool:
+    """Whether the reply may call a tool."""
+    return bool(request.tools) and request.tool_choice != "none"
+
+
+def output_in_prompt(request: ModelRequest, *, constrained: bool) -> ModelRequest:
+    """The request with its output's schema among the instructions.
+
+    Args:
+        request: as the agent made it.
+        constrained: whether the provider is to hold the reply to the schema besides.
+    """
+    if request.output_schema is None:
+        return request
+    messages = instructed(request.messages, output_section(request))
+    return replace(request, messages=messages, output_schema=request.output_schema if constrained else None)
 
 
 def arguments_of(call: ToolCall) -> dict[str, Any]:

@@ -75,8 +75,19 @@ def chat_body(request: ModelRequest, model: str, provider: str) -> dict[str, Any
         body["tools"] = [flavours.openai_chat(spec) for spec in request.tools]
         body["tool_choice"] = {"type": "function", "function": {"name": named}} if named else request.tool_choice
         body["parallel_tool_calls"] = request.parallel_tool_calls
+    if request.output_schema is not None:
+        body["response_format"] = flavours.openai_chat_output(request.output_schema)
     body["stop"] = list(request.stop) or None
     return body
+
+
+def told(request: ModelRequest) -> ModelRequest:
+    """What a compatible server is asked, where the reply must fit a schema.
+
+    Such servers hold a model to a schema without telling it which; and with tools they would hold its calls to it, too.
+    Source: vLLM issue 39929.
+    """
+    return history.output_in_prompt(request, constrained=not history.may_call(request))
 
 
 def chat_messages(messages: Sequence[Message], provider: str) -> list[dict[str, Any]]:
@@ -321,10 +332,10 @@ class OpenAIModel(RemoteModel):
     url_variable = "OPENAI_BASE_URL"
 
     def _body(self, request: ModelRequest) -> dict[str, Any]:
-        body = chat_body(request, self.model, self.provider)
+        own = self.at_home or self.provider.endswith(".azure.com")
+        body = chat_body(request if own else told(request), self.model, self.provider)
         # OpenAI's reasoning models refuse the old name, most other servers do not know the new one
-        new = self.at_home or self.provider.endswith(".azure.com")
-        body["max_completion_tokens" if new else "max_tokens"] = self._max_tokens(request)
+        body["max_completion_tokens" if own else "max_tokens"] = self._max_tokens(request)
         body["temperature"] = self._temperature(request)
         return self._merged(request, body)
 

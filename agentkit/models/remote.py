@@ -46,6 +46,8 @@ class Settings:
         max_retries: further attempts after a failure that may pass; only before the first event came.
         max_tokens: for requests that name none.
         temperature: for requests that name none.
+        cache: whether to mark requests for the provider's prompt cache, where it wants marks; see
+            `agentkit.models.caching`.
         extra: further fields of the request body. They win over agentkit's own, and `None` takes a field out.
         headers: further HTTP headers.
         http_client: an `httpx2.AsyncClient` to use, for proxies, certificates, tests. Agentkit never closes it; it
@@ -60,6 +62,7 @@ class Settings:
     max_retries: int = 2
     max_tokens: int | None = None
     temperature: float | None = None
+    cache: bool = False
     extra: Mapping[str, Any] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     http_client: Any = field(default=None, repr=False)
@@ -251,8 +254,16 @@ class RemoteModel(ABC):
         return [s for s in found if len(s) >= MIN_SECRET and s != PLACEHOLDER_KEY]
 
     def _merged(self, request: ModelRequest, body: dict[str, Any]) -> dict[str, Any]:
-        """The body with the model's and the request's extra fields; a field that is None is left out."""
-        merged = {**body, **self.settings.extra, **request.extra}
+        """The body with the model's and the request's extra fields; a field that is None is left out.
+
+        Two objects without a common key are joined: a field such as `text` or `output_config` holds several settings.
+        """
+        merged = dict(body)
+        for extra in (self.settings.extra, request.extra):
+            for key, value in extra.items():
+                own = merged.get(key)
+                both = isinstance(own, Mapping) and isinstance(value, Mapping) and own.keys().isdisjoint(value)
+                merged[key] = {**own, **value} if both else value  # type: ignore[dict-item]
         return {key: value for key, value in merged.items() if value is not None}
 
     def _max_tokens(self, request: ModelRequest) -> int | None:

@@ -29,6 +29,7 @@ from agentkit.messages import (
 )
 from agentkit.models import history
 from agentkit.models.base import ModelRequest
+from agentkit.models.openai import told
 from agentkit.models.remote import RemoteModel
 from agentkit.models.surrogates import Joiner, clean
 from agentkit.models.wire import (
@@ -83,6 +84,8 @@ def responses_body(request: ModelRequest, model: str, provider: str) -> dict[str
         body["tools"] = [flavours.openai_responses(spec) for spec in request.tools]
         body["tool_choice"] = {"type": "function", "name": named} if named else request.tool_choice
         body["parallel_tool_calls"] = request.parallel_tool_calls
+    if request.output_schema is not None:
+        body["text"] = {"format": flavours.openai_responses_output(request.output_schema)}
     return body
 
 
@@ -362,7 +365,8 @@ class ResponsesModel(RemoteModel):
     url_variable = "OPENAI_BASE_URL"
 
     def _body(self, request: ModelRequest) -> dict[str, Any]:
-        body = responses_body(request, self.model, self.provider)
+        own = self.at_home or self.provider.endswith(".azure.com")
+        body = responses_body(request if own else told(request), self.model, self.provider)
         body["max_output_tokens"] = self._max_tokens(request)
         body["temperature"] = self._temperature(request)
         return self._merged(request, body)

@@ -20,7 +20,6 @@ from agentkit.messages import (
     MarkupPart,
     Message,
     ProviderPart,
-    SystemMessage,
     TextPart,
     ThinkingPart,
     ToolCall,
@@ -75,9 +74,14 @@ class TextCalling:
             self._format, request.tools, tool_choice=request.tool_choice, parallel=request.parallel_tool_calls
         )
         messages = text_messages(request.messages, self._format, request.tools)
-        if section:
-            messages = _taught(messages, section)
-        asked = replace(request, messages=messages, tools=(), tool_choice="auto", parallel_tool_calls=None)
+        asked = replace(
+            request,
+            messages=history.instructed(messages, section, history.output_section(request)),
+            tools=(),
+            tool_choice="auto",
+            parallel_tool_calls=None,
+            output_schema=None,  # a provider that held the text to it would allow no call
+        )
         events = self.inner.stream(asked)
         try:
             async for event in events:
@@ -95,13 +99,6 @@ async def _close(closable: object) -> None:
     close = getattr(closable, "aclose", None)
     if close is not None:
         await close()
-
-
-def _taught(messages: list[Message], section: str) -> list[Message]:
-    """The section that teaches the format, after the application's own instructions."""
-    if messages and isinstance(messages[0], SystemMessage):
-        return [SystemMessage(f"{messages[0].content}\n\n{section}"), *messages[1:]]
-    return [SystemMessage(section), *messages]
 
 
 def text_messages(messages: Sequence[Message], format: Format, tools: Sequence[ToolSpec]) -> list[Message]:

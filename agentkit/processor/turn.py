@@ -88,6 +88,7 @@ class Turn(EventStream[Event]):
         self._drained = 0
         self._drain_timer: asyncio.TimerHandle | None = None
         self._cancelled = False
+        self._complete = False
 
     # -------------------------------------------------------------- what it brought
 
@@ -103,6 +104,11 @@ class Turn(EventStream[Event]):
             index: the call's, as in its events.
         """
         return self._execution.answers.get(index)
+
+    @property
+    def complete(self) -> bool:
+        """Whether the tool event that is being yielded is the last one: the source is over, every call is answered."""
+        return self._complete
 
     @property
     def pending(self) -> tuple[ToolCall, ...]:
@@ -191,7 +197,10 @@ class Turn(EventStream[Event]):
     def _read(self, item: SourceEvent | ToolEvent | End) -> Iterable[Event]:
         kind = type(item)
         if kind in _OF_TOOLS:
-            self._execution.untold.discard(item.index)  # type: ignore[union-attr]
+            execution = self._execution
+            execution.untold.discard(item.index)  # type: ignore[union-attr]
+            over = self._ended is not None and not self._inbox.items
+            self._complete = over and execution.idle and not execution.pending
             return (item,)  # type: ignore[return-value]
         if isinstance(item, End):
             return self._end(item) if self._ended is None else ()

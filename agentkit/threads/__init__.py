@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from agentkit.threads.compaction import Compaction
 from agentkit.threads.manager import ThreadManager
+from agentkit.threads.results import StoredResults
 from agentkit.threads.sqlite import SQLiteStore
 from agentkit.threads.store import Append, Call, Entry, Lease, Log, Move, NewCall, Revise, Store, Thread
 from agentkit.threads.stores import open_store
@@ -10,6 +12,7 @@ from agentkit.threads.stores import open_store
 __all__ = [
     "Append",
     "Call",
+    "Compaction",
     "Entry",
     "Lease",
     "Log",
@@ -18,6 +21,7 @@ __all__ = [
     "Revise",
     "SQLiteStore",
     "Store",
+    "StoredResults",
     "Thread",
     "ThreadManager",
     "open_store",

@@ -30,6 +30,8 @@ from agentkit.output import plain
 VERSION: Final = 1
 """Grows when an older agentkit could not read what a newer one writes."""
 
+_ENCODER: Final = json.JSONEncoder(ensure_ascii=False)
+
 Part = TextPart | ImagePart | ThinkingPart | ToolCall | MarkupPart | ProviderPart
 
 
@@ -109,9 +111,9 @@ def _part(part: Part) -> dict[str, Any]:
 
 def _arguments(arguments: Mapping[str, Any]) -> str:
     try:
-        return json.dumps(dict(arguments), ensure_ascii=False)
+        return _ENCODER.encode(dict(arguments))
     except (TypeError, ValueError):  # a value that no provider sent; what it is in JSON `agentkit.output` says
-        return json.dumps(plain(arguments), ensure_ascii=False)
+        return _ENCODER.encode(plain(arguments))
 
 
 def _read(part: Mapping[str, Any]) -> Any:

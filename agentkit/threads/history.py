@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import zip_longest
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from agentkit.messages import AssistantMessage, Message, TextPart, ToolMessage, UserMessage
 from agentkit.threads.codec import from_json
@@ -22,6 +24,20 @@ _WAITING = "no result yet: this call waits for the user's approval"
 _UNDER_WAY = "no result yet: this call was begun and not answered"
 
 
+class Said(NamedTuple):
+    """One message of the conversation, and where it comes from.
+
+    Attributes:
+        message: the message; of a response, without the answers to its calls.
+        entry: its entry; None for the summary of what was compacted.
+        answers: the calls of a response, each with its answer as the model reads it.
+    """
+
+    message: Message
+    entry: Entry | None = None
+    answers: tuple[tuple[Call, ToolMessage], ...] = ()
+
+
 def messages_of(log: Log, *, sending: bool = False) -> list[Message]:
     """The conversation, as of the newest compaction; every call is followed by its answer.
 
@@ -29,23 +45,56 @@ def messages_of(log: Log, *, sending: bool = False) -> list[Message]:
         log: the whole thread.
         sending: whether a model is about to be asked, so that a broken-off response at the end is left out as well.
     """
-    start, summary, answers = _compacted(log)
-    calls: dict[int, dict[str, Call]] = defaultdict(dict)
+    return flat(said_in(log, sending=sending))
+
+
+def flat(conversation: Iterable[Said]) -> list[Message]:
+    """The messages, every response followed by the answers to its calls."""
+    return [m for said in conversation for m in (said.message, *(answer for _, answer in said.answers))]
+
+
+def said_in(log: Log, *, sending: bool = False) -> list[Said]:
+    """`messages_of`, with the places in the store."""
+    past = _compacted(log)
+    calls: dict[int, dict[str, list[Call]]] = defaultdict(lambda: defaultdict(list))
     for call in log.calls:
-        calls[call.seq][call.id] = call
-    entries = [e for e in log.entries if e.kind != "compaction" and e.seq >= start]
-    messages: list[Message] = [UserMessage((TextPart(summary),))] if summary else []
+        calls[call.seq][call.id].append(call)
+    entries = in_order(log)
+    start = next((i for i, e in enumerate(entries) if e.seq == past.start), 0)
+    entries = [e for i, e in enumerate(entries) if i >= start or e.seq == past.user]
+    said: list[Said] = [Said(UserMessage((TextPart(past.summary),)))] if past.summary else []
     for entry, following in zip_longest(entries, entries[1:]):
         message = from_json(entry.body["message"])
         if not isinstance(message, AssistantMessage):
-            messages.append(message)
+            said.append(Said(message, entry))
             continue
         replaced = sending if following is None else following.body["message"]["role"] == "assistant"
         if replaced and not message.calls and is_broken_off(entry):
             continue
-        messages.append(message)
-        messages.extend(_answers(message, calls[entry.seq], answers))
-    return messages
+        said.append(Said(message, entry, tuple(_answers(message, calls[entry.seq], past.answers))))
+    return said
+
+
+def in_order(log: Log) -> list[Entry]:
+    """The messages in the order in which the model knows them.
+
+    A user who writes while a response is being written is stored before it; the model reads it after it.
+    """
+    entries: list[Entry] = []
+    for entry in log.entries:
+        if entry.kind == "compaction":
+            continue
+        place, after = len(entries), entry.body.get("after")
+        while after is not None and place and entries[place - 1].seq > after and role_of(entries[place - 1]) == "user":
+            place -= 1
+        entries.insert(place, entry)
+    return entries
+
+
+def role_of(entry: Entry) -> str | None:
+    """Who speaks; None for an entry without a message."""
+    role: str | None = entry.body.get("message", {}).get("role")
+    return role
 
 
 def is_broken_off(entry: Entry) -> bool:
@@ -63,26 +112,43 @@ def answer_of(call: Call) -> ToolMessage:
     return ToolMessage(call.id, str(call.body.get("name", "")), (TextPart(said),), "interrupted")
 
 
-def _answers(message: AssistantMessage, calls: Mapping[str, Call], instead: Mapping[str, str]) -> Iterator[ToolMessage]:
+def key_of(call: Call) -> str:
+    """The place of a call in its thread as text, such as `12/0`; its id may be that of another call, too."""
+    return f"{call.seq}/{call.ordinal}"
+
+
+def _answers(
+    message: AssistantMessage, calls: Mapping[str, list[Call]], instead: Mapping[str, str]
+) -> Iterator[tuple[Call, ToolMessage]]:
     """The answers to a response's calls, in their order; shortened ones as the compaction left them."""
     for call in message.calls:
         known = calls.get(call.id)
-        if known is None:
+        if not known:
             continue  # an answer is made up when the conversation is rendered
-        answer = answer_of(known)
-        short = instead.get(f"{known.seq}/{known.ordinal}")
-        yield answer if short is None else ToolMessage(answer.call_id, answer.name, (TextPart(short),), answer.error)
+        record = known.pop(0)
+        answer = answer_of(record)
+        short = instead.get(key_of(record))
+        yield record, answer if short is None else replace(answer, content=(TextPart(short),))
 
 
-def _compacted(log: Log) -> tuple[int, str | None, Mapping[str, str]]:
-    """Where the conversation begins, the summary of what came before, and the answers that were shortened."""
-    start, summary = 0, None
-    answers: dict[str, str] = {}
+class _Past(NamedTuple):
+    """What compactions made of the beginning: see `agentkit.threads.compaction`."""
+
+    start: int = 0
+    summary: str | None = None
+    user: int | None = None
+    answers: Mapping[str, str] = MappingProxyType({})
+
+
+def _compacted(log: Log) -> _Past:
+    """The newest summary, and all answers that were shortened."""
+    past = _Past()
     for entry in _kinds(log.entries, "compaction"):
-        start = entry.body.get("start", start)
-        summary = entry.body.get("summary", summary)
-        answers |= entry.body.get("answers", {})
-    return start, summary, answers
+        body = entry.body
+        if "start" in body:
+            past = past._replace(start=body["start"], summary=body.get("summary"), user=body.get("user"))
+        past = past._replace(answers={**past.answers, **body.get("answers", {})})
+    return past
 
 
 def _kinds(entries: Iterable[Entry], kind: str) -> Iterator[Entry]:

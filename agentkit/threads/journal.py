@@ -21,9 +21,11 @@ from agentkit.events import ApprovalRequired, ToolEvent, ToolStarted
 from agentkit.messages import AssistantMessage, Message, SystemMessage, ToolCall, ToolMessage, UserMessage, user
 from agentkit.processor import ask_outcome
 from agentkit.threads.codec import call_from_json, call_to_json, to_json
+from agentkit.threads.compaction import LEAST_GAIN, Compaction, tighter
 from agentkit.threads.history import ids_of, messages_of
 from agentkit.threads.owner import is_dead, this_process
 from agentkit.threads.resume import INTERRUPTED, answer, settle
+from agentkit.threads.shortening import READ_RESULT
 from agentkit.threads.store import (
     NEWEST,
     Append,
@@ -39,9 +41,13 @@ from agentkit.threads.store import (
     Revise,
     Store,
 )
+from agentkit.threads.summary import compacted
+from agentkit.threads.tokens import thread_tokens
+from agentkit.tokens import json_tokens, message_tokens, messages_tokens, text_tokens
 from agentkit.tool import ToolContext
 
 if TYPE_CHECKING:
+    from agentkit.models.base import Model
     from agentkit.processor import Turn
     from agentkit.registry import ToolRegistry
 
@@ -58,23 +64,41 @@ class ThreadJournal:
         thread_id: its id.
         system: instructions for the model; not kept in the thread.
         temporary: a message put before the last user message; not kept in the thread.
+        compaction: when and how the conversation is made shorter; None never does it.
+        model: who writes the summaries; None for none.
     """
 
     def __init__(
-        self, store: Store, thread_id: str, *, system: str | None = None, temporary: Message | None = None
+        self,
+        store: Store,
+        thread_id: str,
+        *,
+        system: str | None = None,
+        temporary: Message | None = None,
+        compaction: Compaction | None = None,
+        model: Model | None = None,
     ) -> None:
         self.thread_id = thread_id
         self._store = store
         self._system = system
         self._temporary = temporary
+        self._compaction = compaction
+        self._model = model
+        self._readable = False  # whether the model can read stored results again
+        self._beside = 0  # tokens of the system prompt and the tools
+        self._tokens = 0  # of the conversation, as far as known; counted only for a compaction
+        self._due = 0  # tokens below which no further compaction is tried
         self._lease: Lease | None = None
         self._renewal: asyncio.Task[None] | None = None
         self._lost: StoreError | None = None
-        self._messages: list[Message] = []
+        self._messages: list[Message] = []  # what the model reads
+        self._whole: list[Message] = []  # the same without the compactions of this run
         self._taken: set[str] = set()
         self._last = -1  # seq of the newest entry that `_messages` has
+        self._seen = -1  # seq of the newest entry that the last request had
         self._own: set[int] = set()  # entries that this run wrote
         self._seq: int | None = None  # the entry of this turn's response, once it is begun
+        self._complete = False  # whether it is in the store to its end, all answers included
         self._written: dict[str, int] = {}  # the ordinals of this response's calls that are in the store
         self._open: dict[str, tuple[int, int]] = {}  # calls in the store without an answer; NEWEST for a new entry
         self._held: dict[str, ToolMessage | None] = {}  # answers (None: waits for approval) of calls not written yet
@@ -108,7 +132,10 @@ class ThreadJournal:
         if changes:
             await self._write(changes)
             log = await self._store.load(self.thread_id)
+        self._readable = READ_RESULT in registry.tools
+        self._beside = _beside(self._system, self._temporary, registry)
         self._read(log)
+        self._seen = self._last
         if not any(isinstance(m, UserMessage) for m in self._messages):
             raise ConfigError(f"thread {self.thread_id!r} has no message to answer: add_message comes first")
         calls = [self._reopened(call) for call in plan.run]
@@ -156,14 +183,29 @@ class ThreadJournal:
 
     def _read(self, log: Log) -> None:
         """Build the conversation anew."""
-        self._messages = messages_of(log, sending=True)
+        self._messages = self._conversation(log)
+        self._whole = list(self._messages)
         self._taken = ids_of(log)
         self._last = max((e.seq for e in log.entries), default=-1)
+
+    def _conversation(self, log: Log) -> list[Message]:
+        """What the model reads of a log, and its size."""
+        if self._compaction is not None:
+            self._tokens = thread_tokens(log, self._beside)
+        messages = messages_of(log, sending=True)
         if self._temporary is not None:
-            users = [i for i, m in enumerate(self._messages) if isinstance(m, UserMessage)]
-            self._messages.insert(users[-1] if users else 0, self._temporary)
+            users = [i for i, m in enumerate(messages) if isinstance(m, UserMessage)]
+            messages.insert(users[-1] if users else 0, self._temporary)
         if self._system is not None:
-            self._messages.insert(0, SystemMessage(self._system))
+            messages.insert(0, SystemMessage(self._system))
+        return messages
+
+    def _say(self, messages: Sequence[Message]) -> None:
+        """Add to the conversation."""
+        self._messages += messages
+        self._whole += messages
+        if self._compaction is not None:
+            self._tokens += messages_tokens(messages)
 
     # -------------------------------------------------------------- what the run tells
 
@@ -173,17 +215,44 @@ class ThreadJournal:
         log = await self._store.load(self.thread_id, after=self._last)
         if log.entries:
             others = tuple(e for e in log.entries if e.seq not in self._own)
-            self._messages += messages_of(replace(log, entries=others))
+            self._say(messages_of(replace(log, entries=others)))
             self._last = log.entries[-1].seq
+        self._seen = self._last
+        policy = self._compaction
+        if policy is not None and self._tokens >= max(self._due, policy.threshold_tokens):
+            await self._compact(policy)
         return self._messages
+
+    async def news(self) -> bool:
+        """Whether somebody added a message since the last request."""
+        log = await self._store.load(self.thread_id, after=self._seen)
+        return any(e.seq not in self._own for e in log.entries)
+
+    async def shrink(self) -> bool:
+        """Make the conversation shorter: its provider refused it as too long. False when that is not possible."""
+        policy = self._compaction
+        return policy is not None and await self._compact(tighter(policy, self._tokens))
+
+    async def _compact(self, policy: Compaction) -> bool:
+        """Compact the thread; whether there was anything to gain."""
+        log = await self._store.load(self.thread_id)
+        body = await compacted(log, policy, self._tokens, model=self._model, readable=self._readable)
+        if body is not None:
+            await self._write([Append(body, "compaction")])
+            self._seq = None
+            log = await self._store.load(self.thread_id)
+            self._messages = self._conversation(log)
+            self._last = log.entries[-1].seq
+        self._due = self._tokens + int(policy.window * LEAST_GAIN)
+        return body is not None
 
     def add(self, message: Message) -> None:
         """A message of the run's own; written before the next request."""
         self._new.append(message)
 
     def all(self) -> tuple[Message, ...]:
-        """The conversation as the model reads it."""
-        return (*self._messages, *self._new)
+        """The conversation, as it was before the compactions of this run."""
+        return (*self._whole, *self._new)
 
     def context(self, call: ToolCall) -> ToolContext:
         """The key under which a call's effect happens once, and which attempt this is."""
@@ -195,29 +264,54 @@ class ThreadJournal:
         key = hashlib.sha256(f"{self.thread_id}/{seq}/{ordinal}".encode()).hexdigest()
         return ToolContext(id, name, idempotency_key=key, attempt=attempt)
 
-    async def record(self, turn: Turn, event: ToolEvent) -> None:
-        """Write what the event says, before the consumer hears of it.
+    async def record(self, turn: Turn, event: ToolEvent, response: Response | None = None) -> None:
+        """Write what the event says, before the consumer hears of it; with the response, once that is over too.
 
         The answer to a call that was not begun is written with what comes next: nothing is lost without it.
         """
         id = event.call.id
         match event:
             case ToolStarted():
-                begin = [] if id in self._open else [self._response(turn.message, "partial")]
-                await self._write([*begin, Move(*self._open[id], "started", ("planned", "approved", "started"))])
+                if id in self._open:
+                    begin: Change = Move(*self._open[id], "started", ("planned", "approved", "started"))
+                else:
+                    begin = self._response(turn.message, "partial", starting=id)
+                await self._write([begin])
             case ApprovalRequired() if id in self._open:
                 await self._write([Move(*self._open.pop(id), "waiting", ("planned", "approved"), note={})])
             case ApprovalRequired():
                 self._held[id] = None
             case _:
                 said = turn.answer(event.index)
+                changes: list[Change] = []
                 if id in self._open:
-                    await self._write([self._answer(id, said)])
+                    changes.append(self._answer(id, said))
                 else:
                     self._held[id] = said
+                if response is not None:
+                    changes.insert(0, self._response(turn.message, "message", response))
+                await self._write(changes)
+                self._complete = response is not None
 
     async def respond(self, turn: Turn, response: Response | None) -> None:
         """Write the response, complete, and the answers that are not in the store yet, in one transaction."""
+        if not self._complete:
+            await self._write(self._rest(turn, response))
+        self._complete = False
+        self._seq = None
+        self._written.clear()
+        self._open.clear()
+        self._held.clear()
+        if response is None:
+            self._read(await self._store.load(self.thread_id))
+        elif turn.message.content:
+            self._say([turn.message, *turn.results])
+            if self._compaction is not None and response.usage.input_tokens:
+                self._tokens = response.usage.input_tokens + response.usage.output_tokens
+                self._tokens += messages_tokens(turn.results)
+
+    def _rest(self, turn: Turn, response: Response | None) -> list[Change]:
+        """What a turn that is over has left to be written."""
         changes: list[Change] = []
         for said in turn.results:
             if said.call_id in self._open:
@@ -226,16 +320,7 @@ class ThreadJournal:
                 self._held[said.call_id] = said
         if response is not None and (turn.message.content or self._seq is not None):
             changes.insert(0, self._response(turn.message, "message", response))
-        await self._write(changes)
-        self._seq = None
-        self._written.clear()
-        self._open.clear()
-        self._held.clear()
-        if response is None:
-            self._read(await self._store.load(self.thread_id))
-        elif turn.message.content:
-            self._messages.append(turn.message)
-            self._messages.extend(turn.results)
+        return changes
 
     async def child(self, call_id: str, task: str, system: str | None) -> ThreadJournal:
         """A thread of its own, named after the call and there already when the call is run again."""
@@ -243,7 +328,7 @@ class ThreadJournal:
         with suppress(ThreadExists):
             first = Append({"message": to_json(user(task))})
             await self._store.create(id, {"parent": self.thread_id, "call": call_id}, [first])
-        return ThreadJournal(self._store, id, system=system)
+        return ThreadJournal(self._store, id, system=system, compaction=self._compaction, model=self._model)
 
     async def close(self) -> None:
         """Give the lease back."""
@@ -261,8 +346,10 @@ class ThreadJournal:
 
     # -------------------------------------------------------------- the store
 
-    def _response(self, message: AssistantMessage, kind: EntryKind, response: Response | None = None) -> Change:
-        """The response as far as it came, with those of its calls that are not in the store yet."""
+    def _response(
+        self, message: AssistantMessage, kind: EntryKind, response: Response | None = None, starting: str = ""
+    ) -> Change:
+        """The response as far as it came, with those of its calls that are not in the store yet; one may start now."""
         seq = NEWEST if self._seq is None else self._seq
         new: list[NewCall] = []
         for call in message.calls:
@@ -272,12 +359,12 @@ class ThreadJournal:
             body = call_to_json(call)
             if call.id not in self._held:
                 self._open[call.id] = (seq, ordinal)
-                new.append(NewCall(call.id, body))
+                new.append(NewCall(call.id, body, "started" if call.id == starting else "planned"))
             elif (said := self._held.pop(call.id)) is None:
                 new.append(NewCall(call.id, body, "waiting"))
             else:
                 new.append(NewCall(call.id, body, "answered", to_json(said)))
-        content: dict[str, Any] = {"message": to_json(message)}
+        content: dict[str, Any] = {"message": to_json(message), "after": self._seen}
         if response is not None:
             content["response"] = response._asdict() | {"usage": list(response.usage)}
         return Append(content, kind, calls=new) if self._seq is None else Revise(seq, content, kind, new)
@@ -298,6 +385,8 @@ class ThreadJournal:
         assert self._lease is not None
         places = await self._store.commit(self.thread_id, changes, fence=self._lease.fence)
         self._own.update(places)
+        if places and places[0] == self._last + 1:  # nobody else wrote in between
+            self._last += 1
         if self._seq is None and isinstance(changes[0], Append):
             self._seq = places[0]
             self._open = {id: (self._seq if seq == NEWEST else seq, n) for id, (seq, n) in self._open.items()}
@@ -308,7 +397,7 @@ class ThreadJournal:
         for message in new:
             await self._write([Append({"message": to_json(message)})])
             self._seq = None
-            self._messages.append(message)
+            self._say([message])
 
 
 def _interrupted(body: Body) -> Body:
@@ -317,3 +406,9 @@ def _interrupted(body: Body) -> Body:
 
 def _answered(call: Call, said: ToolMessage) -> Move:
     return Move(call.seq, call.ordinal, "answered", _UNANSWERED, answer=to_json(said))
+
+
+def _beside(system: str | None, temporary: Message | None, registry: ToolRegistry) -> int:
+    """The tokens of a request that are in no entry."""
+    said = text_tokens(system or "") + (0 if temporary is None else message_tokens(temporary))
+    return said + sum(json_tokens([s.name, s.description, s.parameters]) for s in registry.specs())

@@ -9,17 +9,29 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Unpack
 
+from agentkit import models
 from agentkit.agent import Agent, Budget, Hook, RunOptions, RunStream, call_hash
 from agentkit.agent.approval import denial
 from agentkit.errors import ConfigError, StoreConflict
-from agentkit.messages import AssistantMessage, Message, SystemMessage, ToolCall, ToolMessage, messages_from
+from agentkit.messages import (
+    AssistantMessage,
+    Message,
+    SystemMessage,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+    messages_from,
+)
 from agentkit.models.base import Model
 from agentkit.processor import ProcessorConfig
 from agentkit.registry import BoundTool, FunctionNames, ToolRegistry
 from agentkit.threads.codec import call_from_json, call_to_json, to_json
+from agentkit.threads.compaction import Compaction
 from agentkit.threads.fork import copied
 from agentkit.threads.history import messages_of
 from agentkit.threads.journal import ThreadJournal
+from agentkit.threads.results import StoredResults
+from agentkit.threads.shortening import READ_RESULT
 from agentkit.threads.store import Append, Call, Log, Move, NewCall, Store, Thread
 from agentkit.threads.stores import open_store
 
@@ -33,6 +45,8 @@ class ThreadManager:
         store: a `Store`, the path of a SQLite file, or `postgresql://…`.
         registry: the tools; an empty registry unless given. `add_tool` adds to it.
         hooks: called with each event of every run; see `Agent`.
+        compaction: when and how a conversation that becomes too long is made shorter; None never does it. With it, the
+            registry gets the tool `read_result`, by which a model reads again what was shortened.
 
     Raises:
         StoreError: the store cannot be opened.
@@ -54,10 +68,14 @@ class ThreadManager:
         registry: ToolRegistry | None = None,
         *,
         hooks: Sequence[Hook] = (),
+        compaction: Compaction | None = None,
     ) -> None:
         self.store = open_store(store)
         self.registry = ToolRegistry() if registry is None else registry
         self.hooks = tuple(hooks)
+        self.compaction = compaction
+        if compaction is not None and READ_RESULT not in self.registry.tools:
+            self.registry.register(StoredResults(self.store))
 
     async def aclose(self) -> None:
         """Close the store."""
@@ -183,7 +201,9 @@ class ThreadManager:
         max_turns: int = 50,
         max_repeats: int | None = 10,
         auto_continue: int = 5,
+        output_retries: int = 2,
         budget: Budget | None = None,
+        compaction: Compaction | None = None,
         name: str = "agent",
         **options: Unpack[RunOptions],
     ) -> RunStream:
@@ -202,7 +222,9 @@ class ThreadManager:
             max_turns: see `Agent`, as for the arguments after it.
             max_repeats: see `Agent`.
             auto_continue: see `Agent`.
+            output_retries: see `Agent`.
             budget: what the run may spend.
+            compaction: in place of the manager's.
             name: of the agent, in traces.
             **options: see `RunOptions`.
 
@@ -219,11 +241,14 @@ class ThreadManager:
             max_turns=max_turns,
             max_repeats=max_repeats,
             auto_continue=auto_continue,
+            output_retries=output_retries,
             budget=budget,
             hooks=self.hooks,
             name=name,
         )
-        return self.run_agent(thread_id, agent, system_prompt, temporary_message=temporary_message, **options)
+        return self.run_agent(
+            thread_id, agent, system_prompt, temporary_message=temporary_message, compaction=compaction, **options
+        )
 
     resume_thread = run_thread
     """The same: every run begins by settling what an interrupted one left open. The name says what it is for."""
@@ -235,14 +260,26 @@ class ThreadManager:
         system_prompt: str | None = None,
         *,
         temporary_message: str | Message | None = None,
+        compaction: Compaction | None = None,
         **options: Unpack[RunOptions],
     ) -> RunStream:
-        """`run_thread` with an agent of your own: its model, its tools, its limits."""
+        """`run_thread` with an agent of your own: its model, its tools, its limits.
+
+        Register `StoredResults` with it, if its model is to read again what a compaction shortened.
+        """
         temporary = None
         if temporary_message is not None:
             (temporary,) = messages_from(temporary_message)
         system = agent.system if system_prompt is None else system_prompt
-        journal = ThreadJournal(self.store, thread_id, system=system, temporary=temporary)
+        policy = self.compaction if compaction is None else compaction
+        journal = ThreadJournal(
+            self.store,
+            thread_id,
+            system=system,
+            temporary=temporary,
+            compaction=policy,
+            model=None if policy is None else _summariser(policy, agent),
+        )
         return agent.begin(journal, **options)
 
     # -------------------------------------------------------------- approvals
@@ -321,7 +358,18 @@ class ThreadManager:
         raise ConfigError(f"no call {call_id!r} of thread {thread_id!r} waits for an answer")
 
 
-def _entries(messages: Sequence[Message]) -> list[Append]:
+def _summariser(policy: Compaction, agent: Agent) -> Model:
+    """Who writes the summaries of an agent's runs."""
+    match policy.summary_model:
+        case None:
+            return agent.model
+        case str(name):
+            return models.model(name)
+        case model:
+            return model
+
+
+def _entries(messages: Sequence[Any]) -> list[Append]:
     """Messages as entries; results as the answers of their calls.
 
     Raises:
@@ -337,8 +385,10 @@ def _entries(messages: Sequence[Message]) -> list[Append]:
             case AssistantMessage():
                 calls = [NewCall(call.id, call_to_json(call)) for call in message.calls]
                 entries.append(Append({"message": to_json(message)}, calls=calls))
-            case _:
+            case UserMessage():
                 entries.append(Append({"message": to_json(message)}))
+            case _:
+                raise ConfigError(f"{message!r:.50} is no message: write user('…')")
     return entries
 
 

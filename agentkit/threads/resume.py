@@ -19,7 +19,7 @@ from agentkit.errors import ErrorCode
 from agentkit.messages import TextPart, ToolMessage
 from agentkit.registry import ToolRegistry
 from agentkit.threads.codec import call_from_json
-from agentkit.threads.history import is_broken_off
+from agentkit.threads.history import in_order, is_broken_off, role_of
 from agentkit.threads.store import Call, Entry, Log
 
 INTERRUPTED = (
@@ -52,7 +52,7 @@ class Settlement:
 def settle(log: Log, registry: ToolRegistry) -> Settlement:
     """Decide about every call without an answer, and whether the model has anything to say after that."""
     plan = Settlement(close=[e for e in log.entries if e.kind == "partial"])
-    last_said = max((e.seq for e in log.entries if _role(e) == "user"), default=-1)
+    last_said = max((e.seq for e in log.entries if role_of(e) == "user"), default=-1)
     waiting = False
     for call in log.calls:
         if call.status == "answered":
@@ -96,8 +96,8 @@ def answer(call: Call, code: ErrorCode, words: str) -> ToolMessage:
 
 def _finish(log: Log, registry: ToolRegistry) -> RunFinish | None:
     """Why the model has nothing more to say; None when it is its turn."""
-    last = next((e for e in reversed(log.entries) if e.kind != "compaction"), None)
-    if last is None or _role(last) != "assistant" or is_broken_off(last):
+    last = next(reversed(in_order(log)), None)
+    if last is None or role_of(last) != "assistant" or is_broken_off(last):
         return None
     calls = [call for call in log.calls if call.seq == last.seq]
     if any(_terminates(call, registry) for call in calls):
@@ -109,8 +109,3 @@ def _finish(log: Log, registry: ToolRegistry) -> RunFinish | None:
 def _terminates(call: Call, registry: ToolRegistry) -> bool:
     tool = registry.get_tool(str(call.body["name"]))
     return tool is not None and tool.policy.terminates and call.answer is not None and "error" not in call.answer
-
-
-def _role(entry: Entry) -> str | None:
-    role: str | None = entry.body.get("message", {}).get("role")
-    return role

@@ -7,7 +7,6 @@ import sqlite3
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any, Final
@@ -123,7 +122,7 @@ class Place:
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             reason = f"another process kept it locked for {self.busy_timeout:g} s"
         elif code == sqlite3.SQLITE_CANTOPEN:
-            reason = _why_not_opened(Path(self.path))
+            reason = _why_not_opened(self.path)
         else:
             reason = REASONS.get(code, "SQLite refused")
         return StoreError(f"thread store {self.path}: {reason}; nothing was changed (SQLite: {e})")
@@ -134,12 +133,17 @@ def _code(e: sqlite3.Error) -> int:
     return int(getattr(e, "sqlite_errorcode", 0)) & 0xFF
 
 
-def _why_not_opened(path: Path) -> str:
-    if path.is_dir():
+def _why_not_opened(path: str) -> str:
+    folder = os.path.dirname(path)
+    if os.path.isdir(path):
         return "this is a folder, a file is wanted"
-    if not path.parent.is_dir():
-        return f"there is no folder {path.parent}; make it first"
-    if not os.access(path if path.exists() else path.parent, os.R_OK | os.W_OK):
+    try:
+        os.stat(folder)
+    except FileNotFoundError:
+        return f"there is no folder {folder}; make it first"
+    except OSError:
+        return f"no permission to look into {folder}"
+    if not os.access(path if os.path.exists(path) else folder, os.R_OK | os.W_OK):
         return "no permission to read and write there"
     return "the file cannot be opened"
 
@@ -155,6 +159,7 @@ class Worker:
     def __init__(self, place: Place, writes: bool) -> None:
         self._jobs: SimpleQueue[Job] = SimpleQueue()
         self._place = place
+        self._writes = writes
         self._begin = "BEGIN IMMEDIATE" if writes else "BEGIN"
         self._connection: sqlite3.Connection | None = None
         self._file = (0, 0)
@@ -220,18 +225,22 @@ class Worker:
         assert job.steps is not None
         if job.future is not None and job.future.cancelled():
             return None, None
-        execute = self._place.execute
-        execute(connection, "SAVEPOINT job")
+        self._mark(connection, "SAVEPOINT job")
         try:
             result = self._place.drive(connection, job.steps())
-            execute(connection, "RELEASE job")
+            self._mark(connection, "RELEASE job")
         except Exception as e:
             if not connection.in_transaction:
                 raise
-            execute(connection, "ROLLBACK TO job")
-            execute(connection, "RELEASE job")
+            self._mark(connection, "ROLLBACK TO job")
+            self._mark(connection, "RELEASE job")
             return None, self._place.explain(e)
         return result, None
+
+    def _mark(self, connection: sqlite3.Connection, sql: str) -> None:
+        """A statement about a savepoint, which a job that only reads has no need of."""
+        if self._writes:
+            self._place.execute(connection, sql)
 
     def _connected(self) -> sqlite3.Connection:
         path = self._place.path

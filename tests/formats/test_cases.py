@@ -6,8 +6,7 @@ run takes a part of the cases of the Berkeley leaderboard, `make soak` all of th
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -16,10 +15,11 @@ from jsonschema import Draft202012Validator
 from agentkit import formats
 from agentkit.errors import FormatError
 from agentkit.formats import CATALOG, Format, ToolSpec
-from agentkit.formats.spec import Braced, NestedTags, Pairs
+from agentkit.formats.values import read
 from agentkit.messages import ToolCall
 from corpora import calls_of, equal, specs
-from format_tools import ANYTHING, CREATE_FILE, NOTE, STR_REPLACE, TOOLS
+from format_tools import ANYTHING, TOOLS
+from markup import placed, sample
 from recordings import ABSENT, rows
 
 every_format = pytest.mark.parametrize("format", CATALOG, ids=lambda f: f.name)
@@ -66,12 +66,8 @@ def check(format: Format, cases: Sequence[dict[str, Any]]) -> None:
     if format.body in WITH_TYPES:
         assert missed == []
     rest = [c for c in cases if c["id"] in missed and not breaks_schema(c)]
-    assert [c["id"] for c in rest if not (format.name == "dr_tulu" and holds_name(c))] == []
-
-
-def holds_name(case: dict[str, Any]) -> bool:
-    """Whether an argument is called `name`: in dr_tulu it would stand in the attribute that holds the tool's name."""
-    return any("name" in c.arguments for c in wanted(case))
+    assert [c["id"] for c in rest] == []
+    assert len(missed) <= 0.002 * len(cases)
 
 
 @needs_cases
@@ -89,86 +85,15 @@ def test_every_single_case_is_carried(format: Format) -> None:
 
 # ---------------------------------------------------------------- arguments made of markup
 
-CODE = (
-    "if (a && b < c) { return x->y[\"k\"]; }  // \\n stays, 'quotes' too\n\tint i = 0;\r\n",
-    'def f(x):\n    return f\'{x!r}\' if x else """doc"""\n',
-    "SELECT * FROM t WHERE a <> 'b' AND c >= 1; -- \"x\"",
-    "#!/bin/sh\necho \"$HOME\" | sed 's/<[^>]*>//g' && cat <<'EOF'\n`date`\nEOF\n",
-    'printf("%s\\n", "</parameter>");',
-)
-MARKUP = (
-    "<!DOCTYPE html>\n<html><body class='a'>&lt;b&gt; &amp;amp; <br/> <p>x</p></body></html>\n",
-    '<?xml version="1.0"?><!-- c --><r a="1" b=\'2\'><![CDATA[x < y]]></r>',
-    "]]>", "<![CDATA[", "<![CDATA[ ]]>", "]]>]]>", "<![CDATA[a]]>b]]>", "]]", "<!--", "&lt;", "&#10;", "&amp;lt;",
-    "</parameter>", "</parameter>\n<parameter=x>\n", "</arg_value>", "</function>", "</invoke>", "</tool_call>",
-    '<parameter name="x">', "```", "```\n", "```json\n[", "<think>", "</think>", "<|im_end|>",
-)  # fmt: skip
-PLAIN = (
-    "", " ", "\n", "\n\n", " \n x \n ", "\ttab", "\r\n", "\r", "'", '"', "''", '""', "\\", "\\\\", '\\"', "\\n", "`",
-    "'\"'", "\"'\"", '"""', "null", "None", "true", "007", "1e5", "-0", "[1]", '{"a": 1}', '"quoted"', "NaN", "{", "}",
-    "{}", "[", "]", ",", ":", ";", "=", "a=b", "x)", "(", ")", "f(x=1)", "[f(x=1)]",
-    '{"name": "note", "arguments": {}}',
-)  # fmt: skip
-ODD = (
-    "".join(map(chr, range(32))), "\x00", "\x1b[31m", "\x7f", "\x85", "\u2028\u2029", "\ufeff", "\u200b", "\u202e",
-    "🙂", "👩‍👩‍👧‍👦", "é", "e\u0301", "日本語", "\U0001d4b3", "｜tool▁sep｜", "Ġ", "\ufffe", "\U0010ffff",
-)  # fmt: skip
 SURROGATES = ("\ud800", "a\udfffb", "\udc00\ud800")
-
-
-def delimiters(format: Format) -> Iterator[str]:
-    """Every literal of a format: what it writes around calls, names and values, and around thinking."""
-    for shape in format.shapes:
-        if shape.section is not None:
-            yield from (e for e in (shape.section.open, shape.section.close) if isinstance(e, str))
-        for part in shape.call:
-            match part:
-                case str():
-                    yield part
-                case Pairs(key, middle, close):
-                    yield from (key, middle, close)
-                case Braced(quote):
-                    yield quote
-                case NestedTags(token):
-                    yield token
-                case _:
-                    pass
-    yield from (tag for pair in format.thinking for tag in pair)
-    yield from format.markup
-
-
-def own(format: Format) -> list[str]:
-    """The format's own delimiters, alone, stripped and in a sentence, and whole calls as it writes them."""
-    found = dict.fromkeys(t for d in delimiters(format) if d.strip() for t in (d, d.strip(), f"a {d.strip()} b"))
-    inner = [
-        ToolCall("", NOTE.name, {"text": "x"}),
-        ToolCall("", CREATE_FILE.name, {"file_path": "a", "file_contents": ""}),
-    ]
-    written = [formats.render_calls(format, [call], TOOLS) for call in inner]
-    return [*found, *written, written[0] + written[1], written[0][: len(written[0]) // 2]]
-
-
-def placed(value: str) -> Iterator[ToolCall]:
-    """The value as a call's only string, beside another, and inside an object and a list."""
-    yield ToolCall("", NOTE.name, {"text": value})
-    yield ToolCall("", CREATE_FILE.name, {"file_path": value, "file_contents": value})
-    yield ToolCall("", STR_REPLACE.name, {"file_path": "a", "old_str": value, "new_str": value + "x"})
-    yield ToolCall("", ANYTHING.name, {"items": [value, {"k": value}], "object": {"k": [value], "n": None}})
 
 
 @every_format
 def test_arguments_made_of_markup_are_carried_or_refused(format: Format) -> None:
-    count: Counter[bool] = Counter()
-    lost: Counter[str] = Counter()
-    for value in (*CODE, *MARKUP, *PLAIN, *ODD, *own(format)):
-        for call in placed(value):
-            count[fits := carried(format, [call], TOOLS)] += 1
-            lost[value] += not fits
-    print(
-        f"{format.name}: {count[True]} of {count.total()} carried, {count[False] / count.total():.1%} refused;", end=" "
-    )
-    print("most refused:", [v[:30] for v, n in lost.most_common(6) if n])
-    assert count[False] <= REFUSED.get(format.name, 0) * count.total()
+    calls = list(sample(format))
+    count = sum(not carried(format, [call], TOOLS) for call in calls)
+    print(f"{format.name}: {count} of {len(calls)} refused")
+    assert count <= REFUSED.get(format.name, 0) * len(calls)
 
 
 REFUSED = {"gemma4": 0.05, "functiongemma": 0.05, "minimax_m3": 0.14}  # they have no escape for their own token
@@ -188,3 +113,38 @@ def test_calls_that_are_no_json_are_refused(format: Format) -> None:
     for value in (float("nan"), float("inf"), {1, 2}, b"x", object()):
         with pytest.raises(FormatError):
             formats.render_calls(format, [ToolCall("", ANYTHING.name, {"free": value})], TOOLS)
+
+
+# ---------------------------------------------------------------- values that break the schema
+
+LISTED = {"type": "string", "enum": ["True", "False", "7"]}
+
+
+@pytest.mark.parametrize(
+    ("text", "schema", "value"),
+    [
+        ("null", {"type": "number"}, None),
+        ("null", {"type": "array"}, None),
+        ('"x"', {"type": "array"}, "x"),
+        ('{"a": 1}', {"type": "integer"}, {"a": 1}),
+        ("true", {"type": "integer"}, "true"),
+        ("1", {"type": "boolean"}, "1"),
+        ("false", LISTED, False),
+        ("7", LISTED, "7"),
+        ("null", LISTED, "null"),
+        ("maybe", LISTED, "maybe"),
+        ("true", {"type": "string"}, "true"),
+    ],
+)
+def test_text_that_is_json_of_another_type_is_that_value(text: str, schema: dict[str, Any], value: Any) -> None:
+    """Validation then refuses what the model wrote, not what we made of it; a number is never taken for a boolean."""
+    got = read(text, schema, {})
+    assert (type(got), got) == (type(value), value)
+
+
+def test_an_argument_may_be_called_as_the_attribute_that_holds_the_tools_name() -> None:
+    tool = ToolSpec("add_server", "", {"properties": {"name": {}, "host": {}}, "required": ["host"]})
+    call = ToolCall("", "add_server", {"name": "local", "host": "h"})
+    text = formats.render_calls("dr_tulu", [call], [tool])
+    assert text == '<call_tool name="add_server" name="local">h</call_tool>'
+    assert calls_of(formats.parse(text, "dr_tulu", [tool])) == [("add_server", {"name": "local", "host": "h"})]

@@ -110,15 +110,36 @@ def test_entities_in_attributes_are_characters_or_stay() -> None:
 
 
 @pytest.mark.parametrize(
-    ("format", "text"),
+    ("format", "text", "code"),
     [
-        ("xml", '<create-file file_path="a" file_path="b">x</create-file>'),
-        (BY_PARAMETER, '<invoke name="note">' + '<parameter name="text">1</parameter>' * 2 + "</invoke>"),
-        (BY_PYTHON, '[note(text="1", text="2")]'),
+        ("xml", '<create-file file_path="a" file_path="b">x</create-file>', "invalid_arguments"),
+        (
+            BY_PARAMETER,
+            '<invoke name="note"><parameter name="text">1</parameter><parameter name="text">2</parameter></invoke>',
+            "ambiguous_call",
+        ),
+        (BY_PYTHON, '[note(text="1", text="2")]', "ambiguous_call"),
+        (BY_JSON, '<tool_call>{"name": "note", "arguments": {"text": "1", "text": "2"}}</tool_call>', "ambiguous_call"),
+        (BY_JSON, '<tool_call>{"name": "note", "name": "ask", "arguments": {}}</tool_call>', "ambiguous_call"),
+        (BY_JSON, '<tool_call>{"name": "f", "arguments": {}, "arguments": {"a": 1}}</tool_call>', "ambiguous_call"),
+        (BY_JSON, "<tool_call>{'name': 'note', 'arguments': {'text': '1', 'text': '2'}}</tool_call>", "invalid_json"),
+        (BY_BRACES, '<|tool_call>call:note{free:{a:1,a:2}}<tool_call|>', "ambiguous_call"),
     ],
 )  # fmt: skip
-def test_an_argument_given_twice_is_an_error(format: str, text: str) -> None:
-    assert error(format, text) == "invalid_arguments"
+def test_an_argument_given_twice_with_different_values_is_an_error(format: str, text: str, code: str) -> None:
+    assert error(format, text) == code
+
+
+@pytest.mark.parametrize(
+    ("format", "text"),
+    [
+        (BY_PARAMETER, '<invoke name="note">' + '<parameter name="text">1</parameter>' * 2 + "</invoke>"),
+        (BY_PYTHON, '[note(text="1", text="1")]'),
+        ("hermes", '<tool_call>{"name": "note", "arguments": {"text": "1", "text": "1"}}</tool_call>'),
+    ],
+)  # fmt: skip
+def test_an_argument_given_twice_with_the_same_value_is_given(format: str, text: str) -> None:
+    assert read(format, text) == [("note", {"text": "1"})]
 
 
 # ---------------------------------------------------------------- 9: JSON and Python
@@ -206,7 +227,7 @@ def test_only_arguments_come_of_odd_names() -> None:
     """They are arguments like others: validation refuses what no tool declares, and no object is touched by them."""
     odd = {"self": "1", "__class__": "2", "_private": "3", "kwargs": "4"}
     xml = "<ask " + " ".join(f'{k}="{v}"' for k, v in odd.items()) + ">x</ask>"
-    assert read("xml", xml) == [("ask", {**{k: int(v) for k, v in odd.items()}, "text": "x"})]
+    assert read("xml", xml) == [("ask", {**odd, "text": "x"})]
     assert read(BY_JSON, json_call(json.dumps(odd))) == [("anything", odd)]
     assert read(BY_PYTHON, "[note(self=1, __class__=2)]") == [("note", {"self": 1, "__class__": 2})]
 

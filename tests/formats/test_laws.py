@@ -34,7 +34,7 @@ from agentkit.events import (
 from agentkit.formats import CATALOG, Format, Parser
 from agentkit.formats.values import same
 from agentkit.messages import ToolCall
-from format_tools import ADD, ANYTHING, ASK, CREATE_FILE, NOTE, PING, STR_REPLACE, TOOLS, WEB_SEARCH
+from format_tools import ADD, ANYTHING, ASK, CREATE_FILE, NOTE, PING, STR_REPLACE, TOOLS, WEB_SEARCH, resumed
 
 FOUNDING = ("xml", "invoke", "hermes")  # one of each kind of body; what holds for them holds for most
 EXAMPLES = int(os.environ.get("AGENTKIT_EXAMPLES", "0"))
@@ -141,6 +141,17 @@ def calls_of(events: list[Event]) -> list[tuple[str, dict[str, Any]]]:
     return [(c.name, dict(c.arguments)) for c in formats.calls(events)]
 
 
+def without(given: list[Event], events: list[Event]) -> list[Event]:
+    """The events, but of a call that was given already only the text that it did not yet have."""
+    had = {e.index: len(e.call.raw) for e in given if isinstance(e, CallEnd)}
+    ends = CallEnd | CallError
+    return merge(
+        more
+        for e in events
+        if (more := Markup(e.call.raw[had[e.index] :]) if isinstance(e, ends) and e.index in had else e) != Markup("")
+    )
+
+
 # ---------------------------------------------------------------- the laws
 
 
@@ -153,6 +164,32 @@ def test_law_1_any_cutting_gives_the_same_events(format: Format) -> None:
         assert cut(format, text, cuts) == whole
 
     hold(format, law, text=texts(format), cuts=st.lists(st.integers(0, 500), max_size=9))
+
+
+@every_format
+def test_law_1_a_text_that_is_cut_off_and_resumed_is_the_uncut_text(format: Format) -> None:
+    def law(text: str, where: float) -> None:
+        at = int(where * len(text))
+        at_end, events = resumed(format, text[:at], text[at:])
+        assert events == without(at_end, formats.parse(text, format, TOOLS))
+
+    hold(format, law, text=texts(format), where=st.floats(0, 1))
+
+
+@every_format
+def test_law_1_a_call_that_is_cut_anywhere_is_truncated_and_resumed(format: Format) -> None:
+    def law(calls: list[ToolCall]) -> None:
+        text = written(format, *calls)
+        whole = formats.parse(text, format, TOOLS)
+        for at in range(0, len(text) + 1, len(text) // 200 + 1):
+            at_end, events = resumed(format, text[:at], text[at:])
+            assert {e.code for e in at_end if isinstance(e, CallError)} <= {"truncated_call"}
+            assert events == without(at_end, whole)
+            ends = sorted((e for e in [*events, *at_end] if isinstance(e, CallEnd)), key=lambda e: e.index)
+            assert calls_of(ends) == calls_of(whole)  # each once, whether its last literal was there or not
+
+    calls = st.lists(one_call, min_size=1, max_size=2)
+    settings(max_examples=EXAMPLES // 10 or 5, deadline=None)(given(calls=calls)(law))()
 
 
 @every_format
@@ -293,3 +330,23 @@ def test_a_parser_over_all_formats_reads_each_and_obeys_the_cut_law() -> None:
         for i in range(0, len(text), size):
             events += parser.feed(text[i : i + size])
         assert merge([*events, *parser.close()]) == whole
+
+
+@pytest.mark.parametrize("size", [1, 4, 97])
+def test_a_parameter_name_that_never_ends_is_given_up_at_the_same_place_however_it_is_cut(size: int) -> None:
+    good = written(formats.get("k2_horizon"), ToolCall("", "note", {"text": "x"}))
+    text = f"<ifm|tool_calls><ifm|tool_call>note<ifm|arg_key>{'k' * 700}{good}"
+    parser = Parser("k2_horizon", TOOLS)
+    events = [e for i in range(0, len(text), size) for e in parser.feed(text[i : i + size])]
+    assert merge([*events, *parser.close()]) == formats.parse(text, "k2_horizon", TOOLS)
+
+
+@pytest.mark.parametrize("text", ["if (a < b) { return [1]; }\n", "one\n\n  two { three\n", "a [ b ] c <d> {e}\n"])
+def test_characters_that_open_calls_elsewhere_are_one_text_in_prose(text: str) -> None:
+    assert formats.parse("x " + text * 3, formats.auto(), TOOLS) == [Text("x " + text * 3)]
+
+
+def test_merging_many_deltas_takes_linear_time() -> None:
+    start = time.process_time()
+    assert merge(Text("abcd") for _ in range(200_000)) == [Text("abcd" * 200_000)]
+    assert time.process_time() - start < 5  # seconds: 0.1 is usual, joining two at a time takes over a minute

@@ -12,8 +12,6 @@ from corpora import TEMPLATES, Emission, begun, calls_of, declared, emissions, e
 from recordings import ABSENT
 
 BROKEN: Mapping[str, str] = {
-    "tool_chat_template_gemma3_pythonic": 'prints no commas between arguments: `city="Paris"unit="celsius"days=3`',
-    "tool_chat_template_llama4_pythonic": 'prints quotes inside quotes unescaped: `query="Louvre "opening hours""`',
     "tool_chat_template_toolace": "prints strings without quotes: `city=Paris`",
 }
 """Templates whose history is in no syntax at all; no model that writes the format writes this."""

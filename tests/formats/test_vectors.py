@@ -20,15 +20,12 @@ FILES = ("vectors_vllm.jsonl", "vectors_sglang.jsonl")
 CUT_OFF = "the text ends inside the call: law 5, what is cut off never executes; ours is a truncated_call error"
 UNKNOWN = "ours reports the call, and it is answered with unknown_tool; a call that disappears leaves the model waiting"
 DAMAGED = "a key without a value: ours is a damaged call, told to the model; the peer calls without that argument"
-UNTYPED = "no schema types a text like 644: ours reads JSON where it can, vLLM leaves a string"
-BARE = "a bare 1 between keys is a number in this syntax, whose strings stand in quote tokens; vLLM makes it a string"
+BARE = "strings of this syntax stand in quote tokens, so a bare 1 is a number; vLLM without a schema reads a string"
 GLUED = "a detokeniser's damage (`<functionname=`) that no model writes; ours leaves it text"
 COUNTER = "the peer guesses the tool from its arguments; ours takes no call that does not say its name"
 INVENTED = "the peer renames to a tool of its benchmark and invents an argument; ours reads what is written"
 EXTRA = "the peer's parser validates; ours reads what is written, and validation answers the model with the reason"
-NESTED_QUOTES = "quotes inside quotes without escapes: where the string ends is a guess; ours says it is damaged"
-MISSING_CLOSE = "the closing tag is missing: ours takes everything to the next one as the value, opening tags included"
-ESCAPED = 'a value escaped a second time (`[{\\"id\\"`): ours keeps the characters written, SGLang unescapes'
+MISSING_CLOSE = "the closing tag is missing, and no schema says that `date` is: ours takes it for text in the value"
 
 RIGHT: Mapping[str, str] = {
     "gemma4 test_incomplete_tool_call": CUT_OFF,
@@ -36,9 +33,7 @@ RIGHT: Mapping[str, str] = {
     "gemma4 test_matches_converter_at_every_chunking[…nested:{…-1-schema]": BARE,
     "gemma4 test_number_whole_normalized": "5.0 is written, and 5.0 is read; vLLM makes it the integer 5",
     "gemma4 test_streaming_number_split": BARE,
-    "glm45 test_long_call_streams_non_streaming_arguments[no_schema]": UNTYPED,
     "glm45 test_misaligned_last_delta_with_finish[Glm47MoeParser-glm47_moe-think-then-tool-]": CUT_OFF,
-    "mimo test_long_call_streams_non_streaming_arguments[mimo-no_schema]": UNTYPED,
     "minicpm5 test_alias_enable_roaming": INVENTED,
     "minicpm5 test_alias_get_details_by_phone": INVENTED,
     "minicpm5 test_collapsed_function_and_param_tags": GLUED,
@@ -51,10 +46,8 @@ RIGHT: Mapping[str, str] = {
         "a damaged argument: ours is a damaged call, told to the model; vLLM drops the argument and makes the call"
     ),
     "minimax_m3 test_truncated_invoke_keeps_completed_params": CUT_OFF,
-    "minimax_m3 test_unknown_tool_keeps_text_and_nests_objects": UNTYPED,
     "plamo3 test_multiple_calls_keep_indices_ids_and_arguments_separate[direct-True]": CUT_OFF,
     "plamo3 test_multiple_calls_keep_indices_ids_and_arguments_separate[registered-True]": CUT_OFF,
-    "qwen3_coder test_long_call_streams_non_streaming_arguments[qwen3-no_schema]": UNTYPED,
     "qwen3_coder test_incomplete_tool_call": CUT_OFF,
     "kimi_k2 test_bare_counter_id_also_starts_at_index_0": COUNTER,
     "kimi_k2 test_detect_and_parse_bare_counter": COUNTER,
@@ -80,23 +73,10 @@ RIGHT: Mapping[str, str] = {
 
 OPEN: Mapping[str, str] = {
     "deepseek_v32 test_split_parameter_start_is_buffered": MISSING_CLOSE,
-    "deepseek_v32 test_null_coerced_back_to_string_by_schema": (
-        'string="false" says JSON, and null is JSON; vLLM makes it the string "null" because the schema is a string'
-    ),
-    "gemma4 test_bare_opener_non_streaming": "the opener without its word `call`, which small quantised models drop",
-    "glm45 test_array_argument_with_escaped_json": ESCAPED,
-    "glm47 test_array_argument_with_escaped_json #3": ESCAPED,
-    "kimi_k3 test_attr_unescaping_and_raw_string_args": "a tool called `a&b`: no tool of ours can have that name",
-    "lfm2 test_tool_call[nested_python_c_nonstreaming]": NESTED_QUOTES,
-    "mimo test_long_call_streams_non_streaming_arguments[mimo-schema]": (
-        "MiMo's values are verbatim; ours drops one newline behind the opening tag, as every format of text values does"
-    ),
-    "mimo test_mimo_preserves_verbatim_parameter_values[1-null]": UNTYPED,
-    "step3p5 test_extract_tool_calls_missing_closing_parameter_tag": MISSING_CLOSE,
 }
 """Rows on which the peer reads something that we might read too."""
 
-AGREED, JUDGED = 0.91, 0.97
+AGREED, JUDGED = 0.94, 0.99
 """The least share of the rows that agree as they stand, and of those that agree or stand in `RIGHT`.
 
 The second rests on our own judgement of each row in `RIGHT`; only the first is measured.

@@ -408,3 +408,62 @@ def test_one_model_serves_several_event_loops() -> None:
     with ReplayServer([body] * 3) as local:
         made = model("openai:m", base_url=local.url)
         assert [answer(made, stream=False)[0] for _ in range(3)] == [[Text("Hi"), Finish("stop", "stop")]] * 3
+
+
+# ---------------------------------------------------------------- a conversation that does not fit
+
+
+@pytest.mark.parametrize(
+    ("prefix", "status", "error"),
+    [
+        (
+            "anthropic",
+            400,
+            {"type": "invalid_request_error", "message": "prompt is too long: 200251 tokens > 200000 maximum"},
+        ),
+        ("anthropic", 413, {"type": "request_too_large", "message": "Request exceeds the maximum size"}),
+        (
+            "openai",
+            400,
+            {
+                "message": "This model's maximum context length is 4097 tokens. However, your messages resulted in "
+                "4294 tokens. Please reduce the length of the messages.",
+                "type": "invalid_request_error",
+                "param": "messages",
+                "code": "context_length_exceeded",
+            },
+        ),
+        (
+            "openai",
+            400,
+            {
+                "message": "This model's maximum context length is 131072 tokens. However, you requested 131134 tokens "
+                "(122942 in the messages, 8192 in the completion).",
+                "type": "invalid_request_error",
+                "code": "invalid_request_error",
+            },
+        ),
+        ("responses", 400, {"message": "Your input exceeds the context window of this model.", "code": None}),
+    ],
+    ids=["anthropic", "anthropic-bytes", "openai", "deepseek", "responses"],
+)
+def test_a_conversation_that_is_too_long(prefix: str, status: int, error: dict[str, Any]) -> None:
+    refused = refusal(Replay([Recording({"type": "error", "error": error}, status)]), prefix)
+    assert (refused.kind, refused.status, refused.retryable) == ("too_long", status, False)
+
+
+def test_a_conversation_that_is_too_long_inside_a_stream() -> None:
+    said = '{"type": "error", "error": {"type": "invalid_request_error", "message": "prompt is too long: 9 > 8"}}'
+    assert refusal(Replay([sse(said)]), "anthropic").kind == "too_long"
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "kind"),
+    [
+        (400, "max_tokens: 10000 > 4096, which is the maximum allowed number of output tokens", "bad_request"),
+        (429, "Request too large: limit 30000 tokens per minute, requested 35000", "rate_limit"),
+    ],
+)
+def test_other_bounds_are_no_matter_of_the_conversations_length(status: int, message: str, kind: str) -> None:
+    said = {"error": {"type": "invalid_request_error", "message": message}}
+    assert refusal(Replay([Recording(said, status)]), "openai").kind == kind

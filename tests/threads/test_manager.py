@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -325,7 +326,7 @@ async def test_cancelling_a_run_saves_everything_soon(threads: ThreadManager, by
     model = ScriptedModel([["Hm.", ToolCall("c1", "slow", {"text": "a"})]])
     run = threads.run_thread(thread, model=model, cancel=token)
     task = asyncio.create_task(run.finished())
-    while not any(c.status == "started" for c in (await threads.get_log(thread)).calls):
+    while not any(c.status == "started" for c in (await threads.get_log(thread)).calls):  # noqa: ASYNC110
         await asyncio.sleep(0.005)
     clock = asyncio.get_running_loop().time
     since = clock()
@@ -392,3 +393,89 @@ async def test_the_events_of_a_run_are_those_of_an_agent(threads: ThreadManager)
 
 def test_a_denial_without_a_reason() -> None:
     assert Denied().reason == ""
+
+
+# ---------------------------------------------------------------- structured output
+
+
+@dataclass
+class City:
+    name: str
+    people: int
+
+
+UNFIT = """\
+the reply does not fit:
+- /people: expected integer, found nothing: it is required
+Write the whole reply again, as one JSON value and nothing else."""
+ULM = '{"name": "Ulm", "people": 128000}'
+
+
+async def test_what_was_wrong_with_a_reply_is_kept(threads: ThreadManager) -> None:
+    thread = await threads.create_thread(messages="Note a, then tell me about Ulm.")
+    model = ScriptedModel([NOTE, '{"name": "Ulm"}', ULM])
+    result = await threads.run_thread(thread, model=model, output_type=City).finished()
+    assert (result.output, result.finish) == (City("Ulm", 128_000), "stop")
+    assert said(await threads.get_llm_messages(thread)) == [
+        "user: Note a, then tell me about Ulm.",
+        "note {'text': 'a'}",
+        "= ok: noted a",
+        'assistant: {"name": "Ulm"}',
+        f"user: {UNFIT}",
+        f"assistant: {ULM}",
+    ]
+
+
+async def test_a_reply_that_is_there_already_is_read_and_not_asked_for_again(threads: ThreadManager) -> None:
+    thread = await threads.create_thread(messages="Ulm?")
+    await threads.run_thread(thread, model=ScriptedModel([ULM])).finished()
+    with ScriptedModel([]) as model:
+        result = await threads.run_thread(thread, model=model, output_type=City).finished()
+    assert (result.output, result.finish, result.turns) == (City("Ulm", 128_000), "stop", 0)
+
+
+async def test_a_reply_that_is_there_and_does_not_fit_is_asked_for_again(threads: ThreadManager) -> None:
+    """As after a crash between the reply and the question for a better one."""
+    thread = await threads.create_thread(messages="Ulm?")
+    await threads.run_thread(thread, model=ScriptedModel(["Ulm!"])).finished()
+    with ScriptedModel([ULM]) as model:
+        result = await threads.run_thread(thread, model=model, output_type=City).finished()
+    assert result.output == City("Ulm", 128_000)
+
+
+async def test_no_question_is_left_in_a_thread_that_nobody_answers(threads: ThreadManager) -> None:
+    thread = await threads.create_thread(messages="Ulm?")
+    model = ScriptedModel(["Ulm!", "Ulm!!"])
+    result = await threads.run_thread(thread, model=model, output_type=City, output_retries=1).finished()
+    assert (result.finish, result.output) == ("invalid_output", None)
+    assert said(await threads.get_llm_messages(thread))[-1] == "assistant: Ulm!!"
+
+
+async def test_a_message_that_arrives_while_the_model_answers_is_answered_by_the_same_run(
+    threads: ThreadManager,
+) -> None:
+    thread = await threads.create_thread(messages="Go")
+    said_to: list[list[str]] = []
+
+    async def answer(request: ModelRequest) -> str:
+        said_to.append(said(list(request.messages)))
+        if len(said_to) == 1:
+            await threads.add_message(thread, "And bread!")
+        return ["Milk.", "And bread."][len(said_to) - 1]
+
+    result = await threads.run_thread(thread, model=ScriptedModel(answer)).finished()
+    assert result.text == "And bread."
+    conversation = ["user: Go", "assistant: Milk.", "user: And bread!"]
+    assert said_to == [["user: Go"], conversation]
+    assert said(await threads.get_llm_messages(thread)) == [*conversation, "assistant: And bread."]
+    assert [e.body["message"]["role"] for e in (await threads.get_log(thread)).entries] == [
+        "user",
+        "user",
+        "assistant",
+        "assistant",
+    ]
+
+
+async def test_text_among_messages_is_refused(threads: ThreadManager) -> None:
+    with pytest.raises(ConfigError, match="write user"):
+        await threads.create_thread(messages=["Hi"])  # type: ignore[list-item]

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import gc
 import sqlite3
+import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -163,17 +164,24 @@ def test_a_read_only_folder_is_an_error(open_folder: Path) -> None:
     open_folder.chmod(0o555)
     for error in do("read_then_write", SQLiteStore(open_folder / "a.db"), "nobody").splitlines():
         assert "no permission to read and write there; nothing was changed" in error
-    open_folder.chmod(0o777)
+
+
+def test_a_folder_that_one_may_not_look_into_is_an_error(open_folder: Path) -> None:
+    (open_folder / "shut" / "in").mkdir(parents=True)
+    (open_folder / "shut").chmod(0o000)
+    store = SQLiteStore(open_folder / "shut" / "in" / "a.db")
+    for error in do("read_then_write", store, "nobody").splitlines():
+        assert f"no permission to look into {open_folder}/shut/in; nothing was changed" in error
+    (open_folder / "shut").chmod(0o700)
 
 
 @pytest.fixture
-def open_folder(tmp_path: Path) -> Path:
-    """A folder into which any user may come and write."""
-    for folder in (tmp_path, *tmp_path.parents):
-        if folder.stat().st_mode & 0o077 == 0:
-            folder.chmod(0o711)
-    tmp_path.chmod(0o777)
-    return tmp_path
+def open_folder() -> Iterator[Path]:
+    """A folder into which any user may come and write; pytest shuts its own against others."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o777)
+        yield folder
 
 
 def test_a_file_removed_while_in_use_is_an_error_and_then_made_anew(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ MOVES = STATUS.flatmap(
 )
 CHANGES = st.lists(APPENDS | REVISIONS | MOVES, max_size=4)
 SECONDS = st.sampled_from([0.0, 3600.0])
-FENCES = st.none() | st.integers(0, 5)
+WHICH = st.integers(0, 2)
 
 
 def timeless(value: Entry | Call) -> Entry | Call:
@@ -63,6 +63,12 @@ class Twins(RuleBasedStateMachine):
         self.lists = ListStore()
         self.runner = asyncio.Runner()
         self.versions: dict[str, int] = {}
+        self.fences: dict[str, list[int]] = {}
+
+    def fence(self, name: str, which: int | None) -> int | None:
+        """A fence that this thread, or an earlier one of its name, has had, the last first; or one that none had."""
+        had = self.fences.get(name, [])
+        return None if which is None else had[-1 - which] if which < len(had) else 10**6
 
     def both(self, real: Coroutine[Any, Any, Any], lists: Callable[[], Any]) -> Any:
         """Both do it, or both refuse for the same reason; what the store returned, None after a refusal."""
@@ -89,25 +95,34 @@ class Twins(RuleBasedStateMachine):
     def delete(self, name: str) -> None:
         self.both(self.store.delete(name), lambda: self.lists.delete(name))
 
-    @rule(name=IDS, changes=CHANGES, fence=FENCES)
+    @rule(name=IDS, changes=CHANGES, fence=st.none() | WHICH)
     def commit(self, name: str, changes: list[Change], fence: int | None) -> None:
-        self.both(self.store.commit(name, changes, fence=fence), lambda: self.lists.commit(name, changes, fence))
+        held = self.fence(name, fence)
+        self.both(self.store.commit(name, changes, fence=held), lambda: self.lists.commit(name, changes, held))
 
-    @rule(name=IDS, owner=st.sampled_from(["x", "y"]), seconds=SECONDS, dead=FENCES)
+    @rule(name=IDS, owner=st.sampled_from(["x", "y"]), seconds=SECONDS, dead=st.none() | WHICH)
     def acquire(self, name: str, owner: str, seconds: float, dead: int | None) -> None:
+        gone = self.fence(name, dead)
+
         def lists() -> None:
-            self.lists.acquire(name, owner, seconds > 0, dead)
+            self.lists.acquire(name, owner, seconds > 0, gone)
 
-        self.both(self.store.acquire(name, owner, seconds, dead=dead), lists)
+        lease = self.both(self.store.acquire(name, owner, seconds, dead=gone), lists)
+        if lease is not None:
+            had = self.fences.setdefault(name, [])
+            assert all(lease.fence > fence for fence in had)
+            had.append(lease.fence)
+            self.lists.threads[name].fence = lease.fence
 
-    @rule(name=IDS, fence=st.integers(0, 5), seconds=SECONDS)
+    @rule(name=IDS, fence=WHICH, seconds=SECONDS)
     def renew(self, name: str, fence: int, seconds: float) -> None:
-        lease = Lease(name, "x", fence, 0.0)
-        self.both(self.store.renew(lease, seconds), lambda: self.lists.renew(name, fence, seconds > 0))
+        lease = Lease(name, "x", self.fence(name, fence) or 0, 0.0)
+        self.both(self.store.renew(lease, seconds), lambda: self.lists.renew(name, lease.fence, seconds > 0))
 
-    @rule(name=IDS, fence=st.integers(0, 5))
+    @rule(name=IDS, fence=WHICH)
     def release(self, name: str, fence: int) -> None:
-        self.both(self.store.release(Lease(name, "x", fence, 0.0)), lambda: self.lists.release(name, fence))
+        lease = Lease(name, "x", self.fence(name, fence) or 0, 0.0)
+        self.both(self.store.release(lease), lambda: self.lists.release(name, lease.fence))
 
     @rule(name=IDS, after=st.integers(-2, 4))
     def load_after(self, name: str, after: int) -> None:

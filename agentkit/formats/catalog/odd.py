@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from agentkit.formats.spec import Braced, Format, Name, ResultShape
+from agentkit.formats.spec import Braced, Format, Name, ResultShape, Shape
 
 GEMMA4 = Format(
     "gemma4",
     ("<|tool_call>call:", Name(), Braced('<|"|>'), "<tool_call|>"),
     separator="",
+    also=(Shape(("<|tool_call>:", Name(), Braced('<|"|>'), "<tool_call|>")),),  # small models drop the word
     result=ResultShape("<|tool_response>response:{name}\n", "<tool_response|>"),
     thinking=(("<|channel>thought\n", "<channel|>"), ("<think>", "</think>")),
     markup=("<turn|>", "<|tool_response>"),

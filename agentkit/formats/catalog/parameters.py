@@ -56,7 +56,7 @@ DEEPSEEK_V4 = _dsml("deepseek_v4", "tool_calls", "", ("DeepSeek V4",), "deepseek
 DEEPSEEK_V41 = _dsml("deepseek_v41", "calls", " ", ("DeepSeek V4.1",), "deepseekv41")
 QWEN3_CODER = Format(
     "qwen3_coder",
-    ("<function=", Name(), ">\n", Pairs("<parameter=", ">\n", "\n</parameter>", trim=True), "</function>"),
+    ("<function=", Name(), ">\n", Pairs("<parameter=", ">\n", "\n</parameter>", newlines="both"), "</function>"),
     section=Section("<tool_call>\n", "\n</tool_call>", each=True),
     result=_TOOL_RESPONSE,
     markup=("<|im_end|>",),
@@ -74,13 +74,13 @@ QWEN3_CODER = Format(
 )
 MIMO = Format(
     "mimo",
-    ("<function=", Name(), ">", Pairs("<parameter=", ">", "</parameter>"), "</function>"),
+    ("<function=", Name(), ">", Pairs("<parameter=", ">", "</parameter>", newlines="none"), "</function>"),
     section=Section("<tool_call>", "</tool_call>", each=True),
     families=("MiMo",),
 )
 SEED_OSS = Format(
     "seed_oss",
-    ("<function=", Name(), ">\n", Pairs("<parameter=", ">", "</parameter>", trim=True), "</function>"),
+    ("<function=", Name(), ">\n", Pairs("<parameter=", ">", "</parameter>", newlines="both"), "</function>"),
     section=Section("<seed:tool_call>\n", "\n</seed:tool_call>", each=True),
     thinking=(("<seed:think>", "</seed:think>"),),
     markup=("<seed:eos>",),
@@ -145,6 +145,7 @@ K2_HORIZON = Format(
             "<ifm|arg_key>",
             "</ifm|arg_key><ifm|arg_value>",
             "</ifm|arg_value>",
+            newlines="none",
             kind=("</ifm|arg_key><ifm|arg_type>", "</ifm|arg_type><ifm|arg_value>"),
         ),
         "</ifm|tool_call>",
@@ -159,10 +160,16 @@ KIMI_K3 = Format(
     "kimi_k3",
     (
         '<|open|>call tool="',
-        Name(),
+        Name(attribute=True),
         Skip('" index="{number}'),
         '"<|sep|>',
-        Pairs('<|open|>argument key="', '"<|sep|>', "<|close|>argument<|sep|>", kind=('" type="', '"<|sep|>')),
+        Pairs(
+            '<|open|>argument key="',
+            '"<|sep|>',
+            "<|close|>argument<|sep|>",
+            newlines="none",
+            kind=('" type="', '"<|sep|>'),
+        ),
         "<|close|>call<|sep|>",
     ),
     section=Section("<|open|>tools<|sep|>", "<|close|>tools<|sep|>"),
@@ -184,7 +191,7 @@ MUSE = Format(
 _MINIMAX = "]<]minimax[>["
 MINIMAX_M3 = Format(
     "minimax_m3",
-    (f'{_MINIMAX}<invoke name="', Name(), '">', NestedTags(_MINIMAX), f"{_MINIMAX}</invoke>"),
+    (f'{_MINIMAX}<invoke name="', Name(attribute=True), '">', NestedTags(_MINIMAX), f"{_MINIMAX}</invoke>"),
     section=Section(f"{_MINIMAX}<tool_call>\n", f"\n{_MINIMAX}</tool_call>"),
     thinking=(("<mm:think>", "</mm:think>"), ("<think>", "</think>")),
     aliases=("minimax-m3",),

@@ -1,0 +1,58 @@
+"""Values whose closing tag was forgotten: the next parameter's opening then stands in the middle of one.
+
+Told only after the whole call, by what the tool's schema says: where a required parameter is missing, and its opening
+stands in the value of another one, that value ends there. Knows the call in progress and the declarations.
+"""
+
+from __future__ import annotations
+
+import re
+
+from agentkit.formats import values
+from agentkit.formats.call import Call
+from agentkit.formats.literals import MISSING_CLOSE
+from agentkit.formats.reader import pattern
+from agentkit.formats.spec import Pairs, TagParameters
+from agentkit.formats.tagtext import opening_tag
+
+
+def close_values(call: Call) -> None:
+    """Give back to missing parameters what an unclosed value before them swallowed."""
+    part = next((p for p in call.shape.call if isinstance(p, Pairs | TagParameters)), None)
+    if part is None or call.tool is None:
+        return
+    known = [n for n in call.tool.parameters.get("properties", {}) if n not in call.arguments]
+    required = [n for n in known if n in call.tool.parameters.get("required", ())]
+    if not required:
+        return
+    opening = re.compile("|".join(f"(?P<_{i}>{_opening(part, name)})" for i, name in enumerate(known)))
+    for name, value in list(call.arguments.items()):
+        found = list(opening.finditer(value)) if isinstance(value, str) else []
+        names = [known[int((f.lastgroup or "_0")[1:])] for f in found]
+        if not set(names).isdisjoint(required) and len(set(names)) == len(names):
+            starts = [0, *(f.end() for f in found)]
+            ends = [*(f.start() for f in found), len(value)]
+            for key, start, end in zip((name, *names), starts, ends, strict=True):
+                text = _trimmed(part, value[start:end], first=not start, last=end == len(value))
+                call.arguments[key] = values.read(text, *call.schema(key))
+            call.note(MISSING_CLOSE)
+
+
+def _opening(part: Pairs | TagParameters, name: str) -> str:
+    """A regular expression for all that stands before the value of a parameter."""
+    if isinstance(part, Pairs):
+        return pattern(f"{part.key}{name}{part.middle}".rstrip())
+    return (
+        rf"""{opening_tag(part.name)}\s+{re.escape(part.attribute)}\s*=\s*["']?{re.escape(name)}["'\s][^<>]{{0,64}}>"""
+    )
+
+
+def _trimmed(part: Pairs | TagParameters, text: str, *, first: bool, last: bool) -> str:
+    """A piece of a value without the newlines that belong to the format: before an opening, and behind one."""
+    if not first and (isinstance(part, TagParameters) or part.newlines != "none"):
+        text = _NEWLINE_AT_START.sub("", text)
+    return text if last else _NEWLINE_AT_END.sub("", text)
+
+
+_NEWLINE_AT_START = re.compile(r"\A\r?\n")
+_NEWLINE_AT_END = re.compile(r"\r?\n\Z")

@@ -1,0 +1,76 @@
+"""Where an Anthropic request is marked for the prompt cache: `cache_control`, on four blocks at most. Pure.
+
+What is before a mark is kept for five minutes, and costs a tenth when a later request begins with it; a request finds
+it again by a mark at the same place. One mark stands after the tools and the system prompt, the others at the end of
+user messages: the last one, which the next request will find; the one before it, where this request finds what the last
+one left; and one further back that only moves every 8,192 tokens, for a conversation whose end was changed. A user
+message ends with the results of all calls before it or with what the user said, so that no mark stands between a call
+and its result.
+
+Source: https://docs.anthropic.com/en/docs/build-with-claude/prompt-caching
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from agentkit.tokens import PER_IMAGE, json_tokens
+
+MIN_TOKENS: Final = 1_024
+"""A shorter beginning is not cached; some models ask for more, and leave such a mark unheeded."""
+
+STRIDE: Final = 8_192
+"""Tokens between the places where the mark further back may stand."""
+
+MARK: Final[Mapping[str, Any]] = {"type": "ephemeral"}
+
+
+def marked(body: Mapping[str, Any]) -> dict[str, Any]:
+    """A request's body with its marks; the blocks themselves stay what they were.
+
+    >>> body = {"system": "Be brief. " * 600, "messages": []}
+    >>> marked(body)["system"][0]["cache_control"]
+    {'type': 'ephemeral'}
+    """
+    made = dict(body)
+    tools, system, messages = made.get("tools") or [], made.get("system"), made.get("messages") or []
+    tokens = sum(map(json_tokens, tools)) + (json_tokens(system) if system else 0)
+    if tokens >= MIN_TOKENS and isinstance(system, str):
+        made["system"] = [{"type": "text", "text": system, "cache_control": dict(MARK)}]
+    elif tokens >= MIN_TOKENS and tools and not system:
+        made["tools"] = [*tools[:-1], {**tools[-1], "cache_control": dict(MARK)}]
+    places = set(_places(messages, tokens))
+    made["messages"] = [_with_mark(m) if at in places else m for at, m in enumerate(messages)]
+    return made
+
+
+def _places(messages: Sequence[Mapping[str, Any]], tokens: int) -> list[int]:
+    """The messages whose ends are marked: three at most. `tokens` is the size of what is before the conversation."""
+    ends: list[int] = []
+    far: list[int] = []
+    strides = tokens // STRIDE
+    for at, message in enumerate(messages):
+        tokens += sum(map(_block_tokens, message["content"]))
+        if message["role"] != "user" or tokens < MIN_TOKENS:
+            continue
+        ends.append(at)
+        if tokens // STRIDE > strides:
+            strides = tokens // STRIDE
+            far.append(at)
+    return [*[at for at in far if at not in ends[-2:]][-1:], *ends[-2:]]
+
+
+def _block_tokens(block: Mapping[str, Any]) -> int:
+    if block["type"] == "image":
+        return PER_IMAGE
+    inner = block.get("content")
+    if isinstance(inner, list):
+        return sum(map(_block_tokens, inner))
+    return json_tokens(block)
+
+
+def _with_mark(message: Mapping[str, Any]) -> dict[str, Any]:
+    """A message with a mark on its last block."""
+    *before, last = message["content"]
+    return {**message, "content": [*before, {**last, "cache_control": dict(MARK)}]}

@@ -1,0 +1,64 @@
+"""The tool by which a model reads again what a compaction took out of its conversation."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from agentkit.messages import ImagePart, ToolMessage
+from agentkit.schema import openapi_schema
+from agentkit.threads.history import answer_of, key_of
+from agentkit.threads.store import Call, Log, Store
+from agentkit.tool import ToolContext, ToolResult
+
+LONGEST: Final = 20_000
+"""Characters that one call reads at most."""
+
+
+class StoredResults:
+    """Reads stored tool results of the thread in which it is called; of no other.
+
+    Args:
+        store: where the threads are.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    @openapi_schema
+    async def read_result(self, call_id: str, context: ToolContext, offset: int = 0, limit: int = 8_000) -> Any:
+        """Read the full result of an earlier tool call of which only a part is shown, a piece at a time.
+
+        Args:
+            context: says in which thread.
+            call_id: the call, as named where its result was shortened, such as "12/0".
+            offset: the first character to read.
+            limit: how many characters to read, 20,000 at most.
+        """
+        thread_id = getattr(context.run, "thread_id", None)
+        if thread_id is None:
+            return ToolResult(error="there are no stored results here: this conversation is not kept in a store")
+        if offset < 0 or limit < 1:
+            return ToolResult(error=f"offset must be 0 or more and limit 1 or more, got {offset} and {limit}")
+        found = _found(await self._store.load(thread_id), call_id)
+        if found is None:
+            return ToolResult(error=f"no stored result is called {call_id!r}; use the id in the note that names it")
+        return _page(found, offset, min(limit, LONGEST))
+
+
+def _found(log: Log, call_id: str) -> ToolMessage | None:
+    """A result by its call's place, else by its call's id: the newest of them."""
+    answered: list[Call] = [call for call in log.calls if call.answer is not None]
+    by_place = {key_of(call): call for call in answered}
+    by_id = {call.id: call for call in answered}
+    call = by_place.get(call_id) or by_id.get(call_id)
+    return None if call is None else answer_of(call)
+
+
+def _page(answer: ToolMessage, offset: int, limit: int) -> ToolResult:
+    text = answer.text
+    if offset > len(text):
+        return ToolResult(error=f"offset {offset} is behind the end: the result has {len(text):,} characters")
+    end = min(offset + limit, len(text))
+    rest = f"; go on with offset={end}" if end < len(text) else ""
+    images = tuple(part for part in answer.content if isinstance(part, ImagePart)) if offset == 0 else ()
+    return ToolResult(f"[characters {offset:,} to {end:,} of {len(text):,}{rest}]\n{text[offset:end]}", content=images)

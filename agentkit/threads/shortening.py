@@ -1,0 +1,45 @@
+"""A text made shorter, with a note of what was left out and how to read it. Pure."""
+
+from __future__ import annotations
+
+from agentkit.messages import ImagePart, TextPart, ToolMessage
+from agentkit.tokens import text_tokens
+
+READ_RESULT = "read_result"
+"""The name of the tool that reads a stored result; see `agentkit.threads.results`."""
+
+
+def shortened(answer: ToolMessage, tokens: int, key: str | None) -> tuple[TextPart]:
+    """A tool output as its beginning, a note, and its end. Images are left out.
+
+    Args:
+        answer: the whole output.
+        tokens: how many of the output's own may stay, by estimate.
+        key: by which `read_result` finds it; None where there is no such tool.
+    """
+    text = answer.text
+    images = sum(isinstance(part, ImagePart) for part in answer.content)
+    begin, end = bounds(text, tokens)
+    if begin >= end and not images:
+        return (TextPart(text),)
+    left = [f"{end - begin:,} characters"] if end > begin else []
+    left += [f"{images} image{'s' if images > 1 else ''}"] if images else []
+    where = f'; {READ_RESULT}(call_id="{key}", offset={begin}) reads them' if key is not None else ""
+    return (
+        TextPart(f"{text[:begin]}\n[… {' and '.join(left)} left out to save space{where} …]\n{text[end:]}".strip()),
+    )
+
+
+def cut(text: str, tokens: int) -> str:
+    """A text as its beginning and its end, with a note between them."""
+    begin, end = bounds(text, tokens)
+    return text if begin >= end else f"{text[:begin]}\n[… {end - begin:,} characters left out …]\n{text[end:]}"
+
+
+def bounds(text: str, tokens: int) -> tuple[int, int]:
+    """Where what is left out of a text begins and ends, so that about `tokens` stay: two thirds of them before it."""
+    whole = text_tokens(text)
+    if whole <= tokens:
+        return len(text), len(text)
+    stay = len(text) * tokens // whole
+    return stay - stay // 3, len(text) - stay // 3

@@ -1,0 +1,120 @@
+"""How many tokens a text or a message has, by estimate: no tokenizer is asked, since every model has its own.
+
+| in a text | tokens a character |
+|---|---|
+| Latin letters | 0.23: pieces of four or five, with the blank before them |
+| figures | 0.6: alone at some models, in threes at others |
+| other ASCII signs | 0.65: alone or in pairs, as in code and JSON |
+| blanks, ends of lines | 0.1: most go with the word after them |
+| letters with accents, Greek, Cyrillic, Arabic, Hebrew | 0.5 |
+| Indic scripts, Thai, dashes and quotation marks | 0.8 |
+| Chinese, Japanese, Korean | 1 |
+| emoji, rare characters | 2 |
+
+How far it is off: up to 22 % above the tokens counted in recorded streams of open models; for four fifths of 75
+recorded responses of OpenAI and Anthropic, most of them a single short call, between 0.46 and 2.0 times what was
+reported, 0.94 times in the median (`tests/test_tokens.py`). Where a provider's own count is known, use that.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any, Final
+
+from agentkit.messages import (
+    ImagePart,
+    MarkupPart,
+    Message,
+    ProviderPart,
+    SystemMessage,
+    TextPart,
+    ThinkingPart,
+    ToolCall,
+)
+
+PER_MESSAGE: Final = 4
+"""Tokens of a message beside its content: its role and separators."""
+
+PER_CALL: Final = 20
+"""Tokens of a call beside its name and arguments: about 10 at OpenAI, 35 at Anthropic, in recorded responses."""
+
+PER_IMAGE: Final = 1_600
+"""Tokens of an image of any size: what the largest costs at Anthropic, which scales down what is larger."""
+
+
+def _bytes(first: int, last: int) -> bytes:
+    return bytes(range(first, last + 1))
+
+
+# Classes of bytes in UTF-8, each with the weight of one. A character is told by its first byte; the bytes after that,
+# 0x80 to 0xBF, weigh nothing. Taking out a class of bytes costs about 1 ns each, a regular expression 50.
+_WEIGHTS: Final = (
+    (_bytes(ord("a"), ord("z")) + _bytes(ord("A"), ord("Z")), 0.23),
+    (_bytes(0x80, 0xBF), 0.0),
+    (b" \t\r\n", 0.1),
+    (_bytes(ord("0"), ord("9")), 0.6),
+    (_bytes(0x00, 0x7F), 0.65),  # of those, what is left
+    (_bytes(0xC0, 0xDF), 0.5),
+    (_bytes(0xE0, 0xE2), 0.8),
+    (_bytes(0xE3, 0xEF), 1.0),
+    (_bytes(0xF0, 0xFF), 2.0),
+)
+
+
+def text_tokens(text: str) -> int:
+    """The tokens of a text, at least 1 unless it is empty.
+
+    >>> text_tokens("The quick brown fox jumps over the lazy dog.")
+    10
+    >>> text_tokens("快速的棕色狐狸")
+    7
+    """
+    left, total = text.encode("utf-8", "surrogatepass"), 0.0
+    for characters, weight in _WEIGHTS:
+        rest = left.translate(None, characters)
+        total += weight * (len(left) - len(rest))
+        if not rest:
+            break
+        left = rest
+    return max(round(total), 1) if text else 0
+
+
+def message_tokens(message: Message) -> int:
+    """The tokens of a message.
+
+    >>> from agentkit.messages import user
+    >>> message_tokens(user("Hello there"))
+    6
+    """
+    if isinstance(message, SystemMessage):
+        return PER_MESSAGE + text_tokens(message.content)
+    return PER_MESSAGE + sum(map(_part_tokens, message.content))
+
+
+def messages_tokens(messages: Iterable[Message]) -> int:
+    """The tokens of a conversation, or of a part of one."""
+    return sum(map(message_tokens, messages))
+
+
+def json_tokens(value: Any) -> int:
+    """The tokens of a value as JSON, such as a tool's schema."""
+    return text_tokens(json.dumps(value, ensure_ascii=False, default=str))
+
+
+Part = TextPart | MarkupPart | ThinkingPart | ToolCall | ProviderPart | ImagePart
+
+
+def _part_tokens(part: Part) -> int:
+    match part:
+        case TextPart(text) | MarkupPart(text):
+            return text_tokens(text)
+        case ThinkingPart(text, _, data):
+            # of an encrypted block only its length is known: a quarter of its characters, at most
+            return text_tokens(text) if text or data is None else len(str(data)) // 4
+        case ToolCall(_, name, arguments, _, raw):
+            return PER_CALL + text_tokens(name) + (text_tokens(raw) if raw else json_tokens(dict(arguments)))
+        case ProviderPart(_, data):
+            return json_tokens(dict(data))
+        case ImagePart():
+            return PER_IMAGE

@@ -1,0 +1,255 @@
+"""A thousand threads at once in one process, on SQLite: turns per second, memory, and the loop's own time per turn.
+
+Each thread is made, given a message and run: four turns that call a tool once, and a fifth that says a word. The model
+and the tool answer at once, so that what is left is agentkit and the store. Three figures tell three things:
+
+- turns per second: all of it, wall clock; the store's thread works beside the event loop, and both share one
+  interpreter;
+- own time: the CPU that the event loop's thread spent in one turn of one run, whatever ran between; the first turn
+  includes the opening of the thread, the last one its closing. Measured in a second pass, since measuring costs time;
+- wait: the wall clock of one turn while a thousand others want the same processor.
+
+    python benchmarks/many_threads.py [--threads 1000] [--folder DIR] [--profile]
+
+Each pass runs in a process of its own, so that its peak memory is its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import cProfile
+import json
+import os
+import pstats
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Coroutine, Generator
+from contextvars import Context, ContextVar
+from pathlib import Path
+from typing import Any, Literal
+
+from agentkit.events import ArgumentDelta, CallEnd, CallStart, Finish, SourceEvent, Text
+from agentkit.messages import ToolCall
+from agentkit.models.base import ModelRequest
+from agentkit.registry import ToolRegistry
+from agentkit.threads import SQLiteStore, ThreadManager
+
+TURNS = 5
+ARGUMENTS = '{"a": 1, "b": 2}'
+
+Durability = Literal["power", "process"]
+
+
+async def add(a: int, b: int) -> int:
+    """Add."""
+    return a + b
+
+
+class Times:
+    """What the turns of one run took: CPU of the event loop's thread, and wall clock; both in seconds."""
+
+    def __init__(self) -> None:
+        self.cpu = 0.0
+        self.own: list[float] = []
+        self.wall: list[float] = []
+        self._mark = (0.0, time.perf_counter())
+
+    def turn(self) -> None:
+        """A turn is over."""
+        now = (self.cpu, time.perf_counter())
+        self.own.append(now[0] - self._mark[0])
+        self.wall.append(now[1] - self._mark[1])
+        self._mark = now
+
+
+TIMES: ContextVar[Times | None] = ContextVar("times", default=None)
+
+
+class Instant:
+    """A model that answers at once: a call in all turns but the last, then a word."""
+
+    name = "instant"
+    format = None
+
+    def __init__(self, times: Times) -> None:
+        self.asked = 0
+        self._times = times
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[SourceEvent]:
+        """The next prepared response."""
+        if self.asked:
+            self._times.turn()
+        self.asked += 1
+        if self.asked == TURNS:
+            yield Text("3")
+            yield Finish("stop")
+            return
+        id = f"call_{self.asked}"
+        yield CallStart(0, "add", None)
+        yield ArgumentDelta(0, ARGUMENTS)
+        yield CallEnd(0, ToolCall(id, "add", {"a": 1, "b": 2}, raw=ARGUMENTS))
+        yield Finish("tool_calls")
+
+
+class Timed(Coroutine[Any, Any, Any]):
+    """A coroutine whose steps are counted for the run that it belongs to."""
+
+    def __init__(self, inner: Coroutine[Any, Any, Any], times: Times) -> None:
+        self._inner = inner
+        self._times = times
+
+    def send(self, value: Any) -> Any:
+        """One step."""
+        start = time.thread_time()
+        try:
+            return self._inner.send(value)
+        finally:
+            self._times.cpu += time.thread_time() - start
+
+    def throw(self, *error: Any) -> Any:
+        """One step."""
+        start = time.thread_time()
+        try:
+            return self._inner.throw(*error)
+        finally:
+            self._times.cpu += time.thread_time() - start
+
+    def close(self) -> None:
+        """The last step."""
+        self._inner.close()
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        return self._inner.__await__()
+
+
+def timed_task(
+    loop: asyncio.AbstractEventLoop, work: Any, *, context: Context | None = None, **options: Any
+) -> asyncio.Task[Any]:
+    """A task factory that counts the steps of a run's tasks."""
+    times = (context or {}).get(TIMES) if context is not None else TIMES.get()
+    return asyncio.Task(work if times is None else Timed(work, times), loop=loop, context=context, **options)
+
+
+async def one(threads: ThreadManager, name: str, times: Times) -> None:
+    """One thread's whole life."""
+    await threads.create_thread(name)
+    await threads.add_message(name, "go")
+    times.__init__()  # type: ignore[misc] # the clock starts here
+    result = await threads.run_thread(name, model=Instant(times)).finished()
+    times.turn()
+    assert (result.turns, result.text) == (TURNS, "3")
+
+
+async def all_of_them(path: Path, number: int, durability: Durability, timed: bool) -> tuple[float, list[Times]]:
+    """Seconds for all, and each run's times."""
+    runs: list[Times] = []
+    loop = asyncio.get_running_loop()
+    threads = ThreadManager(SQLiteStore(path, durability=durability), ToolRegistry(add))
+    await one(threads, "warm", Times())  # the file is there, the modules are loaded
+    if timed:
+        loop.set_task_factory(timed_task)
+    start = time.perf_counter()
+    tasks = []
+    for i in range(number):
+        runs.append(Times())
+        TIMES.set(runs[-1])
+        tasks.append(asyncio.create_task(one(threads, f"t{i}", runs[-1])))
+    await asyncio.gather(*tasks)
+    seconds = time.perf_counter() - start
+    await threads.aclose()
+    return seconds, runs
+
+
+def memory() -> float:
+    """The most memory that this process ever had, in MiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def measured(folder: str, number: int, durability: Durability, timed: bool) -> dict[str, float]:
+    """One pass, in this process."""
+    before = memory()
+    with tempfile.TemporaryDirectory(dir=folder) as place:
+        seconds, runs = asyncio.run(all_of_them(Path(place) / "chat.db", number, durability, timed))
+    own = sorted(t * 1e6 for run in runs for t in run.own)
+    wall = sorted(t * 1e3 for run in runs for t in run.wall)
+    return {
+        "turns/s": number * TURNS / seconds,
+        "peak MiB": memory(),
+        "grown MiB": memory() - before,
+        "own p50 µs": at(own, 0.5),
+        "own p99 µs": at(own, 0.99),
+        "wait p50 ms": at(wall, 0.5),
+        "wait p99 ms": at(wall, 0.99),
+    }
+
+
+def at(values: list[float], share: float) -> float:
+    """The value below which this share of sorted values is."""
+    return values[min(int(len(values) * share), len(values) - 1)]
+
+
+def profile(folder: str, number: int, durability: Durability) -> None:
+    """Print where the time of the event loop's thread goes."""
+    with tempfile.TemporaryDirectory(dir=folder) as place, cProfile.Profile() as profiler:
+        asyncio.run(all_of_them(Path(place) / "chat.db", number, durability, timed=False))
+    pstats.Stats(profiler).strip_dirs().sort_stats("tottime").print_stats(45)
+
+
+def apart(given: argparse.Namespace, durability: Durability, timed: bool) -> dict[str, float]:
+    """One pass in a process of its own."""
+    command = [sys.executable, __file__, "--one", durability, "--threads", str(given.threads), "--folder", given.folder]
+    done = subprocess.run([*command, *(["--timed"] if timed else [])], check=True, stdout=subprocess.PIPE)
+    counted: dict[str, float] = json.loads(done.stdout)
+    return counted
+
+
+def main() -> None:
+    """Print the table."""
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--threads", type=int, default=1000)
+    arguments.add_argument("--folder", default=tempfile.gettempdir(), help="where the file is kept")
+    arguments.add_argument("--repeat", type=int, default=5, help="passes, of which the median counts")
+    arguments.add_argument("--profile", action="store_true", help="print a profile instead")
+    arguments.add_argument("--one", choices=["power", "process"], help=argparse.SUPPRESS)
+    arguments.add_argument("--timed", action="store_true", help=argparse.SUPPRESS)
+    given = arguments.parse_args()
+    if given.profile:
+        profile(given.folder, given.threads, "process")
+    elif given.one:
+        print(json.dumps(measured(given.folder, given.threads, given.one, given.timed)))
+    else:
+        table(given)
+
+
+def table(given: argparse.Namespace) -> None:
+    """Measure, and print the medians of several passes."""
+    load = os.getloadavg()[0]
+    print(f"{given.threads} threads x {TURNS} turns, {os.cpu_count()} CPUs, load {load:.1f} before; median of {given.repeat}")
+    print(f"{'':<24}{'turns/s':>9}{'peak':>9}{'grown':>10}{'own time of a turn':>22}{'wait of a turn':>22}")
+    print(f"{'':<24}{'':>9}{'MiB':>9}{'MiB':>10}{'p50 µs':>13}{'p99 µs':>9}{'p50 ms':>13}{'p99 ms':>9}")
+    durabilities: tuple[Durability, ...] = ("power", "process")
+    passes = [
+        (apart(given, d, timed=False) | _own(apart(given, d, timed=True)), d)
+        for _ in range(given.repeat)
+        for d in durabilities
+    ]
+    for durability in durabilities:
+        some = [p for p, d in passes if d == durability]
+        m = {name: statistics.median(p[name] for p in some) for name in some[0]}
+        print(
+            f"{f'durability={durability}':<24}{m['turns/s']:>9,.0f}{m['peak MiB']:>9.0f}{m['grown MiB']:>10.0f}"
+            f"{m['own p50 µs']:>13,.0f}{m['own p99 µs']:>9,.0f}{m['wait p50 ms']:>13,.0f}{m['wait p99 ms']:>9,.0f}"
+        )
+
+
+def _own(counted: dict[str, float]) -> dict[str, float]:
+    return {name: value for name, value in counted.items() if name.startswith("own")}
+
+
+if __name__ == "__main__":
+    main()

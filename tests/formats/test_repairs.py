@@ -1,0 +1,217 @@
+"""What is mended in a call that cannot be read as it stands, each with its name; and what damage of a tag costs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agentkit.events import CallEnd, CallError, Event, Markup, SourceEvent, Text, merge
+from agentkit.formats import Parser, ToolSpec
+from format_tools import ADD, ASK, CREATE_FILE, NOTE, PING, spec
+
+WEATHER = spec("weather", None, ("city", "state"), city="string", state="string", unit="string", days="integer")
+BASH = spec("bash", None, ("command",), command="string", timeout="integer")
+TODO = spec("todo", None, ("items",), items="array")
+TOOLS = (WEATHER, BASH, TODO, NOTE, CREATE_FILE, ASK, ADD, PING)
+
+
+def read(format: str, text: str, tools: tuple[ToolSpec, ...] = TOOLS, **how: Any) -> list[Event]:
+    """The events of a text, the same whole and by the character."""
+    found = []
+    for size in (len(text), 1):
+        parser = Parser(format, tools, **how)
+        events: list[SourceEvent] = []
+        for i in range(0, len(text), size):
+            events += parser.feed(text[i : i + size])
+        found.append(merge([*events, *parser.close()]))
+    assert found[0] == found[1]
+    return found[0]
+
+
+def call(format: str, text: str, **how: Any) -> tuple[str, dict[str, Any], tuple[str, ...]]:
+    """The only call of a text, and what was mended in it."""
+    (end,) = (e for e in read(format, text, **how) if isinstance(e, CallEnd))
+    return end.call.name, dict(end.call.arguments), end.repairs
+
+
+def codes(format: str, text: str, **how: Any) -> list[str]:
+    """What became of each call: its name, or the code of its error."""
+    return [
+        e.call.name if isinstance(e, CallEnd) else e.code
+        for e in read(format, text, **how)
+        if isinstance(e, CallEnd | CallError)
+    ]
+
+
+# ---------------------------------------------------------------- Python calls
+
+
+def test_quotes_inside_a_string_belong_to_it_where_no_argument_ends_at_them() -> None:
+    text = """[bash(command='python -c "print(f(x, sep=\\'\\'))" && echo 'done, really'', timeout=5)]"""
+    assert call("pythonic", """[bash(command='echo 'done, really' && ls', timeout=5)]""") == (
+        "bash",
+        {"command": "echo 'done, really' && ls", "timeout": 5},
+        ("inner_quotes",),
+    )
+    assert call("pythonic", text)[1]["timeout"] == 5
+
+
+def test_quotes_inside_a_string_are_damage_where_that_is_not_to_be_mended() -> None:
+    assert codes("pythonic", "[bash(command='echo 'done' && ls')]", repairs=()) == ["invalid_arguments"]
+
+
+def test_a_comma_may_be_missing_before_the_next_argument() -> None:
+    assert call("pythonic", '[weather(city="Paris"state="F" days=3)]') == (
+        "weather",
+        {"city": "Paris", "state": "F", "days": 3},
+        ("missing_comma",),
+    )
+
+
+def test_parentheses_around_one_value_are_no_list() -> None:
+    assert call("pythonic", '[weather(city=("Paris"), state="F", days=(2*3))]')[1] == {
+        "city": "Paris",
+        "state": "F",
+        "days": 6,
+    }
+    assert call("pythonic", "[todo(items=(1,))]")[1] == {"items": [1]}
+
+
+# ---------------------------------------------------------------- parameters between tags
+
+
+def test_a_required_parameter_is_taken_out_of_a_value_that_was_not_closed() -> None:
+    text = (
+        "<tool_call>\n<function=weather>\n<parameter=city>\nDallas\n<parameter=state>\nTX\n</parameter>\n"
+        "<parameter=days>\n3\n</parameter>\n</function>\n</tool_call>"
+    )
+    assert call("qwen3_coder", text) == (
+        "weather",
+        {"city": "Dallas", "state": "TX", "days": 3},
+        ("missing_close",),
+    )
+    tags = '<invoke name="weather">\n<parameter name="city">Dallas\n<parameter name="state">TX</parameter>\n</invoke>'
+    assert call("invoke", tags) == ("weather", {"city": "Dallas", "state": "TX"}, ("missing_close",))
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["<parameter=unit>\nC", "<parameter=nothing>\nC", "<parameter=city>\nC"],
+    ids=["optional", "undeclared", "its own"],
+)
+def test_what_is_not_missing_stays_in_the_value(value: str) -> None:
+    text = (
+        f"<function=weather>\n<parameter=state>\nTX\n</parameter>\n<parameter=city>\n{value}\n</parameter>\n</function>"
+    )
+    assert call("qwen3_coder", text) == ("weather", {"state": "TX", "city": value}, ())
+
+
+def test_json_escaped_once_more_is_read_where_a_list_is_wanted() -> None:
+    value = r"[{\"id\": 1, \"a\": \"x\\ny\"}]"
+    text = f"<tool_call>todo<arg_key>items</arg_key><arg_value>{value}</arg_value></tool_call>"
+    assert call("glm45", text)[1] == {"items": [{"id": 1, "a": "x\ny"}]}
+
+
+def test_newlines_between_keys_and_values_may_come_as_their_escape() -> None:
+    text = (
+        "<tool_call>weather\\n<arg_key>city</arg_key>\\n<arg_value>Paris</arg_value>\\n"
+        "<arg_key>state</arg_key>\\n<arg_value>F\\n</arg_value>\\n</tool_call>"
+    )
+    assert call("glm45", text)[1] == {"city": "Paris", "state": "F\\n"}
+
+
+def test_an_undeclared_parameter_is_the_text_that_is_written() -> None:
+    text = "<function=ping>\n<parameter=mode>\n0644\n</parameter>\n<parameter=x>\nnull\n</parameter>\n</function>"
+    assert call("qwen3_coder", text)[1] == {"mode": "0644", "x": "null"}
+
+
+def test_json_in_an_attribute_is_text_where_the_schema_knows_only_a_string() -> None:
+    text = (
+        '<｜DSML｜function_calls>\n<｜DSML｜invoke name="note">\n'
+        '<｜DSML｜parameter name="text" string="false">null</｜DSML｜parameter>\n'
+        "</｜DSML｜invoke>\n</｜DSML｜function_calls>"
+    )
+    assert call("deepseek_v32", text)[1] == {"text": "null"}
+
+
+def test_a_newline_at_the_start_belongs_to_a_verbatim_value() -> None:
+    text = "<tool_call><function=note><parameter=text>\nx\n</parameter></function></tool_call>"
+    assert call("mimo", text)[1] == {"text": "\nx\n"}
+    assert call("qwen3_coder", text)[1] == {"text": "x"}
+
+
+def test_names_in_an_attribute_are_decoded() -> None:
+    tool = spec("a&b", None, (), **{'k"': "string"})
+    text = (
+        '<|open|>tools<|sep|><|open|>call tool="a&amp;b" index="1"<|sep|><|open|>argument key="k&quot;" type="string"'
+        "<|sep|>&quot;<|close|>argument<|sep|><|close|>call<|sep|><|close|>tools<|sep|>"
+    )
+    (end,) = (e for e in read("kimi_k3", text, (tool,)) if isinstance(e, CallEnd))
+    assert (end.call.name, end.call.arguments) == ("a&b", {'k"': "&quot;"})
+
+
+# ---------------------------------------------------------------- JSON bodies that nothing closes
+
+
+def test_a_damaged_body_is_mended_where_the_next_call_closes_it() -> None:
+    python = "<tool_call>\n{'name': 'note', 'arguments': {'text': 'a'}}\n"
+    text = f'{python}<tool_call>\n{{"name": "note", "arguments": {{"text": "b"}}}}\n</tool_call>'
+    assert codes("hermes", text) == ["note", "note"]
+
+
+def test_a_damaged_body_is_mended_in_a_format_that_closes_none() -> None:
+    text = "<function_call> {'name': 'note', 'arguments': {'text': 'a'}} and more"
+    end, rest = (e for e in read("granite-20b-fc", text) if isinstance(e, CallEnd | Text))
+    assert isinstance(end, CallEnd)
+    assert (end.call.arguments, end.repairs, rest) == ({"text": "a"}, ("python_quotes",), Text(" and more"))
+
+
+def test_what_is_damaged_and_not_closed_at_the_end_was_cut_off() -> None:
+    assert codes("hermes", "<tool_call>\n{'name': 'note', 'arguments': {'text': 'a'}}") == ["invalid_json"]
+
+
+def test_calls_whose_opening_was_forgotten_are_read_one_after_the_other() -> None:
+    one = '{"name": "note", "arguments": {"text": "a"}}\n</tool_call>'
+    assert codes("hermes", f"<tool_call>\n{one}\n{one}\n{one}") == ["note"] * 3
+
+
+# ---------------------------------------------------------------- damage inside an element's own tag
+
+
+def test_damage_in_an_opening_tag_costs_the_whole_call_and_nothing_else() -> None:
+    bad = '<create-file file_path="a" file_path="b">print(1)</create-file>'
+    events = [e for e in read("xml", f"one {bad} two <ping/>") if isinstance(e, Text | CallError | CallEnd)]
+    first, error, between, last = events
+    assert isinstance(error, CallError)
+    assert isinstance(last, CallEnd)
+    assert (first, error.call.raw, between, last.call.name) == (Text("one "), bad, Text(" two "), "ping")
+
+
+@pytest.mark.parametrize(
+    ("bad", "rest"),
+    [
+        ('<add a="1" a="2"/>', Text(" two ")),
+        ('<add a="1" "junk" b="2"/>', Text(" two ")),
+        ('<create-file file_path="a" "x">y <b/> z</create-file>', Text(" two ")),
+        ('<add a="1" "x">y', None),  # the next call ends it
+    ],
+)
+def test_a_damaged_tag_ends_where_it_closes_itself_or_its_element_ends(bad: str, rest: Text | None) -> None:
+    events = read("xml", f"{bad}{' two ' if rest else ''}<ping/>")
+    assert [e for e in events if isinstance(e, Text)] == ([rest] if rest else [])
+    assert [e.call.raw for e in events if isinstance(e, CallError | CallEnd)] == [bad, "<ping/>"]
+
+
+def test_a_quote_that_runs_over_the_next_call_costs_one_call() -> None:
+    events = read("xml", '<add a="1/>\n<add a="1" b="2"/> bye')
+    assert [e.call.raw for e in events if isinstance(e, CallError | CallEnd)] == ['<add a="1/>', '<add a="1" b="2"/>']
+    assert [e for e in events if isinstance(e, Text | Markup)] == [Markup("\n"), Text(" bye")]
+
+
+def test_a_call_that_is_cut_off_says_that_it_must_be_written_again() -> None:
+    (error,) = (e for e in read("hermes", '<tool_call>{"name": "note", "argu') if isinstance(e, CallError))
+    assert (error.code, error.message) == (
+        "truncated_call",
+        "the text ended inside the JSON at position 33; write the whole call again",
+    )

@@ -1,0 +1,61 @@
+"""The process dies at any moment, another one resumes: nothing happens twice, nothing is lost, no thread is stuck."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+CRASH = Path(__file__).parents[2] / "benchmarks" / "crash.py"
+FAULTS = ("duplicated", "lost", "bricked", "doubled_messages")
+
+
+def crash(*arguments: str) -> dict[str, Any]:
+    """What `benchmarks/crash.py` counts. In a process of its own: it forks."""
+    done = subprocess.run([sys.executable, CRASH, "--json", *arguments], capture_output=True, text=True, check=True)
+    counted: dict[str, Any] = json.loads(done.stdout)
+    return counted
+
+
+def faults(counted: dict[str, Any]) -> dict[str, Any]:
+    return {name: counted[name] for name in FAULTS if counted[name]} | {"": counted["faults"]}
+
+
+@pytest.mark.timeout(400)
+def test_before_and_after_every_statement_of_sqlite() -> None:
+    counted = crash("--points")
+    assert faults(counted) == {"": []}
+    assert counted["crashes"] > 300
+
+
+@pytest.mark.timeout(400)
+def test_before_and_after_every_statement_of_postgres(postgres_dsn: str) -> None:
+    counted = crash("--points", "--store", postgres_dsn)
+    assert faults(counted) == {"": []}
+    assert counted["crashes"] > 150
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("seed", range(4))
+def test_300_kills_at_random_moments(seed: int) -> None:
+    counted = crash("--kills", "75", "--seed", str(seed))
+    assert faults(counted) == {"": []}
+    assert counted["crashes"] >= 75
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("seed", range(10, 20))
+def test_1000_kills_at_random_moments(seed: int) -> None:
+    assert faults(crash("--kills", "100", "--seed", str(seed))) == {"": []}
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("seed", range(2))
+def test_200_kills_at_random_moments_on_postgres(seed: int, postgres_dsn: str) -> None:
+    assert faults(crash("--kills", "100", "--seed", str(seed), "--store", postgres_dsn)) == {"": []}
