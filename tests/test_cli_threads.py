@@ -19,7 +19,7 @@ from agentkit.messages import ToolCall
 from agentkit.models.scripted import Turn
 from agentkit.registry import ToolRegistry
 from agentkit.testing import ScriptedModel
-from agentkit.threads import Log, ThreadManager
+from agentkit.threads import Append, Log, ThreadManager, open_store
 from command_line import Say, called, command, roles, said, typed
 from replay_server import ReplayServer
 from terminal import Terminal
@@ -138,6 +138,26 @@ def test_show_cuts_a_long_result_unless_told(say: Say) -> None:
     kept("t", ["\n".join(f"line {n}" for n in range(40))], "Count.")
     assert "  … 28 more lines\n" in say("threads", "show", "t")[1]
     assert "  line 39\n" in say("threads", "show", "t", "--full")[1]
+
+
+def test_a_compaction_is_shown_and_its_cost_counted_and_what_it_replaced_is_exported(say: Say) -> None:
+    kept("t", ["Hello."], "Hi")
+    body = {"start": 2, "summary": "They met.", "answers": {}, "tokens": [900, 40], "user": None, "usage": [800, 9]}
+
+    async def compact() -> None:
+        store = open_store("agentkit.db")
+        await store.commit("t", [Append(body, "compaction")])
+        await store.aclose()
+
+    asyncio.run(compact())
+    lines = say("threads", "show", "t")[1].splitlines()
+    assert [line.split() for line in lines[6:8]] == [
+        ["compacted", "900", "→", "40", "tokens", "for", "800", "tokens", "in,", "9", "out"],
+        ["They", "met."],
+    ]
+    assert lines[-2].startswith("1 turn, 0 calls, 800 tokens in, 9 out, ")
+    assert lines[-1] == "at rest"
+    assert [json.loads(line)["role"] for line in say("threads", "export", "t")[1].splitlines()] == ["user", "assistant"]
 
 
 @pytest.mark.parametrize(

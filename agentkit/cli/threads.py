@@ -41,7 +41,9 @@ def add(commands: Any) -> None:
         "--as", dest="wire", default="json", metavar="SHAPE",
         help="json (agentkit's own, without loss), openai, anthropic, or a text format such as hermes",
     )  # fmt: skip
-    exported.add_argument("--tools", nargs="+", default=[], metavar="MODULE:CLASS", help="for a text format: their tags")
+    exported.add_argument(
+        "--tools", nargs="+", default=[], metavar="MODULE:CLASS", help="for a text format: their tags"
+    )
     deleted = _action(actions, "delete", "remove a thread and all that belongs to it", delete)
     deleted.add_argument("--yes", action="store_true", help="do not ask")
     approved = _action(actions, "approve", "let a waiting call run when its thread goes on", _on_store(approve))
