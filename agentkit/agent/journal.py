@@ -58,6 +58,11 @@ class Journal(Protocol):
         """The ids of all calls of the conversation."""
         ...
 
+    @property
+    def settled(self) -> bool:
+        """Whether `respond` has nothing left to write for the turn that goes on, and so does not wait for anything."""
+        ...
+
     async def open(self, registry: ToolRegistry) -> Unsettled:
         """Begin. Settles what an earlier run left open, except for the calls that it returns."""
         ...
@@ -121,6 +126,7 @@ class Conversation:
     """
 
     thread_id = None
+    settled = True
 
     def __init__(self, messages: list[Message], decisions: Mapping[str, Decision] = MappingProxyType({})) -> None:
         self._messages = messages

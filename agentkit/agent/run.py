@@ -218,7 +218,7 @@ class RunStream(EventStream[Event]):
                         self.error = e
                         raise
                 finally:
-                    await uncancelled(self._keep(turn, since))
+                    await self._keep_whole(turn, since)
         except BaseException as e:
             self.error = e
             if isinstance(e, Exception):
@@ -312,6 +312,14 @@ class RunStream(EventStream[Event]):
             return None
         self._continued += 1
         return self.plan.model.stream(replace(self._request, messages=[*self._request.messages, partial]))
+
+    async def _keep_whole(self, turn: Turn, since: float) -> None:
+        """Keep a turn although the task may be cancelled; in a task of its own if it has to wait.
+
+        A coroutine that does not wait cannot be cancelled, and a task takes longer than all that it would do.
+        """
+        waits = not turn.over or not self.journal.settled or self.plan.hooks
+        await (uncancelled(self._keep(turn, since)) if waits else self._keep(turn, since))
 
     async def _keep(self, turn: Turn, since: float) -> None:
         """End a turn, whatever ended it, and write it down."""

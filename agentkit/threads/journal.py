@@ -111,6 +111,11 @@ class ThreadJournal:
         """The ids of all calls of the thread, the compacted ones included."""
         return self._taken
 
+    @property
+    def settled(self) -> bool:
+        """Whether the response and all its answers are in the store."""
+        return self._complete
+
     # -------------------------------------------------------------- the beginning
 
     async def open(self, registry: ToolRegistry) -> Unsettled:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ import pytest
 
 from agentkit.agent import Denied, call_hash
 from agentkit.errors import ConfigError, ProviderError, ThreadBusy, ThreadExists, ThreadNotFound
-from agentkit.events import ApprovalRequired, CallEnd, Event, Finish, Text, ToolCompleted, ToolStarted
+from agentkit.events import ApprovalRequired, CallEnd, Event, Finish, SourceEvent, Text, ToolCompleted, ToolStarted
 from agentkit.messages import (
     AssistantMessage,
     Message,
@@ -28,6 +28,7 @@ from agentkit.registry import ToolRegistry
 from agentkit.schema import openapi_schema
 from agentkit.testing import ScriptedModel
 from agentkit.threads import SQLiteStore, ThreadManager
+from agentkit.threads.store import Change
 
 pytestmark = pytest.mark.anyio
 
@@ -156,6 +157,49 @@ async def test_a_thread_must_be_there_and_hold_a_message(threads: ThreadManager)
         await threads.create_thread("empty")
     with pytest.raises(ConfigError, match="system_prompt"):
         await threads.create_thread(messages=[SystemMessage("Be brief.")])
+
+
+class Recorded(SQLiteStore):
+    """A store that remembers what each commit changed."""
+
+    commits: list[list[str]]
+
+    async def commit(self, thread_id: str, changes: Sequence[Change], *, fence: int | None = None) -> tuple[int, ...]:
+        self.commits.append([type(change).__name__ for change in changes])
+        return await super().commit(thread_id, changes, fence=fence)
+
+
+@pytest.mark.parametrize(
+    ("late", "commits"),
+    [
+        (False, [["Append"], ["Revise", "Move"], ["Append"]]),
+        (True, [["Append"], ["Move"], ["Revise"], ["Append"]]),
+    ],
+)
+async def test_the_last_answer_is_written_with_the_response_if_that_is_over(
+    tmp_path: Path, desk: Desk, late: bool, commits: list[list[str]]
+) -> None:
+    noted = asyncio.Event()
+
+    class Slow(ScriptedModel):
+        async def stream(self, request: ModelRequest) -> AsyncIterator[SourceEvent]:
+            async for event in super().stream(request):
+                if late and len(self.requests) == 1 and isinstance(event, Finish):
+                    await noted.wait()
+                yield event
+
+    store = Recorded(tmp_path / "chat.db", durability="process")
+    store.commits = []
+    threads = ThreadManager(store, ToolRegistry(desk))
+    thread = await threads.create_thread(messages="Go")
+    async for event in threads.run_thread(thread, model=Slow([NOTE, "Done."])):
+        if isinstance(event, ToolCompleted):
+            noted.set()
+    assert store.commits == commits
+    log = await threads.get_log(thread)
+    assert [e.body.get("response", {}).get("finish") for e in log.entries] == [None, "tool_calls", "stop"]
+    assert [(c.status, c.attempts) for c in log.calls] == [("answered", 1)]
+    await threads.aclose()
 
 
 async def test_two_runners_of_one_thread(threads: ThreadManager) -> None:
