@@ -102,7 +102,7 @@ def _answers(
         if not known:
             continue  # an answer is made up when the conversation is rendered
         record = known.pop(0)
-        answer = answer_of(record)
+        answer = replace(answer_of(record), call_id=call.id)  # it may have been run under another
         short = instead.get(key_of(record))
         yield record, answer if short is None else replace(answer, content=(TextPart(short),))
 

@@ -135,9 +135,10 @@ class ThreadJournal:
         self._read(log)
         if not any(isinstance(m, UserMessage) for m in self._messages):
             raise ConfigError(f"thread {self.thread_id!r} has no message to answer: add_message comes first")
-        calls = [self._reopened(call) for call in plan.run]
+        calls = [(self._reopened(call), call.status) for call in plan.run]
         finish = None if self._temporary is not None and plan.finish != "approval" else plan.finish
-        return Unsettled(tuple(calls), frozenset(c.id for c in plan.run if c.status == "approved"), finish)
+        approved = frozenset(call.id for call, status in calls if status == "approved")
+        return Unsettled(tuple(call for call, _ in calls), approved, finish)
 
     async def _reconciled(self, call: Call, registry: ToolRegistry) -> Move:
         """The answer to an interrupted call, of the tool that knows what became of it."""
@@ -150,12 +151,15 @@ class ThreadJournal:
         return _answered(call, ToolMessage(call.id, tool.name, result.parts, result.code))
 
     def _reopened(self, call: Call) -> ToolCall:
-        """A call of an earlier response that is to be run now."""
-        self._open[call.id] = (call.seq, call.ordinal)
-        self._attempts[call.id] = call.attempts + 1
-        said = call_from_json(call.body)
+        """A call of an earlier response that is to be run now, under an id that no other one has."""
+        id = call.id
+        while not id or id in self._open or (id != call.id and id in self._taken):
+            id += f"_{call.seq}_{call.ordinal}"
+        self._open[id] = (call.seq, call.ordinal)
+        self._attempts[id] = call.attempts + 1
+        said = replace(call_from_json(call.body), id=id)
         if call.note.get("edited"):
-            self._edits[call.id] = said
+            self._edits[id] = said
         return said
 
     async def _acquire(self) -> Lease:
@@ -190,8 +194,7 @@ class ThreadJournal:
         self._tokens = thread_tokens(log, self._beside)
         messages = messages_of(log, sending=True)
         if self._temporary is not None:
-            users = [i for i, m in enumerate(messages) if isinstance(m, UserMessage)]
-            messages.insert(users[-1] if users else 0, self._temporary)
+            messages.insert(_before_the_users(messages), self._temporary)
         if self._system is not None:
             messages.insert(0, SystemMessage(self._system))
         return messages
@@ -369,6 +372,13 @@ class ThreadJournal:
             await self._write([Append({"message": to_json(message)})])
             self._seq = None
             self._say([message])
+
+
+def _before_the_users(messages: Sequence[Message]) -> int:
+    """The place before the last user's message; the end, where that one has its reply already."""
+    if messages and isinstance(messages[-1], AssistantMessage):
+        return len(messages)
+    return max((i for i, m in enumerate(messages) if isinstance(m, UserMessage)), default=0)
 
 
 def _interrupted(body: Body) -> Body:

@@ -210,7 +210,8 @@ class ThreadManager:
             model: a `Model`, or a model string such as `openai:gpt-5`. It need not be the one of earlier runs, nor use
                 the same format.
             processor_config: what the calls of a response may do.
-            temporary_message: put before the last user message in this run; not kept in the thread.
+            temporary_message: put before the last user message in this run, or behind the reply to it; not kept in the
+                thread.
             max_turns: see `Agent`, as for the arguments after it.
             max_repeats: see `Agent`.
             auto_continue: see `Agent`.
