@@ -206,7 +206,7 @@ def _planned(
     return Plan(
         tokens,
         answers,
-        _seq(conversation[at]),
+        min(map(_seq, conversation[at:])),
         None if user is None else _seq(conversation[user]),
         tuple(conversation[:at]),
     )
@@ -249,9 +249,14 @@ def _boundary(conversation: Sequence[Said], turns: int) -> int:
         return 0
     at = responses[-turns] if turns else len(conversation)
     at = min([at, *(i for i in responses if any(call.status != "answered" for call, _ in conversation[i].answers))])
-    while at > 0 and _is_users(conversation[at - 1]):
+    while at > 0 and (_is_users(conversation[at - 1]) or _came_later(conversation[at - 1], conversation[at:])):
         at -= 1
     return at
+
+
+def _came_later(said: Said, after: Sequence[Said]) -> bool:
+    """Whether a response stands in the store behind what stands behind it here, since it does not answer that."""
+    return said.entry is not None and any(said.entry.seq > _seq(other) for other in after)
 
 
 def _is_users(said: Said) -> bool:

@@ -59,7 +59,7 @@ def said_in(log: Log, *, sending: bool = False) -> list[Said]:
     calls: dict[int, dict[str, list[Call]]] = defaultdict(lambda: defaultdict(list))
     for call in log.calls:
         calls[call.seq][call.id].append(call)
-    entries = [e for e in log.entries if e.kind != "compaction" and (e.seq >= past.start or e.seq == past.user)]
+    entries = [e for e in in_order(log) if e.seq >= past.start or e.seq == past.user]
     said: list[Said] = [Said(UserMessage((TextPart(past.summary),)))] if past.summary else []
     for entry, following in zip_longest(entries, entries[1:]):
         message = from_json(entry.body["message"])
@@ -71,6 +71,23 @@ def said_in(log: Log, *, sending: bool = False) -> list[Said]:
             continue
         said.append(Said(message, entry, tuple(_answers(message, calls[entry.seq], past.answers))))
     return said
+
+
+def in_order(log: Log) -> list[Entry]:
+    """The messages' entries, a response before what came while it was written: `read` is the last entry it answers."""
+    entries: list[Entry] = []
+    for entry in log.entries:
+        if entry.kind == "compaction":
+            continue
+        at = len(entries)
+        while at > 0 and entries[at - 1].seq > entry.body.get("read", entry.seq) and _is_users(entries[at - 1]):
+            at -= 1
+        entries.insert(at, entry)
+    return entries
+
+
+def _is_users(entry: Entry) -> bool:
+    return bool(entry.body["message"]["role"] == "user")
 
 
 def is_broken_off(entry: Entry) -> bool:

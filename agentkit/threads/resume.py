@@ -19,7 +19,7 @@ from agentkit.errors import ErrorCode
 from agentkit.messages import TextPart, ToolMessage
 from agentkit.registry import ToolRegistry
 from agentkit.threads.codec import call_from_json
-from agentkit.threads.history import is_broken_off
+from agentkit.threads.history import in_order, is_broken_off
 from agentkit.threads.store import Call, Entry, Log
 
 INTERRUPTED = (
@@ -96,7 +96,7 @@ def answer(call: Call, code: ErrorCode, words: str) -> ToolMessage:
 
 def _finish(log: Log, registry: ToolRegistry) -> RunFinish | None:
     """Why the model has nothing more to say; None when it is its turn."""
-    last = next((e for e in reversed(log.entries) if e.kind != "compaction"), None)
+    last = next(reversed(in_order(log)), None)
     if last is None or _role(last) != "assistant" or is_broken_off(last):
         return None
     calls = [call for call in log.calls if call.seq == last.seq]
