@@ -206,9 +206,7 @@ class RunStream(EventStream[Event]):
         try:
             await self._tell(RunStarted())
             while (turn := await self._next()) is not None:
-                self._turn = turn
-                if self._stopped is not None:  # while it was made
-                    turn.cancel()
+                self._begin(turn)
                 since = monotonic()
                 try:
                     async for event in turn:
@@ -236,6 +234,11 @@ class RunStream(EventStream[Event]):
             finally:
                 self._over.set()
                 await self._tell(RunEnded(self.result, self.error))
+
+    def _begin(self, turn: Turn) -> None:
+        self._turn = turn
+        if self._stopped is not None:  # while it was made
+            turn.cancel()
 
     async def _record(self, turn: Turn, event: ToolEvent, since: float) -> None:
         """Write down what becomes of a call, before anybody hears of it."""

@@ -162,8 +162,7 @@ def _tool_use(call: ToolCall, callers: Mapping[str, Mapping[str, Any]]) -> dict[
 
 
 def _paired(blocks: Mapping[int, Mapping[str, Any]], *, last: bool) -> set[int]:
-    """The places of the server tools' blocks that may stay: not the answers to no call before them, nor calls that
-    got no answer.
+    """The places of the server tools' blocks that may stay: neither answers without a call nor calls without an answer.
 
     The latter stay in the conversation's last message, where the provider is to go on with them.
     """
