@@ -33,7 +33,7 @@ from agentkit.events import (
 )
 from agentkit.messages import AssistantMessage, Message, ToolCall, ToolMessage, user
 from agentkit.models.base import Model, ModelRequest
-from agentkit.processor import EventStream, ProcessorConfig, ResponseProcessor, Source, Turn
+from agentkit.processor import EventStream, ProcessorConfig, ResponseProcessor, Source, Turn, no_scope
 from agentkit.registry import ToolRegistry
 from agentkit.structured import InvalidOutput, Output
 from agentkit.tool import ToolContext
@@ -310,25 +310,34 @@ class RunStream(EventStream[Event]):
         if self._correction is not None:
             self.journal.add(self._correction)
             self._correction = None
+        messages = await self._conversation()
+        if messages is None:
+            return None
+        self._request = request = replace(self._request, messages=messages)
+        self._turns += 1
+        self._continued = 0
+        self._asked = True
+        await self._tell(TurnStarted(self._turns, request))
+        processor.config = plan.config
+        if (left := plan.spending.calls_left) is not None and left < (plan.config.max_calls or left + 1):
+            processor.config = replace(plan.config, max_calls=left)
+        natively = plan.model.format is None and request.tool_choice != "none"
+        offered = request.tools if natively else ()
+        return processor.process(plan.model.stream(request), offered=offered, more=self._more)
+
+    async def _conversation(self) -> Sequence[Message] | None:
+        """What the model is to read; None when the run was stopped while a store, or a summary, was waited for."""
+        if self.journal.thread_id is None:  # a list in memory: nothing to wait for
+            return await self.journal.messages()
         self._preparing = asyncio.ensure_future(self.journal.messages())
         try:
-            messages = await self._preparing
+            return await self._preparing
         except asyncio.CancelledError:
             if self._stopped is None or asyncio.current_task().cancelling():  # type: ignore[union-attr]
                 raise
             return None
         finally:
             self._preparing = None
-        self._request = request = replace(self._request, messages=messages)
-        self._turns += 1
-        self._continued = 0
-        self._asked = True
-        await self._tell(TurnStarted(self._turns, request))
-        bounds = [n for n in (plan.config.max_calls, plan.spending.calls_left) if n is not None]
-        processor.config = replace(plan.config, max_calls=min(bounds, default=None))
-        natively = plan.model.format is None and request.tool_choice != "none"
-        offered = request.tools if natively else ()
-        return processor.process(plan.model.stream(request), offered=offered, more=self._more)
 
     def _more(self, partial: AssistantMessage) -> Source | None:
         """The rest of a response that its token limit cut inside a call."""
@@ -422,11 +431,15 @@ class RunStream(EventStream[Event]):
         self.cancel()
 
     def _context(self, call: ToolCall) -> ToolContext:
-        context = self.journal.context(call) or ToolContext(call.id, call.name)
+        context = self.journal.context(call)
+        if context is None:
+            return ToolContext(call.id, call.name, self.plan.context, call.id, 1, self)
         return replace(context, state=self.plan.context, run=self)
 
     def _scope(self, call: ToolCall) -> AbstractContextManager[Any]:
         """What the hooks want to hold inside a tool."""
+        if not self.plan.hooks:
+            return no_scope(call)
         stack = ExitStack()
         for hook in self.plan.hooks:
             if (scope := getattr(hook, "tool_scope", None)) is not None:
