@@ -242,7 +242,8 @@ class RunStream(EventStream[Event]):
 
     async def _record(self, turn: Turn, event: ToolEvent, since: float) -> None:
         """Write down what becomes of a call, before anybody hears of it."""
-        self.plan.spending.calls(type(event) is ToolStarted)
+        if type(event) is ToolStarted:
+            self.plan.spending.calls(1)
         await self.journal.record(turn, event, self._response(turn, since) if turn.complete else None)
 
     async def _shortened(self, turn: Turn, error: BaseException) -> bool:
@@ -317,7 +318,8 @@ class RunStream(EventStream[Event]):
         self._turns += 1
         self._continued = 0
         self._asked = True
-        await self._tell(TurnStarted(self._turns, request))
+        if plan.hooks:
+            await self._tell(TurnStarted(self._turns, request))
         processor.config = plan.config
         if (left := plan.spending.calls_left) is not None and left < (plan.config.max_calls or left + 1):
             processor.config = replace(plan.config, max_calls=left)
@@ -357,8 +359,9 @@ class RunStream(EventStream[Event]):
         try:
             await (uncancelled(self._keep(turn, since)) if waits else self._keep(turn, since))
         finally:
-            seconds = monotonic() - since
-            await self._tell(TurnEnded(number, turn.message, turn.results, turn.usage, turn.finish.reason, seconds))
+            if self.plan.hooks:
+                seconds = monotonic() - since
+                await self._tell(TurnEnded(number, turn.message, turn.results, turn.usage, turn.finish.reason, seconds))
 
     async def _keep(self, turn: Turn, since: float) -> None:
         await turn.aclose()
