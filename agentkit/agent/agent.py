@@ -10,7 +10,7 @@ from typing import Any, Unpack
 
 from agentkit.agent.delegate import delegate
 from agentkit.agent.journal import Conversation, Journal
-from agentkit.agent.limits import Budget, Repeats, Spending
+from agentkit.agent.limits import UNBOUNDED, Budget, Repeats, Spending
 from agentkit.agent.run import Hook, Plan, RunResult, RunStream
 from agentkit.agent.settings import RunOptions, Settings, checked
 from agentkit.binding import BoundTool
@@ -84,7 +84,7 @@ class Agent:
         self.max_repeats = Repeats(max_repeats).limit
         self.auto_continue = auto_continue
         self.output_retries = output_retries
-        self.budget = budget or Budget()
+        self.budget = budget or UNBOUNDED
         self.hooks = tuple(hooks)
         self.name = name
         self.settings = checked(settings)

@@ -25,11 +25,13 @@ class Unsettled(NamedTuple):
         calls: what to run, with the arguments to run it with.
         approved: the ids of those that a person approved.
         finish: why there is nothing more to do, such as `approval` where a call still waits; None to go on.
+        waiting: the calls that still wait for a person.
     """
 
     calls: tuple[ToolCall, ...] = ()
     approved: frozenset[str] = frozenset()
     finish: RunFinish | None = None
+    waiting: tuple[ToolCall, ...] = ()
 
 
 class Response(NamedTuple):
@@ -157,8 +159,8 @@ class Conversation:
                     run.append(call)
                 case Denied(reason):
                     self._messages.append(denial(call, reason))
-        waiting = len(self._decisions) < len(self._open)
-        return Unsettled(tuple(run), frozenset(call.id for call in run), "approval" if waiting else None)
+        waiting = tuple(call for call in self._open if call.id not in self._decisions)
+        return Unsettled(tuple(run), frozenset(call.id for call in run), "approval" if waiting else None, waiting)
 
     async def messages(self) -> Sequence[Message]:
         """The list itself."""

@@ -244,6 +244,31 @@ async def test_a_temporary_message_is_sent_and_not_kept(threads: ThreadManager) 
     assert said(await threads.get_llm_messages(thread)) == ["user: What do you see?", "assistant: A page."]
 
 
+async def test_a_temporary_message_on_a_finished_thread_is_the_one_to_answer(threads: ThreadManager) -> None:
+    """Providers go on with a reply that is the last message, or refuse it."""
+    thread = await threads.create_thread(messages="What do you see?")
+    await threads.run_thread(thread, model=ScriptedModel(["A page."])).finished()
+    model = ScriptedModel(["Another page."])
+    await threads.run_thread(thread, model=model, temporary_message="The browser shows: another").finished()
+    assert said(list(model.requests[0].messages)) == [
+        "user: What do you see?",
+        "assistant: A page.",
+        "user: The browser shows: another",
+    ]
+
+
+async def test_calls_of_one_id_are_run_once_each(threads: ThreadManager, desk: Desk) -> None:
+    """As in a conversation from elsewhere, whose server counts anew or gives no ids."""
+    same = [ToolCall(id, "note", {"text": text}) for id, text in [("0", "a"), ("0", "b"), ("", "c"), ("", "d")]]
+    thread = await threads.create_thread(messages=[user("Go"), AssistantMessage(tuple(same))])
+    model = ScriptedModel(["Done."])
+    await threads.run_thread(thread, model=model).finished()
+    assert desk.made == [("note", "a"), ("note", "b"), ("note", "c"), ("note", "d")]
+    answers = [m.text for m in model.requests[0].messages if isinstance(m, ToolMessage)]
+    assert answers == ["noted a", "noted b", "noted c", "noted d"]
+    assert len((await threads.get_log(thread)).entries) == 3
+
+
 async def test_a_call_that_needs_approval_ends_the_run_and_waits_in_the_store(
     tmp_path: Path, threads: ThreadManager, desk: Desk
 ) -> None:
