@@ -259,7 +259,7 @@ async def test_cancelled_while_the_store_is_at_work(operation: str, way: str, at
     valid(tuple(await again.get_llm_messages(thread)))
     assert (await again.run_thread(thread, model=ScriptedModel(["Done."])).finished()).finish == "stop"
     assert len(made) <= 1
-    assert MADE == made
+    assert made == MADE
     assert all(c.status == "answered" for c in (await store.load(thread)).calls)
 
 

@@ -262,7 +262,9 @@ class ThreadManager:
         Register `StoredResults` with it, if its model is to read again what a compaction shortened.
         """
         if "decisions" in options:
-            raise ConfigError("decisions on a thread's calls are kept in it: approve(…) or deny(…), then run the thread")
+            raise ConfigError(
+                "decisions on a thread's calls are kept in it: approve(…) or deny(…), then run the thread"
+            )
         temporary = None
         if temporary_message is not None:
             (temporary,) = messages_from(temporary_message)

@@ -158,7 +158,7 @@ async def resumed(status: str, first: Any, second: Any) -> list[str]:
 def act(parameters: str, **policy: Any) -> ToolRegistry:
     """A registry with a tool `act` of these parameters."""
     scope: dict[str, Any] = {}
-    exec(f"async def act({parameters}):\n    'Act.'\n    return 'acted'", scope)  # noqa: S102 (our own text)
+    exec(f"async def act({parameters}):\n    'Act.'\n    return 'acted'", scope)
     return ToolRegistry(openapi_schema(**policy)(scope["act"]))
 
 

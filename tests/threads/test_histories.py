@@ -84,7 +84,13 @@ def compaction(draw: st.DrawFn) -> dict[str, Any]:
     if draw(st.booleans()):
         return {"answers": answers, "tokens": [9, 5]}
     place, summary = draw(st.integers(0, 9)), draw(st.none() | TEXTS)
-    return {"answers": answers, "tokens": [9, 5], "start": place, "summary": summary, "user": draw(st.none() | st.just(0))}
+    return {
+        "answers": answers,
+        "tokens": [9, 5],
+        "start": place,
+        "summary": summary,
+        "user": draw(st.none() | st.just(0)),
+    }
 
 
 STEPS = st.lists(
