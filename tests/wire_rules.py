@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Any
 
 from agentkit.formats.spec import Format
@@ -115,7 +116,7 @@ def check_text(messages: Sequence[Message], format: Format, answers: Sequence[st
     spoken = [m for m in messages if isinstance(m, UserMessage | AssistantMessage)]
     assert not any(isinstance(m, ToolMessage) for m in messages)
     assert not any(isinstance(p, ToolCall) for m in spoken for p in m.content)
-    for before, message in zip(messages, messages[1:], strict=False):
+    for before, message in pairwise(messages):
         assert type(before) is not type(message) or isinstance(message, SystemMessage)
     said = [p.text for m in spoken if isinstance(m, UserMessage) for p in m.content if isinstance(p, TextPart)]
     left = iter(said)

@@ -162,9 +162,9 @@ def _tool_use(call: ToolCall, callers: Mapping[str, Mapping[str, Any]]) -> dict[
 
 
 def _paired(blocks: Mapping[int, Mapping[str, Any]], *, last: bool) -> set[int]:
-    """The places of the server tools' blocks that may stay: neither answers without a call nor calls without an answer.
+    """The places of the server tools' blocks that may stay: calls and the answers behind them.
 
-    The latter stay in the conversation's last message, where the provider is to go on with them.
+    Calls without an answer stay in the conversation's last message, where the provider is to go on with them.
     """
     kept: set[int] = set()
     begun: dict[Any, int | None] = {}  # the place of each call's block; None once it is answered

@@ -284,8 +284,12 @@ class ThreadJournal:
     async def record(self, turn: Turn, event: ToolEvent, response: Response | None = None) -> None:
         """Write what the event says, before the consumer hears of it; with the response, once that is over too.
 
-        The answer to a call that was not begun is written with what comes next: nothing is lost without it.
+        The answer to a call that was not begun is written with what comes next: nothing is lost without it. Who is
+        cancelled meanwhile still knows what was written.
         """
+        await uncancelled(self._record(turn, event))
+
+    async def _record(self, turn: Turn, event: ToolEvent) -> None:
         id = event.call.id
         match event:
             case ToolStarted():

@@ -71,6 +71,8 @@ def record(draw: st.DrawFn, call: Any) -> NewCall:
 def response(draw: st.DrawFn) -> Append:
     message, finish = draw(RESPONSES), draw(FINISHES)
     body = {"message": to_json(message)} | ({} if finish is None else {"response": {"finish": finish}})
+    if draw(st.booleans()):
+        body["read"] = draw(st.integers(-1, 9))
     return Append(body, draw(st.sampled_from(["message", "message", "partial"])), calls=draw(records(message)))
 
 

@@ -15,12 +15,10 @@ from agentkit.errors import ConfigError, ProviderError, ThreadBusy, ThreadExists
 from agentkit.events import ApprovalRequired, CallEnd, Event, Finish, SourceEvent, Text, ToolCompleted, ToolStarted
 from agentkit.messages import (
     AssistantMessage,
-    Message,
     SystemMessage,
     TextPart,
     ToolCall,
     ToolMessage,
-    UserMessage,
     user,
 )
 from agentkit.models.base import ModelRequest
@@ -29,6 +27,7 @@ from agentkit.schema import openapi_schema
 from agentkit.testing import ScriptedModel
 from agentkit.threads import SQLiteStore, ThreadManager
 from agentkit.threads.store import Change
+from threads.kit import said
 
 pytestmark = pytest.mark.anyio
 
@@ -81,21 +80,6 @@ async def threads(tmp_path: Path, desk: Desk) -> AsyncIterator[ThreadManager]:
     manager = ThreadManager(SQLiteStore(tmp_path / "chat.db", durability="process"), ToolRegistry(desk))
     yield manager
     await manager.aclose()
-
-
-def said(messages: list[Message]) -> list[str]:
-    """The conversation in short: `user: …`, `assistant: …`, `note() …`, `= result`."""
-    lines: list[str] = []
-    for message in messages:
-        match message:
-            case UserMessage(content):
-                lines.append(f"user: {''.join(p.text for p in content if isinstance(p, TextPart))}")
-            case AssistantMessage():
-                lines += [f"assistant: {message.text}"] if message.text else []
-                lines += [f"{c.name} {dict(c.arguments)}" for c in message.calls]
-            case ToolMessage():
-                lines.append(f"= {message.error or 'ok'}: {message.text}")
-    return lines
 
 
 NOTE = ToolCall("c1", "note", {"text": "a"})
