@@ -27,7 +27,6 @@ from agentkit.threads.owner import is_dead, this_process
 from agentkit.threads.resume import INTERRUPTED, answer, settle
 from agentkit.threads.shortening import READ_RESULT
 from agentkit.threads.store import (
-    NEWEST,
     Append,
     Body,
     Call,
@@ -52,6 +51,7 @@ if TYPE_CHECKING:
     from agentkit.registry import ToolRegistry
 
 LEASE = 30.0  # seconds; renewed three times within them. A holder that died on this machine is noticed at once
+NEWEST: Final = -1  # stands for the place of an entry until it is written
 _UNANSWERED: Final[tuple[CallStatus, ...]] = ("planned", "waiting", "approved", "started")
 _LOG = logging.getLogger("agentkit.threads")
 
@@ -140,7 +140,8 @@ class ThreadJournal:
             raise ConfigError(f"thread {self.thread_id!r} has no message to answer: add_message comes first")
         calls = [self._reopened(call) for call in plan.run]
         finish = None if self._temporary is not None and plan.finish != "approval" else plan.finish
-        return Unsettled(tuple(calls), frozenset(c.id for c in plan.run if c.status == "approved"), finish)
+        approved = frozenset(c.id for c in plan.run if "hash" in c.note)  # those that were begun already, too
+        return Unsettled(tuple(calls), approved, finish)
 
     async def _reconciled(self, call: Call, registry: ToolRegistry) -> Move:
         """The answer to an interrupted call, of the tool that knows what became of it."""
@@ -278,7 +279,7 @@ class ThreadJournal:
                     begin = self._response(turn.message, "partial", starting=id)
                 await self._write([begin])
             case ApprovalRequired() if id in self._open:
-                await self._write([Move(*self._open.pop(id), "waiting", ("planned", "approved"), note={})])
+                await self._write([Move(*self._open.pop(id), "waiting", ("planned", "approved", "started"), note={})])
             case ApprovalRequired():
                 self._held[id] = None
             case _:
