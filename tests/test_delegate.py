@@ -124,7 +124,7 @@ async def test_the_words_of_a_sub_agent_that_had_ended_before_the_crash_arrive()
     store = SQLiteStore(":memory:")
     threads = ThreadManager(store)
     child = Agent(ScriptedModel([note("a"), "It is noted."]), desk := Desk())
-    agent, model = parent([ASK, "Done."], child)
+    agent, _ = parent([ASK, "Done."], child)
     await threads.create_thread("t", messages="Go")
 
     class Dies:
@@ -160,7 +160,7 @@ async def test_cancelling_the_caller_cancels_the_sub_agent_and_both_threads_are_
     await threads.create_thread("t", messages="Go")
     run = threads.run_agent("t", agent)
     task = asyncio.create_task(run.finished())
-    while not desk.made:
+    while not desk.made:  # noqa: ASYNC110
         await asyncio.sleep(0.005)
     run.cancel()
     result = await asyncio.wait_for(task, 2)

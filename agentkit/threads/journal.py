@@ -28,7 +28,6 @@ from agentkit.threads.owner import is_dead, this_process
 from agentkit.threads.resume import INTERRUPTED, answer, settle
 from agentkit.threads.shortening import READ_RESULT
 from agentkit.threads.store import (
-    NEWEST,
     Append,
     Body,
     Call,
@@ -53,6 +52,7 @@ if TYPE_CHECKING:
     from agentkit.registry import ToolRegistry
 
 LEASE = 30.0  # seconds; renewed three times within them. A holder that died on this machine is noticed at once
+NEWEST: Final = -1  # stands for the place of an entry until it is written
 _UNANSWERED: Final[tuple[CallStatus, ...]] = ("planned", "waiting", "approved", "started")
 _LOG = logging.getLogger("agentkit.threads")
 
@@ -144,9 +144,9 @@ class ThreadJournal:
         self._seen = self._last
         if not any(isinstance(m, UserMessage) for m in self._messages):
             raise ConfigError(f"thread {self.thread_id!r} has no message to answer: add_message comes first")
-        calls = [(self._reopened(call), call.status) for call in plan.run]
+        calls = [(self._reopened(call), "hash" in call.note) for call in plan.run]  # begun ones were approved, too
         finish = None if self._temporary is not None and plan.finish != "approval" else plan.finish
-        approved = frozenset(call.id for call, status in calls if status == "approved")
+        approved = frozenset(call.id for call, allowed in calls if allowed)
         waiting = tuple(call_from_json(call.body) for call in log.calls if call.status == "waiting")
         return Unsettled(tuple(call for call, _ in calls), approved, finish, waiting)
 
@@ -287,9 +287,9 @@ class ThreadJournal:
         The answer to a call that was not begun is written with what comes next: nothing is lost without it. Who is
         cancelled meanwhile still knows what was written.
         """
-        await uncancelled(self._record(turn, event))
+        await uncancelled(self._record(turn, event, response))
 
-    async def _record(self, turn: Turn, event: ToolEvent) -> None:
+    async def _record(self, turn: Turn, event: ToolEvent, response: Response | None) -> None:
         id = event.call.id
         match event:
             case ToolStarted():
@@ -299,7 +299,7 @@ class ThreadJournal:
                     begin = self._response(turn.message, "partial", starting=id)
                 await self._write([begin])
             case ApprovalRequired() if id in self._open:
-                await self._write([Move(*self._open.pop(id), "waiting", ("planned", "approved"), note={})])
+                await self._write([Move(*self._open.pop(id), "waiting", ("planned", "approved", "started"), note={})])
             case ApprovalRequired():
                 self._held[id] = None
             case _:

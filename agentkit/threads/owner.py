@@ -8,10 +8,14 @@ from functools import cache
 from pathlib import Path
 
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
+_PIDS = Path("/proc/self/ns/pid")  # containers on one machine, also of one host name, count their processes each anew
 
 
 def this_process() -> str:
-    """This process: `host/boot/pid/start`; boot and start are empty where the system does not tell (not Linux)."""
+    """This process: `host/boot/pids/pid/start`, where `pids` names the set of process ids that `pid` belongs to.
+
+    Boot, set and start are empty where the system does not tell (not Linux).
+    """
     pid = os.getpid()
     return f"{_machine()}/{pid}/{_started(pid) or ''}"
 
@@ -19,11 +23,12 @@ def this_process() -> str:
 def is_dead(owner: str) -> bool:
     """Whether an owner is known to be gone: a process of this machine that has ended.
 
-    Of other machines nothing is known: their leases end by time.
+    Of other machines and containers nothing is known, and on Windows nobody may ask (there signal 0 is Ctrl+C): their
+    leases end by time.
     """
     machine, _, rest = owner.rpartition("/")[0].rpartition("/")
     start = owner.rpartition("/")[2]
-    if machine != _machine() or not rest.isdigit():
+    if machine != _machine() or not rest.isdigit() or os.name != "posix":
         return False
     return not _lives(int(rest)) or (start != "" and _started(int(rest)) != start)
 
@@ -54,4 +59,8 @@ def _machine() -> str:
         boot = _BOOT.read_text().strip()
     except OSError:
         boot = ""
-    return f"{socket.gethostname()}/{boot}"
+    try:
+        pids = _PIDS.readlink().name
+    except OSError:
+        pids = ""
+    return f"{socket.gethostname()}/{boot}/{pids}"

@@ -17,7 +17,7 @@ from typing import Any, Final, TypeVar, assert_never
 
 from agentkit.errors import StoreConflict, StoreError, ThreadBusy, ThreadExists, ThreadNotFound
 from agentkit.threads.encoding import decode, decode_id, encode, encode_id
-from agentkit.threads.store import NEWEST, Append, Body, Call, Change, Entry, Lease, Log, Move, NewCall, Revise, Thread
+from agentkit.threads.store import Append, Body, Call, Change, Entry, Lease, Log, Move, NewCall, Revise, Thread
 
 T = TypeVar("T")
 Rows = Sequence[Sequence[Any]]
@@ -250,19 +250,17 @@ class Operations:
     def _change(self, key: str, entries: int, now: float, changes: Sequence[Change]) -> Steps[tuple[int, ...]]:
         """Make the changes; the `seq` of each entry added, found or revised."""
         seqs: list[int] = []
-        newest = NEWEST
         for change in changes:
             match change:
                 case Append():
                     seq = yield from self._append(key, entries, now, change)
                     entries = max(entries, seq + 1)
-                    newest = seq
                     seqs.append(seq)
                 case Revise():
                     yield from self._revise(key, now, change)
                     seqs.append(change.seq)
                 case Move():
-                    yield from self._move(key, now, newest if change.seq == NEWEST else change.seq, change)
+                    yield from self._move(key, now, change)
                 case _:
                     assert_never(change)
         return tuple(seqs)
@@ -309,14 +307,14 @@ class Operations:
             places = ", ".join(["(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"] * len(some))
             yield f"INSERT INTO {self.calls} VALUES {places}", tuple(value for row in some for value in row)
 
-    def _move(self, key: str, now: float, seq: int, change: Move) -> Steps[None]:
-        where = (key, seq, change.ordinal)
+    def _move(self, key: str, now: float, change: Move) -> Steps[None]:
+        where = (key, change.seq, change.ordinal)
         condition = "WHERE thread = ? AND seq = ? AND ordinal = ?"
         found = yield f"SELECT status FROM {self.calls} {condition}", where
         if not found or found[0][0] not in change.expect:
             what = f"is {found[0][0]!r}" if found else "is not there"
             wanted = " or ".join(map(repr, change.expect)) or "nothing"
-            raise StoreConflict(f"call {change.ordinal} of entry {seq} {what}, expected {wanted}")
+            raise StoreConflict(f"call {change.ordinal} of entry {change.seq} {what}, expected {wanted}")
         yield (
             f"UPDATE {self.calls} SET {MOVED} {condition}",
             (

@@ -32,9 +32,9 @@ class SQLiteStore(SqlStore):
     Args:
         path: the file; made when it is not there, in a folder that is. `":memory:"` keeps all in this object.
         durability: what survives. `"power"`: what was written is on the disk, a power cut loses nothing. `"process"`:
-            some hundred times quicker; a killed process loses nothing, a power cut may lose the last commits (the file
-            stays sound).
-        busy_timeout: seconds to wait for another process that writes.
+            the disk is flushed seldom; a killed process loses nothing, a power cut may lose the last commits (the file
+            stays sound). How much quicker that is depends on the disk: `benchmarks/threads.py` measures both.
+        busy_timeout: seconds to wait for another process that writes; 0 or more.
         clock: seconds since the epoch.
         on_statement: called before and after each SQL statement, BEGIN and COMMIT too, in the thread that runs it; for
             tests that crash there.

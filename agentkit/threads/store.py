@@ -12,10 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, Protocol, runtime_checkable
-
-NEWEST: Final = -1
-"""In a `Move`: the entry that the same commit appended before it."""
+from typing import Any, Literal, Protocol, runtime_checkable
 
 Body = Mapping[str, Any]
 """A JSON object. What it says is the business of whoever wrote it."""
@@ -146,7 +143,7 @@ class Move:
     """Bring a call to another status.
 
     Args:
-        seq: its entry; `NEWEST` for the one that was appended last in this commit.
+        seq: its entry.
         ordinal: its place there.
         to: the new status. `started` counts an attempt and notes the time, `answered` notes the time.
         expect: the statuses in which it may be found; in any other the commit is refused.

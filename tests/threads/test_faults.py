@@ -121,7 +121,7 @@ async def test_who_lost_the_lease_writes_nothing_more_and_stops() -> None:
     calls = [ToolCall("a", "effect", {"id": "a"}), ToolCall("c", "effect", {"id": "c"})]
     first = threads.run_thread("t", model=ScriptedModel([calls, "never said"]))
     second = None
-    with pytest.raises(ThreadBusy):
+    with pytest.raises(ThreadBusy):  # noqa: PT012
         async for event in first:
             if isinstance(event, ToolStarted) and second is None:
                 fence = first.journal._lease.fence  # type: ignore[attr-defined]

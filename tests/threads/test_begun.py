@@ -1,0 +1,57 @@
+"""Calls that a crash interrupted after a person had approved them, or before anybody was asked."""
+
+from __future__ import annotations
+
+import pytest
+
+from agentkit.messages import AssistantMessage, ToolCall, user
+from agentkit.registry import ToolRegistry
+from agentkit.schema import openapi_schema
+from agentkit.testing import ScriptedModel
+from agentkit.threads import Move, SQLiteStore, ThreadManager
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+class Bank:
+    """A tool that may be run again after a crash."""
+
+    def __init__(self) -> None:
+        self.paid: list[int] = []
+
+    @openapi_schema(idempotent=True, requires_approval=True)
+    async def pay(self, amount: int) -> str:
+        """Pay."""
+        self.paid.append(amount)
+        return f"paid {amount}"
+
+
+PAY = ToolCall("c1", "pay", {"amount": 5})
+
+
+async def test_what_was_approved_and_begun_runs_again_without_asking_again() -> None:
+    bank = Bank()
+    threads = ThreadManager(SQLiteStore(":memory:"), ToolRegistry(bank))
+    thread = await threads.create_thread(messages="Pay 5.")
+    await threads.run_thread(thread, model=ScriptedModel([PAY])).finished()
+    await threads.approve(thread, "c1")
+    await threads.store.commit(thread, [Move(1, 0, "started", ("approved",))])  # and the process dies
+    result = await threads.resume_thread(thread, model=ScriptedModel(["Paid."])).finished()
+    assert (result.finish, bank.paid) == ("stop", [5])
+
+
+async def test_what_was_begun_and_needs_approval_by_now_waits_for_a_person() -> None:
+    bank = Bank()
+    threads = ThreadManager(SQLiteStore(":memory:"), ToolRegistry(bank))
+    thread = await threads.create_thread(messages=[user("Pay 5."), AssistantMessage((PAY,))])
+    await threads.store.commit(thread, [Move(1, 0, "started", ("planned",))])
+    asked = await threads.resume_thread(thread, model=ScriptedModel([])).finished()
+    assert (asked.finish, bank.paid) == ("approval", [])
+    await threads.approve(thread, "c1")
+    done = await threads.resume_thread(thread, model=ScriptedModel(["Paid."])).finished()
+    assert (done.finish, bank.paid) == ("stop", [5])
