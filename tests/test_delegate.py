@@ -32,6 +32,7 @@ class Desk:
     def __init__(self) -> None:
         self.made: list[str] = []
         self.gate = asyncio.Event()
+        self.hanging = asyncio.Event()
 
     @openapi_schema
     async def note(self, text: str) -> str:
@@ -49,6 +50,7 @@ class Desk:
     async def hang(self) -> str:
         """Hang."""
         self.made.append("hang")
+        self.hanging.set()
         await self.gate.wait()
         return "never"
 
@@ -124,7 +126,7 @@ async def test_the_words_of_a_sub_agent_that_had_ended_before_the_crash_arrive()
     store = SQLiteStore(":memory:")
     threads = ThreadManager(store)
     child = Agent(ScriptedModel([note("a"), "It is noted."]), desk := Desk())
-    agent, model = parent([ASK, "Done."], child)
+    agent, _ = parent([ASK, "Done."], child)
     await threads.create_thread("t", messages="Go")
 
     class Dies:
@@ -160,8 +162,7 @@ async def test_cancelling_the_caller_cancels_the_sub_agent_and_both_threads_are_
     await threads.create_thread("t", messages="Go")
     run = threads.run_agent("t", agent)
     task = asyncio.create_task(run.finished())
-    while not desk.made:
-        await asyncio.sleep(0.005)
+    await desk.hanging.wait()
     run.cancel()
     result = await asyncio.wait_for(task, 2)
     assert result.finish == "cancelled"

@@ -116,8 +116,10 @@ class Turn(EventStream[Event]):
 
     @property
     def finish(self) -> Finish:
-        """Why the response ended; `unknown` where the source did not say, `error` where it raised, `cancelled` where
-        the turn was cancelled, or left before the source had said.
+        """Why the response ended.
+
+        `unknown` where the source did not say, `error` where it raised, `cancelled` where the turn was cancelled, or
+        left before the source had said.
         """
         if self._cancelled:
             return Finish("cancelled")

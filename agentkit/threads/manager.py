@@ -149,8 +149,10 @@ class ThreadManager:
     # -------------------------------------------------------------- messages
 
     async def add_message(self, thread_id: str, message: str | Message, *, client_id: str | None = None) -> int:
-        """Add a message at the end and give its place. A run that is going on sends it with its next request; one that
-        makes no further request leaves it to the next run.
+        """Add a message at the end and give its place.
+
+        A run that is going on sends it with its next request; one that makes no further request leaves it to the next
+        run.
 
         A `ToolMessage` is no message of its own: it answers the newest call with its id that has no answer yet.
 
