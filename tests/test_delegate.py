@@ -32,6 +32,7 @@ class Desk:
     def __init__(self) -> None:
         self.made: list[str] = []
         self.gate = asyncio.Event()
+        self.hanging = asyncio.Event()
 
     @openapi_schema
     async def note(self, text: str) -> str:
@@ -49,6 +50,7 @@ class Desk:
     async def hang(self) -> str:
         """Hang."""
         self.made.append("hang")
+        self.hanging.set()
         await self.gate.wait()
         return "never"
 
@@ -160,8 +162,7 @@ async def test_cancelling_the_caller_cancels_the_sub_agent_and_both_threads_are_
     await threads.create_thread("t", messages="Go")
     run = threads.run_agent("t", agent)
     task = asyncio.create_task(run.finished())
-    while not desk.made:  # noqa: ASYNC110
-        await asyncio.sleep(0.005)
+    await desk.hanging.wait()
     run.cancel()
     result = await asyncio.wait_for(task, 2)
     assert result.finish == "cancelled"

@@ -160,6 +160,7 @@ class ThreadManager:
         """Add a message at the end and give its place.
 
         A run that is going on sends it with its next request, and makes one more if it was about to end.
+
         A `ToolMessage` is no message of its own: it answers the newest call with its id that has no answer yet.
 
         Args:

@@ -1,4 +1,4 @@
-"""How a scenario is played on a thread: a model that streams the given pieces, a store in memory, and what it holds.
+"""How a scenario is played on a thread: a model that streams the given pieces, and what the store holds then.
 
 Every way in which the response can come must leave the same calls made, the same thread, and one that every provider
 takes back.

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
 from agentkit.agent import Denied
 from agentkit.errors import ConfigError, StoreError, ThreadBusy
-from agentkit.events import ToolCompleted, ToolStarted
+from agentkit.events import Event, ToolCompleted, ToolStarted
 from agentkit.messages import AssistantMessage, ToolCall, user
 from agentkit.models.base import ModelRequest
 from agentkit.models.openai import chat_messages
@@ -120,18 +121,23 @@ async def test_who_lost_the_lease_writes_nothing_more_and_stops() -> None:
     await threads.create_thread("t", messages="Go")
     calls = [ToolCall("a", "effect", {"id": "a"}), ToolCall("c", "effect", {"id": "c"})]
     first = threads.run_thread("t", model=ScriptedModel([calls, "never said"]))
-    second = None
-    with pytest.raises(ThreadBusy):  # noqa: PT012
-        async for event in first:
-            if isinstance(event, ToolStarted) and second is None:
-                fence = first.journal._lease.fence  # type: ignore[attr-defined]
-                second = await store.acquire("t", "another", 30, dead=fence)
-                before = await store.load("t")
-            assert not isinstance(event, ToolCompleted)
+    events = aiter(first)
+    while not isinstance(await anext(events), ToolStarted):
+        pass
+    fence = first.journal._lease.fence  # type: ignore[attr-defined]
+    second = await store.acquire("t", "another", 30, dead=fence)
+    before = await store.load("t")
+    with pytest.raises(ThreadBusy):
+        await rest(events)
     assert first.result.finish == "error"
-    assert second is not None
     assert await store.load("t") == before
     await store.renew(second, 30)  # and the other's lease is still its own
+
+
+async def rest(events: AsyncIterator[Event]) -> None:
+    """No answer comes that is not in the store."""
+    async for event in events:
+        assert not isinstance(event, ToolCompleted)
 
 
 # ---------------------------------------------------------------- what changed between two runs
