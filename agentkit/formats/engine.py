@@ -247,20 +247,23 @@ class Parser(Resuming):
         """The calls that may open with a bare tool name at the start of a line."""
         if not self.quoting.blank or self.quoting.quoted:
             return []
-        held = yield from self._look_over_space()
+        while len(held := (yield from self._look_over_space())) >= _SPACE_RUN:
+            self._show(held)  # more is never held back; a call may still open behind it
         named = self.at < len(self.buf) and (yield from self.sees(line)) is not None
         if named and self.line_tried != self.offset:
             self.line_tried = self.offset
-            if held:
-                self.out.append(Text(held))
-                self.quoting.said(held)
+            self._show(held)
             return self.openers.lines
-        blank = held[: held.rfind("\n") + 1]  # whole lines of white space: not looked at again
-        if blank:
-            self.out.append(Text(blank))
-            self.quoting.said(blank)
-        self.unread(held[len(blank) :])
+        lines = held.rfind("\n") + 1  # whole lines of white space: not looked at again
+        self._show(held[:lines])
+        self.unread(held[lines:])
         return []
+
+    def _show(self, taken: str) -> None:
+        """What was consumed in silence is visible text."""
+        if taken:
+            self.out.append(Text(taken))
+            self.quoting.said(taken)
 
     def _fenced(self) -> Generator[None, None, bool]:
         """A code fence that opens the reply and holds a call is markup: the fence is only the call's wrapping."""

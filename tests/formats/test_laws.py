@@ -341,6 +341,16 @@ def test_a_parameter_name_that_never_ends_is_given_up_at_the_same_place_however_
     assert merge([*events, *parser.close()]) == formats.parse(text, "k2_horizon", TOOLS)
 
 
+@pytest.mark.parametrize("size", [1, 4, 97, 10_000])
+@pytest.mark.parametrize("space", ["\n" * 3000, "x\n" + " " * 1030, "\n\n" + "\t" * 5000])
+def test_a_bare_call_opens_behind_any_white_space_at_the_start_of_a_line(space: str, size: int) -> None:
+    text = f"{space}ping\n{{}}"
+    parser = Parser("glm4", TOOLS)
+    events = merge([e for i in range(0, len(text), size) for e in parser.feed(text[i : i + size])] + parser.close())
+    assert events[0] == Text(space)
+    assert calls_of(events) == [("ping", {})]
+
+
 @pytest.mark.parametrize("text", ["if (a < b) { return [1]; }\n", "one\n\n  two { three\n", "a [ b ] c <d> {e}\n"])
 def test_characters_that_open_calls_elsewhere_are_one_text_in_prose(text: str) -> None:
     assert formats.parse("x " + text * 3, formats.auto(), TOOLS) == [Text("x " + text * 3)]
