@@ -59,9 +59,10 @@ demo: $(CORE) ## one tool class, called by a JSON model and by an XML model; no 
 test: $(DEV) ## the whole suite; TESTS=tests/test_x.py and PYTEST_ARGS=-x narrow it
 	@$(BIN)/python -m pytest -q -n auto $(PYTEST_ARGS) $(TESTS)
 
-soak: $(DEV) ## the long runs: every case of every corpus, the laws on 300 examples for each format
+soak: $(DEV) ## the long runs: every corpus, the laws on 300 examples for each format, 1,000 kills
 	@AGENTKIT_EXAMPLES=$${AGENTKIT_EXAMPLES:-300} $(BIN)/python -m pytest -q -n auto -m "soak or not soak" \
 		--timeout=1800 $(PYTEST_ARGS) tests/formats
+	@$(BIN)/python -m pytest -q -n auto -m soak --timeout=1800 $(PYTEST_ARGS) tests/threads
 
 lint: $(DEV) ## ruff: rules and format, changing nothing
 	@$(BIN)/ruff check --quiet .

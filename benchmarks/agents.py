@@ -5,12 +5,15 @@ tool. The floor is the loop that one would write by hand, without validation, li
 turn of a long run costs what a turn of a short one does.
 
     python benchmarks/agents.py
+    python benchmarks/agents.py --peers   # next to other toolkits, where they are installed: see agents_peers.py
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import statistics
+import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
@@ -24,13 +27,6 @@ from agentkit.registry import ToolRegistry
 TARGET = 100.0  # µs per turn
 GROWTH = 1.3  # times that a turn of 1,000 may cost over a turn of 20
 
-ARGUMENTS = '{"a": 1, "b": 2}'
-CALLING: tuple[SourceEvent, ...] = (
-    CallStart(0, "add", None),
-    ArgumentDelta(0, ARGUMENTS),
-    CallEnd(0, ToolCall("", "add", {"a": 1, "b": 2}, raw=ARGUMENTS)),
-    Finish("tool_calls"),
-)
 DONE: tuple[SourceEvent, ...] = (Text("3"), Finish("stop"))
 
 
@@ -46,8 +42,15 @@ class Instant:
     async def stream(self, request: ModelRequest) -> AsyncIterator[SourceEvent]:
         """The next prepared response."""
         self.left -= 1
-        for event in CALLING if self.left else DONE:
+        for event in calling(self.left) if self.left else DONE:
             yield event
+
+
+def calling(number: int) -> tuple[SourceEvent, ...]:
+    """A response with one call, each time another one: the same call over and over would end the run."""
+    id, arguments = f"call_{number}", f'{{"a": {number}, "b": 2}}'
+    call = ToolCall(id, "add", {"a": number, "b": 2}, raw=arguments)
+    return CallStart(0, "add", id), ArgumentDelta(0, arguments), CallEnd(0, call), Finish("tool_calls")
 
 
 async def add(a: int, b: int) -> int:
@@ -126,5 +129,29 @@ async def main() -> None:
     )
 
 
+async def against(repeats: int = 5) -> None:
+    """Print what a turn costs here and elsewhere: CPU, the median of several runs that take turns."""
+    from agents_peers import installed
+
+    peers, absent = installed()
+    runs = {"a hand-written loop": by_hand, "agentkit": by_agent, **peers}
+    spent: dict[tuple[str, int], list[float]] = {}
+    for run in runs.values():
+        await run(5)  # what is loaded on first use
+    for _ in range(repeats):
+        for turns in (20, 200):
+            for name, run in runs.items():
+                start = time.process_time()
+                await run(turns)
+                spent.setdefault((name, turns), []).append((time.process_time() - start) / turns * 1e6)
+    cost = {key: statistics.median(some) for key, some in spent.items()}
+    print(f"{'CPU of one turn, µs':<28}{'run of 20':>10}{'run of 200':>12}{'growth':>8}{'x agentkit':>18}")
+    for name in runs:
+        short, long = cost[name, 20], cost[name, 200]
+        ratios = (short / cost["agentkit", 20], long / cost["agentkit", 200])
+        print(f"{name:<28}{short:>10,.1f}{long:>12,.1f}{long / short:>8.1f}{ratios[0]:>10.1f}{ratios[1]:>8.1f}")
+    print(*absent, sep="\n")
+
+
 if __name__ == "__main__":
-    asyncio.run(main())
+    asyncio.run(against() if "--peers" in sys.argv else main())

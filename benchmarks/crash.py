@@ -350,10 +350,10 @@ def show(name: str, count: Count, load: float) -> None:
     """Print what a series came to."""
     print(f"{name}; load {load:.1f} at the beginning")
     for what, value in asdict(count).items():
-        if what == "faults":
-            print(*(f"  {fault}" for fault in value[:5]), *(["  …"] if len(value) > 5 else []), sep="\n")
-        else:
+        if what != "faults":
             print(f"  {what.replace('_', ' '):18} {value}")
+    for fault in count.faults[:5]:
+        print(f"  {fault}")
 
 
 if __name__ == "__main__":

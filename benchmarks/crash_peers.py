@@ -62,7 +62,13 @@ async def openai_agents(folder: Path, effects: Path, pause: Pause, idiom: str) -
     set_tracing_disabled(True)
 
     class Instant(Model):
-        async def get_response(self, system_instructions: Any, input: Any, *rest: Any, **more: Any) -> ModelResponse:
+        async def get_response(
+            self,
+            system_instructions: Any,
+            input: Any,  # noqa: A002 - the interface's own name
+            *rest: Any,
+            **more: Any,
+        ) -> ModelResponse:
             items = [] if isinstance(input, str) else input
             calls = [i for i in items if i.get("type") == "function_call"]
             results = [i["call_id"] for i in items if i.get("type") == "function_call_output"]
@@ -149,7 +155,8 @@ def langgraph_agent(store: Any, effects: Path, pause: Pause, plain: bool) -> Any
             calls = [call for m in messages if isinstance(m, AIMessage) for call in m.tool_calls]
             paired((c["id"] for c in calls), (m.tool_call_id for m in messages if isinstance(m, ToolMessage)))
             new = [
-                {"name": "effect", "args": {"id": id}, "id": uuid4().hex} for id in wanted(c["args"]["id"] for c in calls)
+                {"name": "effect", "args": {"id": id}, "id": uuid4().hex}
+                for id in wanted(c["args"]["id"] for c in calls)
             ]
             said = AIMessage("On it." if new else "All done.", tool_calls=new)
             return ChatResult(generations=[ChatGeneration(message=said)])

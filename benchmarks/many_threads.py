@@ -4,7 +4,7 @@ Each thread is made, given a message and run: four turns that call a tool once, 
 and the tool answer at once, so that what is left is agentkit and the store. Three figures tell three things:
 
 - turns per second: all of it, wall clock; the store's thread works beside the event loop, and both share one
-  interpreter;
+  interpreter. CPU: of a turn, in all threads. The collector's share grows with what is alive: a thousand runs;
 - own time: the CPU that the event loop's thread spent in one turn of one run, whatever ran between; the first turn
   includes the opening of the thread, the last one its closing. Measured in a second pass, since measuring costs time;
 - wait: the wall clock of one turn while a thousand others want the same processor.
@@ -19,6 +19,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import cProfile
+import gc
 import json
 import os
 import pstats
@@ -145,24 +146,24 @@ async def one(threads: ThreadManager, name: str, times: Times) -> None:
     assert (result.turns, result.text) == (TURNS, "3")
 
 
-async def all_of_them(path: Path, number: int, durability: Durability, timed: bool) -> tuple[float, list[Times]]:
-    """Seconds for all, and each run's times."""
+async def all_of_them(path: Path, number: int, durability: Durability, timed: bool) -> tuple[float, float, list[Times]]:
+    """Seconds for all, by the clock and of CPU in all threads; and each run's times."""
     runs: list[Times] = []
     loop = asyncio.get_running_loop()
     threads = ThreadManager(SQLiteStore(path, durability=durability), ToolRegistry(add))
     await one(threads, "warm", Times())  # the file is there, the modules are loaded
     if timed:
         loop.set_task_factory(timed_task)
-    start = time.perf_counter()
+    start, cpu = time.perf_counter(), time.process_time()
     tasks = []
     for i in range(number):
         runs.append(Times())
         TIMES.set(runs[-1])
         tasks.append(asyncio.create_task(one(threads, f"t{i}", runs[-1])))
     await asyncio.gather(*tasks)
-    seconds = time.perf_counter() - start
+    seconds, spent = time.perf_counter() - start, time.process_time() - cpu
     await threads.aclose()
-    return seconds, runs
+    return seconds, spent, runs
 
 
 def memory() -> float:
@@ -173,12 +174,16 @@ def memory() -> float:
 def measured(folder: str, number: int, durability: Durability, timed: bool) -> dict[str, float]:
     """One pass, in this process."""
     before = memory()
+    collected = Collected()
+    gc.callbacks.append(collected)
     with tempfile.TemporaryDirectory(dir=folder) as place:
-        seconds, runs = asyncio.run(all_of_them(Path(place) / "chat.db", number, durability, timed))
+        seconds, spent, runs = asyncio.run(all_of_them(Path(place) / "chat.db", number, durability, timed))
     own = sorted(t * 1e6 for run in runs for t in run.own)
     wall = sorted(t * 1e3 for run in runs for t in run.wall)
     return {
         "turns/s": number * TURNS / seconds,
+        "CPU µs/turn": spent / (number * TURNS) * 1e6,
+        "collector %": collected.seconds / spent * 100,
         "peak MiB": memory(),
         "grown MiB": memory() - before,
         "own p50 µs": at(own, 0.5),
@@ -188,6 +193,21 @@ def measured(folder: str, number: int, durability: Durability, timed: bool) -> d
     }
 
 
+class Collected:
+    """The seconds that Python's garbage collector took, as a callback of it."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self._since = 0.0
+
+    def __call__(self, phase: str, info: object) -> None:
+        """Called when it begins and when it ends."""
+        if phase == "start":
+            self._since = time.thread_time()
+        else:
+            self.seconds += time.thread_time() - self._since
+
+
 def at(values: list[float], share: float) -> float:
     """The value below which this share of sorted values is."""
     return values[min(int(len(values) * share), len(values) - 1)]
@@ -195,7 +215,7 @@ def at(values: list[float], share: float) -> float:
 
 def profile(folder: str, number: int, durability: Durability) -> None:
     """Print where the time of the event loop's thread goes."""
-    with tempfile.TemporaryDirectory(dir=folder) as place, cProfile.Profile() as profiler:
+    with tempfile.TemporaryDirectory(dir=folder) as place, cProfile.Profile(time.thread_time) as profiler:
         asyncio.run(all_of_them(Path(place) / "chat.db", number, durability, timed=False))
     pstats.Stats(profiler).strip_dirs().sort_stats("tottime").print_stats(45)
 
@@ -228,27 +248,19 @@ def main() -> None:
 
 def table(given: argparse.Namespace) -> None:
     """Measure, and print the medians of several passes."""
-    load = os.getloadavg()[0]
-    print(f"{given.threads} threads x {TURNS} turns, {os.cpu_count()} CPUs, load {load:.1f} before; median of {given.repeat}")
-    print(f"{'':<24}{'turns/s':>9}{'peak':>9}{'grown':>10}{'own time of a turn':>22}{'wait of a turn':>22}")
-    print(f"{'':<24}{'':>9}{'MiB':>9}{'MiB':>10}{'p50 µs':>13}{'p99 µs':>9}{'p50 ms':>13}{'p99 ms':>9}")
+    print(f"{given.threads} threads x {TURNS} turns, median of {given.repeat} passes")
+    print(f"{os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f} at the beginning")
     durabilities: tuple[Durability, ...] = ("power", "process")
-    passes = [
-        (apart(given, d, timed=False) | _own(apart(given, d, timed=True)), d)
-        for _ in range(given.repeat)
-        for d in durabilities
-    ]
-    for durability in durabilities:
-        some = [p for p, d in passes if d == durability]
-        m = {name: statistics.median(p[name] for p in some) for name in some[0]}
-        print(
-            f"{f'durability={durability}':<24}{m['turns/s']:>9,.0f}{m['peak MiB']:>9.0f}{m['grown MiB']:>10.0f}"
-            f"{m['own p50 µs']:>13,.0f}{m['own p99 µs']:>9,.0f}{m['wait p50 ms']:>13,.0f}{m['wait p99 ms']:>9,.0f}"
-        )
-
-
-def _own(counted: dict[str, float]) -> dict[str, float]:
-    return {name: value for name, value in counted.items() if name.startswith("own")}
+    passes: dict[Durability, list[dict[str, float]]] = {durability: [] for durability in durabilities}
+    for _ in range(given.repeat):
+        for durability in durabilities:
+            timed = apart(given, durability, timed=True)
+            own = {name: value for name, value in timed.items() if name.startswith("own")}
+            passes[durability].append(apart(given, durability, timed=False) | own)
+    print(f"{'durability':<18}", *(f"{durability:>10}" for durability in durabilities))
+    for name in passes["power"][0]:
+        row = (statistics.median(one[name] for one in passes[durability]) for durability in durabilities)
+        print(f"{name:<18}", *(f"{value:>10,.0f}" for value in row))
 
 
 if __name__ == "__main__":

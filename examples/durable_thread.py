@@ -25,6 +25,12 @@ class Mail:
         return f"sent to {to}"
 
 
+def may(call: ToolCall) -> bool:
+    """Ask the person at the terminal."""
+    print(f"{call.name} {dict(call.arguments)}")
+    return not sys.stdin.isatty() or input("may it? [y/n] ").startswith("y")
+
+
 async def main() -> None:
     """Go on where the last process ended."""
     threads = ThreadManager(STORE)
@@ -33,9 +39,7 @@ async def main() -> None:
         await threads.create_thread("lunch", messages="Ask Ada for lunch.")
     waiting = await threads.pending("lunch")
     for call in waiting:
-        print(f"{call.name} {dict(call.arguments)}")
-        said = input("may it? [y/n] ") if sys.stdin.isatty() else "y"
-        if said.startswith("y"):
+        if may(call):
             await threads.approve("lunch", call.id)
         else:
             await threads.deny("lunch", call.id, "not now")

@@ -1,13 +1,33 @@
-"""What all tests share: how Hypothesis runs. Knows no part of agentkit."""
+"""What all tests share: how Hypothesis runs, and the command line in this process."""
 
 from __future__ import annotations
 
+import io
 import os
+import sys
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from agentkit.cli import main
+from command_line import Say
 
 # No deadline: the machine is shared, and one slow example says nothing about the code. Deterministic in CI: a run that
 # fails there fails again at home; elsewhere random, so that daily work keeps searching.
 settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", settings.get_profile("default"), derandomize=True, database=None)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
+
+
+@pytest.fixture
+def say(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Say:
+    """Run one command in this process: its status, what it printed, what it complained of."""
+
+    def run(*words: str, stdin: str = "") -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
+        monkeypatch.setattr(sys, "path", list(sys.path))
+        status = main(words)
+        printed = capsys.readouterr()
+        return status, printed.out, printed.err
+
+    return run

@@ -88,11 +88,13 @@ class Guidance:
 
     def __init__(self, text: Any, target: Target) -> None:
         lark = gbnf_to_lark(text) if target == "gbnf" else text
-        self.found = LLMatcher(TOKENIZER, LLMatcher.grammar_from_lark(lark), limits=LIMITS)
-        assert not self.found.is_error(), self.found.get_error()
+        self.unused = LLMatcher(TOKENIZER, LLMatcher.grammar_from_lark(lark), limits=LIMITS)
+        assert not self.unused.is_error(), self.unused.get_error()
+        self.found = self.unused.deep_copy()
 
     def reset(self) -> None:
-        self.found.reset()
+        # not the matcher's own reset: llguidance 1.9.1 may then give a mask that it computed for an earlier text
+        self.found = self.unused.deep_copy()
 
     def take(self, text: bytes) -> int:
         return int(self.found.try_consume_tokens(list(text)))

@@ -2,37 +2,18 @@
 
 from __future__ import annotations
 
-import io
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from agentkit.cli import main
+from command_line import FILES, Say, called, command, roles, said, typed
 from replay_server import Recorded, ReplayServer
 from terminal import Terminal
-
-FILES = "agentkit_tools.files:Files"
-Say = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def say(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Say:
-    """Run one command in this process: its status, what it printed, what it complained of."""
-
-    def run(*words: str, stdin: str = "") -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
-        monkeypatch.setattr(sys, "path", list(sys.path))
-        status = main(words)
-        printed = capsys.readouterr()
-        return status, printed.out, printed.err
-
-    return run
-
 
 # demo
 
@@ -193,40 +174,6 @@ def test_tools_may_be_an_instance(say: Say, tmp_path: Path, monkeypatch: pytest.
 
 
 # chat: the program itself, against a server on this machine
-
-
-def chunk(delta: dict[str, Any], finish: str | None = None) -> str:
-    choice = {"index": 0, "delta": delta, "finish_reason": finish}
-    return (
-        "data: "
-        + json.dumps({"id": "c", "object": "chat.completion.chunk", "model": "m", "choices": [choice]})
-        + "\n\n"
-    )
-
-
-def said(*texts: str) -> bytes:
-    """A streamed response of OpenAI chat completions, one event per text."""
-    return "".join([*(chunk({"content": t}) for t in texts), chunk({}, "stop"), "data: [DONE]\n\n"]).encode()
-
-
-def called(name: str, arguments: str) -> bytes:
-    call = {"index": 0, "id": "call_1", "type": "function", "function": {"name": name, "arguments": arguments}}
-    return (chunk({"tool_calls": [call]}) + chunk({}, "tool_calls") + "data: [DONE]\n\n").encode()
-
-
-def command(server: ReplayServer, *options: str) -> list[str]:
-    return [sys.executable, "-m", "agentkit", "chat", "--model", "openai:m", "--base-url", server.url, *options]
-
-
-def typed(server: ReplayServer, lines: str, *options: str) -> subprocess.CompletedProcess[str]:
-    """A chat whose input is a pipe."""
-    return subprocess.run(
-        command(server, *options), input=lines, capture_output=True, text=True, timeout=60, check=False
-    )
-
-
-def roles(request: Any) -> list[str]:
-    return [message["role"] for message in request.body["messages"]]
 
 
 def test_chat_answers_line_after_line_and_remembers() -> None:

@@ -307,6 +307,25 @@ def test_with_execute_end_nothing_runs_before_the_response_is_over() -> None:
     assert [type(e) for e in events] == [CallEnd, Text, Finish, ToolStarted, ToolCompleted]
 
 
+@pytest.mark.parametrize(
+    ("events", "config", "complete"),
+    [
+        ([call("echo", "x", text="x"), Finish("stop")], {"execute": "end"}, [ToolCompleted]),
+        (calls(call("echo", text="x"), call("echo", text="y")), {"execute": "end"}, [ToolCompleted]),
+        (calls(call("echo", text="x"), call("nope")), {"execute": "end", "requires_approval": True}, []),
+        ([call("nope"), Finish("stop")], {}, []),
+    ],
+)
+def test_a_turn_is_complete_with_the_last_answer_behind_the_end_of_the_response(
+    events: list[SourceEvent], config: dict[str, Any], complete: list[type]
+) -> None:
+    async def main() -> list[type]:
+        turn = processor(echo, **config).process(streamed(events))
+        return [type(event) async for event in turn if turn.complete]
+
+    assert run(main()) == complete
+
+
 def test_with_execute_stream_a_result_does_not_wait_for_the_response() -> None:
     async def main() -> list[type]:
         done = asyncio.Event()

@@ -10,7 +10,7 @@ from typing import Any, Final, Unpack
 
 from agentkit.agent.delegate import delegate
 from agentkit.agent.journal import Conversation, Journal
-from agentkit.agent.limits import Budget, Spending
+from agentkit.agent.limits import UNBOUNDED, Budget, Spending
 from agentkit.agent.run import Hook, Plan, RunResult, RunStream
 from agentkit.agent.settings import RunOptions, Settings, checked
 from agentkit.binding import BoundTool
@@ -102,7 +102,7 @@ class Agent:
         self.max_repeats = max_repeats
         self.auto_continue = auto_continue
         self.output_retries = output_retries
-        self.budget = budget or Budget()
+        self.budget = budget or UNBOUNDED
         self.hooks = tuple(hooks)
         self.name = name
         self.settings = checked(settings)

@@ -25,11 +25,13 @@ class Unsettled(NamedTuple):
         calls: what to run, with the arguments to run it with.
         approved: the ids of those that a person approved.
         finish: why there is nothing more to do, such as `approval` where a call still waits; None to go on.
+        waiting: the calls that still wait for a person.
     """
 
     calls: tuple[ToolCall, ...] = ()
     approved: frozenset[str] = frozenset()
     finish: RunFinish | None = None
+    waiting: tuple[ToolCall, ...] = ()
 
 
 class Response(NamedTuple):
@@ -56,6 +58,11 @@ class Journal(Protocol):
     @property
     def taken(self) -> Iterable[str]:
         """The ids of all calls of the conversation."""
+        ...
+
+    @property
+    def settled(self) -> bool:
+        """Whether `respond` has nothing left to write for the turn that goes on, and so does not wait for anything."""
         ...
 
     async def open(self, registry: ToolRegistry) -> Unsettled:
@@ -121,6 +128,7 @@ class Conversation:
     """
 
     thread_id = None
+    settled = True
 
     def __init__(self, messages: list[Message], decisions: Mapping[str, Decision] = MappingProxyType({})) -> None:
         self._messages = messages
@@ -151,8 +159,8 @@ class Conversation:
                     run.append(call)
                 case Denied(reason):
                     self._messages.append(denial(call, reason))
-        waiting = len(self._decisions) < len(self._open)
-        return Unsettled(tuple(run), frozenset(call.id for call in run), "approval" if waiting else None)
+        waiting = tuple(call for call in self._open if call.id not in self._decisions)
+        return Unsettled(tuple(run), frozenset(call.id for call in run), "approval" if waiting else None, waiting)
 
     async def messages(self) -> Sequence[Message]:
         """The list itself."""

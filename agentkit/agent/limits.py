@@ -110,6 +110,10 @@ class Budget:
         return price
 
 
+UNBOUNDED: Final = Budget()
+"""The budget of a run that was given none."""
+
+
 class Spending:
     """What was spent of a budget. A sub-agent's run spends from its parent's as well as from its own.
 
@@ -144,6 +148,8 @@ class Spending:
     def exhausted(self) -> Exhausted | None:
         """The first bound that is reached; None while all hold."""
         budget = self.budget
+        if budget is UNBOUNDED:
+            return self.parent.exhausted if self.parent is not None else None
         spent: tuple[tuple[Exhausted, float | None, float], ...] = (
             ("token_budget", budget.tokens, self.tokens),
             ("cost_budget", budget.cost, self.cost),

@@ -25,6 +25,7 @@ from agentkit.events import (
     CallEnd,
     Event,
     ToolCompleted,
+    ToolEvent,
     ToolFailed,
     ToolSkipped,
     ToolStarted,
@@ -32,7 +33,7 @@ from agentkit.events import (
 )
 from agentkit.messages import AssistantMessage, Message, ToolCall, ToolMessage, user
 from agentkit.models.base import Model, ModelRequest
-from agentkit.processor import EventStream, ProcessorConfig, ResponseProcessor, Source, Turn
+from agentkit.processor import EventStream, ProcessorConfig, ResponseProcessor, Source, Turn, no_scope
 from agentkit.registry import ToolRegistry
 from agentkit.structured import InvalidOutput, Output
 from agentkit.tool import ToolContext
@@ -141,13 +142,14 @@ class RunStream(EventStream[Event]):
         self._finish: RunFinish = "cancelled"
         self._pending: tuple[ToolCall, ...] = ()
         self._shrunk = False  # the last request was refused as too long
+        self._waiting: tuple[ToolCall, ...] = ()  # those of earlier runs
         self._stopped: RunFinish | None = None
         self._turn: Turn | None = None
         self._continued = 0
         self._repeats = Repeats(plan.max_repeats)
         self._over_with: RunFinish | None = None
         self._asked = False
-        self._runs = 0  # calls run in this turn
+        self._preparing: asyncio.Task[Sequence[Message]] | None = None  # the conversation to be sent
         self._processor: ResponseProcessor | None = None
         self._output: Any = None
         self._output_error: str | None = None
@@ -193,6 +195,8 @@ class RunStream(EventStream[Event]):
             self._stopped = reason
         if self._turn is not None:
             self._turn.cancel()
+        if self._preparing is not None:
+            self._preparing.cancel()
 
     # -------------------------------------------------------------- its turns
 
@@ -202,14 +206,12 @@ class RunStream(EventStream[Event]):
         try:
             await self._tell(RunStarted())
             while (turn := await self._next()) is not None:
-                self._turn = turn
+                self._begin(turn)
                 since = monotonic()
                 try:
                     async for event in turn:
                         if type(event) in _TOOL_EVENTS:
-                            self._runs += type(event) is ToolStarted
-                            response = self._response(turn, since) if turn.complete else None
-                            await self.journal.record(turn, event, response)  # type: ignore[arg-type]
+                            await self._record(turn, event, since)  # type: ignore[arg-type]
                         if self.plan.hooks:
                             await self._tell(event)
                         yield event
@@ -218,7 +220,7 @@ class RunStream(EventStream[Event]):
                         self.error = e
                         raise
                 finally:
-                    await uncancelled(self._keep(turn, since))
+                    await self._end(turn, since)
         except BaseException as e:
             self.error = e
             if isinstance(e, Exception):
@@ -233,6 +235,17 @@ class RunStream(EventStream[Event]):
                 self._over.set()
                 await self._tell(RunEnded(self.result, self.error))
 
+    def _begin(self, turn: Turn) -> None:
+        self._turn = turn
+        if self._stopped is not None:  # while it was made
+            turn.cancel()
+
+    async def _record(self, turn: Turn, event: ToolEvent, since: float) -> None:
+        """Write down what becomes of a call, before anybody hears of it."""
+        if type(event) is ToolStarted:
+            self.plan.spending.calls(1)
+        await self.journal.record(turn, event, self._response(turn, since) if turn.complete else None)
+
     async def _shortened(self, turn: Turn, error: BaseException) -> bool:
         """Whether the request was refused as too long and can be made again, once, with a shorter conversation."""
         refused = isinstance(error, ProviderError) and error.kind == "too_long" and not turn.message.content
@@ -244,7 +257,7 @@ class RunStream(EventStream[Event]):
     async def _next(self) -> Turn | None:
         """The turn to take now; None when the run is over."""
         turn = self._turn
-        if self._processor is None:
+        if self._processor is None and self._stopped is None:
             turn = await self._open()
             if turn is not None:
                 return turn
@@ -259,7 +272,10 @@ class RunStream(EventStream[Event]):
         if reason is not None:
             self._finish = reason
             return None
-        return await self._ask()
+        turn = await self._ask()
+        if turn is None:
+            self._finish = self._stopped or "cancelled"
+        return turn
 
     async def _open(self) -> Turn | None:
         """Begin; the turn that answers what an earlier run left open, if there is such."""
@@ -273,11 +289,15 @@ class RunStream(EventStream[Event]):
         unsettled = await journal.open(plan.registry)
         self._start = len(journal.all())
         self._over_with = unsettled.finish
-        if unsettled.finish is not None and (said := _last_reply(journal.all())) is not None:
-            self._over_with = self._judged(said, unsettled.finish)
+        self._pending = self._waiting = unsettled.waiting
+        if unsettled.finish is not None and (last := _last_response(journal.all())) is not None:
+            self._text = last.text
+            if not last.calls:
+                self._over_with = self._judged(last.text, unsettled.finish)
         taken = set(journal.taken) - {call.id for call in unsettled.calls}  # these keep their ids
+        config = replace(plan.config, max_calls=None)  # these were counted when they were made
         self._processor = ResponseProcessor(
-            plan.registry, plan.config, taken=taken, new_context=self._context, scope=self._scope
+            plan.registry, config, taken=taken, new_context=self._context, scope=self._scope
         )
         if not unsettled.calls or self._stopped is not None:
             return None
@@ -285,26 +305,41 @@ class RunStream(EventStream[Event]):
         return self._processor.process(calls, approved=unsettled.approved)
 
     async def _ask(self) -> Turn | None:
-        """Ask the model; None when the run was ended meanwhile."""
+        """Ask the model; None when the run was stopped before that."""
         plan, processor = self.plan, self._processor
         assert processor is not None
         if self._correction is not None:
             self.journal.add(self._correction)
             self._correction = None
-        self._request = request = replace(self._request, messages=await self.journal.messages())
-        if self._stopped is not None:  # while the journal was at work, which may ask a model for a summary
-            self._finish = self._stopped
+        messages = await self._conversation()
+        if messages is None:
             return None
+        self._request = request = replace(self._request, messages=messages)
         self._turns += 1
         self._continued = 0
         self._asked = True
-        await self._tell(TurnStarted(self._turns, request))
-        if (left := plan.spending.calls_left) is not None:
-            bound = plan.config.max_calls
-            processor.config = replace(processor.config, max_calls=left if bound is None else min(left, bound))
+        if plan.hooks:
+            await self._tell(TurnStarted(self._turns, request))
+        processor.config = plan.config
+        if (left := plan.spending.calls_left) is not None and left < (plan.config.max_calls or left + 1):
+            processor.config = replace(plan.config, max_calls=left)
         natively = plan.model.format is None and request.tool_choice != "none"
         offered = request.tools if natively else ()
         return processor.process(plan.model.stream(request), offered=offered, more=self._more)
+
+    async def _conversation(self) -> Sequence[Message] | None:
+        """What the model is to read; None when the run was stopped while a store, or a summary, was waited for."""
+        if self.journal.thread_id is None:  # a list in memory: nothing to wait for
+            return await self.journal.messages()
+        self._preparing = asyncio.ensure_future(self.journal.messages())
+        try:
+            return await self._preparing
+        except asyncio.CancelledError:
+            if self._stopped is None or asyncio.current_task().cancelling():  # type: ignore[union-attr]
+                raise
+            return None
+        finally:
+            self._preparing = None
 
     def _more(self, partial: AssistantMessage) -> Source | None:
         """The rest of a response that its token limit cut inside a call."""
@@ -313,8 +348,22 @@ class RunStream(EventStream[Event]):
         self._continued += 1
         return self.plan.model.stream(replace(self._request, messages=[*self._request.messages, partial]))
 
+    async def _end(self, turn: Turn, since: float) -> None:
+        """End a turn, whatever ended it: write it down, and then say so.
+
+        The task may be cancelled meanwhile; what has to wait is therefore done in a task of its own. A coroutine that
+        does not wait cannot be cancelled, and a task takes longer than all that it would do.
+        """
+        number = self._turns if self._asked else 0
+        waits = not turn.over or not self.journal.settled
+        try:
+            await (uncancelled(self._keep(turn, since)) if waits else self._keep(turn, since))
+        finally:
+            if self.plan.hooks:
+                seconds = monotonic() - since
+                await self._tell(TurnEnded(number, turn.message, turn.results, turn.usage, turn.finish.reason, seconds))
+
     async def _keep(self, turn: Turn, since: float) -> None:
-        """End a turn, whatever ended it, and write it down."""
         await turn.aclose()
         response = self._response(turn, since)
         asked, self._asked = self._asked, False
@@ -326,8 +375,6 @@ class RunStream(EventStream[Event]):
         if finish == "error":
             self._finish = "error"
         await self.journal.respond(turn, response)
-        number = self._turns if asked else 0
-        await self._tell(TurnEnded(number, turn.message, turn.results, turn.usage, finish, monotonic() - since))
 
     def _response(self, turn: Turn, since: float) -> Response | None:
         """What is known of a turn's response; None where it only answers the calls of an earlier one."""
@@ -338,9 +385,7 @@ class RunStream(EventStream[Event]):
     def _finish_after(self, turn: Turn) -> None:
         """Whether the run is over after this turn, and why."""
         reason = turn.finish.reason
-        self._pending = turn.pending
-        self.plan.spending.calls(self._runs)
-        self._runs = 0
+        self._pending = (*self._waiting, *turn.pending)
         if turn.pending:
             self._over_with = "approval"
         elif turn.terminated:
@@ -376,6 +421,8 @@ class RunStream(EventStream[Event]):
     def _watch(self) -> list[Callable[[], object]]:
         """Start the clock and watch the token; what it returns stops that again."""
         stops: list[Callable[[], object]] = []
+        if self.plan.cancel is not None and self.plan.cancel.is_set():
+            self.cancel()
         if (left := self.plan.spending.seconds_left) is not None:
             stops.append(asyncio.get_running_loop().call_later(max(left, 0), self._stop, "time_budget").cancel)
         if self.plan.cancel is not None:
@@ -387,11 +434,15 @@ class RunStream(EventStream[Event]):
         self.cancel()
 
     def _context(self, call: ToolCall) -> ToolContext:
-        context = self.journal.context(call) or ToolContext(call.id, call.name)
+        context = self.journal.context(call)
+        if context is None:
+            return ToolContext(call.id, call.name, self.plan.context, call.id, 1, self)
         return replace(context, state=self.plan.context, run=self)
 
     def _scope(self, call: ToolCall) -> AbstractContextManager[Any]:
         """What the hooks want to hold inside a tool."""
+        if not self.plan.hooks:
+            return no_scope(call)
         stack = ExitStack()
         for hook in self.plan.hooks:
             if (scope := getattr(hook, "tool_scope", None)) is not None:
@@ -409,10 +460,9 @@ class RunStream(EventStream[Event]):
                 _LOG.exception("a hook failed on %s", type(event).__name__)
 
 
-def _last_reply(messages: Sequence[Message]) -> str | None:
-    """The text of the response at the conversation's end, if it calls nothing."""
-    last = messages[-1] if messages else None
-    return last.text if isinstance(last, AssistantMessage) and not last.calls else None
+def _last_response(messages: Sequence[Message]) -> AssistantMessage | None:
+    """The response at the conversation's end, with the answers to its calls behind it or without."""
+    return next((m for m in reversed(messages) if isinstance(m, AssistantMessage)), None)
 
 
 def _answered(turn: Turn) -> list[tuple[ToolCall, ToolMessage]]:

@@ -56,14 +56,14 @@ def ask(call: ToolCall, registry: ToolRegistry, screen: Screen, *, later: bool) 
     for line in arguments(call.arguments, width(), "    "):
         screen.line(line)
     _forget_typed()
-    question = f"[y]es, [n]o, [e]dit the arguments{', [l]ater' if later else ''}? "
+    question = f"[y]es [n]o [e]dit{' [l]ater' if later else ''}? "
     try:
         while True:
             match input(question).strip().lower():
                 case "y" | "yes":
                     return Approved()
                 case "n" | "no":
-                    return Denied(input("reason, for the model (may be empty): ").strip())
+                    return Denied(input("reason (may be empty): ").strip())
                 case "e" | "edit":
                     if (changed := _edited(call, registry, screen)) is not None:
                         return Approved(changed)
@@ -95,7 +95,7 @@ def _edited(call: ToolCall, registry: ToolRegistry, screen: Screen) -> Mapping[s
         import readline
 
         readline.add_history(json.dumps(dict(call.arguments), default=str))
-    screen.line("all arguments, in one line of JSON (arrow up: the present ones; empty: leave them)")
+    screen.line("All arguments, in one line of JSON. Arrow up: the present ones; empty: leave them.")
     text = input("json> ").strip()
     if not text:
         return None

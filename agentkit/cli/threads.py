@@ -11,7 +11,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from agentkit.cli.screen import Screen
 from agentkit.cli.terminal import cut, visible, width
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 STORE: Final = "agentkit.db"
 WIRES: Final = ("json", "openai", "anthropic")
+Done = TypeVar("Done")
+Run = Callable[[argparse.Namespace], int]
 Work = Callable[["ThreadManager", argparse.Namespace], Awaitable[int]]
 
 
@@ -30,20 +32,22 @@ def add(commands: Any) -> None:
     """Declare the commands and their options."""
     group = commands.add_parser("threads", help="list, show, export, delete stored conversations; approve their calls")
     actions = group.add_subparsers(dest="action", required=True, metavar="action")
-    listed = _action(actions, "list", "the threads, the last changed first", list_threads, named=False)
+    listed = _action(actions, "list", "the threads, the last changed first", _on_store(list_threads), named=False)
     listed.add_argument("--limit", type=int, default=50, help="how many at most (50)")
-    shown = _action(actions, "show", "turns, calls, results, durations, tokens, approvals", show)
+    shown = _action(actions, "show", "turns, calls, results, durations, tokens, approvals", _on_store(show))
     shown.add_argument("--full", action="store_true", help="every text whole, instead of its first lines")
-    exported = _action(actions, "export", "the messages as JSON lines", export)
+    exported = _action(actions, "export", "the messages as JSON lines", _on_store(export))
     exported.add_argument(
         "--as", dest="wire", default="json", metavar="SHAPE",
         help="json (agentkit's own, without loss), openai, anthropic, or a text format such as hermes",
     )  # fmt: skip
-    exported.add_argument("--tools", nargs="+", default=[], metavar="MODULE:CLASS", help="some text formats need them")
+    exported.add_argument(
+        "--tools", nargs="+", default=[], metavar="MODULE:CLASS", help="for a text format: their tags"
+    )
     deleted = _action(actions, "delete", "remove a thread and all that belongs to it", delete)
     deleted.add_argument("--yes", action="store_true", help="do not ask")
-    approved = _action(actions, "approve", "let a waiting call run when its thread goes on", approve)
-    denied = _action(actions, "deny", "refuse a waiting call", deny)
+    approved = _action(actions, "approve", "let a waiting call run when its thread goes on", _on_store(approve))
+    denied = _action(actions, "deny", "refuse a waiting call", _on_store(deny))
     for command in (approved, denied):
         command.add_argument("call", help="the call's id, as `show` tells it")
     approved.add_argument("--arguments", metavar="JSON", help="run it with these instead; all of them, as an object")
@@ -57,30 +61,40 @@ def add_store(command: argparse.ArgumentParser, default: str | None = STORE) -> 
     )
 
 
-def _action(actions: Any, name: str, help: str, work: Work, *, named: bool = True) -> argparse.ArgumentParser:
-    command: argparse.ArgumentParser = actions.add_parser(name, help=help, description=help)
+def _action(actions: Any, name: str, does: str, run: Run, *, named: bool = True) -> argparse.ArgumentParser:
+    command: argparse.ArgumentParser = actions.add_parser(name, help=does, description=does)
     if named:
         command.add_argument("thread", help="the thread's id")
     add_store(command)
-    command.set_defaults(run=lambda arguments: asyncio.run(_opened(work, arguments)))
+    command.set_defaults(run=run)
     return command
 
 
-async def _opened(work: Work, arguments: argparse.Namespace) -> int:
-    """Do the work on the store.
+def _on_store(work: Work) -> Run:
+    """A command that does all its work on the opened store."""
+    return lambda arguments: _opened(work, arguments)
+
+
+def _opened(
+    work: Callable[[ThreadManager, argparse.Namespace], Awaitable[Done]], arguments: argparse.Namespace
+) -> Done:
+    """Do work on the store.
 
     Raises:
         ConfigError: there is no such file; looking for threads makes none.
     """
     from agentkit.threads import ThreadManager
 
+    async def run() -> Done:
+        manager = ThreadManager(arguments.store)
+        try:
+            return await work(manager, arguments)
+        finally:
+            await manager.aclose()
+
     if "://" not in arguments.store and not Path(arguments.store).exists():
         raise ConfigError(f"there is no thread store {arguments.store} here; --store names another")
-    manager = ThreadManager(arguments.store)
-    try:
-        return await work(manager, arguments)
-    finally:
-        await manager.aclose()
+    return asyncio.run(run())
 
 
 async def list_threads(manager: ThreadManager, arguments: argparse.Namespace) -> int:
@@ -88,6 +102,8 @@ async def list_threads(manager: ThreadManager, arguments: argparse.Namespace) ->
     from agentkit.cli.table import table
     from agentkit.cli.transcript import age, state, words
 
+    if arguments.limit < 1:
+        raise ConfigError(f"--limit {arguments.limit}: wanted 1 or more")
     rows, now = [], time.time()
     for thread in await manager.list_threads(limit=arguments.limit):
         log = await manager.get_log(thread.id)
@@ -156,16 +172,20 @@ def rendered(messages: Sequence[Message], wire: str, tools: Sequence[str]) -> Se
     raise ConfigError(f"--as {wire}: wanted {', '.join(WIRES)}, or a text format: {', '.join(formats.names())}")
 
 
-async def delete(manager: ThreadManager, arguments: argparse.Namespace) -> int:
-    """Remove one thread, after a question."""
-    thread = await manager.get_thread(arguments.thread)
+def delete(arguments: argparse.Namespace) -> int:
+    """Remove one thread, after a question. The question is outside of the event loop, where Ctrl-C ends it at once."""
+    thread = _opened(lambda manager, _: manager.get_thread(arguments.thread), arguments)
     if not arguments.yes:
         if not sys.stdin.isatty():
             raise ConfigError("deleting cannot be undone: say --yes where nobody can be asked")
-        if input(f"delete {visible(thread.id)} with its {thread.entries} entries? [y/N] ").strip().lower() != "y":
+        try:
+            answer = input(f"delete {visible(thread.id)} with its {thread.entries} entries? [y/N] ")
+        except EOFError:
+            answer = ""
+        if answer.strip().lower() not in ("y", "yes"):
             print("nothing was deleted")
             return 1
-    await manager.delete_thread(thread.id)
+    _opened(lambda manager, _: manager.delete_thread(thread.id), arguments)
     print(f"deleted {visible(thread.id)}")
     return 0
 

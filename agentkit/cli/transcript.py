@@ -12,6 +12,7 @@ from agentkit.events import Usage
 from agentkit.messages import AssistantMessage, ImagePart, TextPart, ThinkingPart, ToolCall, ToolMessage, UserMessage
 from agentkit.threads import Call, Entry, Log
 from agentkit.threads.codec import call_from_json, from_json
+from agentkit.threads.store import Body
 
 LINES: Final = 12  # of one text that are shown, unless all are asked for
 _QUIET: Final = ("stop", "tool_calls", None)  # finishes that need no mention
@@ -31,7 +32,7 @@ def state(log: Log) -> str:
     A run that goes on, in this or another process, cannot be told from one that broke off: only its lease knows.
     """
     statuses = {call.status for call in log.calls}
-    last = log.entries[-1].body.get("message", {}) if log.entries else {}
+    last: Body = next((e.body["message"] for e in reversed(log.entries) if e.kind != "compaction"), {})
     if "waiting" in statuses:
         return "waits for approval"
     if statuses & {"planned", "approved", "started"} or any(e.kind == "partial" for e in log.entries):
@@ -79,8 +80,8 @@ def totals(log: Log) -> str:
     """Turns, calls, tokens and time of a thread, in one line."""
     responses = [e.body["response"] for e in log.entries if e.body.get("response", {}).get("usage")]
     usage = Usage()
-    for response in responses:
-        usage = usage.plus(Usage(*response["usage"]))
+    for paid in (*responses, *(e.body for e in log.entries if e.kind == "compaction")):
+        usage = usage.plus(Usage(*paid.get("usage", ())))
     failed = sum(call.answer is not None and "error" in call.answer for call in log.calls)
     said = [
         _count(sum(e.body.get("message", {}).get("role") == "assistant" for e in log.entries), "turn"),
@@ -120,7 +121,12 @@ class _Page:
                     continue
 
     def compaction(self, entry: Entry) -> Iterator[str]:
-        yield from self._row(self.style("compacted", "bold"), 9, moment(entry.created))
+        before, after = entry.body.get("tokens", (0, 0))
+        answers = entry.body.get("answers", {})
+        spent = Usage(*entry.body.get("usage", ()))
+        said = [f"{before} → {after} tokens", _count(len(answers), "result") + " shortened" if answers else ""]
+        said.append(f"for {_tokens(spent)}" if any(spent) else "")
+        yield from self._row(self.style("compacted", "bold"), 9, "  ".join(filter(None, said)))
         if summary := entry.body.get("summary"):
             yield from self._text(str(summary), "  ")
 

@@ -255,7 +255,11 @@ class Parser(Resuming):
                 self.out.append(Text(held))
                 self.quoting.said(held)
             return self.openers.lines
-        self.unread(held)
+        blank = held[: held.rfind("\n") + 1]  # whole lines of white space: not looked at again
+        if blank:
+            self.out.append(Text(blank))
+            self.quoting.said(blank)
+        self.unread(held[len(blank) :])
         return []
 
     def _fenced(self) -> Generator[None, None, bool]:
@@ -357,10 +361,7 @@ class Parser(Resuming):
         """Consume a bounded run of white space; returns it."""
         taken = ""
         while True:
-            end = self.at
-            while end < len(self.buf) and end - self.at + len(taken) < _SPACE_RUN and self.buf[end].isspace():
-                end += 1
-            taken += self._take(end)
+            taken += self._take(self.space_end(_SPACE_RUN - len(taken)))
             if self.at < len(self.buf) or self.ended or len(taken) >= _SPACE_RUN:
                 return taken
             yield

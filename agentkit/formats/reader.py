@@ -261,6 +261,9 @@ class Reader:
 
     def unread(self, text: str) -> None:
         """Put back what was consumed just before this place. Only outside a call."""
+        if self.at >= len(text):
+            self.at -= len(text)
+            return
         self.base += self.at - len(text)
         self.buf, self.at = text + self.buf[self.at :], 0
 
@@ -282,6 +285,10 @@ class Reader:
                 return False
             yield
         return True
+
+    def space_end(self, most: int) -> int:
+        """Where the white space here ends, an index of the buffer; at most `most` characters on."""
+        return _SPACE.match(self.buf, self.at, self.at + most).end()  # type: ignore[union-attr]  # it matches nothing too
 
     def space(self) -> Wait:
         """Consume white space."""

@@ -136,11 +136,11 @@ def _result(message: ToolMessage) -> dict[str, Any]:
 
 
 def _assistant(message: AssistantMessage, provider: str, *, last: bool) -> list[dict[str, Any]]:
-    own = [p for p in message.content if isinstance(p, ProviderPart) and p.provider == provider]
-    callers = {part.call_id: part.data for part in own if part.call_id}
-    kept = _paired_blocks([dict(part.data) for part in own if not part.call_id], last=last)
+    own = {at: p for at, p in enumerate(message.content) if isinstance(p, ProviderPart) and p.provider == provider}
+    callers = {part.call_id: part.data for part in own.values() if part.call_id}
+    kept = _paired({at: part.data for at, part in own.items() if not part.call_id}, last=last)
     blocks: list[dict[str, Any]] = []
-    for part in message.content:
+    for at, part in enumerate(message.content):
         match part:
             case TextPart(text) if text.strip():
                 blocks.append({"type": "text", "text": clean(text)})
@@ -148,7 +148,7 @@ def _assistant(message: AssistantMessage, provider: str, *, last: bool) -> list[
                 blocks.append(_tool_use(part, callers))
             case ThinkingPart(_, by, data) if by == provider and data:
                 blocks.append(dict(data))
-            case ProviderPart(by, data, None) if by == provider and data in kept:
+            case ProviderPart(data=data) if at in kept:
                 blocks.append(dict(data))
     while blocks and blocks[-1]["type"] in ("thinking", "redacted_thinking"):
         blocks.pop()  # a message must not end with thinking
@@ -161,18 +161,24 @@ def _tool_use(call: ToolCall, callers: Mapping[str, Mapping[str, Any]]) -> dict[
     return {**callers.get(call.id, {}), **plain}
 
 
-def _paired_blocks(blocks: Sequence[dict[str, Any]], *, last: bool) -> list[dict[str, Any]]:
-    """The server tools' blocks, without answers to no call and without calls that got no answer.
+def _paired(blocks: Mapping[int, Mapping[str, Any]], *, last: bool) -> set[int]:
+    """The places of the server tools' blocks that may stay: calls and the answers behind them.
 
-    The latter stay in the conversation's last message, where the provider is to go on with them.
+    Calls without an answer stay in the conversation's last message, where the provider is to go on with them.
     """
-    called = {b.get("id") for b in blocks if text_of(b.get("type")).endswith("_tool_use")}
-    answered = {b["tool_use_id"] for b in blocks if "tool_use_id" in b}
-    return [
-        b
-        for b in blocks
-        if (b["tool_use_id"] in called if "tool_use_id" in b else last or b.get("id") not in called - answered)
-    ]
+    kept: set[int] = set()
+    begun: dict[Any, int | None] = {}  # the place of each call's block; None once it is answered
+    for at, block in blocks.items():
+        if "tool_use_id" in block:
+            call = begun.get(block["tool_use_id"])
+            if call is not None:
+                kept |= {call, at}
+                begun[block["tool_use_id"]] = None
+        elif text_of(block.get("type")).endswith("_tool_use"):
+            begun.setdefault(block.get("id"), at)
+        else:
+            kept.add(at)
+    return kept | {at for at in begun.values() if last and at is not None}
 
 
 # ---------------------------------------------------------------- response

@@ -7,10 +7,11 @@ Knows the registry and the text formats; knows no model and no store. `config` i
 from __future__ import annotations
 
 from agentkit.processor.config import ProcessorConfig
+from agentkit.processor.execution import no_scope
 from agentkit.processor.inbox import Source
 from agentkit.processor.processor import ResponseProcessor
 from agentkit.processor.running import ask_outcome
 from agentkit.processor.streams import EventStream
 from agentkit.processor.turn import More, Turn
 
-__all__ = ["EventStream", "More", "ProcessorConfig", "ResponseProcessor", "Source", "Turn", "ask_outcome"]
+__all__ = ["EventStream", "More", "ProcessorConfig", "ResponseProcessor", "Source", "Turn", "ask_outcome", "no_scope"]

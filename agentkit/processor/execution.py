@@ -44,9 +44,12 @@ Scope = Callable[[ToolCall], AbstractContextManager[Any]]
 _ABANDONED: set[asyncio.Task[Any]] = set()  # tools that ignore their cancellation; held so that the loop can end them
 
 
+_NOTHING_SET: AbstractContextManager[Any] = nullcontext()
+
+
 def no_scope(_: ToolCall) -> AbstractContextManager[None]:
     """Sets nothing."""
-    return nullcontext()
+    return _NOTHING_SET
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -35,6 +35,11 @@ class EventStream(ABC, Generic[T]):
         self._iterator = weakref.ref(iterator)
         return iterator
 
+    @property
+    def over(self) -> bool:
+        """Whether it has ended, and with it all that it started."""
+        return self._over.is_set()
+
     async def aclose(self) -> None:
         """End the stream now; returns when all that it started has ended. Once it is over this does nothing."""
         if self._over.is_set():

@@ -122,11 +122,17 @@ class Turn(EventStream[Event]):
 
     @property
     def finish(self) -> Finish:
-        """Why the response ended; `unknown` where the source did not say, `error` where it raised."""
+        """Why the response ended.
+
+        `unknown` where the source did not say, `error` where it raised, `cancelled` where the turn was cancelled, or
+        left before the source had said.
+        """
         if self._cancelled:
             return Finish("cancelled")
         if self._ended is not None and self._ended.failure is not None:
             return Finish("error")
+        if self._ended is None and self._over.is_set() and self._reader.finish.reason == "unknown":
+            return Finish("cancelled")  # the consumer left before the response was whole
         return self._reader.finish
 
     @property

@@ -107,6 +107,8 @@ def _part(part: Part) -> dict[str, Any]:
         case ToolCall(id, name, arguments, format, raw):
             said = {"type": "call", "id": id, "name": name, "arguments": _arguments(arguments), "raw": raw}
             return said if format is None else {**said, "format": format}
+        case _:  # from code without types; kept, nobody could read the thread again
+            raise TypeError(f"a message's content is a tuple of parts, found {part!r:.100}")
 
 
 def _arguments(arguments: Mapping[str, Any]) -> str:

@@ -78,14 +78,15 @@ def said_in(log: Log, *, sending: bool = False) -> list[Said]:
 def in_order(log: Log) -> list[Entry]:
     """The messages in the order in which the model knows them.
 
-    A user who writes while a response is being written is stored before it; the model reads it after it.
+    A user who writes while a response is being written is stored before it; the model reads it after it. `read` of a
+    response is the newest entry that it answers.
     """
     entries: list[Entry] = []
     for entry in log.entries:
         if entry.kind == "compaction":
             continue
-        place, after = len(entries), entry.body.get("after")
-        while after is not None and place and entries[place - 1].seq > after and role_of(entries[place - 1]) == "user":
+        place, read = len(entries), entry.body.get("read")
+        while read is not None and place and entries[place - 1].seq > read and role_of(entries[place - 1]) == "user":
             place -= 1
         entries.insert(place, entry)
     return entries
@@ -126,7 +127,7 @@ def _answers(
         if not known:
             continue  # an answer is made up when the conversation is rendered
         record = known.pop(0)
-        answer = answer_of(record)
+        answer = replace(answer_of(record), call_id=call.id)  # it may have been run under another
         short = instead.get(key_of(record))
         yield record, answer if short is None else replace(answer, content=(TextPart(short),))
 

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agentkit.agent.approval import edited
 from agentkit.agent.journal import Response, Unsettled
-from agentkit.errors import ConfigError, StoreError, ThreadBusy, ThreadExists
+from agentkit.agent.run import uncancelled
+from agentkit.errors import ConfigError, StoreConflict, StoreError, ThreadBusy, ThreadExists
 from agentkit.events import ApprovalRequired, ToolEvent, ToolStarted
 from agentkit.messages import AssistantMessage, Message, SystemMessage, ToolCall, ToolMessage, UserMessage, user
 from agentkit.processor import ask_outcome
@@ -90,7 +91,7 @@ class ThreadJournal:
         self._due = 0  # tokens below which no further compaction is tried
         self._lease: Lease | None = None
         self._renewal: asyncio.Task[None] | None = None
-        self._lost: StoreError | None = None
+        self._lost: StoreError | None = None  # why nothing more can be written
         self._messages: list[Message] = []  # what the model reads
         self._whole: list[Message] = []  # the same without the compactions of this run
         self._taken: set[str] = set()
@@ -111,6 +112,11 @@ class ThreadJournal:
         """The ids of all calls of the thread, the compacted ones included."""
         return self._taken
 
+    @property
+    def settled(self) -> bool:
+        """Whether the response and all its answers are in the store."""
+        return self._complete
+
     # -------------------------------------------------------------- the beginning
 
     async def open(self, registry: ToolRegistry) -> Unsettled:
@@ -121,7 +127,7 @@ class ThreadJournal:
             ThreadNotFound: there is no such thread.
             ConfigError: it has no message that could be answered.
         """
-        self._lease = await self._acquire()
+        await uncancelled(self._take())
         self._renewal = asyncio.create_task(self._renew())
         log = await self._store.load(self.thread_id)
         plan = settle(log, registry)
@@ -138,29 +144,40 @@ class ThreadJournal:
         self._seen = self._last
         if not any(isinstance(m, UserMessage) for m in self._messages):
             raise ConfigError(f"thread {self.thread_id!r} has no message to answer: add_message comes first")
-        calls = [self._reopened(call) for call in plan.run]
+        calls = [(self._reopened(call), "hash" in call.note) for call in plan.run]  # begun ones were approved, too
         finish = None if self._temporary is not None and plan.finish != "approval" else plan.finish
-        approved = frozenset(c.id for c in plan.run if "hash" in c.note)  # those that were begun already, too
-        return Unsettled(tuple(calls), approved, finish)
+        approved = frozenset(call.id for call, allowed in calls if allowed)
+        waiting = tuple(call_from_json(call.body) for call in log.calls if call.status == "waiting")
+        return Unsettled(tuple(call for call, _ in calls), approved, finish, waiting)
 
     async def _reconciled(self, call: Call, registry: ToolRegistry) -> Move:
         """The answer to an interrupted call, of the tool that knows what became of it."""
         tool, said = registry.tools[str(call.body["name"])], call_from_json(call.body)
         context = self._keyed(call.id, tool.name, call.seq, call.ordinal, call.attempts)
-        arguments = tool.validate(said.arguments, lenient=said.format is not None)
-        result = await ask_outcome(tool, arguments, context)
+        try:
+            arguments = tool.validate(said.arguments, lenient=said.format is not None)
+        except Exception:  # noqa: BLE001 - the tool takes other arguments since, or its author's validator fails
+            result = None
+        else:
+            result = await ask_outcome(tool, arguments, context)
         if result is None:
             return _answered(call, answer(call, "interrupted", INTERRUPTED))
         return _answered(call, ToolMessage(call.id, tool.name, result.parts, result.code))
 
     def _reopened(self, call: Call) -> ToolCall:
-        """A call of an earlier response that is to be run now."""
-        self._open[call.id] = (call.seq, call.ordinal)
-        self._attempts[call.id] = call.attempts + 1
-        said = call_from_json(call.body)
+        """A call of an earlier response that is to be run now, under an id that no other one has."""
+        id = call.id
+        while not id or id in self._open or (id != call.id and id in self._taken):
+            id += f"_{call.seq}_{call.ordinal}"
+        self._open[id] = (call.seq, call.ordinal)
+        self._attempts[id] = call.attempts + 1
+        said = replace(call_from_json(call.body), id=id)
         if call.note.get("edited"):
-            self._edits[call.id] = said
+            self._edits[id] = said
         return said
+
+    async def _take(self) -> None:
+        self._lease = await self._acquire()
 
     async def _acquire(self) -> Lease:
         owner = this_process()
@@ -195,8 +212,7 @@ class ThreadJournal:
             self._tokens = thread_tokens(log, self._beside)
         messages = messages_of(log, sending=True)
         if self._temporary is not None:
-            users = [i for i, m in enumerate(messages) if isinstance(m, UserMessage)]
-            messages.insert(users[-1] if users else 0, self._temporary)
+            messages.insert(_before_the_users(messages), self._temporary)
         if self._system is not None:
             messages.insert(0, SystemMessage(self._system))
         return messages
@@ -268,8 +284,12 @@ class ThreadJournal:
     async def record(self, turn: Turn, event: ToolEvent, response: Response | None = None) -> None:
         """Write what the event says, before the consumer hears of it; with the response, once that is over too.
 
-        The answer to a call that was not begun is written with what comes next: nothing is lost without it.
+        The answer to a call that was not begun is written with what comes next: nothing is lost without it. Who is
+        cancelled meanwhile still knows what was written.
         """
+        await uncancelled(self._record(turn, event, response))
+
+    async def _record(self, turn: Turn, event: ToolEvent, response: Response | None) -> None:
         id = event.call.id
         match event:
             case ToolStarted():
@@ -292,10 +312,14 @@ class ThreadJournal:
                 if response is not None:
                     changes.insert(0, self._response(turn.message, "message", response))
                 await self._write(changes)
+                self._open.pop(id, None)
                 self._complete = response is not None
 
     async def respond(self, turn: Turn, response: Response | None) -> None:
         """Write the response, complete, and the answers that are not in the store yet, in one transaction."""
+        if self._lost is not None:
+            await self._save(turn.results)
+            raise self._lost
         if not self._complete:
             await self._write(self._rest(turn, response))
         self._complete = False
@@ -322,6 +346,19 @@ class ThreadJournal:
         if response is not None and (turn.message.content or self._seq is not None):
             changes.insert(0, self._response(turn.message, "message", response))
         return changes
+
+    async def _save(self, answers: Sequence[ToolMessage]) -> None:
+        """After a write that failed: what tools that were begun have answered, as far as the store takes it."""
+        assert self._lease is not None
+        for said in answers:
+            if self._open.get(said.call_id, (NEWEST, 0))[0] == NEWEST:
+                continue
+            try:
+                await self._store.commit(self.thread_id, [self._answer(said.call_id, said)], fence=self._lease.fence)
+            except StoreConflict:  # it is there: the write was done, and then failed
+                continue
+            except StoreError:
+                return
 
     async def child(self, call_id: str, task: str, system: str | None) -> ThreadJournal:
         """A thread of its own, named after the call and there already when the call is run again."""
@@ -365,7 +402,7 @@ class ThreadJournal:
                 new.append(NewCall(call.id, body, "waiting"))
             else:
                 new.append(NewCall(call.id, body, "answered", to_json(said)))
-        content: dict[str, Any] = {"message": to_json(message), "after": self._seen}
+        content: dict[str, Any] = {"message": to_json(message), "read": self._seen}
         if response is not None:
             content["response"] = response._asdict() | {"usage": list(response.usage)}
         return Append(content, kind, calls=new) if self._seq is None else Revise(seq, content, kind, new)
@@ -375,7 +412,7 @@ class ThreadJournal:
         assert said is not None
         if id in self._edits:
             said = edited(said, self._edits[id].arguments)
-        return Move(*self._open.pop(id), "answered", _UNANSWERED, answer=to_json(said))
+        return Move(*self._open[id], "answered", _UNANSWERED, answer=to_json(said))
 
     async def _write(self, changes: Sequence[Change]) -> None:
         """Commit under the lease, and learn where a new entry is."""
@@ -384,7 +421,11 @@ class ThreadJournal:
         if not changes:
             return
         assert self._lease is not None
-        places = await self._store.commit(self.thread_id, changes, fence=self._lease.fence)
+        try:
+            places = await self._store.commit(self.thread_id, changes, fence=self._lease.fence)
+        except StoreError as e:  # whether it was done is not known: what is in memory is no longer what is in the store
+            self._lost = e
+            raise
         self._own.update(places)
         if places and places[0] == self._last + 1:  # nobody else wrote in between
             self._last += 1
@@ -399,6 +440,13 @@ class ThreadJournal:
             await self._write([Append({"message": to_json(message)})])
             self._seq = None
             self._say([message])
+
+
+def _before_the_users(messages: Sequence[Message]) -> int:
+    """The place before the last user's message; the end, where that one has its reply already."""
+    if messages and isinstance(messages[-1], AssistantMessage):
+        return len(messages)
+    return max((i for i, m in enumerate(messages) if isinstance(m, UserMessage)), default=0)
 
 
 def _interrupted(body: Body) -> Body:

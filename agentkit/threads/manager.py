@@ -193,8 +193,9 @@ class ThreadManager:
     # -------------------------------------------------------------- messages
 
     async def add_message(self, thread_id: str, message: str | Message, *, client_id: str | None = None) -> int:
-        """Add a message at the end and give its place. A run that is going on sends it with its next request.
+        """Add a message at the end and give its place.
 
+        A run that is going on sends it with its next request, and makes one more if it was about to end.
         A `ToolMessage` is no message of its own: it answers the newest call with its id that has no answer yet.
 
         Args:
@@ -254,7 +255,8 @@ class ThreadManager:
             model: a `Model`, or a model string such as `openai:gpt-5`. It need not be the one of earlier runs, nor use
                 the same format.
             processor_config: what the calls of a response may do.
-            temporary_message: put before the last user message in this run; not kept in the thread.
+            temporary_message: put before the last user message in this run, or behind the reply to it; not kept in the
+                thread.
             max_turns: see `Agent`, as for the arguments after it.
             max_repeats: see `Agent`.
             auto_continue: see `Agent`.
@@ -305,6 +307,10 @@ class ThreadManager:
         """
         given = {"thread_id": thread_id, "agent": agent, "system_prompt": system_prompt, "compaction": compaction}
         refuse("run", given, _RUN)
+        if "decisions" in options:
+            raise ConfigError(
+                "decisions on a thread's calls are kept in it: approve(…) or deny(…), then run the thread"
+            )
         temporary = None
         if temporary_message is not None:
             temporary = _one(temporary_message)

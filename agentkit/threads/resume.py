@@ -4,7 +4,7 @@
 |---|---|
 | `planned` | run, unless the user wrote again since: then it is answered `cancelled` |
 | `waiting` for approval | left waiting, unless the user wrote again since: then it is answered `cancelled` |
-| `approved` | run, if tool and arguments are still those that were approved; else it waits again |
+| `approved` | run, if tool and arguments are still those that were approved; else as if it waited |
 | `started`, its tool `idempotent` | run again, with the same idempotency key |
 | `started`, its tool can `reconcile` | answered with what the tool says became of it |
 | `started`, any other tool | answered `interrupted`: at most once, its outcome unknown |
@@ -65,7 +65,7 @@ def settle(log: Log, registry: ToolRegistry) -> Settlement:
                 plan.run.append(call)
             case "planned" if not moved_on:
                 plan.run.append(call)
-            case "planned" | "waiting" if moved_on:
+            case _ if moved_on:
                 plan.answer.append((call, answer(call, "cancelled", _MOVED_ON)))
             case "approved":
                 plan.wait.append(call)

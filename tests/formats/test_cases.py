@@ -54,9 +54,16 @@ def wanted(case: dict[str, Any]) -> list[ToolCall]:
 
 
 def breaks_schema(case: dict[str, Any]) -> bool:
-    """Whether the leaderboard's own answer breaks the tool's schema: false for a string, null for a number."""
+    """Whether the leaderboard's own answer is none to its own tool.
+
+    It breaks the schema (false for a string, null for a number), or gives an argument that the tool does not declare.
+    """
     tools = {t.name: t for t in specs(case["tools"])}
-    return not all(Draft202012Validator(tools[c.name].parameters).is_valid(c.arguments) for c in wanted(case))
+    return not all(
+        Draft202012Validator(tools[c.name].parameters).is_valid(c.arguments)
+        and all(map(tools[c.name].declares, c.arguments))
+        for c in wanted(case)
+    )
 
 
 def check(format: Format, cases: Sequence[dict[str, Any]]) -> None:
@@ -67,7 +74,7 @@ def check(format: Format, cases: Sequence[dict[str, Any]]) -> None:
         assert missed == []
     rest = [c for c in cases if c["id"] in missed and not breaks_schema(c)]
     assert [c["id"] for c in rest] == []
-    assert len(missed) <= 0.002 * len(cases)
+    assert len(missed) <= 3
 
 
 @needs_cases

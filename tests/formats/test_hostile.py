@@ -291,3 +291,18 @@ def test_a_call_longer_than_its_limit_is_given_up_and_reading_goes_on() -> None:
 def test_what_cannot_be_written_says_so_to_the_author(format: Format) -> None:
     with pytest.raises(FormatError, match="note"):
         formats.render_calls(format, [ToolCall("", "note", {"text": "\ud800"})], TOOLS)
+
+
+@every_format
+def test_a_flood_of_blank_lines_costs_no_more_than_short_lines(format: Format) -> None:
+    """A model that loops writes them by the thousand; where a line may open a call, each was looked over again."""
+
+    def seconds(text: str) -> float:
+        parser = Parser(format, TOOLS)
+        start = time.process_time()
+        for i in range(0, len(text), 4):
+            parser.feed(text[i : i + 4])
+        parser.close()
+        return time.process_time() - start
+
+    assert any(seconds("\n" * 8000) <= 3 * seconds("a\n" * 4000) for _ in range(5))

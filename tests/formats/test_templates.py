@@ -20,6 +20,21 @@ UNCLAIMED: Mapping[str, str] = {
     "functionary": "`>>>name\\n{json}`: no family of issue 3, and neither vLLM nor SGLang reads it"
 }
 
+OTHERWISE: Mapping[str, str] = {
+    "Apriel-1.6-15b-Thinker-fixed": "its list on one line; ours on several, as for Jamba",
+    "ByteDance-Seed-OSS": "prints an object as Python does; ours as JSON, which has one form for every value",
+    "GLM-4.7-Flash": "nothing between its tags; ours with the line breaks of GLM-4.5, and both are read",
+    "GigaChat3-10B-A1.8B": "a role of its own; ours behind `<|function_call|>`, and both are read",
+    "gptoss": "the recipient before the channel; ours behind it, and both are read",
+    "lfm2_2_5": "an object as JSON within Python; ours all Python",
+    "tool_chat_template_functiongemma": "prints an object as Python does; ours as JSON",
+    "tool_chat_template_gemma3_pythonic": "no commas between its arguments",
+    "tool_chat_template_llama4_json": "nothing between its calls; ours `; `, and both are read",
+    "tool_chat_template_llama4_pythonic": "every value as a string, quotes in it not escaped",
+    "tool_chat_template_mistral_parallel": "prints the calls' ids too, which the server gives",
+}
+"""Templates whose history is not written as ours is, and how it differs."""
+
 
 @pytest.mark.skipif(not emissions(), reason=ABSENT)
 def test_every_template_that_renders_calls_is_of_a_claimed_family() -> None:
@@ -41,3 +56,13 @@ def test_emission_gives_the_calls_of_the_conversation(emission: Emission) -> Non
     assert [e for e in events if isinstance(e, CallError)] == []
     shown = "".join(e.text for e in events if isinstance(e, Text))
     assert not any(name in shown for name, _ in emission.expected), "markup leaks into the visible text"
+
+
+@pytest.mark.parametrize("emission", emissions() or [pytest.param(None, marks=pytest.mark.skip(ABSENT))], ids=str)
+def test_our_history_is_written_as_the_template_writes_it(emission: Emission) -> None:
+    format = declared(emission.format)
+    if format is None or emission.template in BROKEN:
+        pytest.skip("no format of ours, or no syntax")
+    events = formats.parse(emission.text, format, emission.tools, thinking=begun(emission.text, format))
+    ours = formats.render_calls(format, formats.calls(events), emission.tools)
+    assert (ours.strip() in emission.text) != (emission.template in OTHERWISE)

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from hypothesis import given
-from hypothesis import strategies as st
 
 from agentkit.messages import (
     AssistantMessage,
-    ImagePart,
     MarkupPart,
     Message,
     ProviderPart,
-    SystemMessage,
     TextPart,
     ThinkingPart,
     ToolCall,
@@ -25,59 +20,12 @@ from agentkit.models import history
 from agentkit.models.anthropic import anthropic_messages
 from agentkit.models.openai import chat_messages
 from agentkit.models.responses import responses_input
+from conversations import MESSAGES
 from wire_rules import check_anthropic, check_chat, check_responses
 
 ANY_IDS = history.IdRule(limit=1000)
 
 # ---------------------------------------------------------------- any conversation
-
-TEXTS = st.sampled_from(["", " ", "Hi", "\ud800 half", "é"])
-IDS = st.sampled_from(["", "a", "b", "call:1", "x" * 70, "\udcff"])
-NAMES = st.sampled_from(["", "add", "a.b/c", "n" * 100, "дом"])
-ARGUMENTS = st.sampled_from([{}, {"a": 1}, {"t": "\ud800"}])
-RAWS = st.sampled_from(["", "{}", '{"a": 1}', '{"a": ', "[1]"])
-IMAGES = st.sampled_from(
-    [ImagePart(b"png"), ImagePart(url="https://x/y.png"), ImagePart(url="data:image/png;base64,QQ==")]
-)
-PROVIDERS = st.sampled_from(["anthropic", "openai", "responses"])
-
-BLOCKS: dict[str, list[dict[str, Any]]] = {
-    "anthropic": [
-        {"type": "thinking", "thinking": "Hm.", "signature": "S"},
-        {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}},
-        {"type": "web_search_tool_result", "tool_use_id": "s", "content": []},
-    ],
-    "responses": [
-        {"type": "reasoning", "id": "rs", "summary": [], "encrypted_content": "E"},
-        {"type": "reasoning", "id": "rs", "summary": []},
-        {"type": "web_search_call", "id": "ws"},
-        {"type": "computer_call", "call_id": "cc"},
-    ],
-    "openai": [{"reasoning_content": "Hm."}],
-}
-
-
-@st.composite
-def blocks(draw: st.DrawFn) -> ThinkingPart | ProviderPart:
-    provider = draw(PROVIDERS)
-    data = draw(st.sampled_from(BLOCKS[provider]))
-    if data.get("type") in ("thinking", "reasoning", None):
-        return ThinkingPart("Hm.", provider, data)
-    return ProviderPart(provider, data)
-
-
-CALLS = st.builds(ToolCall, IDS, NAMES, ARGUMENTS, st.sampled_from([None, "xml"]), RAWS)
-PARTS = TEXTS.map(TextPart) | CALLS | TEXTS.map(MarkupPart) | TEXTS.map(ThinkingPart) | blocks()
-CONTENT = st.lists(TEXTS.map(TextPart) | IMAGES, max_size=3).map(tuple)
-MESSAGES = st.lists(
-    st.one_of(
-        TEXTS.map(SystemMessage),
-        CONTENT.map(UserMessage),
-        st.lists(PARTS, max_size=5).map(lambda parts: AssistantMessage(tuple(parts))),
-        st.builds(ToolMessage, IDS, NAMES, CONTENT, st.sampled_from([None, "tool_error"])),
-    ),
-    max_size=10,
-)
 
 
 @given(MESSAGES)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,15 +12,13 @@ import pytest
 
 from agentkit.agent import Denied, call_hash
 from agentkit.errors import ConfigError, ProviderError, ThreadBusy, ThreadExists, ThreadNotFound
-from agentkit.events import ApprovalRequired, CallEnd, Event, Finish, Text, ToolCompleted, ToolStarted
+from agentkit.events import ApprovalRequired, CallEnd, Event, Finish, SourceEvent, Text, ToolCompleted, ToolStarted
 from agentkit.messages import (
     AssistantMessage,
-    Message,
     SystemMessage,
     TextPart,
     ToolCall,
     ToolMessage,
-    UserMessage,
     user,
 )
 from agentkit.models.base import ModelRequest
@@ -28,6 +26,8 @@ from agentkit.registry import ToolRegistry
 from agentkit.schema import openapi_schema
 from agentkit.testing import ScriptedModel
 from agentkit.threads import SQLiteStore, ThreadManager
+from agentkit.threads.store import Change
+from threads.kit import said
 
 pytestmark = pytest.mark.anyio
 
@@ -80,21 +80,6 @@ async def threads(tmp_path: Path, desk: Desk) -> AsyncIterator[ThreadManager]:
     manager = ThreadManager(SQLiteStore(tmp_path / "chat.db", durability="process"), ToolRegistry(desk))
     yield manager
     await manager.aclose()
-
-
-def said(messages: list[Message]) -> list[str]:
-    """The conversation in short: `user: …`, `assistant: …`, `note() …`, `= result`."""
-    lines: list[str] = []
-    for message in messages:
-        match message:
-            case UserMessage(content):
-                lines.append(f"user: {''.join(p.text for p in content if isinstance(p, TextPart))}")
-            case AssistantMessage():
-                lines += [f"assistant: {message.text}"] if message.text else []
-                lines += [f"{c.name} {dict(c.arguments)}" for c in message.calls]
-            case ToolMessage():
-                lines.append(f"= {message.error or 'ok'}: {message.text}")
-    return lines
 
 
 NOTE = ToolCall("c1", "note", {"text": "a"})
@@ -158,6 +143,49 @@ async def test_a_thread_must_be_there_and_hold_a_message(threads: ThreadManager)
         await threads.create_thread(messages=[SystemMessage("Be brief.")])
 
 
+class Recorded(SQLiteStore):
+    """A store that remembers what each commit changed."""
+
+    commits: list[list[str]]
+
+    async def commit(self, thread_id: str, changes: Sequence[Change], *, fence: int | None = None) -> tuple[int, ...]:
+        self.commits.append([type(change).__name__ for change in changes])
+        return await super().commit(thread_id, changes, fence=fence)
+
+
+@pytest.mark.parametrize(
+    ("late", "commits"),
+    [
+        (False, [["Append"], ["Revise", "Move"], ["Append"]]),
+        (True, [["Append"], ["Move"], ["Revise"], ["Append"]]),
+    ],
+)
+async def test_the_last_answer_is_written_with_the_response_if_that_is_over(
+    tmp_path: Path, desk: Desk, late: bool, commits: list[list[str]]
+) -> None:
+    noted = asyncio.Event()
+
+    class Slow(ScriptedModel):
+        async def stream(self, request: ModelRequest) -> AsyncIterator[SourceEvent]:
+            async for event in super().stream(request):
+                if late and len(self.requests) == 1 and isinstance(event, Finish):
+                    await noted.wait()
+                yield event
+
+    store = Recorded(tmp_path / "chat.db", durability="process")
+    store.commits = []
+    threads = ThreadManager(store, ToolRegistry(desk))
+    thread = await threads.create_thread(messages="Go")
+    async for event in threads.run_thread(thread, model=Slow([NOTE, "Done."])):
+        if isinstance(event, ToolCompleted):
+            noted.set()
+    assert store.commits == commits
+    log = await threads.get_log(thread)
+    assert [e.body.get("response", {}).get("finish") for e in log.entries] == [None, "tool_calls", "stop"]
+    assert [(c.status, c.attempts) for c in log.calls] == [("answered", 1)]
+    await threads.aclose()
+
+
 async def test_two_runners_of_one_thread(threads: ThreadManager) -> None:
     thread = await threads.create_thread(messages="Go")
     gate = asyncio.Event()
@@ -198,6 +226,31 @@ async def test_a_temporary_message_is_sent_and_not_kept(threads: ThreadManager) 
     await threads.run_thread(thread, model=model, temporary_message="The browser shows: a page").finished()
     assert said(list(model.requests[0].messages)) == ["user: The browser shows: a page", "user: What do you see?"]
     assert said(await threads.get_llm_messages(thread)) == ["user: What do you see?", "assistant: A page."]
+
+
+async def test_a_temporary_message_on_a_finished_thread_is_the_one_to_answer(threads: ThreadManager) -> None:
+    """Providers go on with a reply that is the last message, or refuse it."""
+    thread = await threads.create_thread(messages="What do you see?")
+    await threads.run_thread(thread, model=ScriptedModel(["A page."])).finished()
+    model = ScriptedModel(["Another page."])
+    await threads.run_thread(thread, model=model, temporary_message="The browser shows: another").finished()
+    assert said(list(model.requests[0].messages)) == [
+        "user: What do you see?",
+        "assistant: A page.",
+        "user: The browser shows: another",
+    ]
+
+
+async def test_calls_of_one_id_are_run_once_each(threads: ThreadManager, desk: Desk) -> None:
+    """As in a conversation from elsewhere, whose server counts anew or gives no ids."""
+    same = [ToolCall(id, "note", {"text": text}) for id, text in [("0", "a"), ("0", "b"), ("", "c"), ("", "d")]]
+    thread = await threads.create_thread(messages=[user("Go"), AssistantMessage(tuple(same))])
+    model = ScriptedModel(["Done."])
+    await threads.run_thread(thread, model=model).finished()
+    assert desk.made == [("note", "a"), ("note", "b"), ("note", "c"), ("note", "d")]
+    answers = [m.text for m in model.requests[0].messages if isinstance(m, ToolMessage)]
+    assert answers == ["noted a", "noted b", "noted c", "noted d"]
+    assert len((await threads.get_log(thread)).entries) == 3
 
 
 async def test_a_call_that_needs_approval_ends_the_run_and_waits_in_the_store(

@@ -1,0 +1,86 @@
+"""Stores that fail, wait or are watched, and short words for what a thread holds."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from agentkit.errors import StoreError
+from agentkit.messages import AssistantMessage, Message, TextPart, ToolMessage, UserMessage
+from agentkit.threads import SQLiteStore
+
+Operation = Callable[..., Awaitable[Any]]
+
+
+class Failing:
+    """A store that fails once: at its `at`-th use of one operation, before or after it is done.
+
+    Args:
+        store: the store behind.
+        at: from 1; 0 never fails.
+        done: whether what failed was done all the same, as when a connection is lost before the answer.
+        operation: which operation counts.
+    """
+
+    def __init__(self, store: SQLiteStore, at: int, *, done: bool = False, operation: str = "commit") -> None:
+        self.store = store
+        self.at, self.done, self.operation = at, done, operation
+        self.uses = 0
+
+    def __getattr__(self, name: str) -> Any:
+        operation = getattr(self.store, name)
+        return self._counted(operation) if name == self.operation else operation
+
+    def _counted(self, operation: Operation) -> Operation:
+        async def counted(*args: Any, **named: Any) -> Any:
+            self.uses += 1
+            fails = self.uses == self.at
+            if fails and not self.done:
+                raise StoreError("the disk is full")
+            result = await operation(*args, **named)
+            if fails:
+                raise StoreError("the connection was lost")
+            return result
+
+        return counted
+
+
+class Gated:
+    """A store that waits at its `at`-th use of one operation until the gate is opened; `reached` says that it waits."""
+
+    def __init__(self, store: SQLiteStore, at: int, operation: str, *, done: bool = True) -> None:
+        self.store, self.at, self.operation, self.done = store, at, operation, done
+        self.reached, self.gate = asyncio.Event(), asyncio.Event()
+        self.uses = 0
+
+    def __getattr__(self, name: str) -> Any:
+        operation = getattr(self.store, name)
+        if name != self.operation:
+            return operation
+
+        async def gated(*args: Any, **named: Any) -> Any:
+            self.uses += 1
+            if self.uses != self.at:
+                return await operation(*args, **named)
+            result = await operation(*args, **named) if self.done else None
+            self.reached.set()
+            await self.gate.wait()
+            return result if self.done else await operation(*args, **named)
+
+        return gated
+
+
+def said(messages: list[Message]) -> list[str]:
+    """The conversation in short: `user: …`, `assistant: …`, `note() …`, `= result`."""
+    lines: list[str] = []
+    for message in messages:
+        match message:
+            case UserMessage(content):
+                lines.append(f"user: {''.join(p.text for p in content if isinstance(p, TextPart))}")
+            case AssistantMessage():
+                lines += [f"assistant: {message.text}"] if message.text else []
+                lines += [f"{c.name} {dict(c.arguments)}" for c in message.calls]
+            case ToolMessage():
+                lines.append(f"= {message.error or 'ok'}: {message.text}")
+    return lines

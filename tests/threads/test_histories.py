@@ -1,0 +1,247 @@
+"""Any thread that a store can hold can be read, sent to every provider, resumed, and copied."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentkit import formats
+from agentkit.agent import call_hash
+from agentkit.errors import ConfigError
+from agentkit.messages import AssistantMessage, Message, SystemMessage, TextPart, ToolMessage, UserMessage
+from agentkit.models import history
+from agentkit.models.anthropic import anthropic_messages, messages_body
+from agentkit.models.base import ModelRequest
+from agentkit.models.caching import marked
+from agentkit.models.openai import chat_messages
+from agentkit.models.responses import responses_input
+from agentkit.models.text import text_messages
+from agentkit.processor import ProcessorConfig
+from agentkit.registry import ToolRegistry
+from agentkit.schema import openapi_schema
+from agentkit.testing import ScriptedModel
+from agentkit.threads import Compaction, SQLiteStore, ThreadManager
+from agentkit.threads.codec import call_from_json, call_to_json, to_json
+from agentkit.threads.compaction import entry_body, plan
+from agentkit.threads.history import messages_of
+from agentkit.threads.store import Append, Call, CallStatus, Log, Move, NewCall, Revise, Store
+from conversations import CALLS, CONTENT, RESPONSES, RESULTS, TEXTS, USERS
+from wire_rules import check_anthropic, check_chat, check_responses, check_text
+
+STATUSES: Sequence[CallStatus] = ("planned", "waiting", "approved", "started", "answered")
+FINISHES = st.sampled_from([None, "stop", "length", "pause", "error", "cancelled", "interrupted", "tool_calls"])
+TEXT_FORMATS = ("xml", "hermes", "invoke")
+
+
+@openapi_schema
+async def add(a: int = 0) -> str:
+    """Add."""
+    return "done"
+
+
+TOOLS = ToolRegistry(add)
+
+
+# ---------------------------------------------------------------- any thread
+
+
+@st.composite
+def records(draw: st.DrawFn, message: AssistantMessage) -> list[NewCall]:
+    """Calls as a store may keep them: those of the message, some of them missing, or with others among them."""
+    calls = [call for call in message.calls if draw(st.integers(0, 9))]
+    calls += draw(st.lists(CALLS, max_size=1)) if draw(st.booleans()) else []
+    return [draw(record(call)) for call in calls]
+
+
+@st.composite
+def record(draw: st.DrawFn, call: Any) -> NewCall:
+    status = draw(st.sampled_from(STATUSES))
+    answer = None
+    if status == "answered":
+        content, error = draw(CONTENT), draw(st.sampled_from([None, "tool_error"]))
+        answer = to_json(draw(RESULTS) if draw(st.integers(0, 9)) == 0 else ToolMessage(call.id, "", content, error))
+    return NewCall(call.id, call_to_json(call), status, answer)
+
+
+@st.composite
+def response(draw: st.DrawFn) -> Append:
+    message, finish = draw(RESPONSES), draw(FINISHES)
+    body = {"message": to_json(message)} | ({} if finish is None else {"response": {"finish": finish}})
+    if draw(st.booleans()):
+        body["read"] = draw(st.integers(-1, 9))
+    return Append(body, draw(st.sampled_from(["message", "message", "partial"])), calls=draw(records(message)))
+
+
+@st.composite
+def compaction(draw: st.DrawFn) -> dict[str, Any]:
+    """Which place it begins at, and what it leaves, by chance; `place` is taken modulo the entries that are there."""
+    shortened = draw(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 3)), max_size=3))
+    answers = {f"{seq}/{ordinal}": "[… left out …]" for seq, ordinal in shortened}
+    if draw(st.booleans()):
+        return {"answers": answers, "tokens": [9, 5]}
+    place, summary = draw(st.integers(0, 9)), draw(st.none() | TEXTS)
+    return {
+        "answers": answers,
+        "tokens": [9, 5],
+        "start": place,
+        "summary": summary,
+        "user": draw(st.none() | st.just(0)),
+    }
+
+
+STEPS = st.lists(
+    st.one_of(
+        USERS.map(lambda m: Append({"message": to_json(m)})),
+        response(),
+        response(),
+        compaction(),
+        st.tuples(st.integers(0, 9), RESPONSES),
+        st.tuples(st.integers(0, 9), st.sampled_from(STATUSES), CONTENT),
+    ),
+    max_size=10,
+)
+Steps = list[Any]
+
+
+async def written(store: Store, steps: Steps) -> str:
+    """A new thread with these steps taken one after the other; those that cannot be are left out."""
+    thread_id = f"t{len(await store.list(limit=1_000_000))}"
+    await store.create(thread_id)
+    for step in steps:
+        log = await store.load(thread_id)
+        change = _change(step, log)
+        if change is not None:
+            await store.commit(thread_id, [change])
+    return thread_id
+
+
+def _change(step: Any, log: Log) -> Any:
+    match step:
+        case Append():
+            return step
+        case {"start": place}:
+            return Append({**step, "start": place % len(log.entries)}, "compaction") if log.entries else None
+        case dict():
+            return Append(step, "compaction")
+        case (place, AssistantMessage() as message):
+            partial = [e.seq for e in log.entries if e.kind == "partial"]
+            return Revise(partial[place % len(partial)], {"message": to_json(message)}) if partial else None
+        case (place, status, content):
+            return _moved(log.calls[place % len(log.calls)], status, content) if log.calls else None
+    raise AssertionError(step)
+
+
+def _moved(call: Call, status: CallStatus, content: Any) -> Move:
+    answer = to_json(ToolMessage(call.id, "", content)) if status == "answered" else None
+    note = {"hash": call_hash(call_from_json(call.body))} if status == "approved" else {}
+    return Move(call.seq, call.ordinal, status, (call.status,), note=note, answer=answer)
+
+
+# ---------------------------------------------------------------- what is sent of it
+
+
+def check_everywhere(messages: Sequence[Message]) -> None:
+    """The conversation in the shape of every provider and of three text formats, these through both providers."""
+    check_chat(chat_messages(messages, "openai"))
+    check_responses(responses_input(messages, "responses"))
+    check_anthropic(anthropic_messages(messages, "anthropic"))
+    body = marked(messages_body(ModelRequest(messages, TOOLS.specs()), "claude", "anthropic"))
+    check_anthropic(body["messages"])
+    for name in TEXT_FORMATS:
+        format = formats.get(name)
+        said = text_messages(messages, format, TOOLS.specs())
+        check_text(said, format, list(_answers(messages, format)))
+        check_chat(chat_messages(said, "openai"))
+        check_anthropic(anthropic_messages(said, "anthropic"))
+
+
+def _answers(messages: Sequence[Message], format: formats.Format) -> Iterator[str]:
+    for message in history.conversation(messages, history.IdRule(limit=10_000)):
+        if isinstance(message, ToolMessage):
+            images = any(not isinstance(p, TextPart) for p in message.content)
+            text = message.text or ("(see the image)" if images else "")
+            yield formats.render_result(format, message.name, message.call_id, text, message.error, TOOLS.specs())
+
+
+@given(STEPS)
+def test_any_thread_is_valid_for_every_provider(steps: Steps) -> None:
+    async def main() -> None:
+        store = SQLiteStore(":memory:")
+        threads = ThreadManager(store, TOOLS)
+        thread = await written(store, steps)
+        check_everywhere(await threads.get_llm_messages(thread))
+        check_everywhere(messages_of(await store.load(thread), sending=True))
+        check_everywhere(await threads.get_llm_messages(await threads.fork_thread(thread)))
+        await threads.aclose()
+
+    asyncio.run(main())
+
+
+@given(STEPS, st.none() | TEXTS, st.sampled_from([None, *TEXT_FORMATS]))
+def test_any_thread_can_be_resumed_and_what_is_sent_is_valid(
+    steps: Steps, temporary: str | None, format: str | None
+) -> None:
+    async def main() -> None:
+        store = SQLiteStore(":memory:")
+        threads = ThreadManager(store, TOOLS)
+        thread = await written(store, [*steps, Append({"message": to_json(UserMessage((TextPart("Go on"),)))})])
+        model = ScriptedModel(["Done."], format=format)
+        result = await threads.run_thread(thread, "Be brief.", model, temporary_message=temporary).finished()
+        [request] = model.requests
+        assert isinstance(request.messages[0], SystemMessage)
+        check_everywhere(request.messages)
+        assert result.finish == "stop"
+        check_everywhere(await threads.get_llm_messages(thread))
+        assert all(call.status == "answered" for call in (await store.load(thread)).calls)
+        await threads.aclose()
+
+    asyncio.run(main())
+
+
+@given(STEPS, st.booleans())
+def test_a_run_on_any_thread_ends_well(steps: Steps, asks: bool) -> None:
+    """Also where there is nothing to answer, or a call waits for a person."""
+
+    async def main() -> None:
+        store = SQLiteStore(":memory:")
+        threads = ThreadManager(store, TOOLS)
+        thread = await written(store, steps)
+        before = await store.load(thread)
+        model = ScriptedModel(["Done."])
+        config = ProcessorConfig(requires_approval=asks)
+        try:
+            result = await threads.run_thread(thread, None, model, config).finished()
+        except ConfigError as e:
+            assert "has no message to answer" in str(e)  # noqa: PT017
+            return
+        for request in model.requests:
+            check_everywhere(request.messages)
+        check_everywhere(await threads.get_llm_messages(thread))
+        log = await store.load(thread)
+        assert (result.finish == "approval") == bool(await threads.pending(thread))
+        assert {call.status for call in log.calls} <= {"answered", "waiting"}
+        assert len(log.entries) - len(before.entries) == len(model.requests)
+        assert len(log.calls) == len(before.calls)
+        await threads.aclose()
+
+    asyncio.run(main())
+
+
+@given(STEPS, st.booleans())
+def test_any_thread_is_valid_when_it_was_compacted(steps: Steps, summary: bool) -> None:
+    async def main() -> None:
+        store = SQLiteStore(":memory:")
+        thread = await written(store, steps)
+        log = await store.load(thread)
+        policy = Compaction(window=1_000, threshold=0.2, target=0.1, keep_turns=1, keep_results=1, summary_tokens=20)
+        wanted = plan(log, policy, 10_000, summary=summary)
+        if wanted is not None:
+            await store.commit(thread, [Append(entry_body(wanted, 10_000, "Before: …", {}), "compaction")])
+        check_everywhere(messages_of(await store.load(thread), sending=True))
+        await store.aclose()
+
+    asyncio.run(main())
