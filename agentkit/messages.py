@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentkit.errors import ErrorCode
+from agentkit.errors import ConfigError, ErrorCode
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,11 +182,19 @@ def user(*content: str | TextPart | ImagePart) -> UserMessage:
 
 
 def messages_from(prompt: str | Message | Iterable[Message]) -> list[Message]:
-    """A prompt in any of its accepted shapes, as a list of messages."""
-    match prompt:
-        case str():
-            return [user(prompt)]
-        case SystemMessage() | UserMessage() | AssistantMessage() | ToolMessage():
-            return [prompt]
-        case _:
-            return list(prompt)
+    """A prompt in any of its accepted shapes, as a list of messages.
+
+    Raises:
+        ConfigError: it is something else.
+    """
+    if isinstance(prompt, str):
+        return [user(prompt)]
+    several = isinstance(prompt, Iterable) and not isinstance(prompt, (bytes, Mapping))
+    messages: list[Any] = [*prompt] if several else [prompt]  # type: ignore[misc]
+    for message in messages:
+        if not isinstance(message, SystemMessage | UserMessage | AssistantMessage | ToolMessage):
+            raise ConfigError(
+                f"a prompt is text, a message or messages; found a {type(message).__name__}: {str(message)[:100]!r}; "
+                "write user('…')"
+            )
+    return messages

@@ -71,7 +71,7 @@ class ToolPolicy:
                 raise SchemaError(f"{name}={value!r}: wanted True or False")
         if self.timeout is not None and not (_number(self.timeout) and self.timeout > 0):
             raise SchemaError(f"timeout {self.timeout!r} is no limit; give seconds above 0, or leave it out")
-        if self.max_output is not None and not (_number(self.max_output) and self.max_output >= MIN_OUTPUT):
+        if self.max_output is not None and not (_whole(self.max_output) and self.max_output >= MIN_OUTPUT):
             raise SchemaError(f"max_output={self.max_output!r}: wanted {MIN_OUTPUT} characters or more, or None")
         if self.keep is not None and self.keep not in get_args(Keep):
             raise SchemaError(f"keep={self.keep!r}: wanted one of {', '.join(get_args(Keep))}")
@@ -116,6 +116,10 @@ def policy_of(keywords: Mapping[str, Any], instance: Any, where: str) -> ToolPol
 
 def _number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _whole(value: Any) -> bool:
+    return _number(value) and isinstance(value, int)
 
 
 def _named(function: Any) -> str:

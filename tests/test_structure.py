@@ -27,6 +27,7 @@ FOUND = {
     "elements",
     "output",
     "references",
+    "bounds",
     "policy",
     "structured",
 }

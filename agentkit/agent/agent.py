@@ -6,16 +6,16 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, Unpack
+from typing import Any, Final, Unpack
 
 from agentkit.agent.delegate import delegate
 from agentkit.agent.journal import Conversation, Journal
-from agentkit.agent.limits import UNBOUNDED, Budget, Repeats, Spending
+from agentkit.agent.limits import UNBOUNDED, Budget, Spending
 from agentkit.agent.run import Hook, Plan, RunResult, RunStream
 from agentkit.agent.settings import RunOptions, Settings, checked
 from agentkit.binding import BoundTool
-from agentkit.errors import ConfigError
-from agentkit.messages import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage, messages_from
+from agentkit.bounds import CALLABLE, TEXT, Bounds, each, instance, or_none, refuse, whole
+from agentkit.messages import Message, SystemMessage, messages_from
 from agentkit.models.base import Model
 from agentkit.processor import ProcessorConfig
 from agentkit.registry import ToolRegistry
@@ -23,6 +23,19 @@ from agentkit.schema import declared
 from agentkit.structured import Output
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+_BOUNDS: Final[Bounds] = {
+    "model": instance((str, Model), "a model, or a model string such as 'openai:gpt-5'"),
+    "system": or_none(TEXT),
+    "config": or_none(instance(ProcessorConfig, "a ProcessorConfig")),
+    "max_turns": whole(1),
+    "max_repeats": or_none(whole(2), "for no bound"),
+    "auto_continue": whole(0),
+    "output_retries": whole(0),
+    "budget": or_none(instance(Budget, "a Budget")),
+    "hooks": each(CALLABLE, "several functions: hooks=[print]"),
+    "name": TEXT,
+}
 
 
 class Agent:
@@ -47,7 +60,7 @@ class Agent:
 
     Raises:
         SchemaError: a tool is defined wrongly.
-        ConfigError: a limit out of its range, or an unknown setting.
+        ConfigError: an argument that is something else, a limit out of its range, or an unknown setting.
 
     >>> from agentkit.testing import ScriptedModel
     >>> agent = Agent(ScriptedModel(["Hello!"]))
@@ -71,17 +84,22 @@ class Agent:
         name: str = "agent",
         **settings: Unpack[Settings],
     ) -> None:
-        if max_turns < 1:
-            raise ConfigError(f"Agent(max_turns={max_turns}): wanted 1 or more")
-        if auto_continue < 0:
-            raise ConfigError(f"Agent(auto_continue={auto_continue}): wanted 0 or more")
-        if output_retries < 0:
-            raise ConfigError(f"Agent(output_retries={output_retries}): wanted 0 or more")
+        given: dict[str, Any] = {
+            "model": model,
+            "system": system,
+            "config": config,
+            "budget": budget,
+            "hooks": hooks,
+            "name": name,
+        }
+        given |= {"max_turns": max_turns, "max_repeats": max_repeats}
+        given |= {"auto_continue": auto_continue, "output_retries": output_retries}
+        refuse("Agent", given, _BOUNDS)
         self.registry = tools if isinstance(tools, ToolRegistry) else ToolRegistry(*_each(tools))
         self.system = system
         self.config = config or ProcessorConfig()
         self.max_turns = max_turns
-        self.max_repeats = Repeats(max_repeats).limit
+        self.max_repeats = max_repeats
         self.auto_continue = auto_continue
         self.output_retries = output_retries
         self.budget = budget or UNBOUNDED
@@ -111,10 +129,12 @@ class Agent:
             **options: see `RunOptions`.
 
         Raises:
-            ConfigError: an unknown option, or a decision on a call that does not wait.
+            ConfigError: an unknown option, a prompt or an option that is something else, or a decision on a call that
+                does not wait.
             SchemaError: an `output_type` for which there is no JSON Schema.
         """
-        messages = _conversation(prompt)
+        checked(options, RunOptions)
+        messages = messages_from(prompt)
         if self.system is not None and not (messages and isinstance(messages[0], SystemMessage)):
             messages.insert(0, SystemMessage(self.system))
         return self.begin(Conversation(messages, options.get("decisions", _NOTHING)), **options)
@@ -199,14 +219,3 @@ def _each(tools: Any) -> Iterable[Any]:
     """One or several tools; a tool's own class may be iterable, too."""
     several = isinstance(tools, Iterable) and not isinstance(tools, (str, type)) and not declared(type(tools))
     return tools if several else (tools,)
-
-
-def _conversation(prompt: str | Message | Iterable[Message]) -> list[Message]:
-    messages = messages_from(prompt)
-    for message in messages:
-        if not isinstance(message, SystemMessage | UserMessage | AssistantMessage | ToolMessage):
-            raise ConfigError(
-                f"a prompt is text, a message or messages; found a {type(message).__name__}: {str(message)[:100]!r}; "
-                "write user('…')"
-            )
-    return messages

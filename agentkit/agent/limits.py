@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
+from agentkit.bounds import SECONDS, Bound, Bounds, number, or_none, refuse, whole
 from agentkit.errors import ConfigError
 from agentkit.events import Usage
 from agentkit.messages import ToolCall, ToolMessage
@@ -48,6 +49,26 @@ class Price(NamedTuple):
         return sum(tokens * price for tokens, price in parts) / _MILLION
 
 
+_PRICE: Final = or_none(number("0 or more", above=-1e-9))
+
+
+def _is_price(price: Any) -> bool:
+    return isinstance(price, Price) and None not in price[:2] and all(map(_PRICE.holds, price))
+
+
+def _are_prices(prices: Any) -> bool:
+    return isinstance(prices, Mapping) and all(map(_is_price, prices.values()))
+
+
+_BUDGET: Final[Bounds] = {
+    "tokens": or_none(whole(1), "for no bound"),
+    "cost": or_none(number("more than 0", above=0), "for no bound"),
+    "seconds": or_none(SECONDS, "for no bound"),
+    "tool_calls": or_none(whole(1), "for no bound"),
+    "prices": Bound(_are_prices, "prices by model: {'openai:gpt-5': Price(1.25, 10)}"),
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Budget:
     """What a run, its sub-agents included, may spend at most. None sets no bound.
@@ -63,7 +84,7 @@ class Budget:
         prices: by model string, such as `openai:gpt-5`, or by what follows its colon. Needed with `cost`.
 
     Raises:
-        ConfigError: a bound out of its range, or `cost` without `prices`.
+        ConfigError: a bound out of its range, `cost` without `prices`, or something else than a `Price` among them.
     """
 
     tokens: int | None = None
@@ -73,10 +94,7 @@ class Budget:
     prices: Mapping[str, Price] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name in ("tokens", "cost", "seconds", "tool_calls"):
-            value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise ConfigError(f"Budget({name}={value!r}): wanted more than 0, or None for no bound")
+        refuse("Budget", {name: getattr(self, name) for name in _BUDGET}, _BUDGET)
         if self.cost is not None and not self.prices:
             raise ConfigError("Budget(cost=…) needs the prices: Budget(cost=1.0, prices={'openai:gpt-5': Price(…)})")
 
@@ -163,8 +181,6 @@ class Repeats:
     """
 
     def __init__(self, limit: int | None) -> None:
-        if limit is not None and limit < 2:
-            raise ConfigError(f"max_repeats={limit}: wanted 2 or more, or None for no bound")
         self.limit = limit
         self._last: tuple[str, object, object] | None = None
         self._count = 0

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
-from agentkit.agent.approval import Decision
+from agentkit.agent.approval import Approved, Decision, Denied
+from agentkit.bounds import TEXT, YES_OR_NO, Bound, Bounds, each, instance, number, or_none, refuse, whole
 from agentkit.errors import ConfigError
 from agentkit.events import FinishReason
 
@@ -66,14 +67,33 @@ class RunOptions(Settings, total=False):
     output_type: Any
 
 
+def _are_decisions(value: object) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(decision, Approved | Denied) for decision in value.values())
+
+
+_BOUNDS: Final[Bounds] = {
+    "tool_choice": TEXT,
+    "parallel_tool_calls": or_none(YES_OR_NO, "for the provider's default"),
+    "stream": YES_OR_NO,
+    "max_tokens": or_none(whole(1), "for the model's own"),
+    "temperature": or_none(number("a number, 0 or more", above=-1e-9), "for the model's own"),
+    "stop": each(TEXT, "several texts: ('END',)"),
+    "extra": instance(Mapping, "fields of the request's body by name"),
+    "context": instance(Mapping, "values by name"),
+    "cancel": or_none(instance(asyncio.Event, "an asyncio.Event")),
+    "decisions": Bound(_are_decisions, "Approved(…) or Denied(…) by call id"),
+}
+
+
 def checked(settings: Mapping[str, Any], known: type = Settings) -> dict[str, Any]:
     """The settings as they are.
 
     Raises:
-        ConfigError: there is no such setting.
+        ConfigError: there is no such setting, or it cannot have this value.
     """
     names = [*Settings.__annotations__, *(known.__annotations__ if known is not Settings else ())]
     for name in settings:
         if name not in names:
             raise ConfigError(f"there is no setting {name!r}; there are {', '.join(names)}")
+    refuse("run" if known is not Settings else "Agent", settings, _BOUNDS)
     return dict(settings)

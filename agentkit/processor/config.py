@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Final, Literal, get_args
 
 from agentkit import formats as text_formats
+from agentkit.bounds import SECONDS, YES_OR_NO, Bound, Bounds, each, instance, one_of, or_none, refuse, whole
 from agentkit.errors import ConfigError
 from agentkit.formats import Format, InCode
 from agentkit.policy import MIN_OUTPUT, Keep, Predicate
@@ -15,12 +16,22 @@ Execute = Literal["stream", "end"]
 Strategy = Literal["parallel", "sequential"]
 ResultRole = Literal["user", "tool"]
 
-_CHOICES: dict[str, Any] = {
-    "execute": Execute,
-    "strategy": Strategy,
-    "in_code": InCode,
-    "result_role": ResultRole,
-    "keep": Keep,
+_NAMED: Final = instance((str, Format), "a format or its name")
+_FORMATS: Final = each(_NAMED, "several of them")
+_BOUNDS: Final[Bounds] = {
+    **dict.fromkeys(("native", "recover", "starts_thinking", "lenient_native"), YES_OR_NO),
+    "execute": one_of(get_args(Execute)),
+    "strategy": one_of(get_args(Strategy)),
+    "in_code": one_of(get_args(InCode)),
+    "result_role": one_of(get_args(ResultRole)),
+    "keep": one_of(get_args(Keep)),
+    "max_calls": or_none(whole(1), "for no limit"),
+    "timeout": or_none(SECONDS, "for no limit"),
+    "max_output": whole(MIN_OUTPUT, "characters"),
+    "requires_approval": Bound(
+        lambda v: v is None or isinstance(v, bool) or callable(v), "True, False, None, or a function"
+    ),
+    "formats": or_none(Bound(lambda v: _NAMED.holds(v) or _FORMATS.holds(v), "a format, its name, or several of them")),
 }
 
 
@@ -75,10 +86,7 @@ class ProcessorConfig:
     requires_approval: bool | Predicate | None = None
 
     def __post_init__(self) -> None:
-        for name, choices in _CHOICES.items():
-            if (value := getattr(self, name)) not in get_args(choices):
-                raise ConfigError(f"ProcessorConfig({name}={value!r}): wanted one of {', '.join(get_args(choices))}")
-        self._check_bounds()
+        refuse("ProcessorConfig", {name: getattr(self, name) for name in _BOUNDS}, _BOUNDS)
         if self.formats is None:
             return
         given = (self.formats,) if isinstance(self.formats, str | Format) else tuple(self.formats)
@@ -87,17 +95,6 @@ class ProcessorConfig:
             raise ConfigError(
                 "ProcessorConfig(native=False, formats=()): no call could be read; allow native calls or name a format"
             )
-
-    def _check_bounds(self) -> None:
-        if self.max_calls is not None and self.max_calls < 1:
-            raise ConfigError(f"ProcessorConfig(max_calls={self.max_calls}): wanted 1 or more, or None for no limit")
-        if self.timeout is not None and not self.timeout > 0:
-            raise ConfigError(f"ProcessorConfig(timeout={self.timeout}): wanted seconds above 0, or None for no limit")
-        if self.max_output < MIN_OUTPUT:
-            raise ConfigError(f"ProcessorConfig(max_output={self.max_output}): wanted {MIN_OUTPUT} characters or more")
-        asked = self.requires_approval
-        if asked is not None and not isinstance(asked, bool) and not callable(asked):
-            raise ConfigError(f"ProcessorConfig(requires_approval={asked!r}): wanted True, False, None, or a function")
 
     @property
     def text_formats(self) -> tuple[Format, ...]:

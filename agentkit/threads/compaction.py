@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any, Final, NamedTuple
 
-from agentkit.errors import ConfigError
+from agentkit.bounds import SECONDS, SHARE, TEXT, Bound, Bounds, instance, or_none, refuse, whole
 from agentkit.messages import AssistantMessage, UserMessage
 from agentkit.models.base import Model
 from agentkit.threads.history import Said, answer_of, key_of, said_in
@@ -47,6 +47,20 @@ and nothing but the summary."""
 
 LEAST_GAIN: Final = 0.02
 """Share of the window that a compaction must gain to be worth losing the provider's prompt cache."""
+
+
+_BOUNDS: Final[Bounds] = {
+    "window": whole(1_000),
+    "threshold": SHARE,
+    "target": SHARE,
+    "keep_results": whole(0),
+    "keep_turns": whole(0),
+    "result_tokens": whole(0),
+    "summary_model": or_none(instance((str, Model), "a model or a model string"), "for that of the run"),
+    "summary_tokens": whole(0),
+    "summary_prompt": TEXT,
+    "summary_timeout": SECONDS,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,22 +101,15 @@ class Compaction:
     summary_timeout: float = 120.0
 
     def __post_init__(self) -> None:
-        wanted = {
-            "window": (self.window >= 1_000, "1,000 or more"),
-            "threshold": (0 < self.threshold <= 1, "a share above 0, 1 at most"),
-            "target": (0 < self.target < self.threshold, f"a share above 0 and below the threshold, {self.threshold}"),
-            "keep_results": (self.keep_results >= 0, "0 or more"),
-            "keep_turns": (self.keep_turns >= 0, "0 or more"),
-            "result_tokens": (self.result_tokens >= 0, "0 or more"),
-            "summary_tokens": (
-                0 <= self.summary_tokens <= self.window * self.target / 2,
-                f"0 to half of what the conversation comes down to, {int(self.window * self.target / 2)}",
-            ),
-            "summary_timeout": (self.summary_timeout > 0, "more than 0"),
+        given = {name: getattr(self, name) for name in _BOUNDS}
+        refuse("Compaction", given, _BOUNDS)
+        below = f"a share above 0 and below the threshold, {self.threshold}"
+        half = f"0 to half of what the conversation comes down to, {int(self.window * self.target / 2)}"
+        together = {
+            "target": Bound(lambda target: target < self.threshold, below),
+            "summary_tokens": Bound(lambda tokens: tokens <= self.window * self.target / 2, half),
         }
-        for name, (holds, want) in wanted.items():
-            if not holds:
-                raise ConfigError(f"Compaction({name}={getattr(self, name)!r}): wanted {want}")
+        refuse("Compaction", given, together)
 
     @property
     def threshold_tokens(self) -> int:

@@ -35,6 +35,8 @@ def encode(body: Body, name: str) -> str:
         StoreError: it holds what JSON cannot (NaN, an object of some class, a circle), an integer of more digits than
             Python converts (4,300), or more than `MAX_DEPTH` levels; says where, starting with `name`.
     """
+    if not isinstance(body, Mapping):
+        raise StoreError(f"cannot keep {name}: a JSON object is wanted, found {body!r:.100}")
     try:
         text = _ENCODER.encode(body)
     except RecursionError as e:
@@ -54,7 +56,13 @@ def decode(text: str) -> dict[str, Any]:
 
 
 def encode_id(text: str) -> str:
-    """An id as the inside of a JSON string; most ids are left as they are."""
+    """An id as the inside of a JSON string; most ids are left as they are.
+
+    Raises:
+        StoreError: it is no text.
+    """
+    if not isinstance(text, str):
+        raise StoreError(f"an id is text, found {text!r:.100}")
     return encode_basestring_ascii(text)[1:-1]
 
 

@@ -375,8 +375,7 @@ class ThreadJournal:
         lease, self._lease = self._lease, None
         if lease is None:
             return
-        with suppress(StoreError):  # it ends by itself
-            await self._write_new()
+        self._new.clear()  # a question that nobody will be asked
         try:
             await self._store.release(lease)
         except StoreError as e:

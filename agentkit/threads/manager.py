@@ -7,11 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Unpack
+from typing import Any, Final, Unpack
 
 from agentkit import models
 from agentkit.agent import Agent, Budget, Hook, RunOptions, RunStream, call_hash
 from agentkit.agent.approval import denial
+from agentkit.bounds import CALLABLE, TEXT, Bounds, each, instance, or_none, refuse, whole
 from agentkit.errors import ConfigError, StoreConflict
 from agentkit.messages import (
     AssistantMessage,
@@ -37,6 +38,20 @@ from agentkit.threads.stores import open_store
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
+_BOUNDS: Final[Bounds] = {
+    "store": instance((str, Path, Store), "a store, the path of a SQLite file, or 'postgresql://…'"),
+    "registry": or_none(instance(ToolRegistry, "a ToolRegistry: ToolRegistry(tool, …)")),
+    "hooks": each(CALLABLE, "several functions: hooks=[print]"),
+    "compaction": or_none(instance(Compaction, "a Compaction")),
+}
+_PAGE: Final[Bounds] = {"limit": whole(0), "before": or_none(instance(Thread, "a thread that list_threads gave"))}
+_RUN: Final[Bounds] = {
+    "thread_id": TEXT,
+    "agent": instance(Agent, "an Agent"),
+    "system_prompt": or_none(TEXT),
+    "compaction": _BOUNDS["compaction"],
+}
+
 
 class ThreadManager:
     """Conversations that outlive the process, and the runs on them.
@@ -49,7 +64,8 @@ class ThreadManager:
             registry gets the tool `read_result`, by which a model reads again what was shortened.
 
     Raises:
-        StoreError: the store cannot be opened.
+        ConfigError: an argument that is something else, or no store is called so. A store that cannot be opened says so
+            when it is first used.
 
     Example:
         ```python
@@ -70,6 +86,8 @@ class ThreadManager:
         hooks: Sequence[Hook] = (),
         compaction: Compaction | None = None,
     ) -> None:
+        given = {"store": store, "registry": registry, "hooks": hooks, "compaction": compaction}
+        refuse("ThreadManager", given, _BOUNDS)
         self.store = open_store(store)
         self.registry = ToolRegistry() if registry is None else registry
         self.hooks = tuple(hooks)
@@ -105,8 +123,11 @@ class ThreadManager:
 
         Raises:
             ThreadExists: there is a thread with this id.
+            ConfigError: as `add_message`.
         """
-        id = thread_id or secrets.token_hex(8)
+        id = secrets.token_hex(8) if thread_id is None else thread_id
+        if not id:
+            raise ConfigError("create_thread(''): a thread's id is not empty; leave it out for a new one")
         await self.store.create(id, metadata, _entries(messages_from(messages)))
         return id
 
@@ -119,7 +140,13 @@ class ThreadManager:
         return await self.store.get(thread_id)
 
     async def list_threads(self, *, limit: int = 100, before: Thread | None = None) -> tuple[Thread, ...]:
-        """Threads, the last changed first; `before` is the last one of the page before."""
+        """Threads, the last changed first.
+
+        Args:
+            limit: so many at most, 0 or more.
+            before: the last one of the page before; None for the first page.
+        """
+        refuse("list_threads", {"limit": limit, "before": before}, _PAGE)
         return await self.store.list(limit=limit, before=before)
 
     async def delete_thread(self, thread_id: str) -> None:
@@ -147,8 +174,17 @@ class ThreadManager:
             until: the last entry to copy, by its place; None copies all.
             new_id: the new thread's id; a new one unless given.
             metadata: the new thread's; that of the copied one unless given. `forked_from` is added.
+
+        Raises:
+            ThreadNotFound: there is no such thread.
+            ThreadExists: there is a thread with the new id.
+            ConfigError: it has no entry `until`.
         """
         thread, log = await self.store.get(thread_id), await self.store.load(thread_id)
+        if until is not None and until not in (entry.seq for entry in log.entries):
+            raise ConfigError(
+                f"fork_thread(until={until!r}): thread {thread_id!r} has {len(log.entries)} entries, from 0"
+            )
         id = new_id or secrets.token_hex(8)
         said = {**(thread.metadata if metadata is None else metadata), "forked_from": thread_id}
         await self.store.create(id, said, copied(log, until))
@@ -172,7 +208,7 @@ class ThreadManager:
             ThreadNotFound: there is no such thread.
             ConfigError: a system message (a run is given its own), or a result without a call that waits for one.
         """
-        (one,) = messages_from(message)
+        one = _one(message)
         if isinstance(one, ToolMessage):
             call = await self._open_call(thread_id, one.call_id)
             move = Move(call.seq, call.ordinal, "answered", (call.status,), answer=to_json(one))
@@ -235,7 +271,7 @@ class ThreadManager:
             A stream of events; iterate it, or await its `finished()`. It raises `ThreadBusy` if somebody else runs the
             thread, and `ThreadNotFound`.
         """
-        if not model:
+        if isinstance(model, str) and not model:
             raise ConfigError("run_thread(…, model=…) is missing: name a model, such as 'openai:gpt-5'")
         agent = Agent(
             model,
@@ -270,13 +306,15 @@ class ThreadManager:
 
         Register `StoredResults` with it, if its model is to read again what a compaction shortened.
         """
+        given = {"thread_id": thread_id, "agent": agent, "system_prompt": system_prompt, "compaction": compaction}
+        refuse("run", given, _RUN)
         if "decisions" in options:
             raise ConfigError(
                 "decisions on a thread's calls are kept in it: approve(…) or deny(…), then run the thread"
             )
         temporary = None
         if temporary_message is not None:
-            (temporary,) = messages_from(temporary_message)
+            temporary = _one(temporary_message)
         system = agent.system if system_prompt is None else system_prompt
         policy = self.compaction if compaction is None else compaction
         journal = ThreadJournal(
@@ -376,7 +414,14 @@ def _summariser(policy: Compaction, agent: Agent) -> Model:
             return model
 
 
-def _entries(messages: Sequence[Any]) -> list[Append]:
+def _one(message: str | Message) -> Message:
+    messages = messages_from(message)
+    if len(messages) != 1:
+        raise ConfigError(f"one message is wanted here, found {len(messages)}")
+    return messages[0]
+
+
+def _entries(messages: Sequence[Message]) -> list[Append]:
     """Messages as entries; results as the answers of their calls.
 
     Raises:
@@ -394,8 +439,6 @@ def _entries(messages: Sequence[Any]) -> list[Append]:
                 entries.append(Append({"message": to_json(message)}, calls=calls))
             case UserMessage():
                 entries.append(Append({"message": to_json(message)}))
-            case _:
-                raise ConfigError(f"{message!r:.50} is no message: write user('…')")
     return entries
 
 

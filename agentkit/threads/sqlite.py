@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, Literal
 
+from agentkit.bounds import CALLABLE, Bounds, instance, number, one_of, refuse
 from agentkit.errors import StoreError
 from agentkit.threads.sql import Dialect, Operations
 from agentkit.threads.sql_store import Driver, Kind, OnStatement, SqlStore
@@ -22,6 +23,13 @@ DIALECT: Final = Dialect(tables="SELECT name FROM sqlite_master WHERE type = 'ta
 
 SYNCHRONOUS: Final = {"power": "FULL", "process": "NORMAL"}
 """What SQLite calls them. FULL flushes the disk in every transaction, NORMAL only when the log is moved to the file."""
+
+_BOUNDS: Final[Bounds] = {
+    "path": instance((str, Path), "the path of a file, or ':memory:'"),
+    "durability": one_of(SYNCHRONOUS),
+    "busy_timeout": number("seconds, 0 or more", above=-1e-9),
+    "clock": CALLABLE,
+}
 
 
 class SQLiteStore(SqlStore):
@@ -38,6 +46,9 @@ class SQLiteStore(SqlStore):
         clock: seconds since the epoch.
         on_statement: called before and after each SQL statement, BEGIN and COMMIT too, in the thread that runs it; for
             tests that crash there.
+
+    Raises:
+        ConfigError: a wrong argument. A file that cannot be opened is a `StoreError` of the first use.
     """
 
     def __init__(
@@ -49,6 +60,8 @@ class SQLiteStore(SqlStore):
         clock: Callable[[], float] = time.time,
         on_statement: OnStatement | None = None,
     ) -> None:
+        given = {"path": path, "durability": durability, "busy_timeout": busy_timeout, "clock": clock}
+        refuse("SQLiteStore", given, _BOUNDS)
         self._memory = str(path) == ":memory:"
         self._made_in = os.getpid()
         place = str(path) if self._memory else str(Path(path).absolute())

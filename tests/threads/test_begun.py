@@ -1,14 +1,18 @@
-"""Calls that a crash interrupted after a person had approved them, or before anybody was asked."""
+"""What was begun and not finished: calls that a crash interrupted, a question that was not asked."""
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
+from agentkit.agent import RunStream, TurnEnded
 from agentkit.messages import AssistantMessage, ToolCall, user
 from agentkit.registry import ToolRegistry
 from agentkit.schema import openapi_schema
 from agentkit.testing import ScriptedModel
 from agentkit.threads import Move, SQLiteStore, ThreadManager
+from agentkit.threads.history import role_of
 
 pytestmark = pytest.mark.anyio
 
@@ -55,3 +59,16 @@ async def test_what_was_begun_and_needs_approval_by_now_waits_for_a_person() -> 
     await threads.approve(thread, "c1")
     done = await threads.resume_thread(thread, model=ScriptedModel(["Paid."])).finished()
     assert (done.finish, bank.paid) == ("stop", [5])
+
+
+async def test_a_run_that_is_cancelled_before_it_asks_for_a_better_reply_gives_its_lease_back() -> None:
+    def leave(event: object, run: RunStream) -> None:
+        if isinstance(event, TurnEnded):
+            asyncio.get_running_loop().call_soon(run.cancel)
+
+    threads = ThreadManager(SQLiteStore(":memory:"), hooks=[leave])
+    thread = await threads.create_thread(messages="How many?")
+    result = await threads.run_thread(thread, model=ScriptedModel(["Many."]), output_type=int).finished()
+    assert result.finish == "cancelled"
+    await threads.store.release(await threads.store.acquire(thread, "somebody else", 1))
+    assert [role_of(entry) for entry in (await threads.get_log(thread)).entries] == ["user", "assistant"]
