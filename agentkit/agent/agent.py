@@ -139,12 +139,20 @@ class Agent:
             messages.insert(0, SystemMessage(self.system))
         return self.begin(Conversation(messages, options.get("decisions", _NOTHING)), **options)
 
-    def begin(self, journal: Journal, *, caller: RunStream | None = None, **options: Unpack[RunOptions]) -> RunStream:
+    def begin(
+        self,
+        journal: Journal,
+        *,
+        caller: RunStream | None = None,
+        hooks: Sequence[Hook] = (),
+        **options: Unpack[RunOptions],
+    ) -> RunStream:
         """Begin a run on a journal, which holds the conversation.
 
         Args:
             journal: where the run keeps what happens.
             caller: the run whose call this one answers: it pays for it, and its hooks watch it.
+            hooks: further ones, beside the agent's.
             **options: see `RunOptions`; `decisions` are the journal's business.
         """
         given = checked(options, RunOptions)
@@ -164,7 +172,7 @@ class Agent:
             self.max_turns,
             self.max_repeats,
             self.auto_continue,
-            tuple(dict.fromkeys([*self.hooks, *(caller.plan.hooks if caller is not None else ())])),
+            tuple(dict.fromkeys([*self.hooks, *hooks, *(caller.plan.hooks if caller is not None else ())])),
             cancel,
             self.name,
             None if wanted is None else Output(wanted),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from time import monotonic
@@ -175,6 +175,10 @@ class RunStream(EventStream[Event]):
     def thread_id(self) -> str | None:
         """The thread that the run belongs to; None without a store."""
         return self.journal.thread_id
+
+    def __await__(self) -> Generator[Any, None, RunResult]:
+        """`await run`: the same as `await run.finished()`."""
+        return self.finished().__await__()
 
     async def finished(self) -> RunResult:
         """Run to the end and give the result."""
@@ -436,7 +440,7 @@ class RunStream(EventStream[Event]):
     def _context(self, call: ToolCall) -> ToolContext:
         context = self.journal.context(call)
         if context is None:
-            return ToolContext(call.id, call.name, self.plan.context, call.id, 1, self)
+            return ToolContext(call.id, call.name, self.plan.context, f"{self.id}/{call.id}", 1, self)
         return replace(context, state=self.plan.context, run=self)
 
     def _scope(self, call: ToolCall) -> AbstractContextManager[Any]:

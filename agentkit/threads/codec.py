@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
+import secrets
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -79,6 +80,11 @@ def from_json(body: Mapping[str, Any]) -> Message:
 def call_to_json(call: ToolCall) -> dict[str, Any]:
     """A call as a JSON object."""
     return _part(call)
+
+
+def planned_call(call: ToolCall) -> dict[str, Any]:
+    """A call that is to be run, as a JSON object: with a `key` of its own, under which its effect happens once."""
+    return {**call_to_json(call), "key": secrets.token_hex(16)}
 
 
 def call_from_json(body: Mapping[str, Any]) -> ToolCall:

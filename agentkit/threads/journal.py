@@ -7,7 +7,6 @@ written before anybody hears of it. What is kept in memory beside the store is t
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -21,7 +20,7 @@ from agentkit.errors import ConfigError, StoreConflict, StoreError, ThreadBusy, 
 from agentkit.events import ApprovalRequired, ToolEvent, ToolStarted
 from agentkit.messages import AssistantMessage, Message, SystemMessage, ToolCall, ToolMessage, UserMessage, user
 from agentkit.processor import ask_outcome
-from agentkit.threads.codec import call_from_json, call_to_json, to_json
+from agentkit.threads.codec import call_from_json, planned_call, to_json
 from agentkit.threads.compaction import LEAST_GAIN, Compaction, tighter
 from agentkit.threads.history import ids_of, messages_of
 from agentkit.threads.owner import is_dead, this_process
@@ -103,6 +102,7 @@ class ThreadJournal:
         self._written: dict[str, int] = {}  # the ordinals of this response's calls that are in the store
         self._open: dict[str, tuple[int, int]] = {}  # calls in the store without an answer; NEWEST for a new entry
         self._held: dict[str, ToolMessage | None] = {}  # answers (None: waits for approval) of calls not written yet
+        self._keys: dict[str, str] = {}  # of open calls: under which their effects happen once
         self._attempts: dict[str, int] = {}
         self._edits: dict[str, ToolCall] = {}
         self._new: list[Message] = []
@@ -153,7 +153,7 @@ class ThreadJournal:
     async def _reconciled(self, call: Call, registry: ToolRegistry) -> Move:
         """The answer to an interrupted call, of the tool that knows what became of it."""
         tool, said = registry.tools[str(call.body["name"])], call_from_json(call.body)
-        context = self._keyed(call.id, tool.name, call.seq, call.ordinal, call.attempts)
+        context = ToolContext(call.id, tool.name, idempotency_key=str(call.body["key"]), attempt=call.attempts)
         try:
             arguments = tool.validate(said.arguments, lenient=said.format is not None)
         except Exception:  # noqa: BLE001 - the tool takes other arguments since, or its author's validator fails
@@ -170,6 +170,7 @@ class ThreadJournal:
         while not id or id in self._open or (id != call.id and id in self._taken):
             id += f"_{call.seq}_{call.ordinal}"
         self._open[id] = (call.seq, call.ordinal)
+        self._keys[id] = str(call.body["key"])
         self._attempts[id] = call.attempts + 1
         said = replace(call_from_json(call.body), id=id)
         if call.note.get("edited"):
@@ -184,6 +185,11 @@ class ThreadJournal:
         try:
             return await self._store.acquire(self.thread_id, owner, LEASE)
         except ThreadBusy as e:
+            if e.owner == owner:
+                said = (
+                    f"{e}: that is this process; a run left by `break` ends a moment later, `async with` waits for it"
+                )
+                raise ThreadBusy(said, owner=e.owner, fence=e.fence) from None
             if not is_dead(e.owner):
                 raise
             return await self._store.acquire(self.thread_id, owner, LEASE, dead=e.fence)
@@ -275,11 +281,8 @@ class ThreadJournal:
         """The key under which a call's effect happens once, and which attempt this is."""
         if call.id not in self._open:  # not begun: somebody asks whether it may
             return ToolContext(call.id, call.name)
-        return self._keyed(call.id, call.name, *self._open[call.id], self._attempts.get(call.id, 1))
-
-    def _keyed(self, id: str, name: str, seq: int, ordinal: int, attempt: int) -> ToolContext:
-        key = hashlib.sha256(f"{self.thread_id}/{seq}/{ordinal}".encode()).hexdigest()
-        return ToolContext(id, name, idempotency_key=key, attempt=attempt)
+        key, attempt = self._keys[call.id], self._attempts.get(call.id, 1)
+        return ToolContext(call.id, call.name, idempotency_key=key, attempt=attempt)
 
     async def record(self, turn: Turn, event: ToolEvent, response: Response | None = None) -> None:
         """Write what the event says, before the consumer hears of it; with the response, once that is over too.
@@ -361,8 +364,8 @@ class ThreadJournal:
                 return
 
     async def child(self, call_id: str, task: str, system: str | None) -> ThreadJournal:
-        """A thread of its own, named after the call and there already when the call is run again."""
-        id = f"{self.thread_id}/{call_id}"
+        """A thread of its own, named after the call's key and there already when the call is run again."""
+        id = child_id(self.thread_id, self._keys[call_id])
         with suppress(ThreadExists):
             first = Append({"message": to_json(user(task))})
             await self._store.create(id, {"parent": self.thread_id, "call": call_id}, [first])
@@ -393,7 +396,8 @@ class ThreadJournal:
             if call.id in self._written:
                 continue
             self._written[call.id] = ordinal = len(self._written)
-            body = call_to_json(call)
+            body = planned_call(call)
+            self._keys[call.id] = body["key"]
             if call.id not in self._held:
                 self._open[call.id] = (seq, ordinal)
                 new.append(NewCall(call.id, body, "started" if call.id == starting else "planned"))
@@ -439,6 +443,11 @@ class ThreadJournal:
             await self._write([Append({"message": to_json(message)})])
             self._seq = None
             self._say([message])
+
+
+def child_id(thread_id: str, key: str) -> str:
+    """The thread of the sub-agent that a call employs; nobody else can name a thread so."""
+    return f"{thread_id}/{key[:16]}"
 
 
 def _before_the_users(messages: Sequence[Message]) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -13,7 +14,7 @@ from agentkit import models
 from agentkit.agent import Agent, Budget, Hook, RunOptions, RunStream, call_hash
 from agentkit.agent.approval import denial
 from agentkit.bounds import CALLABLE, TEXT, Bounds, each, instance, or_none, refuse, whole
-from agentkit.errors import ConfigError, StoreConflict
+from agentkit.errors import ConfigError, StoreConflict, ThreadNotFound
 from agentkit.messages import (
     AssistantMessage,
     Message,
@@ -25,13 +26,14 @@ from agentkit.messages import (
 )
 from agentkit.models.base import Model
 from agentkit.processor import ProcessorConfig
-from agentkit.registry import BoundTool, FunctionNames, ToolRegistry
-from agentkit.threads.codec import call_from_json, call_to_json, to_json
+from agentkit.registry import BoundTool, FunctionNames, InvalidArguments, ToolRegistry
+from agentkit.threads.codec import call_from_json, call_to_json, planned_call, to_json
 from agentkit.threads.compaction import Compaction
 from agentkit.threads.fork import copied
 from agentkit.threads.history import messages_of
-from agentkit.threads.journal import ThreadJournal
+from agentkit.threads.journal import ThreadJournal, child_id
 from agentkit.threads.results import StoredResults
+from agentkit.threads.resume import waiting
 from agentkit.threads.shortening import READ_RESULT
 from agentkit.threads.store import Append, Call, Log, Move, NewCall, Store, Thread
 from agentkit.threads.stores import open_store
@@ -150,12 +152,16 @@ class ThreadManager:
         return await self.store.list(limit=limit, before=before)
 
     async def delete_thread(self, thread_id: str) -> None:
-        """Remove a thread and all that belongs to it.
+        """Remove a thread and all that belongs to it, the threads of its sub-agents included.
 
         Raises:
             ThreadBusy: somebody runs it.
         """
+        log = await self.store.load(thread_id)
         await self.store.delete(thread_id)
+        for call in log.calls:
+            with suppress(ThreadNotFound):  # most calls employ no agent
+                await self.delete_thread(child_id(thread_id, str(call.body["key"])))
 
     async def fork_thread(
         self,
@@ -272,7 +278,10 @@ class ThreadManager:
             thread, and `ThreadNotFound`.
         """
         if isinstance(model, str) and not model:
-            raise ConfigError("run_thread(…, model=…) is missing: name a model, such as 'openai:gpt-5'")
+            hint = (
+                f"; {system_prompt!r} is the system prompt here" if system_prompt and ":" in system_prompt[:40] else ""
+            )
+            raise ConfigError(f"run_thread(…, model=…) is missing: name a model, such as 'openai:gpt-5'{hint}")
         agent = Agent(
             model,
             self.registry,
@@ -282,7 +291,6 @@ class ThreadManager:
             auto_continue=auto_continue,
             output_retries=output_retries,
             budget=budget,
-            hooks=self.hooks,
             name=name,
         )
         return self.run_agent(
@@ -325,14 +333,16 @@ class ThreadManager:
             compaction=policy,
             model=None if policy is None else _summariser(policy, agent),
         )
-        return agent.begin(journal, **options)
+        return agent.begin(journal, hooks=self.hooks, **options)
 
     # -------------------------------------------------------------- approvals
 
     async def pending(self, thread_id: str) -> tuple[ToolCall, ...]:
-        """The calls that wait for approval, oldest first."""
-        log = await self.store.load(thread_id)
-        return tuple(call_from_json(call.body) for call in log.calls if call.status == "waiting")
+        """The calls that wait for approval, oldest first.
+
+        Those after which the user wrote again are none of them: they are not run any more.
+        """
+        return tuple(call_from_json(call.body) for call in waiting(await self.store.load(thread_id)))
 
     async def approve(
         self,
@@ -353,7 +363,8 @@ class ThreadManager:
             by: who approved it; kept with the call.
 
         Raises:
-            ConfigError: no such call waits, or it is not the one that the person saw.
+            ConfigError: no such call waits, it is not the one that the person saw, or its tool does not take these
+                arguments.
         """
         record = await self._waiting(thread_id, call_id)
         call = call_from_json(record.body)
@@ -363,8 +374,9 @@ class ThreadManager:
             )
         if arguments is not None:
             call = replace(call, arguments=arguments)
+            self._check(call)
         note = {"hash": call_hash(call), "by": by, "edited": arguments is not None}
-        body = call_to_json(call) if arguments is not None else None
+        body = {**call_to_json(call), "key": record.body["key"]} if arguments is not None else None
         await self._decide(thread_id, Move(record.seq, record.ordinal, "approved", ("waiting",), body=body, note=note))
 
     async def deny(self, thread_id: str, call_id: str, reason: str = "", *, by: str | None = None) -> None:
@@ -378,6 +390,16 @@ class ThreadManager:
         move = Move(record.seq, record.ordinal, "answered", ("waiting",), note={"by": by}, answer=said)
         await self._decide(thread_id, move)
 
+    def _check(self, call: ToolCall) -> None:
+        """Whether a call's tool, where it is known here, takes its arguments."""
+        tool = self.registry.get_tool(call.name)
+        if tool is None:
+            return
+        try:
+            tool.validate(call.arguments, lenient=False)
+        except InvalidArguments as e:
+            raise ConfigError(f"approve(arguments=…): {e}") from e
+
     async def _decide(self, thread_id: str, move: Move) -> None:
         try:
             await self.store.commit(thread_id, [move])
@@ -386,11 +408,13 @@ class ThreadManager:
 
     async def _waiting(self, thread_id: str, call_id: str) -> Call:
         log = await self.store.load(thread_id)
-        waiting = [call for call in log.calls if call.status == "waiting"]
-        for call in waiting:
+        for call in waiting(log):
             if call.id == call_id:
                 return call
-        listed = ", ".join(repr(call.id) for call in waiting) or "none"
+        for call in log.calls:
+            if call.id == call_id and call.status == "waiting":
+                raise ConfigError(f"call {call_id!r} waits no more: the user wrote again since it was made")
+        listed = ", ".join(repr(call.id) for call in waiting(log)) or "none"
         raise ConfigError(
             f"no call waits for approval under the id {call_id!r} in thread {thread_id!r}; waiting: {listed}"
         )
@@ -435,7 +459,7 @@ def _entries(messages: Sequence[Message]) -> list[Append]:
             case ToolMessage():
                 _answer(entries, message)
             case AssistantMessage():
-                calls = [NewCall(call.id, call_to_json(call)) for call in message.calls]
+                calls = [NewCall(call.id, planned_call(call)) for call in message.calls]
                 entries.append(Append({"message": to_json(message)}, calls=calls))
             case UserMessage():
                 entries.append(Append({"message": to_json(message)}))

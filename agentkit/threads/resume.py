@@ -4,7 +4,7 @@
 |---|---|
 | `planned` | run, unless the user wrote again since: then it is answered `cancelled` |
 | `waiting` for approval | left waiting, unless the user wrote again since: then it is answered `cancelled` |
-| `approved` | run, if tool and arguments are still those that were approved; else as if it waited |
+| `approved` | as a planned one, if tool and arguments are still those that were approved; else as one that waits |
 | `started`, its tool `idempotent` | run again, with the same idempotency key |
 | `started`, its tool can `reconcile` | answered with what the tool says became of it |
 | `started`, any other tool | answered `interrupted`: at most once, its outcome unknown |
@@ -52,8 +52,8 @@ class Settlement:
 def settle(log: Log, registry: ToolRegistry) -> Settlement:
     """Decide about every call without an answer, and whether the model has anything to say after that."""
     plan = Settlement(close=[e for e in log.entries if e.kind == "partial"])
-    last_said = max((e.seq for e in log.entries if role_of(e) == "user"), default=-1)
-    waiting = False
+    last_said = _last_said(log)
+    waits = False
     for call in log.calls:
         if call.status == "answered":
             continue
@@ -61,22 +61,34 @@ def settle(log: Log, registry: ToolRegistry) -> Settlement:
         match call.status:
             case "started":
                 _settle_started(plan, call, registry)
-            case "approved" if call.note.get("hash") == call_hash(call_from_json(call.body)):
-                plan.run.append(call)
-            case "planned" if not moved_on:
-                plan.run.append(call)
+            case _ if moved_on and call.attempts:  # begun once, and put back to wait
+                plan.answer.append((call, answer(call, "interrupted", INTERRUPTED)))
             case _ if moved_on:
                 plan.answer.append((call, answer(call, "cancelled", _MOVED_ON)))
+            case "planned":
+                plan.run.append(call)
+            case "approved" if call.note.get("hash") == call_hash(call_from_json(call.body)):
+                plan.run.append(call)
             case "approved":
                 plan.wait.append(call)
-                waiting = True
+                waits = True
             case _:
-                waiting = True
-    if waiting:
+                waits = True
+    if waits:
         plan.finish = "approval"
     elif not plan.run:
         plan.finish = _finish(log, registry)
     return plan
+
+
+def waiting(log: Log) -> list[Call]:
+    """The calls that a person may still decide about."""
+    last_said = _last_said(log)
+    return [call for call in log.calls if call.status == "waiting" and call.seq >= last_said]
+
+
+def _last_said(log: Log) -> int:
+    return max((e.seq for e in log.entries if role_of(e) == "user"), default=-1)
 
 
 def _settle_started(plan: Settlement, call: Call, registry: ToolRegistry) -> None:
