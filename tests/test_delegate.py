@@ -55,6 +55,11 @@ class Desk:
         return "never"
 
 
+async def child_of(threads: ThreadManager, parent: str) -> str:
+    """The thread of a caller's sub-agent."""
+    return next(t.id for t in await threads.list_threads() if t.metadata.get("parent") == parent)
+
+
 ASK = ToolCall("ask1", "research", {"task": "Note a."})
 
 
@@ -79,13 +84,13 @@ async def test_a_sub_agent_has_a_thread_of_its_own() -> None:
     await threads.create_thread("t", messages="Go")
     result = await threads.run_agent("t", agent).finished()
     assert (answers(result.messages), desk.made) == (["ok: It is noted."], ["a"])
-    assert said(await threads.get_llm_messages("t/ask1")) == [
+    assert said(await threads.get_llm_messages(await child_of(threads, "t"))) == [
         "user: Note a.",
         "note {'text': 'a'}",
         "= ok: noted a",
         "assistant: It is noted.",
     ]
-    assert (await threads.get_thread("t/ask1")).metadata == {"parent": "t", "call": "ask1"}
+    assert (await threads.get_thread(await child_of(threads, "t"))).metadata == {"parent": "t", "call": "ask1"}
 
 
 async def test_wherever_the_store_fails_the_sub_agent_goes_on_and_its_words_arrive() -> None:
@@ -167,9 +172,9 @@ async def test_cancelling_the_caller_cancels_the_sub_agent_and_both_threads_are_
     result = await asyncio.wait_for(task, 2)
     assert result.finish == "cancelled"
     assert answers(result.messages)[0].startswith("cancelled: ")
-    [answer] = answers(await threads.get_llm_messages("t/ask1"))
+    [answer] = answers(await threads.get_llm_messages(await child_of(threads, "t")))
     assert answer.startswith("cancelled: ")
-    await threads.delete_thread("t/ask1")  # nobody holds it
+    await threads.delete_thread(await child_of(threads, "t"))  # nobody holds it
 
 
 async def test_an_approval_inside_a_sub_agent_is_told_to_the_caller() -> None:
@@ -181,9 +186,9 @@ async def test_an_approval_inside_a_sub_agent_is_told_to_the_caller() -> None:
     assert (result.finish, desk.made) == ("stop", [])
     [answer] = answers(result.messages)
     assert answer == "tool_error: the agent stopped early (approval); send waits for the user's approval"
-    assert [call.name for call in await threads.pending("t/ask1")] == ["send"]
-    await threads.approve("t/ask1", "s")
-    await threads.run_agent("t/ask1", Agent(ScriptedModel(["Sent."]), desk)).finished()
+    assert [call.name for call in await threads.pending(await child_of(threads, "t"))] == ["send"]
+    await threads.approve(await child_of(threads, "t"), "s")
+    await threads.run_agent(await child_of(threads, "t"), Agent(ScriptedModel(["Sent."]), desk)).finished()
     assert desk.made == ["hi"]
 
 

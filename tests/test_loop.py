@@ -324,7 +324,7 @@ async def test_a_hook_that_is_slow_while_time_runs_out() -> None:
 # ---------------------------------------------------------------- messages that come at the wrong moment
 
 
-async def test_a_message_that_comes_while_the_reply_is_written_is_answered_by_the_next_run() -> None:
+async def test_a_message_that_comes_while_the_reply_is_written_is_answered_by_the_same_run() -> None:
     threads = ThreadManager(":memory:")
     thread = await threads.create_thread(messages="Go")
     said: list[list[str]] = []
@@ -335,14 +335,14 @@ async def test_a_message_that_comes_while_the_reply_is_written_is_answered_by_th
             await threads.add_message(thread, "Wait!")
         return "Done."
 
-    await threads.run_thread(thread, model=ScriptedModel(speak)).finished()
+    result = await threads.run_thread(thread, model=ScriptedModel(speak))
+    assert (result.turns, said) == (2, [["Go"], ["Go", "Wait!"]])
     assert [type(m).__name__ for m in await threads.get_llm_messages(thread)] == [
         "UserMessage",
         "AssistantMessage",
         "UserMessage",
+        "AssistantMessage",
     ]
-    result = await threads.run_thread(thread, model=ScriptedModel(speak)).finished()
-    assert (result.turns, said) == (1, [["Go"], ["Go", "Wait!"]])
     assert (await threads.run_thread(thread, model=ScriptedModel([])).finished()).turns == 0
 
 

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from agentkit.processor import Turn
     from agentkit.registry import ToolRegistry
 
+ASKING = 60.0  # seconds that a tool without a timeout of its own has to say what became of a call
 LEASE = 30.0  # seconds; renewed three times within them. A holder that died on this machine is noticed at once
 NEWEST: Final = -1  # stands for the place of an entry until it is written
 _UNANSWERED: Final[tuple[CallStatus, ...]] = ("planned", "waiting", "approved", "started")
@@ -153,16 +154,20 @@ class ThreadJournal:
     async def _reconciled(self, call: Call, registry: ToolRegistry) -> Move:
         """The answer to an interrupted call, of the tool that knows what became of it."""
         tool, said = registry.tools[str(call.body["name"])], call_from_json(call.body)
-        context = ToolContext(call.id, tool.name, idempotency_key=str(call.body["key"]), attempt=call.attempts)
+        context = ToolContext(call.id, tool.name, idempotency_key=self._key(call), attempt=call.attempts)
         try:
-            arguments = tool.validate(said.arguments, lenient=said.format is not None)
-        except Exception:  # noqa: BLE001 - the tool takes other arguments since, or its author's validator fails
+            arguments = tool.validate(said.arguments, lenient=True)
+            async with asyncio.timeout(tool.timeout or ASKING):
+                result = await ask_outcome(tool, arguments, context)
+        except Exception:  # noqa: BLE001 - no answer in time, other arguments since, or its author's validator fails
             result = None
-        else:
-            result = await ask_outcome(tool, arguments, context)
         if result is None:
             return _answered(call, answer(call, "interrupted", INTERRUPTED))
         return _answered(call, ToolMessage(call.id, tool.name, result.parts, result.code))
+
+    def _key(self, call: Call) -> str:
+        """Under what its effect happens once; one that was stored without a key has its place."""
+        return str(call.body.get("key") or f"{self.thread_id}/{call.seq}/{call.ordinal}")
 
     def _reopened(self, call: Call) -> ToolCall:
         """A call of an earlier response that is to be run now, under an id that no other one has."""
@@ -170,7 +175,7 @@ class ThreadJournal:
         while not id or id in self._open or (id != call.id and id in self._taken):
             id += f"_{call.seq}_{call.ordinal}"
         self._open[id] = (call.seq, call.ordinal)
-        self._keys[id] = str(call.body["key"])
+        self._keys[id] = self._key(call)
         self._attempts[id] = call.attempts + 1
         said = replace(call_from_json(call.body), id=id)
         if call.note.get("edited"):
@@ -186,10 +191,8 @@ class ThreadJournal:
             return await self._store.acquire(self.thread_id, owner, LEASE)
         except ThreadBusy as e:
             if e.owner == owner:
-                said = (
-                    f"{e}: that is this process; a run left by `break` ends a moment later, `async with` waits for it"
-                )
-                raise ThreadBusy(said, owner=e.owner, fence=e.fence) from None
+                hint = "That is this process: a run left by `break` ends a moment later; `async with` waits for it"
+                raise ThreadBusy(f"{e}. {hint}", owner=e.owner, fence=e.fence) from None
             if not is_dead(e.owner):
                 raise
             return await self._store.acquire(self.thread_id, owner, LEASE, dead=e.fence)

@@ -159,9 +159,10 @@ class ThreadManager:
         """
         log = await self.store.load(thread_id)
         await self.store.delete(thread_id)
-        for call in log.calls:
-            with suppress(ThreadNotFound):  # most calls employ no agent
-                await self.delete_thread(child_id(thread_id, str(call.body["key"])))
+        for key in (call.body.get("key") for call in log.calls):
+            if key:
+                with suppress(ThreadNotFound):  # most calls employ no agent
+                    await self.delete_thread(child_id(thread_id, key))
 
     async def fork_thread(
         self,
@@ -376,7 +377,7 @@ class ThreadManager:
             call = replace(call, arguments=arguments)
             self._check(call)
         note = {"hash": call_hash(call), "by": by, "edited": arguments is not None}
-        body = {**call_to_json(call), "key": record.body["key"]} if arguments is not None else None
+        body = {**record.body, **call_to_json(call)} if arguments is not None else None
         await self._decide(thread_id, Move(record.seq, record.ordinal, "approved", ("waiting",), body=body, note=note))
 
     async def deny(self, thread_id: str, call_id: str, reason: str = "", *, by: str | None = None) -> None:

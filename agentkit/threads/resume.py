@@ -57,14 +57,11 @@ def settle(log: Log, registry: ToolRegistry) -> Settlement:
     for call in log.calls:
         if call.status == "answered":
             continue
-        moved_on = call.seq < last_said
         match call.status:
             case "started":
                 _settle_started(plan, call, registry)
-            case _ if moved_on and call.attempts:  # begun once, and put back to wait
-                plan.answer.append((call, answer(call, "interrupted", INTERRUPTED)))
-            case _ if moved_on:
-                plan.answer.append((call, answer(call, "cancelled", _MOVED_ON)))
+            case _ if call.seq < last_said:
+                plan.answer.append((call, _passed_over(call)))
             case "planned":
                 plan.run.append(call)
             case "approved" if call.note.get("hash") == call_hash(call_from_json(call.body)):
@@ -79,6 +76,13 @@ def settle(log: Log, registry: ToolRegistry) -> Settlement:
     elif not plan.run:
         plan.finish = _finish(log, registry)
     return plan
+
+
+def _passed_over(call: Call) -> ToolMessage:
+    """The answer to a call after which the user wrote again."""
+    if call.attempts:  # begun once, and then put back to wait
+        return answer(call, "interrupted", INTERRUPTED)
+    return answer(call, "cancelled", _MOVED_ON)
 
 
 def waiting(log: Log) -> list[Call]:
