@@ -299,11 +299,12 @@ class RunStream(EventStream[Event]):
             if not last.calls:
                 self._over_with = self._judged(last.text, unsettled.finish)
         taken = set(journal.taken) - {call.id for call in unsettled.calls}  # these keep their ids
-        config = replace(plan.config, max_calls=None)  # these were counted when they were made
+        left = plan.spending.calls_left
+        config = replace(plan.config, max_calls=left or None)  # what a response may call was counted when it was made
         self._processor = ResponseProcessor(
             plan.registry, config, taken=taken, new_context=self._context, scope=self._scope
         )
-        if not unsettled.calls or self._stopped is not None:
+        if not unsettled.calls or left == 0 or self._stopped is not None:
             return None
         calls = [CallEnd(index, call) for index, call in enumerate(unsettled.calls)]
         return self._processor.process(calls, approved=unsettled.approved)

@@ -243,10 +243,10 @@ class ThreadJournal:
             others = tuple(e for e in log.entries if e.seq not in self._own)
             self._say(messages_of(replace(log, entries=others)))
             self._last = log.entries[-1].seq
-        self._seen = self._last
         policy = self._compaction
         if policy is not None and self._tokens >= max(self._due, policy.threshold_tokens):
             await self._compact(policy)
+        self._seen = self._last
         return self._messages
 
     async def news(self) -> bool:
@@ -268,6 +268,8 @@ class ThreadJournal:
             self._seq = None
             log = await self._store.load(self.thread_id)
             self._messages = self._conversation(log)
+            late = tuple(e for e in log.entries if e.seq > self._last and e.seq not in self._own)
+            self._whole += messages_of(replace(log, entries=late))  # it came while the summary was being written
             self._last = log.entries[-1].seq
         self._due = self._tokens + int(policy.window * LEAST_GAIN)
         return body is not None

@@ -255,3 +255,21 @@ async def test_a_request_refused_twice_ends_the_run(store: SQLiteStore) -> None:
     refusal = ProviderError("openai 400: too long", kind="too_long", provider="openai")
     with pytest.raises(ProviderError, match="too long"):
         await threads.run_thread(thread, model=ScriptedModel([*calls, refusal, refusal])).finished()
+
+
+async def test_a_message_that_arrives_while_a_summary_is_written_is_read_and_answered_once(store: SQLiteStore) -> None:
+    threads = ThreadManager(store, ToolRegistry(read_page))
+    thread = await threads.create_thread(messages="Read all pages.")
+
+    async def summary(request: ModelRequest) -> str:
+        await threads.add_message(thread, "And hurry!", client_id="h1")
+        return "Pages were read."
+
+    model = reader(30)
+    policy = replace(POLICY, summary_model=ScriptedModel(summary, name="small"))
+    result = await threads.run_thread(thread, model=model, compaction=policy)
+    assert (result.text, result.turns) == ("Read.", 31)
+    assert texts(result.messages).count("And hurry!") == 1
+    reading = ["And hurry!" in texts(request.messages) for request in model.requests]
+    assert reading.index(True) < 30
+    assert (await threads.run_thread(thread, model=ScriptedModel([]))).turns == 0

@@ -112,3 +112,17 @@ async def test_a_run_that_this_process_left_says_so(tmp_path: Path) -> None:
     with pytest.raises(ThreadNotFound):
         await threads.run_thread("nowhere", model=ScriptedModel([]))
     await threads.aclose()
+
+
+async def test_a_budget_of_calls_holds_for_those_of_an_earlier_run_too() -> None:
+    from agentkit import Budget
+    from agentkit.messages import AssistantMessage
+
+    bank, threads = Bank(), ThreadManager(":memory:")
+    threads.add_tool(bank)
+    calls = AssistantMessage(tuple(ToolCall(f"c{n}", "pay", {"amount": n}) for n in range(3)))
+    thread = await threads.create_thread(messages=[user("Pay."), calls])
+    result = await threads.run_thread(thread, model=ScriptedModel([]), budget=Budget(tool_calls=1))
+    assert (result.finish, list(bank.paid.values())) == ("call_budget", [0])
+    result = await threads.run_thread(thread, model=ScriptedModel(["Paid."]))
+    assert (result.finish, list(bank.paid.values())) == ("stop", [0, 1, 2])
