@@ -315,12 +315,13 @@ def test_without_a_terminal_the_chat_ends_with_the_call_that_waits(say: Say, fol
     with ReplayServer([called("send", '{"to": "bob"}'), said("Sent.")]) as server:
         done = typed(server, "Send it.\nnever read\n", *POST, "--store", "my threads.db")
         assert (done.returncode, done.stderr, sent(folder)) == (3, "", "")
-        assert done.stdout.splitlines()[-2:] == [
+        assert done.stdout.splitlines()[-3:] == [
             "? send waits for approval",
             (
                 "waits for approval: send (call_1); agentkit threads approve post call_1 "
                 "--store 'my threads.db', or deny; then open this thread again"
             ),
+            "lines of the input that were not sent: 1",
         ]
         again = typed(server, "never read\n", *POST, "--store", "my threads.db")
         assert (again.returncode, len(server.requests)) == (3, 1)

@@ -131,17 +131,19 @@ class Chat:
 
     def talk(self, status: int) -> int:
         """Answer line after line; where nobody can be asked, the session ends with a call that waits."""
-        if status == WAITS and not sys.stdin.isatty():
-            return status
+        unsent = 0
         for line in lines(self.screen):
+            if status == WAITS and not sys.stdin.isatty():
+                unsent += 1
+                continue
             try:
                 self.loop.run(self.conversation.say(line))
                 status = self.answer()
             except StoreError as e:
                 self.complain(e)
                 status = 1
-            if status == WAITS and not sys.stdin.isatty():
-                break
+        if unsent:
+            self.screen.line(self.screen.style(f"lines of the input that were not sent: {unsent}", "red"))
         return status
 
     def answer(self) -> int:
