@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
+import gc
 import subprocess
 import sys
 import threading
@@ -473,13 +474,15 @@ def test_what_a_coroutine_cannot_raise_is_a_result_all_the_same(error: BaseExcep
     assert (message.error, message.text) == ("tool_error", f"RuntimeError: {type(error).__name__}: x")
 
 
-def test_the_operators_interrupt_passes_through() -> None:
+def test_the_operators_interrupt_passes_through_and_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
         async for _ in processor(raising(KeyboardInterrupt(), is_async=True)).process(streamed(calls(call("fail")))):
             pass
 
     with pytest.raises(KeyboardInterrupt):
         run(main())
+    gc.collect()
+    assert caplog.text == ""
 
 
 def test_an_exception_without_words() -> None:

@@ -258,6 +258,10 @@ class Execution:
         except asyncio.CancelledError as e:  # stopped by us, or by the end of the loop, or raised by the tool itself
             if task is not None and not task.cancelling():
                 done = self._outcome(running, crashed(e))
+        except KeyboardInterrupt:  # it ends the event loop, and asyncio need not complain of it a second time
+            if task is not None:
+                task.add_done_callback(asyncio.Task.exception)
+            raise
         finally:
             if running.stopped is not None or done is None:
                 done = self._outcome(running, running.stopped or failed("cancelled", _CANCELLED))
