@@ -34,6 +34,7 @@ from agentkit.events import (
 from agentkit.formats import CATALOG, Format, Parser
 from agentkit.formats.values import same
 from agentkit.messages import ToolCall
+from corpora import source
 from format_tools import ADD, ANYTHING, ASK, CREATE_FILE, NOTE, PING, STR_REPLACE, TOOLS, WEB_SEARCH, resumed
 
 FOUNDING = ("xml", "invoke", "hermes")  # one of each kind of body; what holds for them holds for most
@@ -121,20 +122,6 @@ def cut(format: Format, text: str, cuts: list[int]) -> list[Event]:
     for start, end in pairwise(edges):
         events += parser.feed(text[start:end])
     return merge([*events, *parser.close()])
-
-
-def source(events: list[Event]) -> str:
-    """What the events say the input was."""
-    out = ""
-    for event in events:
-        match event:
-            case Text(text) | Thinking(text) | Markup(text):
-                out += text
-            case CallEnd(_, call) | CallError(_, _, _, call):
-                out += call.raw
-            case _:
-                pass
-    return out
 
 
 def calls_of(events: list[Event]) -> list[tuple[str, dict[str, Any]]]:
