@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from agentkit.models import Model, ModelRequest, model
     from agentkit.processor import ProcessorConfig, ResponseProcessor
     from agentkit.registry import ToolRegistry
-    from agentkit.schema import openapi_schema, xml_schema
+    from agentkit.schema import SchemaType, ToolSchema, openapi_schema, xml_schema
     from agentkit.threads import ThreadManager
     from agentkit.tool import Tool, ToolContext, ToolResult
 
@@ -44,6 +44,7 @@ _HOMES = {
     "ResponseProcessor": "agentkit.processor",
     "RunResult": "agentkit.agent",
     "SchemaError": "agentkit.errors",
+    "SchemaType": "agentkit.schema",
     "StoreError": "agentkit.errors",
     "TextPart": "agentkit.messages",
     "ThreadBusy": "agentkit.errors",
@@ -53,6 +54,7 @@ _HOMES = {
     "ToolContext": "agentkit.tool",
     "ToolRegistry": "agentkit.registry",
     "ToolResult": "agentkit.tool",
+    "ToolSchema": "agentkit.schema",
     "model": "agentkit.models",
     "openapi_schema": "agentkit.schema",
     "xml_schema": "agentkit.schema",
@@ -76,6 +78,7 @@ __all__ = [
     "ResponseProcessor",
     "RunResult",
     "SchemaError",
+    "SchemaType",
     "StoreError",
     "TextPart",
     "ThreadBusy",
@@ -85,6 +88,7 @@ __all__ = [
     "ToolContext",
     "ToolRegistry",
     "ToolResult",
+    "ToolSchema",
     "model",
     "openapi_schema",
     "xml_schema",

@@ -8,17 +8,17 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from agentkit.arguments import Arguments, offer
-from agentkit.elements import element_of, kebab
+from agentkit.elements import element_of, example_of, kebab
 from agentkit.errors import SchemaError
 from agentkit.formats.spec import ToolSpec
 from agentkit.introspect import name_of, read_signature
 from agentkit.policy import ToolPolicy, policy_of
-from agentkit.schema import OpenAPISchema, XMLSchema, declared, schemas_of
+from agentkit.schema import BothSchemas, OpenAPISchema, XMLSchema, declared, schemas_of
 from agentkit.tool import ToolContext
 
 Schemas = tuple[OpenAPISchema | XMLSchema, ...]
@@ -47,6 +47,7 @@ class BoundTool:
         where: its class and method, for messages.
         arguments: its arguments' schema and validator.
         context: the names of the parameters that receive the `ToolContext`.
+        native: whether it has a function name for models that call by name; not with `@xml_schema` alone.
     """
 
     name: str
@@ -61,6 +62,7 @@ class BoundTool:
     where: str
     arguments: Arguments = field(repr=False)
     context: tuple[str, ...] = ()
+    native: bool = True
 
     @property
     def description(self) -> str:
@@ -73,9 +75,27 @@ class BoundTool:
         return self.policy.timeout
 
     @property
+    def xml_example(self) -> str | None:
+        """A worked XML call: the declared example, or a generated one; None without a tag."""
+        return None if self.spec.element is None else example_of(self.spec.element, self.spec.parameters)
+
+    @property
     def method_name(self) -> str:
         """The method's own name, whatever it is registered as."""
         return self.where.rpartition(".")[2]
+
+    def __getitem__(self, key: Literal["instance", "method", "schema"]) -> Any:
+        """An entry as AgentPress keeps it: `["instance"]`, `["method"]` (the method's name), `["schema"]`."""
+        match key:
+            case "instance":
+                return self.instance
+            case "method":
+                return self.method_name
+            case "schema":
+                xml = None if self.xml_schema is None else replace(self.xml_schema, tag_name=self.tag)
+                return self.schema if xml is None else BothSchemas(self.schema, xml) if self.native else xml
+            case _:
+                raise KeyError(f"a registered tool has the keys 'instance', 'method' and 'schema'; found {key!r}")
 
     def validate(self, arguments: Mapping[str, Any], *, lenient: bool) -> dict[str, Any]:
         """Turn what a model sent into keyword arguments: typed, with the function's own defaults left to it.
@@ -255,6 +275,7 @@ def _bind(
         where=where,
         arguments=made.arguments,
         context=signature.context,
+        native=xml is None or any(isinstance(schema, OpenAPISchema) for schema in schemas),
     )
 
 

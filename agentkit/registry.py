@@ -11,7 +11,6 @@ from types import MappingProxyType
 from typing import Any, Unpack
 
 from agentkit.binding import BoundTool, FunctionNames, bind_function, bind_methods, looks_like_tool
-from agentkit.elements import example_of
 from agentkit.errors import ConfigError, SchemaError
 from agentkit.flavours import FLAVOURS, openai_strict
 from agentkit.formats.spec import ToolSpec
@@ -156,13 +155,9 @@ class ToolRegistry:
         reports = {name: openai_strict(bound.spec)[1] for name, bound in self._by_name.items()}
         return {name: report for name, report in reports.items() if report}
 
-    def get_xml_examples(self) -> dict[str, str]:
-        """A worked XML call by tag: the declared example, or a generated one."""
-        return {
-            tag: example_of(bound.spec.element, bound.spec.parameters)
-            for tag, bound in self._by_tag.items()
-            if bound.spec.element is not None
-        }
+    def get_xml_examples(self) -> list[str]:
+        """A worked XML call of each tag, in the order of registration: the declared example, or a generated one."""
+        return [bound.xml_example for bound in self._by_tag.values() if bound.xml_example is not None]
 
     def _chosen(self, names: Iterable[str] | None) -> list[BoundTool]:
         if names is None:

@@ -10,8 +10,9 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final, TypeVar, overload
+from dataclasses import dataclass, field, fields
+from enum import StrEnum
+from typing import Any, ClassVar, Final, TypeVar, overload
 
 from agentkit.errors import SchemaError
 from agentkit.flavours import FLAVOURS, anthropic, mcp, openai_chat, openai_responses, openai_strict
@@ -19,6 +20,8 @@ from agentkit.flavours import FLAVOURS, anthropic, mcp, openai_chat, openai_resp
 __all__ = [
     "FLAVOURS",
     "OpenAPISchema",
+    "SchemaType",
+    "ToolSchema",
     "XMLMapping",
     "XMLSchema",
     "anthropic",
@@ -37,8 +40,40 @@ ATTRIBUTE: Final = "tool_schemas"
 """Where a function keeps its declarations."""
 
 
+class SchemaType(StrEnum):
+    """Which of the two decorators a declaration comes from."""
+
+    OPENAPI = "openapi"
+    XML = "xml"
+
+
+class ToolSchema:
+    """What one decorator declares: the base of `OpenAPISchema` and `XMLSchema`, which the decorators make.
+
+    Also reads as the mapping `{"type": …, "data": …}`: which decorator, and the fields that were given.
+    """
+
+    __slots__ = ()
+    schema_type: ClassVar[SchemaType]
+
+    @property
+    def xml_schema(self) -> XMLSchema | None:
+        """Itself where it comes from `@xml_schema`, else None."""
+        return self if isinstance(self, XMLSchema) else None
+
+    def __getitem__(self, key: str) -> Any:
+        match key:
+            case "type":
+                return self.schema_type.value
+            case "data":
+                named = ((f, getattr(self, f.name)) for f in fields(self))  # type: ignore[arg-type]
+                return {f.name: value for f, value in named if value not in (None, False, {})}
+            case _:
+                raise KeyError(f"a declaration has the keys 'type' and 'data'; found {key!r}")
+
+
 @dataclass(frozen=True, slots=True)
-class OpenAPISchema:
+class OpenAPISchema(ToolSchema):
     """What `@openapi_schema` declares; everything left out comes from the signature and the docstring.
 
     Args:
@@ -52,6 +87,7 @@ class OpenAPISchema:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     keywords: Mapping[str, Any] = field(default_factory=dict)
     written: Mapping[str, Any] | None = None
+    schema_type: ClassVar = SchemaType.OPENAPI
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +109,7 @@ class XMLMapping:
 
 
 @dataclass(frozen=True, slots=True)
-class XMLSchema:
+class XMLSchema(ToolSchema):
     """What `@xml_schema` declares.
 
     Args:
@@ -87,6 +123,37 @@ class XMLSchema:
     mappings: tuple[XMLMapping, ...] | None = None
     example: str | None = None
     strip: bool = False
+    schema_type: ClassVar = SchemaType.XML
+
+
+@dataclass(frozen=True, slots=True)
+class BothSchemas(ToolSchema):
+    """What both decorators of one method declare, as one entry of a registry has it.
+
+    Args:
+        openapi: what `@openapi_schema` says.
+        xml: what `@xml_schema` says, under the tag that is registered.
+    """
+
+    openapi: OpenAPISchema
+    xml: XMLSchema
+
+    @property
+    def schema_type(self) -> SchemaType:  # type: ignore[override]
+        """Neither: both keys of a registry lead to one entry.
+
+        Raises:
+            SchemaError: always.
+        """
+        raise SchemaError(
+            "this method has an OpenAPI and an XML schema, and registry.tools and registry.xml_tools lead to one entry: "
+            "ask schema.xml_schema, or bound.schema and bound.xml_schema, instead of schema.schema_type"
+        )
+
+    @property
+    def xml_schema(self) -> XMLSchema:
+        """What `@xml_schema` says."""
+        return self.xml
 
 
 @overload
@@ -120,12 +187,12 @@ def openapi_schema(
     >>> @openapi_schema({"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]})
     ... def search(q): ...
     >>> add.tool_schemas
-    (OpenAPISchema(description=None, parameters={}, keywords={}, written=None),)
+    [OpenAPISchema(description=None, parameters={}, keywords={}, written=None)]
 
     Args:
         schema: a hand-written schema, which the model sees exactly as written: an OpenAI function
             (`{"type": "function", "function": {"name", "description", "parameters"}}`), its inner part alone, or the
-            JSON Schema of the arguments alone.
+            JSON Schema of the arguments alone. An OpenAI function may also be spread: `@openapi_schema(**schema)`.
         description: what the tool does; the docstring's text unless given.
         parameters: descriptions by parameter name, for names that are also keywords of this decorator; a mapping
             instead of a string is the parameter's whole JSON Schema.
@@ -138,6 +205,8 @@ def openapi_schema(
     """
     if _decorates(schema):
         return _append(schema, OpenAPISchema())
+    if schema is None and keywords.keys() == {"type", "function"} and isinstance(keywords["function"], Mapping):
+        schema, keywords = keywords, {}  # a hand-written schema, spread: @openapi_schema(**schema)
     if schema is not None and not isinstance(schema, Mapping):
         raise SchemaError(
             f"@openapi_schema takes a hand-written schema (a mapping) or keywords, not {schema!r}; "
@@ -249,7 +318,7 @@ def _append(target: Any, declaration: OpenAPISchema | XMLSchema) -> Any:
     if isinstance(function, type):
         raise SchemaError(f"class {function.__qualname__} is decorated as a tool; decorate its methods instead")
     try:
-        setattr(function, ATTRIBUTE, (*getattr(function, ATTRIBUTE, ()), declaration))
+        setattr(function, ATTRIBUTE, [*getattr(function, ATTRIBUTE, ()), declaration])
     except AttributeError as e:
         what = getattr(target, "__qualname__", type(target).__qualname__)
         raise SchemaError(f"{what} cannot be decorated as a tool; wrap it in a def and decorate that") from e
@@ -262,7 +331,7 @@ def schemas_of(attribute: Any) -> tuple[OpenAPISchema | XMLSchema, ...]:
     if isinstance(function, type):
         return ()
     stored = inspect.getattr_static(function, ATTRIBUTE, ())
-    return stored if isinstance(stored, tuple) else ()
+    return tuple(stored) if isinstance(stored, (list, tuple)) and all(isinstance(s, ToolSchema) for s in stored) else ()
 
 
 def declared(owner: type) -> dict[str, tuple[OpenAPISchema | XMLSchema, ...]]:

@@ -7,7 +7,7 @@ class with a decorated method is one.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, InitVar, dataclass, field
 from typing import Any, Final
 
 from agentkit.errors import ErrorCode
@@ -34,9 +34,11 @@ class ToolResult:
         content: further text and images that the model reads after the output.
         metadata: for the application; never shown to the model.
         reward: a score for training; never shown to the model.
+        success: for results in AgentPress's words: `ToolResult(success=False, output="no such file")` is an error that
+            says its output. None leaves it to `error`.
 
     Raises:
-        ValueError: a `code` without an `error`.
+        ValueError: a `code` without an `error`, or `success` that says the opposite of `error`.
 
     >>> ToolResult({"rows": 3}).text
     '{"rows": 3}'
@@ -51,8 +53,14 @@ class ToolResult:
     content: ResultContent = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
     reward: float | None = None
+    success: InitVar[bool | None] = None
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, success: bool | None) -> None:
+        if success is False and self.error is None:
+            object.__setattr__(self, "error", "" if self.output is None else text_of(self.output))
+            object.__setattr__(self, "output", None)
+        elif success is True and self.error is not None:
+            raise ValueError(f"ToolResult(success=True, error={self.error!r}) says both; leave one out")
         if self.error is None and self.code is not None:
             raise ValueError(f"ToolResult(code={self.code!r}) has no error; pass error='what went wrong' with it")
         if self.error is not None and self.code is None:
@@ -107,6 +115,10 @@ class ToolResult:
                 return cls(error=f"the tool returned a {type(value).__name__}, not a value; it must return its result")
             case _:
                 return cls(value)
+
+
+# What `success` was given as is not kept, so the name reads as `ok` does.
+ToolResult.success = property(lambda result: result.ok)  # type: ignore[assignment]
 
 
 def _parts(values: Any) -> ResultContent:

@@ -97,6 +97,11 @@ class ThreadManager:
         if compaction is not None and READ_RESULT not in self.registry.tools:
             self.registry.register(StoredResults(self.store))
 
+    @property
+    def tool_registry(self) -> ToolRegistry:
+        """The same as `registry`."""
+        return self.registry
+
     async def aclose(self) -> None:
         """Close the store."""
         await self.store.aclose()
