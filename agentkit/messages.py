@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from agentkit.errors import ConfigError, ErrorCode
 
@@ -38,6 +38,13 @@ class ImagePart:
     def __post_init__(self) -> None:
         if (self.data is None) == (self.url is None):
             raise ValueError("ImagePart takes data=<bytes> or url=<address>, exactly one of them")
+        if self.data is not None and not isinstance(self.data, bytes):
+            raise ValueError(
+                f"ImagePart(data=…) takes the image's bytes, found {_shown(self.data)}: for a file write "
+                "ImagePart(Path('chart.png').read_bytes()), for an address ImagePart(url='https://…')"
+            )
+        if self.url is not None and not isinstance(self.url, str):
+            raise ValueError(f"ImagePart(url=…) takes an address, found {_shown(self.url)}")
 
     @property
     def base64(self) -> str:
@@ -112,7 +119,34 @@ class ToolCall:
 
 ResultContent = tuple[TextPart | ImagePart, ...]
 UserContent = tuple[TextPart | ImagePart, ...]
-AssistantContent = tuple[TextPart | ThinkingPart | ToolCall | MarkupPart | ProviderPart, ...]
+AssistantPart = TextPart | ThinkingPart | ToolCall | MarkupPart | ProviderPart
+AssistantContent = tuple[AssistantPart, ...]
+
+_SAID: Final = (TextPart, ImagePart)
+_WRITTEN: Final = (TextPart, ThinkingPart, ToolCall, MarkupPart, ProviderPart)
+_set = object.__setattr__
+
+
+def _shown(value: Any) -> str:
+    """A wrong value in an error, with its type."""
+    return f"{type(value).__name__} {value!r:.100}"
+
+
+def _parts_of(content: Any, kinds: tuple[type, ...], owner: str) -> tuple[Any, ...]:
+    """What a message is made of, as parts; text becomes a `TextPart`.
+
+    Raises:
+        ConfigError: one of them is no part of such a message.
+    """
+    if type(content) is tuple and all(type(part) in kinds for part in content):
+        return content
+    several = isinstance(content, Iterable) and not isinstance(content, (str, bytes, Mapping))
+    parts = tuple(TextPart(part) if isinstance(part, str) else part for part in (content if several else (content,)))
+    for part in parts:
+        if not isinstance(part, kinds):
+            names = ", ".join(kind.__name__ for kind in kinds)
+            raise ConfigError(f"{owner}(…) takes text and parts ({names}), found {_shown(part)}")
+    return parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,19 +155,51 @@ class SystemMessage:
 
     content: str
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.content, str):
+            raise ConfigError(f"SystemMessage(…) takes text, found {_shown(self.content)}")
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, init=False)
 class UserMessage:
-    """What the user said: text and images."""
+    """What the user said: text and images.
+
+    >>> UserMessage("Hello").text
+    'Hello'
+
+    Args:
+        content: text, a part, or several of them in the order in which they are said.
+
+    Raises:
+        ConfigError: it is something else.
+    """
 
     content: UserContent
 
+    def __init__(self, content: str | TextPart | ImagePart | Iterable[str | TextPart | ImagePart]) -> None:
+        _set(self, "content", _parts_of(content, _SAID, "UserMessage"))
 
-@dataclass(frozen=True, slots=True)
+    @property
+    def text(self) -> str:
+        """The text parts, joined."""
+        return "".join(p.text for p in self.content if isinstance(p, TextPart))
+
+
+@dataclass(frozen=True, slots=True, init=False)
 class AssistantMessage:
-    """One response of a model, in the order in which it was written."""
+    """One response of a model, in the order in which it was written.
+
+    Args:
+        content: text, a part, or several of them.
+
+    Raises:
+        ConfigError: it is something else.
+    """
 
     content: AssistantContent
+
+    def __init__(self, content: str | AssistantPart | Iterable[str | AssistantPart]) -> None:
+        _set(self, "content", _parts_of(content, _WRITTEN, "AssistantMessage"))
 
     @property
     def text(self) -> str:
@@ -158,7 +224,7 @@ class ToolMessage:
     Args:
         call_id: the id of the call it answers.
         name: the called tool's name.
-        content: what the model reads: text and images.
+        content: what the model reads: text and images; text alone is taken as one part.
         error: the code when the call failed; None when it succeeded.
     """
 
@@ -166,6 +232,9 @@ class ToolMessage:
     name: str
     content: ResultContent
     error: ErrorCode | None = None
+
+    def __post_init__(self) -> None:
+        _set(self, "content", _parts_of(self.content, _SAID, "ToolMessage"))
 
     @property
     def text(self) -> str:
@@ -176,25 +245,51 @@ class ToolMessage:
 Message = SystemMessage | UserMessage | AssistantMessage | ToolMessage
 
 
+Prompt = Message | TextPart | ImagePart | Mapping[str, Any] | str
+"""One thing that may be said to an agent: see `messages_from`."""
+
+
 def user(*content: str | TextPart | ImagePart) -> UserMessage:
     """A user message from text and images: `user("What is this?", ImagePart(data=png))`."""
-    return UserMessage(tuple(TextPart(c) if isinstance(c, str) else c for c in content))
+    return UserMessage(content)
 
 
-def messages_from(prompt: str | Message | Iterable[Message]) -> list[Message]:
-    """A prompt in any of its accepted shapes, as a list of messages.
+def messages_from(prompt: Prompt | Iterable[Prompt]) -> list[Message]:
+    """What is said, in any of its accepted shapes, as a list of messages.
+
+    >>> messages_from({"role": "user", "content": "Hello"}) == messages_from("Hello") == [user("Hello")]
+    True
+
+    Args:
+        prompt: text, a `TextPart` or `ImagePart`, a message, a dict as OpenAI's chat API takes it (any role, with tool
+            calls and results), or several of these, oldest first. Text and parts that follow each other are one
+            user message.
 
     Raises:
-        ConfigError: it is something else.
+        ConfigError: it is something else, or a dict holds what would be lost.
     """
-    if isinstance(prompt, str):
-        return [user(prompt)]
-    several = isinstance(prompt, Iterable) and not isinstance(prompt, (bytes, Mapping))
-    messages: list[Any] = [*prompt] if several else [prompt]  # type: ignore[misc]
-    for message in messages:
-        if not isinstance(message, SystemMessage | UserMessage | AssistantMessage | ToolMessage):
+    several = isinstance(prompt, Iterable) and not isinstance(prompt, (str, bytes, Mapping))
+    given: list[Any] = [*prompt] if several else [prompt]  # type: ignore[misc]
+    reader: Any = None
+    messages: list[Message] = []
+    said: list[Any] = []  # text and parts that follow each other
+    for at, one in enumerate(given):
+        if isinstance(one, (str, TextPart, ImagePart)):
+            said.append(one)
+            continue
+        if said:
+            messages.append(user(*said))
+            said = []
+        if isinstance(one, Mapping):
+            if reader is None:
+                from agentkit.chat_dicts import ChatReader
+
+                reader = ChatReader()
+            messages.append(reader.read(one, f"message {at}"))
+        elif isinstance(one, SystemMessage | UserMessage | AssistantMessage | ToolMessage):
+            messages.append(one)
+        else:
             raise ConfigError(
-                f"a prompt is text, a message or messages; found a {type(message).__name__}: {str(message)[:100]!r}; "
-                "write user('…')"
+                f"a prompt is text, parts, messages, or dicts of OpenAI's chat API; found {_shown(one)}; write user('…')"
             )
-    return messages
+    return [*messages, user(*said)] if said else messages
