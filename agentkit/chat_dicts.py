@@ -32,7 +32,9 @@ _FIELDS: Final[Mapping[str, frozenset[str]]] = {
     "system": frozenset({"role", "content"}),
     "developer": frozenset({"role", "content"}),
     "user": frozenset({"role", "content"}),
-    "assistant": frozenset({"role", "content", "refusal", "tool_calls", "function_call", "reasoning_content", "reasoning"}),
+    "assistant": frozenset(
+        {"role", "content", "refusal", "tool_calls", "function_call", "reasoning_content", "reasoning"}
+    ),
     "tool": frozenset({"role", "content", "tool_call_id"}),
     "function": frozenset({"role", "content", "name"}),
 }
@@ -40,10 +42,14 @@ _FIELDS: Final[Mapping[str, frozenset[str]]] = {
 
 
 class ChatReader:
-    """Reads the messages of one conversation, oldest first: a result takes its tool's name from the call before it."""
+    """Reads the messages of one conversation, oldest first: a result takes its tool's name from the call before it.
 
-    def __init__(self) -> None:
-        self._names: dict[str, str] = {}  # of calls, by id
+    Args:
+        calls: the names of calls made before, by id.
+    """
+
+    def __init__(self, calls: Mapping[str, str]) -> None:
+        self._names = dict(calls)
         self._legacy = 0  # calls of the old `function_call` field, which has no ids
 
     def read(self, message: Mapping[str, Any], at: str) -> Message:
@@ -74,7 +80,9 @@ class ChatReader:
                 return self._result(self._legacy_id(), content, at)
 
     def _refuse_fields(self, message: Mapping[str, Any], role: str, at: str) -> None:
-        other = sorted(key for key, value in message.items() if key not in _FIELDS[role] and value not in (None, [], {}))
+        other = sorted(
+            key for key, value in message.items() if key not in _FIELDS[role] and value not in (None, [], {})
+        )
         if other:
             raise ConfigError(
                 f"{at}: {role} messages are read by {', '.join(sorted(_FIELDS[role]))}; found {', '.join(map(repr, other))} "
@@ -96,7 +104,9 @@ class ChatReader:
     def _call(self, call: Any, at: str) -> ToolCall:
         function = call.get("function") if isinstance(call, Mapping) else None
         if not isinstance(function, Mapping) or call.get("type", "function") != "function":
-            raise ConfigError(f'{at}: wanted {{"id", "type": "function", "function": {{"name", "arguments"}}}}; found {call!r}')
+            raise ConfigError(
+                f'{at}: wanted {{"id", "type": "function", "function": {{"name", "arguments"}}}}; found {call!r}'
+            )
         id, name = _string(call.get("id"), f"{at}.id"), _string(function.get("name"), f"{at}.function.name")
         arguments = function.get("arguments")
         raw = json.dumps(arguments, ensure_ascii=False) if isinstance(arguments, Mapping) else arguments
@@ -106,7 +116,9 @@ class ChatReader:
     def _result(self, id: Any, content: Any, at: str) -> ToolMessage:
         if not isinstance(id, str) or id not in self._names:
             known = ", ".join(map(repr, self._names)) or "none"
-            raise ConfigError(f"{at}: a result answers a call of an assistant message before it ({known}); found {id!r}")
+            raise ConfigError(
+                f"{at}: a result answers a call of an assistant message before it ({known}); found {id!r}"
+            )
         return ToolMessage(id, self._names[id], tuple(_parts(content, at)))
 
     def _legacy_id(self) -> str:
@@ -130,9 +142,13 @@ def _part(part: Any, at: str) -> TextPart | ImagePart:
         case {"type": "image_url", "image_url": {"url": str(url)}}:
             return _image(url, at)
         case Mapping():
-            raise ConfigError(f"{at}: content parts of type text, refusal and image_url are read; found {part.get('type')!r}")
+            raise ConfigError(
+                f"{at}: content parts of type text, refusal and image_url are read; found {part.get('type')!r}"
+            )
         case _:
-            raise ConfigError(f'{at}: wanted a content part, such as {{"type": "text", "text": "…"}}; found {part!r:.100}')
+            raise ConfigError(
+                f'{at}: wanted a content part, such as {{"type": "text", "text": "…"}}; found {part!r:.100}'
+            )
 
 
 def _image(url: str, at: str) -> ImagePart:

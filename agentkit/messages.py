@@ -249,12 +249,15 @@ Prompt = Message | TextPart | ImagePart | Mapping[str, Any] | str
 """One thing that may be said to an agent: see `messages_from`."""
 
 
+_NO_CALLS: Final[Mapping[str, str]] = {}
+
+
 def user(*content: str | TextPart | ImagePart) -> UserMessage:
     """A user message from text and images: `user("What is this?", ImagePart(data=png))`."""
     return UserMessage(content)
 
 
-def messages_from(prompt: Prompt | Iterable[Prompt]) -> list[Message]:
+def messages_from(prompt: Prompt | Iterable[Prompt], *, calls: Mapping[str, str] = _NO_CALLS) -> list[Message]:
     """What is said, in any of its accepted shapes, as a list of messages.
 
     >>> messages_from({"role": "user", "content": "Hello"}) == messages_from("Hello") == [user("Hello")]
@@ -264,6 +267,7 @@ def messages_from(prompt: Prompt | Iterable[Prompt]) -> list[Message]:
         prompt: text, a `TextPart` or `ImagePart`, a message, a dict as OpenAI's chat API takes it (any role, with tool
             calls and results), or several of these, oldest first. Text and parts that follow each other are one
             user message.
+        calls: the names of calls made before, by id, for results among the dicts.
 
     Raises:
         ConfigError: it is something else, or a dict holds what would be lost.
@@ -284,7 +288,7 @@ def messages_from(prompt: Prompt | Iterable[Prompt]) -> list[Message]:
             if reader is None:
                 from agentkit.chat_dicts import ChatReader
 
-                reader = ChatReader()
+                reader = ChatReader(calls)
             messages.append(reader.read(one, f"message {at}"))
         elif isinstance(one, SystemMessage | UserMessage | AssistantMessage | ToolMessage):
             messages.append(one)

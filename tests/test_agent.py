@@ -90,11 +90,6 @@ def test_a_prompt_is_text_a_message_or_messages(prompt: Any) -> None:
     assert model.requests[0].messages == (user("hi"),)
 
 
-def test_a_prompt_of_dicts_is_refused_in_words() -> None:
-    with pytest.raises(ConfigError, match=r"found a dict.*user\('…'\)"):
-        Agent(ScriptedModel([])).run_sync([{"role": "user", "content": "hi"}])  # type: ignore[list-item]
-
-
 # ---------------------------------------------------------------- tools
 
 

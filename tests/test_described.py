@@ -22,10 +22,15 @@ class SandboxFilesTool(Tool):
             self.file = arguments["content"]
         return self.file
 
-    @openapi_schema(description="文件内容的字符串替换编辑器", path="要编辑的文件路径", old_str="要替换的确切字符串", new_str="替换后的新字符串")
+    @openapi_schema(
+        description="文件内容的字符串替换编辑器",
+        path="要编辑的文件路径",
+        old_str="要替换的确切字符串",
+        new_str="替换后的新字符串",
+    )
     @xml_schema(name="str_replace_editor", attributes=["command", "path"], elements=["old_str", "new_str"])
     def str_replace_editor(self, command: Literal["str_replace"], path: str, old_str: str, new_str: str) -> ToolResult:
-        """执行文件内容替换"""
+        """执行文件内容替换"""  # noqa: D415 (as it is written there)
         try:
             content = self._rpc_call("read_file", {"path": path})
             if old_str not in content:
@@ -36,7 +41,11 @@ class SandboxFilesTool(Tool):
         except Exception as e:  # noqa: BLE001 (as it is written there)
             return ToolResult(error=str(e))
 
-    @xml_schema(tag_name="ask", mappings=[{"param_name": "text", "node_type": "content", "path": "."}], example="<ask>Why?</ask>")
+    @xml_schema(
+        tag_name="ask",
+        mappings=[{"param_name": "text", "node_type": "content", "path": "."}],
+        example="<ask>Why?</ask>",
+    )
     def ask(self, text: str) -> str:
         return text
 
@@ -99,12 +108,19 @@ def test_4_2_registering_by_hand() -> None:
             if schema.schema_type == SchemaType.OPENAPI:
                 tools[func_name] = {"instance": tool_instance, "schema": schema}
             if schema.schema_type == SchemaType.XML and schema.xml_schema:
-                xml_tools[schema.xml_schema.tag_name] = {"instance": tool_instance, "method": func_name, "schema": schema}
+                xml_tools[schema.xml_schema.tag_name] = {
+                    "instance": tool_instance,
+                    "method": func_name,
+                    "schema": schema,
+                }
     registry = ToolRegistry()
     registry.register_tool(tool_instance)
     assert list(tools) == list(registry.tools) == ["str_replace_editor"]
     assert list(xml_tools) == list(registry.xml_tools) == ["str_replace_editor", "ask"]
-    for entry, ours in [*zip(tools.values(), registry.tools.values()), *zip(xml_tools.values(), registry.xml_tools.values())]:
+    for entry, ours in [
+        *zip(tools.values(), registry.tools.values()),
+        *zip(xml_tools.values(), registry.xml_tools.values()),
+    ]:
         assert all(ours[key] == entry[key] for key in entry if key != "schema")
 
 
@@ -114,7 +130,7 @@ def test_5_an_entry_has_instance_method_and_schema() -> None:
     assert entry is registry.tools["str_replace_editor"]
     assert (entry["instance"], entry["method"]) == (entry.instance, "str_replace_editor")
     assert entry["schema"].xml_schema.tag_name == "str_replace_editor"
-    with pytest.raises(SchemaError, match="lead to one entry: ask schema.xml_schema"):
+    with pytest.raises(SchemaError, match=r"lead to one entry: ask schema\.xml_schema"):
         _ = entry["schema"].schema_type
     assert registry.xml_tools["ask"]["schema"].schema_type == SchemaType.XML
     with pytest.raises(KeyError, match="the keys 'instance', 'method' and 'schema'; found 'name'"):
@@ -139,7 +155,9 @@ def test_8_1_schemas_and_examples() -> None:
     examples = []
     for xml_info in registry.xml_tools.values():
         if xml_info["schema"].xml_schema and xml_info["schema"].xml_schema.example:
-            examples.append(xml_info["schema"].xml_schema.example)
+            examples.append(  # noqa: PERF401 (as it is written there)
+                xml_info["schema"].xml_schema.example
+            )
     assert examples == ["<ask>Why?</ask>"]
     assert examples[0] in registry.get_xml_examples()
     assert [schema["function"]["name"] for schema in registry.get_openapi_schemas()] == ["str_replace_editor"]
@@ -154,7 +172,14 @@ def test_results_in_its_words() -> None:
 
 
 def test_a_function_schema_may_be_spread() -> None:
-    written = {"type": "function", "function": {"name": "look", "description": "Look.", "parameters": {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]}}}
+    written = {
+        "type": "function",
+        "function": {
+            "name": "look",
+            "description": "Look.",
+            "parameters": {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]},
+        },
+    }
 
     @openapi_schema(**written)
     def search(q):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202

@@ -13,7 +13,7 @@ from agentkit import formats
 from agentkit.errors import SchemaError
 from agentkit.formats.spec import Element, Node
 from agentkit.registry import ToolRegistry
-from agentkit.schema import OpenAPISchema, XMLMapping, XMLSchema, openapi_schema, xml_schema
+from agentkit.schema import OpenAPISchema, SchemaType, XMLMapping, XMLSchema, openapi_schema, xml_schema
 
 # ruff: noqa: ANN001, ANN202, D417 (parameters described by other means than a docstring, or by a schema only)
 
@@ -107,7 +107,7 @@ def test_every_form_declares_the_same_tool(tool: type) -> None:
 def test_a_decorated_method_is_the_function_it_was(tool: Any) -> None:
     assert inspect.isfunction(tool.read)
     assert tool().read("a", lines=1) == "a:1"
-    assert isinstance(tool.read.tool_schemas, tuple)
+    assert [schema.schema_type for schema in tool.read.tool_schemas] == [SchemaType.OPENAPI]
 
 
 def test_decorators_return_the_very_object_they_got() -> None:
@@ -130,10 +130,10 @@ def test_each_decorator_appends_one_frozen_declaration() -> None:
     def add(a: int, b: int) -> int:
         return a + b
 
-    assert add.tool_schemas == (  # type: ignore[attr-defined]
+    assert add.tool_schemas == [  # type: ignore[attr-defined]
         XMLSchema("plus", (XMLMapping("a", "attribute"), XMLMapping("b", "element"))),
         OpenAPISchema("Add.", keywords={"a": "the first"}),
-    )
+    ]
 
 
 def test_strip_takes_white_space_around_values_away_where_it_is_asked_for() -> None:

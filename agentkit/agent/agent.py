@@ -15,7 +15,7 @@ from agentkit.agent.run import Hook, Plan, RunResult, RunStream
 from agentkit.agent.settings import RunOptions, Settings, checked
 from agentkit.binding import BoundTool
 from agentkit.bounds import CALLABLE, TEXT, Bounds, each, either, instance, like, or_none, refuse, whole
-from agentkit.messages import Message, SystemMessage, messages_from
+from agentkit.messages import Prompt, SystemMessage, messages_from
 from agentkit.models.base import Model
 from agentkit.processor import ProcessorConfig
 from agentkit.registry import ToolRegistry
@@ -121,11 +121,12 @@ class Agent:
             self._model = models.model(self._model)
         return self._model
 
-    def stream(self, prompt: str | Message | Iterable[Message], **options: Unpack[RunOptions]) -> RunStream:
+    def stream(self, prompt: Prompt | Iterable[Prompt], **options: Unpack[RunOptions]) -> RunStream:
         """Begin a run whose events you iterate: `async for event in agent.stream("…")`.
 
         Args:
-            prompt: what to answer: text, one message, or a conversation, oldest first.
+            prompt: what to answer: text, parts, a message or an OpenAI message as a dict, or several of these, oldest first; see
+                `agentkit.messages.messages_from`.
             **options: see `RunOptions`.
 
         Raises:
@@ -180,7 +181,7 @@ class Agent:
         )
         return RunStream(plan, journal)
 
-    async def run(self, prompt: str | Message | Iterable[Message], **options: Unpack[RunOptions]) -> RunResult:
+    async def run(self, prompt: Prompt | Iterable[Prompt], **options: Unpack[RunOptions]) -> RunResult:
         """Run until the model calls nothing more. Arguments as for `stream`.
 
         Raises:
@@ -188,7 +189,7 @@ class Agent:
         """
         return await self.stream(prompt, **options).finished()
 
-    def run_sync(self, prompt: str | Message | Iterable[Message], **options: Unpack[RunOptions]) -> RunResult:
+    def run_sync(self, prompt: Prompt | Iterable[Prompt], **options: Unpack[RunOptions]) -> RunResult:
         """`run` for code without an event loop. Connections that the model made for it are closed at its end.
 
         Raises:

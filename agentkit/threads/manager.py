@@ -18,6 +18,7 @@ from agentkit.errors import ConfigError, StoreConflict, ThreadNotFound
 from agentkit.messages import (
     AssistantMessage,
     Message,
+    Prompt,
     SystemMessage,
     ToolCall,
     ToolMessage,
@@ -119,7 +120,7 @@ class ThreadManager:
         thread_id: str | None = None,
         *,
         metadata: Mapping[str, Any] = _NOTHING,
-        messages: str | Message | Iterable[Message] = (),
+        messages: Prompt | Iterable[Prompt] = (),
     ) -> str:
         """Make a thread and give its id.
 
@@ -204,7 +205,7 @@ class ThreadManager:
 
     # -------------------------------------------------------------- messages
 
-    async def add_message(self, thread_id: str, message: str | Message, *, client_id: str | None = None) -> int:
+    async def add_message(self, thread_id: str, message: Prompt, *, client_id: str | None = None) -> int:
         """Add a message at the end and give its place.
 
         A run that is going on sends it with its next request, and makes one more if it was about to end.
@@ -213,14 +214,15 @@ class ThreadManager:
 
         Args:
             thread_id: the thread.
-            message: text is a user's message.
+            message: whatever a prompt may be, as one message: text, a part, a dict of OpenAI's chat API.
             client_id: the client's id of the message: adding it again under the same id changes nothing.
 
         Raises:
             ThreadNotFound: there is no such thread.
             ConfigError: a system message (a run is given its own), or a result without a call that waits for one.
         """
-        one = _one(message)
+        names = await self._names(thread_id) if isinstance(message, Mapping) else {}
+        one = _one(message, names)
         if isinstance(one, ToolMessage):
             call = await self._open_call(thread_id, one.call_id)
             move = Move(call.seq, call.ordinal, "answered", (call.status,), answer=to_json(one))
@@ -247,7 +249,7 @@ class ThreadManager:
         model: Model | str = "",
         processor_config: ProcessorConfig | None = None,
         *,
-        temporary_message: str | Message | None = None,
+        temporary_message: Prompt | None = None,
         max_turns: int = 50,
         max_repeats: int | None = 10,
         auto_continue: int = 5,
@@ -328,7 +330,7 @@ class ThreadManager:
             )
         temporary = None
         if temporary_message is not None:
-            temporary = _one(temporary_message)
+            temporary = _one(temporary_message, {})
         system = agent.system if system_prompt is None else system_prompt
         policy = self.compaction if compaction is None else compaction
         journal = ThreadJournal(
@@ -425,6 +427,11 @@ class ThreadManager:
             f"no call waits for approval under the id {call_id!r} in thread {thread_id!r}; waiting: {listed}"
         )
 
+    async def _names(self, thread_id: str) -> dict[str, str]:
+        """The tools' names by the ids of the calls that have no answer yet."""
+        calls = (await self.store.load(thread_id)).calls
+        return {call.id: str(call.body["name"]) for call in calls if call.status != "answered"}
+
     async def _open_call(self, thread_id: str, call_id: str) -> Call:
         log = await self.store.load(thread_id)
         for call in reversed(log.calls):
@@ -444,8 +451,8 @@ def _summariser(policy: Compaction, agent: Agent) -> Model:
             return model
 
 
-def _one(message: str | Message) -> Message:
-    messages = messages_from(message)
+def _one(message: Prompt, calls: Mapping[str, str]) -> Message:
+    messages = messages_from(message, calls=calls)
     if len(messages) != 1:
         raise ConfigError(f"one message is wanted here, found {len(messages)}")
     return messages[0]

@@ -529,6 +529,17 @@ async def test_a_message_that_arrives_while_the_model_answers_is_answered_by_the
     ]
 
 
-async def test_text_among_messages_is_refused(threads: ThreadManager) -> None:
+async def test_what_is_no_message_is_refused(threads: ThreadManager) -> None:
     with pytest.raises(ConfigError, match="write user"):
-        await threads.create_thread(messages=["Hi"])  # type: ignore[list-item]
+        await threads.create_thread(messages=[5])  # type: ignore[list-item]
+
+
+async def test_a_result_as_a_dict_answers_the_call_in_the_store(threads: ThreadManager) -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    thread = await threads.create_thread(messages=["Look.", {"role": "assistant", "tool_calls": [call]}])
+    await threads.add_message(thread, {"role": "tool", "tool_call_id": "c1", "content": "A cat."})
+    assert await threads.get_llm_messages(thread) == [
+        user("Look."),
+        AssistantMessage(ToolCall("c1", "look", {}, None, "{}")),
+        ToolMessage("c1", "look", "A cat."),
+    ]

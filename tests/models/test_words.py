@@ -1,0 +1,168 @@
+"""Whatever may be handed over as a message reaches the wire whole, or is refused when it is built."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentkit.errors import ConfigError
+from agentkit.messages import (
+    AssistantMessage,
+    ImagePart,
+    Message,
+    SystemMessage,
+    TextPart,
+    ThinkingPart,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+    messages_from,
+    user,
+)
+from models.test_requests import sent
+
+WIRES = [
+    (prefix, format) for prefix in ("openai", "responses", "anthropic") for format in (None, "xml", "hermes", "invoke")
+]
+
+PNG = ImagePart(b"png")
+CALL = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"at": "word-9"}'}}
+
+
+def dict_message(role: str, text: str) -> dict[str, Any]:
+    return {"role": role, "content": text}
+
+
+def dict_parts(text: str) -> dict[str, Any]:
+    return {
+        "role": "user",
+        "content": [{"type": "text", "text": text}, {"type": "image_url", "image_url": {"url": PNG.data_url}}],
+    }
+
+
+SHAPES = [
+    lambda text: text,
+    lambda text: TextPart(text),
+    lambda text: user(text),
+    lambda text: user(PNG, text),
+    lambda text: UserMessage(text),
+    lambda text: UserMessage(TextPart(text)),
+    lambda text: UserMessage([text, PNG]),
+    lambda text: UserMessage(iter([PNG, TextPart(text)])),
+    lambda text: AssistantMessage(text),
+    lambda text: AssistantMessage([text]),
+    lambda text: dict_message("user", text),
+    lambda text: dict_message("assistant", text),
+    lambda text: dict_message("developer", text),
+    dict_parts,
+]
+"""Ways to say a text."""
+
+
+@pytest.mark.parametrize(("prefix", "format"), WIRES)
+@settings(max_examples=20)
+@given(said=st.lists(st.tuples(st.sampled_from(SHAPES), st.integers(0, 9)), min_size=1, max_size=5))
+def test_every_word_is_in_the_bytes(prefix: str, format: str | None, said: list[tuple[Any, int]]) -> None:
+    words = [f"word-{place}-{number}" for place, (_, number) in enumerate(said)]
+    messages = messages_from([shape(word) for (shape, _), word in zip(said, words, strict=True)])
+    body = json.dumps(sent(prefix, messages, {"format": format} if format else {}))
+    assert [word for word in words if word not in body] == []
+    assert '"content": ""' not in body
+    assert '"content": []' not in body
+
+
+@pytest.mark.parametrize(("prefix", "format"), WIRES)
+def test_calls_and_results_of_dicts_are_in_the_bytes(prefix: str, format: str | None) -> None:
+    messages = messages_from(
+        [
+            {"role": "system", "content": "Be word-1."},
+            {"role": "user", "content": "word-2"},
+            {"role": "assistant", "content": "word-3", "tool_calls": [CALL], "refusal": None},
+            {"role": "tool", "tool_call_id": "c1", "content": [{"type": "text", "text": "word-4"}]},
+        ]
+    )
+    body = json.dumps(sent(prefix, messages, {"format": format} if format else {}))
+    assert [word for word in ("word-1", "word-2", "word-3", "word-4", "word-9", "look") if word not in body] == []
+
+
+def test_dicts_are_read_as_messages() -> None:
+    old = {"name": "look", "arguments": '{"at": 1'}
+    assert messages_from(
+        [
+            {"role": "developer", "content": [{"type": "text", "text": "Be "}, {"type": "text", "text": "brief."}]},
+            dict_parts("What is this?"),
+            {"role": "assistant", "reasoning_content": "Hm.", "content": None, "function_call": old},
+            {"role": "function", "name": "look", "content": "a cat"},
+            {"role": "assistant", "refusal": "I cannot."},
+        ]
+    ) == [
+        SystemMessage("Be brief."),
+        user("What is this?", PNG),
+        AssistantMessage([ThinkingPart("Hm."), ToolCall("function_call_1", "look", {}, None, '{"at": 1')]),
+        ToolMessage("function_call_1", "look", "a cat"),
+        AssistantMessage("I cannot."),
+    ]
+
+
+def test_text_and_parts_that_follow_each_other_are_one_message() -> None:
+    assert messages_from(["What is this?", PNG]) == [user("What is this?", PNG)]
+    assert messages_from([AssistantMessage("Hello."), "Look:", PNG]) == [AssistantMessage("Hello."), user("Look:", PNG)]
+
+
+@pytest.mark.parametrize(
+    ("build", "words"),
+    [
+        (lambda: UserMessage(5), "UserMessage(…) takes text and parts (TextPart, ImagePart), found int 5"),
+        (lambda: user(["a"]), "found list ['a']"),  # type: ignore[arg-type]
+        (lambda: UserMessage(b"hi"), "found bytes b'hi'"),
+        (lambda: UserMessage([ThinkingPart("x")]), "found ThinkingPart"),
+        (lambda: AssistantMessage([PNG]), "AssistantMessage(…) takes text and parts"),
+        (lambda: SystemMessage(None), "SystemMessage(…) takes text, found NoneType None"),
+        (lambda: ToolMessage("c1", "look", 5), "ToolMessage(…) takes text and parts"),
+        (lambda: messages_from(5), "found int 5; write user('…')"),
+        (
+            lambda: messages_from({"role": "robot"}),
+            "message 0: the role of a message is one of system, developer, user",
+        ),
+        (
+            lambda: messages_from({"role": "user", "content": 5}),
+            "message 0.content: wanted text, a list of content parts",
+        ),
+        (
+            lambda: messages_from({"role": "user", "content": [{"type": "input_audio"}]}),
+            "message 0.content[0]: content parts of type text, refusal and image_url are read; found 'input_audio'",
+        ),
+        (
+            lambda: messages_from({"role": "user", "content": "x", "name": "Ada"}),
+            "found 'name' too, which would be lost: leave it out, or say it in the content",
+        ),
+        (
+            lambda: messages_from([{"role": "tool", "tool_call_id": "c9", "content": "x"}]),
+            "a result answers a call of an assistant message before it (none); found 'c9'",
+        ),
+        (
+            lambda: messages_from({"role": "assistant", "tool_calls": [{"id": "a", "type": "custom"}]}),
+            "message 0.tool_calls[0]: wanted",
+        ),
+    ],
+)
+def test_anything_else_is_refused_when_it_is_built(build: Any, words: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        build()
+    assert words in str(raised.value)
+
+
+@pytest.mark.parametrize("wrong", ["chart.png", 5, ["x"]])
+def test_an_image_of_something_else_than_bytes_is_refused(wrong: Any) -> None:
+    with pytest.raises(ValueError, match=r"takes the image's bytes, found .*Path\('chart.png'\)"):
+        ImagePart(wrong)
+
+
+def test_the_types_of_messages_stay_what_they_were() -> None:
+    message: Message = UserMessage((TextPart("a"),))
+    assert message == UserMessage("a") == user("a")
+    assert hash(message) == hash(user("a"))
