@@ -85,7 +85,7 @@ class ChatReader:
         )
         if other:
             raise ConfigError(
-                f"{at}: {role} messages are read by {', '.join(sorted(_FIELDS[role]))}; found {', '.join(map(repr, other))} "
+                f"{at}: {role} messages are read by {', '.join(sorted(_FIELDS[role]))}; found {', '.join(other)} "
                 "too, which would be lost: leave it out, or say it in the content"
             )
 

@@ -294,6 +294,6 @@ def messages_from(prompt: Prompt | Iterable[Prompt], *, calls: Mapping[str, str]
             messages.append(one)
         else:
             raise ConfigError(
-                f"a prompt is text, parts, messages, or dicts of OpenAI's chat API; found {_shown(one)}; write user('…')"
+                f"a prompt is text, parts, messages or OpenAI's message dicts; found {_shown(one)}; write user('…')"
             )
     return [*messages, user(*said)] if said else messages

@@ -146,7 +146,7 @@ class BothSchemas(ToolSchema):
             SchemaError: always.
         """
         raise SchemaError(
-            "this method has an OpenAPI and an XML schema, and registry.tools and registry.xml_tools lead to one entry: "
+            "this method has an OpenAPI and an XML schema, and registry.tools and .xml_tools lead to one entry: "
             "ask schema.xml_schema, or bound.schema and bound.xml_schema, instead of schema.schema_type"
         )
 

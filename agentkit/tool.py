@@ -7,7 +7,7 @@ class with a decorated method is one.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping
-from dataclasses import KW_ONLY, InitVar, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from agentkit.errors import ErrorCode
@@ -23,7 +23,10 @@ _PLAIN: Final = frozenset((str, int, float, bool, dict, type(None)))
 """What most tools return; the types that need no closer look."""
 
 
-@dataclass(frozen=True, slots=True)
+_set = object.__setattr__
+
+
+@dataclass(frozen=True, slots=True, init=False)
 class ToolResult:
     """A tool's answer to one call: an output, or an error.
 
@@ -46,32 +49,46 @@ class ToolResult:
     'tool_error'
     """
 
-    output: Any = None
-    error: str | None = None
-    _: KW_ONLY
-    code: ErrorCode | None = None
-    content: ResultContent = ()
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-    reward: float | None = None
-    success: InitVar[bool | None] = None
+    output: Any
+    error: str | None
+    code: ErrorCode | None
+    content: ResultContent
+    metadata: Mapping[str, Any]
+    reward: float | None
 
-    def __post_init__(self, success: bool | None) -> None:
-        if success is False and self.error is None:
-            object.__setattr__(self, "error", "" if self.output is None else text_of(self.output))
-            object.__setattr__(self, "output", None)
-        elif success is True and self.error is not None:
-            raise ValueError(f"ToolResult(success=True, error={self.error!r}) says both; leave one out")
-        if self.error is None and self.code is not None:
-            raise ValueError(f"ToolResult(code={self.code!r}) has no error; pass error='what went wrong' with it")
-        if self.error is not None and self.code is None:
-            object.__setattr__(self, "code", "tool_error")
-        if type(self.content) is not tuple:
-            object.__setattr__(self, "content", _parts(self.content))
+    def __init__(
+        self,
+        output: Any = None,
+        error: str | None = None,
+        *,
+        code: ErrorCode | None = None,
+        content: Any = (),
+        metadata: Mapping[str, Any] | None = None,
+        reward: float | None = None,
+        success: bool | None = None,
+    ) -> None:
+        if success is False and error is None:
+            output, error = None, "" if output is None else text_of(output)
+        if success is True and error is not None:
+            raise ValueError(f"ToolResult(success=True, error={error!r}) says both; leave one out")
+        if error is None and code is not None:
+            raise ValueError(f"ToolResult(code={code!r}) has no error; pass error='what went wrong' with it")
+        _set(self, "output", output)
+        _set(self, "error", error)
+        _set(self, "code", "tool_error" if error is not None and code is None else code)
+        _set(self, "content", content if type(content) is tuple else _parts(content))
+        _set(self, "metadata", {} if metadata is None else metadata)
+        _set(self, "reward", reward)
 
     @property
     def ok(self) -> bool:
         """Whether the call succeeded."""
         return self.error is None
+
+    @property
+    def success(self) -> bool:
+        """The same as `ok`."""
+        return self.ok
 
     @property
     def parts(self) -> ResultContent:
@@ -115,10 +132,6 @@ class ToolResult:
                 return cls(error=f"the tool returned a {type(value).__name__}, not a value; it must return its result")
             case _:
                 return cls(value)
-
-
-# What `success` was given as is not kept, so the name reads as `ok` does.
-ToolResult.success = property(lambda result: result.ok)  # type: ignore[assignment]
 
 
 def _parts(values: Any) -> ResultContent:

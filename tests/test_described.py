@@ -1,4 +1,4 @@
-"""The snippets of the system that agentkit comes from, as they are written there; `§` is the section of its document."""
+"""The snippets of the system that agentkit comes from, as written there; `§` is its document's section."""
 
 from __future__ import annotations
 
@@ -118,8 +118,8 @@ def test_4_2_registering_by_hand() -> None:
     assert list(tools) == list(registry.tools) == ["str_replace_editor"]
     assert list(xml_tools) == list(registry.xml_tools) == ["str_replace_editor", "ask"]
     for entry, ours in [
-        *zip(tools.values(), registry.tools.values()),
-        *zip(xml_tools.values(), registry.xml_tools.values()),
+        *zip(tools.values(), registry.tools.values(), strict=True),
+        *zip(xml_tools.values(), registry.xml_tools.values(), strict=True),
     ]:
         assert all(ours[key] == entry[key] for key in entry if key != "schema")
 

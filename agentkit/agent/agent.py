@@ -125,8 +125,8 @@ class Agent:
         """Begin a run whose events you iterate: `async for event in agent.stream("…")`.
 
         Args:
-            prompt: what to answer: text, parts, a message or an OpenAI message as a dict, or several of these, oldest first; see
-                `agentkit.messages.messages_from`.
+            prompt: what to answer: text, parts, a message, an OpenAI message as a dict, or several of these,
+                oldest first; see `agentkit.messages.messages_from`.
             **options: see `RunOptions`.
 
         Raises:

@@ -314,7 +314,7 @@ class ThreadManager:
         agent: Agent,
         system_prompt: str | None = None,
         *,
-        temporary_message: str | Message | None = None,
+        temporary_message: Prompt | None = None,
         compaction: Compaction | None = None,
         **options: Unpack[RunOptions],
     ) -> RunStream:

@@ -138,7 +138,7 @@ def test_text_and_parts_that_follow_each_other_are_one_message() -> None:
         ),
         (
             lambda: messages_from({"role": "user", "content": "x", "name": "Ada"}),
-            "found 'name' too, which would be lost: leave it out, or say it in the content",
+            "found name too, which would be lost: leave it out, or say it in the content",
         ),
         (
             lambda: messages_from([{"role": "tool", "tool_call_id": "c9", "content": "x"}]),
