@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from agentkit.agent import Budget, Spending
+from agentkit.agent.spending import asked
 from agentkit.errors import ConfigError, ProviderError
-from agentkit.events import Event, ToolCompleted, Usage
+from agentkit.events import Event, SourceEvent, ToolCompleted, Usage
 from agentkit.messages import AssistantMessage, Message, SystemMessage, TextPart, ToolCall, ToolMessage, UserMessage
-from agentkit.models.base import ModelRequest
+from agentkit.models.base import Model, ModelRequest
 from agentkit.registry import ToolRegistry
 from agentkit.testing import ScriptedModel
 from agentkit.threads import Compaction, SQLiteStore, StoredResults, ThreadManager
 from agentkit.threads.journal import ThreadJournal
-from agentkit.threads.summary import LEFT_OUT, SUMMARY
+from agentkit.threads.summary import LEFT_OUT, SUMMARY, Writer
 from agentkit.tool import ToolContext, ToolResult
 
 pytestmark = pytest.mark.anyio
@@ -32,6 +34,11 @@ def anyio_backend() -> str:
 def read_page(number: int) -> str:
     """Read a page."""
     return f"Page {number}: " + "".join(f"line {n} of it; " for n in range(100)) + "the end."
+
+
+def asks(model: Model, request: ModelRequest) -> AsyncGenerator[SourceEvent, None]:
+    """Asks a model at nobody's expense."""
+    return asked(Spending(Budget()), model, request)
 
 
 @pytest.fixture
@@ -158,8 +165,8 @@ async def test_a_refused_conversation_is_made_shorter(store: SQLiteStore) -> Non
     await threads.run_thread(thread, model=reader(10)).finished()
     await threads.add_message(thread, "Go on.")
     small = ScriptedModel(lambda request: "Pages were read.")
-    journal = ThreadJournal(store, thread, compaction=Compaction(window=200_000), model=small)
-    await journal.open(threads.registry)
+    journal = ThreadJournal(store, thread, compaction=Compaction(window=200_000), writer=Writer(lambda: small))
+    await journal.open(threads.registry, asks)
     before = list(await journal.messages())
     assert await journal.shrink()
     after = list(await journal.messages())
@@ -172,7 +179,7 @@ async def test_a_conversation_without_compaction_cannot_be_made_shorter(store: S
     threads = ThreadManager(store)
     thread = await threads.create_thread(messages="Hi")
     journal = ThreadJournal(store, thread)
-    await journal.open(threads.registry)
+    await journal.open(threads.registry, asks)
     assert not await journal.shrink()
     await journal.close()
 
