@@ -198,9 +198,11 @@ class RunStream(EventStream[Event]):
                 self._finish = "error"
             raise
         finally:
-            for stop in watching:
-                stop()
-            await self._conclude()
+            try:
+                await self._conclude()
+            finally:
+                for stop in watching:  # only now: the clock bounds what hooks do at the end, too
+                    stop()
 
     async def _conclude(self) -> None:
         self._settle()

@@ -33,8 +33,8 @@ class EventStream(ABC, Generic[T]):
             raise RuntimeError(f"this {type(self).__name__} was iterated before; what it brought stays on it")
         if asyncio._get_running_loop() is None:
             raise RuntimeError(
-                f"a {type(self).__name__} runs on asyncio, and no asyncio event loop runs here; under trio, run it in a "
-                'thread: `await trio.to_thread.run_sync(agent.run_sync, "…")`'
+                f"a {type(self).__name__} runs on asyncio, and no asyncio event loop runs here; under trio, use "
+                'a thread: `await trio.to_thread.run_sync(agent.run_sync, "…")`'
             )
         iterator = self._events()
         self._iterator = weakref.ref(iterator)
