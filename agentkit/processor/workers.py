@@ -95,10 +95,11 @@ class Workers:
     def state(self) -> str:
         """What the threads do, in words."""
         with self._changed:
-            if self._lost >= self._threads - self._free:
-                return f"{self._lost} plain tools of this process have not returned"
-            busy = self._threads - self._free
-            return f"{busy} plain tools of this process are at work, {self._lost} of them with nobody waiting"
+            busy, lost = self._threads - self._free, self._lost
+        if lost and lost >= busy:
+            return f"{lost} plain tools of this process have not returned"
+        given_up = f", {lost} of which were given up" if lost else ""
+        return f"{busy} plain tools of this process are at work{given_up}"
 
     async def run(self, function: Callable[[], Any], claim: Claim | None = None) -> Any:
         """Run a function in a thread, with the caller's context variables, and return what it returns.
