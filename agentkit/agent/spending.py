@@ -49,6 +49,7 @@ class Spending:
         self._aside = _NOTHING  # for responses under way
         self._aside_cost = 0.0
         self._since = monotonic()
+        self._bounded: bool = budget is not UNBOUNDED or (parent is not None and parent._bounded)
         self._waiting: deque[asyncio.Future[None]] = deque() if parent is None else parent._waiting
 
     def _all(self) -> Iterator[Spending]:
@@ -77,6 +78,8 @@ class Spending:
     @property
     def exhausted(self) -> Exhausted | None:
         """The first bound that is reached; None while all hold."""
+        if not self._bounded:
+            return None
         return next((reached for one in self._all() if (reached := one._reached()) is not None), None)
 
     def _reached(self) -> Exhausted | None:
@@ -108,6 +111,8 @@ class Spending:
     @property
     def calls_left(self) -> int | None:
         """How many calls may still be run; None without a bound."""
+        if not self._bounded:
+            return None
         left = [max(one.budget.tool_calls - one.tool_calls, 0) for one in self._all() if one.budget.tool_calls]
         return min(left, default=None)
 
@@ -133,7 +138,7 @@ class Spending:
             What the response is to be counted with; None where nothing is left.
         """
         while self.exhausted is None:
-            if all(one._has_room() for one in self._all()):
+            if not self._bounded or all(one._has_room() for one in self._all()):
                 return Meter(self, model, prompt, REPLY_TOKENS if reply is None else reply)
             change = asyncio.get_running_loop().create_future()
             self._waiting.append(change)
@@ -155,7 +160,7 @@ class Spending:
             one._aside = one._aside.plus(aside)
             one.usage = one.usage.plus(spent)
             one.estimated = one.estimated or estimated
-            if price := one.budget.price(model):
+            if one.budget.prices and (price := one.budget.price(model)):
                 one._aside_cost += price.of(aside)
                 one.cost += price.of(spent)
 
@@ -188,15 +193,18 @@ class Meter:
         self._calls = 0
         self._begun = False  # whether anything came: a request that was refused costs nothing
         self._whole = self._settled = False
-        spending._change(model, self._aside, _NOTHING)
+        if self._counts:
+            spending._change(model, self._aside, _NOTHING)
 
     async def read(self, model: Model, request: ModelRequest) -> AsyncGenerator[SourceEvent, None]:
         """Ask the model, and count what it says."""
         events: Source = model.stream(request)
+        counts = self._counts
         try:
             if isinstance(events, AsyncIterable):
                 async for event in events:
-                    self._see(event)
+                    if counts or type(event) is Usage:
+                        self._see(event)
                     yield event
             else:
                 for event in events:
@@ -214,27 +222,28 @@ class Meter:
             self._told = event  # type: ignore[assignment]
         elif kind is Finish:
             self._whole = True
-        elif self._counts:
-            if kind is Text or kind is Thinking or kind is ArgumentDelta:
-                self._written.append(event.text)  # type: ignore[union-attr]
-            elif kind is CallEnd:
-                self._calls += 1
+        elif kind is Text or kind is Thinking or kind is ArgumentDelta:
+            self._written.append(event.text)  # type: ignore[union-attr]
+        elif kind is CallEnd:
+            self._calls += 1
 
     def settle(self) -> None:
         """The response is over, or will never be: count what it cost, and give back what was set aside for it."""
         if self._settled:
             return
         self._settled = True
+        if not self._counts:
+            self._spending._change(self._model, _NOTHING, self._told)
+            return
         spent = self._spent() if self._begun else _NOTHING
-        estimated = spent != self._told and self._begun
-        nothing = Usage(*(-tokens for tokens in self._aside))
-        self._spending._change(self._model, nothing, spent, estimated=estimated)
+        back = Usage(*(-tokens for tokens in self._aside))
+        self._spending._change(self._model, back, spent, estimated=spent != self._told)
         self._spending._wake()
 
     def _spent(self) -> Usage:
-        """What the model told; where it did not, and somebody counts, an estimate."""
+        """What the model told; where it did not, an estimate."""
         told = self._told
-        if not self._counts or (told.input_tokens and told.output_tokens and self._whole):
+        if told.input_tokens and told.output_tokens and self._whole:
             return told
         written = text_tokens("".join(self._written)) + PER_CALL * self._calls
         output = told.output_tokens if told.output_tokens and self._whole else max(told.output_tokens, written)
