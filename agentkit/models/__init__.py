@@ -65,6 +65,8 @@ def model(
     base_url: str | None = None,
     api_key: str | None = None,
     timeout: float = 600.0,
+    max_response: int = 256 * 1024 * 1024,
+    linger: float = 1.0,
     max_retries: int = 2,
     max_tokens: int | None = None,
     temperature: float | None = None,
@@ -85,6 +87,9 @@ def model(
             `ANTHROPIC_BASE_URL`.
         api_key: None takes `OPENAI_API_KEY` or `ANTHROPIC_API_KEY`. With a `base_url` it may be missing.
         timeout: seconds without a byte from the server before the request fails; not a bound on a whole response.
+        max_response: bytes of one response at most, decompressed.
+        linger: seconds to wait for the usage of a response that has finished, if the server neither tells it nor ends
+            the stream.
         max_retries: further attempts after a failure that may pass, before the first event came; with back-off, or
             after the time that the provider names.
         max_tokens: bound on the tokens of one response, where a request names none. Anthropic insists on a number, and
@@ -115,6 +120,8 @@ def model(
         base_url=base_url,
         api_key=api_key,
         timeout=timeout,
+        max_response=max_response,
+        linger=linger,
         max_retries=max_retries,
         max_tokens=max_tokens,
         temperature=temperature,

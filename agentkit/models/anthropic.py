@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final
 
@@ -201,7 +201,7 @@ class MessagesWire:
         self._callers: dict[int, Mapping[str, Any]] = {}
         self._usage: dict[str, Any] = {}
         self._finish: str | None = None
-        self.done = False
+        self.done = self.over = False
 
     def feed(self, event: WireEvent) -> list[SourceEvent]:
         """One event of the stream."""
@@ -220,7 +220,7 @@ class MessagesWire:
                 self._count(mapping_of(event.get("usage")))
                 self.done = self.done or self._finish is not None  # all is said; only `message_stop` is to come
             case "message_stop":
-                self.done = True
+                self.done = self.over = True
             case "error":
                 raise ErrorInStream.of(event.get("error"))
         return []
@@ -360,6 +360,7 @@ class AnthropicModel(RemoteModel):
     home = "https://api.anthropic.com"
     key_variable = "ANTHROPIC_API_KEY"
     url_variable = "ANTHROPIC_BASE_URL"
+    adds_version = "/v1/messages"
     login_variables = (
         "ANTHROPIC_AUTH_TOKEN",
         "ANTHROPIC_PROFILE",
@@ -380,12 +381,6 @@ class AnthropicModel(RemoteModel):
     def _request(self, client: Any, body: dict[str, Any]) -> AbstractAsyncContextManager[Any]:
         create = client.messages.with_streaming_response.create
         return self._send(create, body, model=self.model, messages=[], max_tokens=1)
-
-    async def _streamed(self, response: Any) -> AsyncGenerator[object, None]:
-        from anthropic import AsyncStream
-
-        async for event in await response.parse(to=AsyncStream[object]):
-            yield event
 
     def _as_streamed(self, body: Mapping[str, Any]) -> list[WireEvent]:
         return events_of(body)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final
 
@@ -29,6 +28,7 @@ from agentkit.models.chat_thinking import ChatThinking
 from agentkit.models.remote import RemoteModel
 from agentkit.models.surrogates import Joiner, clean
 from agentkit.models.wire import (
+    DONE,
     ErrorInStream,
     NativeCall,
     NativeCalls,
@@ -43,9 +43,6 @@ from agentkit.models.wire import (
 )
 
 IDS: Final = history.IdRule(limit=40)  # "string too long. Expected a string with maximum length 40"
-
-DONE: Final[WireEvent] = {"[DONE]": True}
-"""The wire event of a stream's closing line `data: [DONE]`, which the SDK keeps to itself."""
 
 FINISHES: Final[Mapping[str, FinishReason]] = {
     "stop": "stop",
@@ -188,14 +185,14 @@ class ChatWire:
         self._usage: Usage | None = None
         self._finish: str | None = None
         self._refused = False
-        self.done = False
+        self.done = self.over = False
 
     def feed(self, event: WireEvent) -> list[SourceEvent]:
         """One chunk, or `DONE`."""
         if event.get("error"):
             raise ErrorInStream.of(event["error"])
         if event is DONE:
-            self.done = True
+            self.done = self.over = True
         if event.get("usage"):
             self._usage = usage_of(mapping_of(event["usage"]))
         events: list[SourceEvent] = []
@@ -343,13 +340,6 @@ class OpenAIModel(RemoteModel):
         create = client.chat.completions.with_streaming_response.create
         return self._send(create, body, model=self.model, messages=[])
 
-    async def _streamed(self, response: Any) -> AsyncGenerator[object, None]:
-        stream = await response.parse(to=_stream_class())
-        async for chunk in stream:
-            yield chunk
-        if stream.closed_well:
-            yield DONE
-
     def _as_streamed(self, body: Mapping[str, Any]) -> list[WireEvent]:
         return chunks_of(body)
 
@@ -365,22 +355,3 @@ class OpenAIModel(RemoteModel):
         import openai
 
         return (openai.OpenAIError,)
-
-
-@functools.cache
-def _stream_class() -> type[Any]:
-    """The SDK's stream of plain JSON values, which also remembers whether `[DONE]` came.
-
-    Without that a stream without a finish reason could not be told from one that broke off.
-    """
-    from openai import AsyncStream
-
-    class Stream(AsyncStream[object]):
-        closed_well = False
-
-        async def _iter_events(self) -> AsyncIterator[Any]:
-            async for sse in super()._iter_events():
-                self.closed_well = self.closed_well or sse.data.startswith("[DONE]")
-                yield sse
-
-    return Stream

@@ -21,7 +21,8 @@ from typing import Any, ClassVar, Final
 from agentkit.errors import ConfigError, ProviderError
 from agentkit.events import SourceEvent
 from agentkit.models.base import ModelRequest
-from agentkit.models.failures import broken_off, provider_error
+from agentkit.models.failures import Asked, Came, broken_off, provider_error
+from agentkit.models.receiving import Body, Unreadable
 from agentkit.models.retry import Retry
 from agentkit.models.wire import ErrorInStream, Wire, WireEvent
 
@@ -31,6 +32,8 @@ PLACEHOLDER_KEY: Final = "no-key"
 MIN_SECRET: Final = 6  # characters; what is shorter is no key, and blotting it out would garble texts
 
 _SECRET = re.compile("auth|cookie|key|secret|token$", re.IGNORECASE)
+
+MAX_RESPONSE: Final = 256 * 1024 * 1024  # bytes; a stream of 128,000 tokens in chunks of 1 kB is half of it
 
 CONNECT_TIMEOUT: Final = 10.0  # seconds; a server that cannot be reached is no slow answer
 
@@ -43,6 +46,9 @@ class Settings:
         base_url: another server's address; None for the provider's own, or the one that its environment variable names.
         api_key: None takes the one in the provider's environment variable.
         timeout: seconds without a byte from the server before the request fails; not a bound on a whole response.
+        max_response: bytes of one response at most, decompressed.
+        linger: seconds to wait for the usage of a response that has finished, if the server neither tells it nor ends
+            the stream.
         max_retries: further attempts after a failure that may pass; only before the first event came.
         max_tokens: for requests that name none.
         temperature: for requests that name none.
@@ -59,6 +65,8 @@ class Settings:
     base_url: str | None = None
     api_key: str | None = field(default=None, repr=False)
     timeout: float = 600.0
+    max_response: int = MAX_RESPONSE
+    linger: float = 1.0
     max_retries: int = 2
     max_tokens: int | None = None
     temperature: float | None = None
@@ -89,6 +97,8 @@ class RemoteModel(ABC):
     """The environment variable of the key."""
     url_variable: ClassVar[str]
     """The environment variable of another server's address."""
+    adds_version: ClassVar[str] = ""
+    """The path that the SDK puts between `base_url` and the rest, if it does."""
     login_variables: ClassVar[tuple[str, ...]] = ()
     """Further environment variables by which the SDK itself finds credentials."""
 
@@ -155,10 +165,13 @@ class RemoteModel(ABC):
         begun = False
         cause: Exception | None = None
         request_id: str | None = None
+        received: Body | None = None
         try:
             async with self._request(client, body) as response:
                 request_id = response.headers.get("x-request-id") or response.headers.get("request-id")
-                async with aclosing(self._wire_events(response, body)) as wire_events:
+                received = self._received(response)
+                read = received.events if body.get("stream") else received.whole
+                async with aclosing(read(wire, self._as_streamed)) as wire_events:
                     async for wire_event in wire_events:
                         for event in wire.feed(wire_event):
                             begun = True
@@ -168,28 +181,29 @@ class RemoteModel(ABC):
         for event in wire.close():
             if begun or wire.done:  # a response that broke off before its first event can be asked for again
                 yield event
-        if wire.done:
-            return
-        if cause is None:
-            raise broken_off(self.provider, request_id)
-        raise provider_error(cause, provider=self.provider, secrets=self._secrets, request_id=request_id) from cause
+        if not wire.done:
+            raise self._failure(cause, received, request_id) from cause
 
-    async def _wire_events(self, response: Any, body: Mapping[str, Any]) -> AsyncGenerator[WireEvent, None]:
-        """The wire events of a response: streamed, or those that a whole one would have been streamed in.
+    def _received(self, response: Any) -> Body:
+        settings = self.settings
+        pieces = response.http_response.aiter_bytes()
+        content_type = response.headers.get("content-type", "")
+        return Body(pieces, content_type, limit=settings.max_response, linger=settings.linger)
 
-        A server that was asked for a stream and sends one JSON object is understood all the same.
-        """
-        if body.get("stream") and "json" not in response.headers.get("content-type", ""):
-            async with aclosing(self._streamed(response)) as events:
-                async for event in events:
-                    if isinstance(event, Mapping):
-                        yield event
-            return
-        whole = await response.json()
-        if not isinstance(whole, Mapping):
-            raise ErrorInStream(f"expected a JSON object, found {str(whole)[:200]}", None, whole)
-        for event in self._as_streamed(whole):
-            yield event
+    def _failure(self, cause: Exception | None, received: Body | None, request_id: str | None) -> ProviderError:
+        """Why there was no whole response, in words."""
+        came = Came(received.size, received.head) if received is not None else None
+        asked = Asked(self.provider, self._secrets, self.settings.timeout, self._misplaced())
+        return broken_off(asked, came, request_id) if cause is None else provider_error(cause, asked, came, request_id)
+
+    def _misplaced(self) -> str:
+        """What may be wrong with the address, when nobody there knows the request; empty when nothing seems to be."""
+        if self.at_home:
+            return ""
+        path = urllib.parse.urlsplit(self._base_url).path.rstrip("/")
+        if self.adds_version:
+            return f"base_url ends in {path}, and the SDK adds {self.adds_version}" if path.endswith("/v1") else ""
+        return "" if path else "base_url has no path; most servers answer under /v1"
 
     def _client(self) -> Any:
         """The SDK's client for the running event loop: a connection cannot outlive the loop it was made in."""
@@ -226,7 +240,8 @@ class RemoteModel(ABC):
         import httpx2
 
         connection = (httpx2.HTTPError, httpx2.StreamError, anyio.EndOfStream, OSError)
-        return (*self._sdk_errors(), *connection, json.JSONDecodeError, UnicodeDecodeError, ErrorInStream)
+        damaged = (json.JSONDecodeError, UnicodeDecodeError, Unreadable)
+        return (*self._sdk_errors(), *connection, *damaged, ErrorInStream)
 
     def _server(self, url: str) -> str:
         """The host and port of an address; never the credentials in it."""
@@ -287,10 +302,6 @@ class RemoteModel(ABC):
     @abstractmethod
     def _request(self, client: Any, body: dict[str, Any]) -> AbstractAsyncContextManager[Any]:
         """Send a request; gives the SDK's raw response, whose body is still to be read."""
-
-    @abstractmethod
-    def _streamed(self, response: Any) -> AsyncGenerator[object, None]:
-        """The events of a streamed response, as parsed JSON."""
 
     @abstractmethod
     def _as_streamed(self, body: Mapping[str, Any]) -> list[WireEvent]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -199,7 +199,7 @@ class ResponsesWire:
         self._usage: Usage | None = None
         self._finish: str | None = None
         self._refused = False
-        self.done = False
+        self.done = self.over = False
 
     def feed(self, event: WireEvent) -> list[SourceEvent]:
         """One event of the stream."""
@@ -311,7 +311,7 @@ class ResponsesWire:
         if not self._items:  # a server that streams nothing but the end
             for at, item in enumerate(items_of(response.get("output"))):
                 events += self._ended(at, item)
-        self.done = True
+        self.done = self.over = True
         if response.get("usage"):
             self._usage = usage_of(mapping_of(response["usage"]))
         reason = mapping_of(response.get("incomplete_details")).get("reason")
@@ -373,12 +373,6 @@ class ResponsesModel(RemoteModel):
 
     def _request(self, client: Any, body: dict[str, Any]) -> AbstractAsyncContextManager[Any]:
         return self._send(client.responses.with_streaming_response.create, body, model=self.model)
-
-    async def _streamed(self, response: Any) -> AsyncGenerator[object, None]:
-        from openai import AsyncStream
-
-        async for event in await response.parse(to=AsyncStream[object]):
-            yield event
 
     def _as_streamed(self, body: Mapping[str, Any]) -> list[WireEvent]:
         return list(events_of(body))

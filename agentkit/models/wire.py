@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from agentkit.errors import ErrorCode
 from agentkit.events import (
@@ -28,6 +28,9 @@ from agentkit.models.surrogates import Joiner, clean, clean_json
 
 WireEvent = Mapping[str, Any]
 """One event of a provider's stream, as its JSON says it."""
+
+DONE: Final[WireEvent] = {"[DONE]": True}
+"""The wire event of a stream's closing line `data: [DONE]`."""
 
 
 class ErrorInStream(Exception):
@@ -60,6 +63,11 @@ class Wire(Protocol):
     @property
     def done(self) -> bool:
         """Whether the response came to its end; False also when the provider broke off."""
+        ...
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more is to come; a response that is done may still tell its usage."""
         ...
 
     def feed(self, event: WireEvent) -> list[SourceEvent]:
