@@ -385,7 +385,7 @@ class AnthropicModel(RemoteModel):
     def _as_streamed(self, body: Mapping[str, Any]) -> list[WireEvent]:
         return events_of(body)
 
-    def _wire(self) -> MessagesWire:
+    def _wire(self, body: Mapping[str, Any]) -> MessagesWire:
         return MessagesWire(self.provider)
 
     def _new_client(self, **arguments: Any) -> Any:

@@ -161,7 +161,7 @@ class RemoteModel(ABC):
     async def _attempt(self, body: dict[str, Any]) -> AsyncGenerator[SourceEvent, None]:
         """One request, from its first event to its last."""
         client = self._client()
-        wire = self._wire()
+        wire = self._wire(body)
         begun = False
         cause: Exception | None = None
         request_id: str | None = None
@@ -308,5 +308,5 @@ class RemoteModel(ABC):
         """A whole response as the events it would have been streamed in."""
 
     @abstractmethod
-    def _wire(self) -> Wire:
-        """The machine for one response."""
+    def _wire(self, body: Mapping[str, Any]) -> Wire:
+        """The machine for one response to a request."""

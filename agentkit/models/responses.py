@@ -377,7 +377,7 @@ class ResponsesModel(RemoteModel):
     def _as_streamed(self, body: Mapping[str, Any]) -> list[WireEvent]:
         return list(events_of(body))
 
-    def _wire(self) -> ResponsesWire:
+    def _wire(self, body: Mapping[str, Any]) -> ResponsesWire:
         return ResponsesWire(self.provider)
 
     def _new_client(self, **arguments: Any) -> Any:

@@ -159,15 +159,18 @@ class NativeCalls:
 
     Args:
         marks_ends: whether the provider says of each call that it is over. Where it does, a call of a broken response
-            without that mark is truncated; elsewhere one whose arguments are complete counts.
+            without that mark is truncated. Elsewhere what comes after a call is the mark: the next call, or the finish.
+        whole_names: whether a name comes whole. Where it may come in fragments, a call is told of once its name is
+            whole: with the first of its arguments, or when the next call begins.
         before_end: what goes before a call's end, given the call; for what a provider wants to see again with it.
     """
 
     def __init__(
-        self, *, marks_ends: bool, before_end: Callable[[NativeCall], list[SourceEvent]] | None = None
+        self, *, marks_ends: bool, whole_names: bool = True, before_end: Callable[[NativeCall], list[SourceEvent]] | None = None
     ) -> None:
         self.all: list[NativeCall] = []
         self._marks_ends = marks_ends
+        self._whole_names = whole_names
         self._before_end = before_end
 
     def begin(self, id: str, name: str) -> tuple[NativeCall, list[SourceEvent]]:
@@ -177,7 +180,7 @@ class NativeCalls:
         return call, self.more(call, name=name)
 
     def more(self, call: NativeCall, text: str = "", *, name: str = "") -> list[SourceEvent]:
-        """More of a call: its name, of which the first one counts, and more of its arguments' text.
+        """More of a call: its name, of which the first one counts, and more of its arguments' text; see `rename`.
 
         What comes for a call that has ended is dropped: some servers repeat a call that was complete.
         """
@@ -189,8 +192,13 @@ class NativeCalls:
         if piece:
             call.pieces.append(piece)
         if not call.started:
-            return self._start(call) if call.name else []
+            return self._start(call) if call.name and (self._whole_names or call.text) else []
         return [ArgumentDelta(call.index, piece)] if piece else []
+
+    def rename(self, call: NativeCall, name: str) -> None:
+        """Set the name of a call of which more has come; that of a call that has ended stays."""
+        if not call.ended:
+            call.name = clean(name)
 
     def end(self, call: NativeCall) -> list[SourceEvent]:
         """Nothing more of this call is expected. It ends now if its arguments are complete beyond doubt.
@@ -201,23 +209,25 @@ class NativeCalls:
         call.stopped = True
         if call.ended or not call.name:
             return []
+        events = [] if call.started else self._start(call)
         try:
             arguments = read_arguments(call.text)
         except ArgumentsError:
-            return []
+            return events
         if not arguments.values:
-            return []
-        return self._close(call, CallEnd(call.index, call.call(arguments.values), arguments.repairs))
+            return events
+        return events + self._close(call, CallEnd(call.index, call.call(arguments.values), arguments.repairs))
 
-    def settle(self, cut: str = "") -> list[SourceEvent]:
+    def settle(self, cut: str = "", *, broken: bool = False) -> list[SourceEvent]:
         """End every open call.
 
         Args:
             cut: why the response was cut short; empty when it was not. A call that was cut never executes.
+            broken: whether the response ended without saying so.
         """
-        return [event for call in self.all if not call.ended for event in self._settle(call, cut)]
+        return [event for call in self.all if not call.ended for event in self._settle(call, cut, broken)]
 
-    def _settle(self, call: NativeCall, cut: str) -> list[SourceEvent]:
+    def _settle(self, call: NativeCall, cut: str, broken: bool) -> list[SourceEvent]:
         rest = call.joiner.close()
         events = self.more(call, rest) if rest else []
         if not call.started:
@@ -226,15 +236,16 @@ class NativeCalls:
             arguments = read_arguments(call.text)
         except ArgumentsError as e:
             return events + (self._cut(call, cut) if cut else self._fail(call, e.code, str(e), e.position))
-        if cut and self._may_be_cut(call, arguments.values):
+        if cut and self._may_be_cut(call, arguments.values, broken):
             return events + self._cut(call, cut)
         if not call.name:
             return events + self._fail(call, "unknown_tool", "the call names no tool", 0)
         return events + self._close(call, CallEnd(call.index, call.call(arguments.values), arguments.repairs))
 
-    def _may_be_cut(self, call: NativeCall, arguments: Mapping[str, Any]) -> bool:
+    def _may_be_cut(self, call: NativeCall, arguments: Mapping[str, Any], broken: bool) -> bool:
         """Whether a call whose arguments can be read was cut all the same: no arguments may mean none so far."""
-        return (self._marks_ends and not call.stopped) or (call is self.all[-1] and not arguments)
+        marked = call.stopped if self._marks_ends else not broken
+        return not marked or (call is self.all[-1] and not arguments)
 
     def _start(self, call: NativeCall) -> list[SourceEvent]:
         call.started = True
@@ -272,7 +283,10 @@ def last_events(calls: NativeCalls, usage: Usage | None, ending: Finish | None) 
         usage: None when the provider named none.
         ending: None when the response broke off.
     """
-    events = calls.settle("the response broke off" if ending is None else CUTS.get(ending.reason, ""))
+    if ending is None:
+        events = calls.settle("the response broke off", broken=True)
+    else:
+        events = calls.settle(CUTS.get(ending.reason, ""))
     if usage is not None:
         events.append(usage)
     if ending is not None:
