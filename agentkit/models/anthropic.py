@@ -197,7 +197,8 @@ class MessagesWire:
         self._blocks: dict[int, dict[str, Any]] = {}
         self._pieces: dict[int, list[str]] = {}
         self._joiners: dict[int, Joiner] = {}
-        self._call_at: dict[int, NativeCall] = {}
+        self._call_at: dict[int, NativeCall] = {}  # stopped ones as well
+        self._early: dict[int, list[str]] = {}
         self._callers: dict[int, Mapping[str, Any]] = {}
         self._usage: dict[str, Any] = {}
         self._finish: str | None = None
@@ -211,7 +212,7 @@ class MessagesWire:
                 self._count(mapping_of(mapping_of(event.get("message")).get("usage")))
             case "content_block_start":
                 return self._start(at, mapping_of(event.get("content_block")))
-            case "content_block_delta" if at in self._blocks:
+            case "content_block_delta":
                 return self._delta(at, mapping_of(event.get("delta")))
             case "content_block_stop" if at in self._blocks:
                 return self._stop(at)
@@ -227,7 +228,9 @@ class MessagesWire:
 
     def close(self) -> list[SourceEvent]:
         """The last events."""
-        events = [event for at in list(self._blocks) if at not in self._call_at for event in self._stop(at)]
+        events = [event for at in list(self._blocks) for event in self._leave(at)]
+        for text in map("".join, self._early.values()):  # arguments of a call that nothing names
+            events += self._calls.more(self._calls.begin("", "")[0], text)
         ending: Finish | None = None
         if self.done:
             ending = finish(FINISHES, self._finish, calls=bool(self._calls.all))
@@ -238,8 +241,16 @@ class MessagesWire:
         self._usage.update({k: v for k, v in usage.items() if v is not None})
 
     def _start(self, at: int, block: Mapping[str, Any]) -> list[SourceEvent]:
+        known = self._blocks.get(at)
+        if known is not None and block.get("type") == "tool_use" and known.get("id") == block.get("id"):
+            return []  # begun twice
+        before = self._leave(at) if known is not None else []
         self._blocks[at] = dict(block)
         self._pieces[at], self._joiners[at] = [], Joiner()
+        self._call_at.pop(at, None)
+        return before + self._begun(at, block)
+
+    def _begun(self, at: int, block: Mapping[str, Any]) -> list[SourceEvent]:
         match block.get("type"):
             case "text":
                 return self._say(at, Text, text_of(block.get("text")))
@@ -251,27 +262,45 @@ class MessagesWire:
                 caller = mapping_of(block.get("caller"))
                 if caller and caller != {"type": "direct"}:  # a server tool's code made the call; the API asks for that
                     self._callers[call.index] = caller
-                return events
+                self._pieces[at] = self._early.pop(at, [])
+                return events + self._calls.more(call, "".join(self._pieces[at]))
         return []
 
     def _delta(self, at: int, delta: Mapping[str, Any]) -> list[SourceEvent]:
-        block = self._blocks[at]
+        block = self._blocks.get(at)
         match delta.get("type"):
-            case "text_delta" if block.get("type") == "text":
-                return self._say(at, Text, text_of(delta.get("text")))
-            case "thinking_delta":
-                return self._say(at, Thinking, text_of(delta.get("thinking")))
-            case "signature_delta":
-                block["signature"] = text_of(delta.get("signature"))
-            case "input_json_delta" if at in self._call_at:
-                piece = text_of(delta.get("partial_json"))
-                self._pieces[at].append(piece)
-                return self._calls.more(self._call_at[at], piece)
+            case "text_delta" if block is None or block.get("type") == "text":
+                return self._implied(at, "text") + self._say(at, Text, text_of(delta.get("text")))
+            case "thinking_delta" if block is None or block.get("type") == "thinking":
+                return self._implied(at, "thinking") + self._say(at, Thinking, text_of(delta.get("thinking")))
+            case "signature_delta" if block is not None:
+                signature, piece = text_of(block.get("signature")), text_of(delta.get("signature"))
+                block["signature"] = piece if piece == signature else signature + piece
             case "input_json_delta":
-                self._pieces[at].append(text_of(delta.get("partial_json")))
-            case "compaction_delta":
+                return self._hand_over(at, text_of(delta.get("partial_json")))
+            case "compaction_delta" if block is not None:
                 block["content"] = text_of(block.get("content")) + text_of(delta.get("content"))
         return []
+
+    def _implied(self, at: int, kind: str) -> list[SourceEvent]:
+        """The beginning of a block whose own did not come."""
+        return [] if at in self._blocks else self._start(at, {"type": kind})
+
+    def _hand_over(self, at: int, piece: str) -> list[SourceEvent]:
+        """More of a call's input, or of a server tool's. What comes before its block waits for it."""
+        if at in self._blocks:
+            self._pieces[at].append(piece)
+        elif at not in self._call_at:
+            self._early.setdefault(at, []).append(piece)
+        return self._calls.more(self._call_at[at], piece) if at in self._call_at else []
+
+    def _leave(self, at: int) -> list[SourceEvent]:
+        """A block is over, though its end did not come: another one begins in its place, or nothing more comes."""
+        call = self._call_at.get(at)
+        if call is None:
+            return self._stop(at)
+        block = self._blocks.pop(at)
+        return [] if call.text else self._calls.tell(call, _whole_input(block))
 
     def _say(self, at: int, kind: type[Text] | type[Thinking], text: str) -> list[SourceEvent]:
         text = self._joiners[at].feed(text)
@@ -285,7 +314,9 @@ class MessagesWire:
             case "text":
                 return [Text(rest)] if rest else []
             case "tool_use":
-                return self._stop_call(self._call_at.pop(at), block, "".join(pieces))
+                call = self._call_at[at]
+                whole = [] if "".join(pieces) else self._calls.tell(call, _whole_input(block))
+                return whole + self._calls.end(call)
             case "thinking":
                 thought = {**block, "thinking": "".join(pieces) + rest}
                 events: list[SourceEvent] = [Thinking(rest)] if rest else []
@@ -300,15 +331,14 @@ class MessagesWire:
             block["input"] = _input("".join(pieces))
         return [provider_block(self.provider, block)]
 
-    def _stop_call(self, call: NativeCall, block: Mapping[str, Any], text: str) -> list[SourceEvent]:
-        events: list[SourceEvent] = []
-        if not text and block.get("input"):  # given whole, without deltas
-            events = self._calls.more(call, json.dumps(block["input"], ensure_ascii=False))
-        return events + self._calls.end(call)
-
     def _caller(self, call: NativeCall) -> list[SourceEvent]:
         caller = self._callers.get(call.index)
         return [] if caller is None else [provider_block(self.provider, {"caller": caller}, index=call.index)]
+
+
+def _whole_input(block: Mapping[str, Any]) -> str:
+    """The input of a call that its block gives whole, without deltas; empty where it does not."""
+    return json.dumps(block["input"], ensure_ascii=False) if mapping_of(block.get("input")) else ""
 
 
 def _input(text: str) -> Mapping[str, Any]:

@@ -53,7 +53,8 @@ class WhichCall:
         if known is None or not name:
             return known
         if id and known.id and clean(id) != known.id:
-            return None
+            goes_on = index is not None and not known.text and name not in self._tools and self._fits(known.name + name)
+            return known if goes_on else None
         if known.name and self._begins(known, name, text, same_id=bool(id and known.id)):
             return None
         return known
@@ -81,10 +82,14 @@ class WhichCall:
             if values is None or text.lstrip()[:1] not in ("{", '"'):
                 return False
             return not same_id or _contradicts(values, text)
-        fragment = any(tool.startswith(known.name + name) for tool in self._tools)
+        fragment = self._fits(known.name + name)
         if known.text.strip():
             return name in self._tools or not fragment
         return name in self._tools and not fragment and not name.startswith(known.name)
+
+    def _fits(self, name: str) -> bool:
+        """Whether the name of an offered tool begins so."""
+        return any(tool.startswith(name) for tool in self._tools)
 
     def name(self, call: NativeCall, name: str) -> str:
         """The name of a call of which one more fragment has come; some servers repeat it, or all of it so far."""

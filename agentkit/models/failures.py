@@ -103,7 +103,7 @@ def without_secrets(value: Any, secrets: Sequence[str]) -> Any:
 
 
 class Asked(NamedTuple):
-    """What a request was: who was asked, what must not be seen, how long was waited, what may be wrong with the address."""
+    """A request: who was asked, what must not be seen, how long was waited, what may be wrong with the address."""
 
     provider: str
     secrets: Sequence[str] = ()
@@ -179,7 +179,7 @@ def _begun(came: Came, secrets: Sequence[str]) -> str:
 
 
 def _blot(error: BaseException, secrets: Sequence[str]) -> None:
-    """Take the secrets out of what an exception shows: its arguments, and what the SDKs keep of the provider's words."""
+    """Take the secrets out of what an exception shows: its arguments, and the provider's words in it."""
     shown = without_secrets(error.args, secrets)
     if shown != error.args:
         error.args = shown

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import aclosing
 from typing import Any, Final
 
@@ -63,30 +63,31 @@ class Body:
             ErrorInStream: the server reports an error outside of its own events.
         """
         reader: EventReader | None = None
-        whole: list[bytes] = []
+        begun: list[bytes] = []
         async with aclosing(self._bounded(wire)) as pieces:
             async for piece in pieces:
                 if reader is None:
-                    whole.append(piece)
-                    start = self._start()
-                    if "json" in self._type or start in (b"", b"{", b"["):
+                    begun.append(piece)
+                    if not self._streams():
                         continue
-                    if start == b"<":
-                        raise Unreadable(f"expected an event stream, got a page{self._named()}")
-                    reader, piece = EventReader(MAX_EVENT), b"".join(whole)
-                try:
-                    for data in reader.feed(piece):
-                        for event in _event(data):
-                            yield event
-                except EventTooLong:
-                    raise Unreadable(f"an event of the stream is longer than {MAX_EVENT:,} bytes") from None
-        if reader is None:
-            for event in as_streamed(_whole(b"".join(whole))) if self.size else ():
-                yield event
-            return
-        for data in reader.close():
-            for event in _event(data):
-                yield event
+                    reader, piece = EventReader(MAX_EVENT), b"".join(begun)
+                for event in _events(reader.feed(piece)):
+                    yield event
+        rest = _events(reader.close()) if reader else as_streamed(_whole(b"".join(begun))) if self.size else ()
+        for event in rest:
+            yield event
+
+    def _streams(self) -> bool:
+        """Whether what has come begins an event stream: not a whole response, nor mere blanks.
+
+        Raises:
+            Unreadable: it begins a page.
+        """
+        start = self.head.removeprefix(BOM).lstrip()[:1]
+        if start == b"<" and "json" not in self._type:
+            named = f" ({self._type})" if self._type else ""
+            raise Unreadable(f"expected an event stream, got a page{named}")
+        return "json" not in self._type and start not in (b"", b"{", b"[")
 
     async def whole(
         self, wire: Wire, as_streamed: Callable[[Mapping[str, Any]], Iterable[WireEvent]]
@@ -96,12 +97,6 @@ class Body:
             body = b"".join([piece async for piece in pieces])
         for event in as_streamed(_whole(body)):
             yield event
-
-    def _start(self) -> bytes:
-        return self.head.removeprefix(BOM).lstrip()[:1]
-
-    def _named(self) -> str:
-        return f" ({self._type})" if self._type else ""
 
     async def _bounded(self, wire: Wire) -> AsyncGenerator[bytes, None]:
         """The pieces, until the body ends or the wire has waited long enough for its end."""
@@ -132,16 +127,17 @@ class Body:
                 await asyncio.sleep(0)  # let others run: a compressed body unpacks for long without a wait
 
 
-def _event(data: str) -> list[WireEvent]:
-    """The event in one event's data; none where it is no object, as some proxies' heartbeats."""
-    if data.startswith("[DONE]"):
-        return [DONE]
-    event = _json(data)
-    if not isinstance(event, Mapping):
-        return []
-    if event.get("error") and event.get("type", "error") == "error":
-        raise ErrorInStream.of(event["error"])
-    return [event]
+def _events(found: Iterator[str]) -> Iterator[WireEvent]:
+    """The events in the data of a stream; what is no object is none, as some proxies' heartbeats."""
+    try:
+        for data in found:
+            event = DONE if data.startswith("[DONE]") else _json(data)
+            if isinstance(event, Mapping):
+                if event.get("error") and event.get("type", "error") == "error":
+                    raise ErrorInStream.of(event["error"])
+                yield event
+    except EventTooLong:
+        raise Unreadable(f"an event of the stream is longer than {MAX_EVENT:,} bytes") from None
 
 
 def _whole(body: bytes) -> Mapping[str, Any]:

@@ -1,7 +1,7 @@
 """Server-sent events out of bytes, however these are cut. Pure; knows no provider and no connection.
 
-Source: https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-interpretation. Other than a browser,
-it reads the last event also where the blank line behind it is missing: some servers end so.
+Source: https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-interpretation. Other than a
+browser, it reads the last event also where the blank line behind it is missing: some servers end so.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class EventTooLong(Exception):
 
 
 class EventReader:
-    """Reads the data of each event. Names and ids of events are left out: every wire names its events inside the data.
+    r"""Reads the data of each event. Names and ids of events are left out: every wire names its events inside the data.
 
     Args:
         limit: bytes of one line, and of the data of one event.
@@ -30,7 +30,7 @@ class EventReader:
         UnicodeDecodeError: from `feed`, data that is no UTF-8.
 
     >>> reader = EventReader(1000)
-    >>> [*reader.feed(b': a comment\\r\\ndata: {"a": 1}\\r'), *reader.feed(b"\\n\\r\\ndata: [DONE]"), *reader.close()]
+    >>> [*reader.feed(b': a comment\r\ndata: {"a": 1}\r'), *reader.feed(b"\n\r\ndata: [DONE]"), *reader.close()]
     ['{"a": 1}', '[DONE]']
     """
 
@@ -45,7 +45,7 @@ class EventReader:
     def feed(self, piece: bytes) -> Iterator[str]:
         """The data of each event that this piece completes."""
         if self._after_cr and piece.startswith(b"\n"):
-            piece = piece[1:]
+            piece, self._after_cr = piece[1:], False
         if not piece:
             return
         self._after_cr = piece.endswith(b"\r")

@@ -166,7 +166,11 @@ class NativeCalls:
     """
 
     def __init__(
-        self, *, marks_ends: bool, whole_names: bool = True, before_end: Callable[[NativeCall], list[SourceEvent]] | None = None
+        self,
+        *,
+        marks_ends: bool,
+        whole_names: bool = True,
+        before_end: Callable[[NativeCall], list[SourceEvent]] | None = None,
     ) -> None:
         self.all: list[NativeCall] = []
         self._marks_ends = marks_ends
@@ -194,6 +198,17 @@ class NativeCalls:
         if not call.started:
             return self._start(call) if call.name and (self._whole_names or call.text) else []
         return [ArgumentDelta(call.index, piece)] if piece else []
+
+    def tell(self, call: NativeCall, whole: str) -> list[SourceEvent]:
+        """The arguments as the provider tells them whole, if it does: they decide over what came in pieces."""
+        whole = clean(whole)
+        if not whole or call.ended:
+            return []
+        call.joiner = Joiner()
+        if whole.startswith(call.text):
+            return self.more(call, whole[len(call.text) :])
+        call.pieces[:] = [whole]
+        return []
 
     def rename(self, call: NativeCall, name: str) -> None:
         """Set the name of a call of which more has come; that of a call that has ended stays."""
@@ -240,6 +255,8 @@ class NativeCalls:
             return events + self._cut(call, cut)
         if not call.name:
             return events + self._fail(call, "unknown_tool", "the call names no tool", 0)
+        if self._marks_ends and not call.stopped and not call.text.strip():
+            return events + self._fail(call, "truncated_call", "neither arguments nor the end of this call came", 0)
         return events + self._close(call, CallEnd(call.index, call.call(arguments.values), arguments.repairs))
 
     def _may_be_cut(self, call: NativeCall, arguments: Mapping[str, Any], broken: bool) -> bool:
