@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final
@@ -106,6 +107,8 @@ def anthropic_messages(messages: Sequence[Message], provider: str) -> list[dict[
             rendered[-1]["content"] += blocks
         elif blocks:
             rendered.append({"role": role, "content": blocks})
+    if rendered and rendered[-1]["role"] == "assistant" and "text" in (end := rendered[-1]["content"][-1]):
+        end["text"] = end["text"].rstrip()  # "final assistant content cannot end with trailing whitespace"
     if rendered and rendered[0]["role"] == "assistant":
         rendered.insert(0, {"role": "user", "content": [{"type": "text", "text": "(the conversation goes on)"}]})
     return rendered
@@ -148,8 +151,8 @@ def _assistant(message: AssistantMessage, provider: str, *, last: bool) -> list[
                 blocks.append(_tool_use(part, callers))
             case ThinkingPart(_, by, data) if by == provider and data:
                 blocks.append(dict(data))
-            case ProviderPart(data=data) if at in kept:
-                blocks.append(dict(data))
+            case ProviderPart() if at in kept:
+                blocks.append(dict(kept[at]))
     while blocks and blocks[-1]["type"] in ("thinking", "redacted_thinking"):
         blocks.pop()  # a message must not end with thinking
     return blocks
@@ -161,24 +164,34 @@ def _tool_use(call: ToolCall, callers: Mapping[str, Mapping[str, Any]]) -> dict[
     return {**callers.get(call.id, {}), **plain}
 
 
-def _paired(blocks: Mapping[int, Mapping[str, Any]], *, last: bool) -> set[int]:
-    """The places of the server tools' blocks that may stay: calls and the answers behind them.
+def _paired(blocks: Mapping[int, Mapping[str, Any]], *, last: bool) -> dict[int, Mapping[str, Any]]:
+    """The server tools' blocks that may stay, by their places: calls and the answers behind them, their ids unique.
 
     Calls without an answer stay in the conversation's last message, where the provider is to go on with them.
     """
-    kept: set[int] = set()
-    begun: dict[Any, int | None] = {}  # the place of each call's block; None once it is answered
+    kept: dict[int, Mapping[str, Any]] = {}
+    begun: dict[Any, int] = {}  # the place of each open call's block
+    used: Counter[Any] = Counter()
+
+    def keep(at: int) -> Any:
+        id = blocks[at].get("id")
+        used[id] += 1
+        unique = id if used[id] == 1 else f"{id}_{used[id]}"  # messages that were joined may hold one id twice
+        kept[at] = {**blocks[at], "id": unique}
+        return unique
+
     for at, block in blocks.items():
         if "tool_use_id" in block:
-            call = begun.get(block["tool_use_id"])
+            call = begun.pop(block["tool_use_id"], None)
             if call is not None:
-                kept |= {call, at}
-                begun[block["tool_use_id"]] = None
+                kept[at] = {**block, "tool_use_id": keep(call)}
         elif text_of(block.get("type")).endswith("_tool_use"):
-            begun.setdefault(block.get("id"), at)
+            begun[block.get("id")] = at
         else:
-            kept.add(at)
-    return kept | {at for at in begun.values() if last and at is not None}
+            kept[at] = block
+    for at in begun.values() if last else ():
+        keep(at)
+    return kept
 
 
 # ---------------------------------------------------------------- response

@@ -133,8 +133,14 @@ class RemoteModel(ABC):
         return None
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[SourceEvent, None]:
-        """Answer a request. Ends with exactly one `Finish`, or raises `ProviderError` after whatever came before it."""
+        """Answer a request. Ends with exactly one `Finish`, or raises `ProviderError` after whatever came before it.
+
+        Raises:
+            ConfigError: the conversation is empty.
+        """
         body = self._body(request)
+        if not body.get("messages", body.get("input")):
+            raise ConfigError(f"{self.name}: nothing to send: the conversation holds no message that says anything")
         failures = 0
         while True:
             begun = False
