@@ -13,7 +13,9 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Final, NamedTuple
 
 from agentkit.errors import ProviderError, ProviderErrorKind
+from agentkit.events import Finish, SourceEvent, Usage
 from agentkit.models.receiving import Unreadable
+from agentkit.models.secrets import without_secrets
 from agentkit.models.wire import ErrorInStream
 
 KINDS: Final[Mapping[int, ProviderErrorKind]] = {
@@ -71,8 +73,6 @@ https://github.com/evalstate/fast-agent/issues/621."""
 _ADDRESS_ERRORS = frozenset(("TooManyRedirects", "UnsupportedProtocol", "InvalidURL"))
 _SHOWN_HEAD = 300  # characters of a response that broke off
 _SHOWN = 500  # characters of a body that is no JSON, such as a proxy's page
-_KEYLIKE = re.compile(r"\b(?:sk|pk|rk|gsk|xai|key)[-_][A-Za-z0-9_\-]{8,}|(?i:bearer)\s+[A-Za-z0-9._\-]{8,}")
-_BLOT = "[key]"
 
 
 def kind_of_status(status: int) -> ProviderErrorKind:
@@ -85,21 +85,6 @@ def kind_of_code(code: str | None) -> ProviderErrorKind:
     if code and code.isdecimal() and 400 <= int(code[:4]) < 600:
         return kind_of_status(int(code))
     return CODES.get(code or "", "stream")
-
-
-def without_secrets(value: Any, secrets: Sequence[str]) -> Any:
-    """Text, or JSON of any depth, with keys blotted out."""
-    if isinstance(value, str):
-        for secret in secrets:
-            value = value.replace(secret, _BLOT)
-        return _KEYLIKE.sub(_BLOT, value)
-    if isinstance(value, Mapping):
-        return {without_secrets(k, secrets): without_secrets(v, secrets) for k, v in value.items()}
-    if isinstance(value, list):
-        return [without_secrets(v, secrets) for v in value]
-    if isinstance(value, tuple):
-        return tuple(without_secrets(v, secrets) for v in value)
-    return value
 
 
 class Asked(NamedTuple):
@@ -167,6 +152,20 @@ def broken_off(asked: Asked, came: Came | None, request_id: str | None) -> Provi
     said += f" ({asked.misplaced})" if asked.misplaced else ""
     provider, request_id = asked.provider, without_secrets(request_id, asked.secrets)
     return ProviderError(f"{provider}: {said}", kind="stream", provider=provider, request_id=request_id)
+
+
+def no_calls(provider: str, events: Sequence[SourceEvent], request_id: str | None) -> ProviderError | None:
+    """The failure of a response that says it calls tools and holds neither a call nor a word, given its last events."""
+    *rest, ending = events
+    if not isinstance(ending, Finish) or ending.reason != "tool_calls" or any(not isinstance(e, Usage) for e in rest):
+        return None
+    said = f"the response says that it calls tools ({ending.raw}), yet it holds no call and no text"
+    return ProviderError(
+        f"{provider}: {said}; the server may have dropped a call that it could not read",
+        kind="server",
+        provider=provider,
+        request_id=request_id,
+    )
 
 
 def _begun(came: Came, secrets: Sequence[str]) -> str:

@@ -59,9 +59,9 @@ def conversation(messages: Sequence[Message], ids: IdRule) -> list[Message]:
     """The messages in the order and shape that every provider accepts.
 
     Each call is followed by its result, results in the order of their calls. A call without a result gets one with the
-    code `interrupted`; a result without its call is left out, and so is a user message without a word or an image, which
-    no provider takes. Neighbours of one role are joined. Ids are unique and obey `ids`, the same one for a call and its
-    result.
+    code `interrupted`; a result without its call is left out, and so is a user message without a word or an image,
+    which no provider takes. Neighbours of one role are joined. Ids are unique and obey `ids`, the same one for a call
+    and its result.
     """
     return joined(message for message in _answered(messages, ids) if not _is_empty(message))
 

@@ -10,28 +10,26 @@ import asyncio
 import json
 import os
 import random
-import re
 import urllib.parse
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Final
 
+from agentkit import bounds
 from agentkit.errors import ConfigError, ProviderError
 from agentkit.events import SourceEvent
+from agentkit.models import servers
 from agentkit.models.base import ModelRequest
-from agentkit.models.failures import Asked, Came, broken_off, provider_error
+from agentkit.models.failures import Asked, Came, broken_off, no_calls, provider_error
 from agentkit.models.receiving import Body, Unreadable
 from agentkit.models.retry import Retry
+from agentkit.models.secrets import MIN_SECRET, Address, is_secret, shown, watch_logs
 from agentkit.models.wire import ErrorInStream, Wire, WireEvent
 
 PLACEHOLDER_KEY: Final = "no-key"
 """Sent to a compatible server when no key is set; the SDKs insist on one, local servers ignore it."""
-
-MIN_SECRET: Final = 6  # characters; what is shorter is no key, and blotting it out would garble texts
-
-_SECRET = re.compile("auth|cookie|key|secret|token$", re.IGNORECASE)
 
 MAX_RESPONSE: Final = 256 * 1024 * 1024  # bytes; a stream of 128,000 tokens in chunks of 1 kB is half of it
 
@@ -44,6 +42,7 @@ class Settings:
 
     Args:
         base_url: another server's address; None for the provider's own, or the one that its environment variable names.
+        server: what answers there, by a name of `agentkit.models.servers`; None when that is not known.
         api_key: None takes the one in the provider's environment variable.
         timeout: seconds without a byte from the server before the request fails; not a bound on a whole response.
         max_response: bytes of one response at most, decompressed.
@@ -62,7 +61,8 @@ class Settings:
         dice: random numbers from 0 to 1, for the jitter between attempts.
     """
 
-    base_url: str | None = None
+    base_url: str | None = field(default=None, repr=False)
+    server: str | None = None
     api_key: str | None = field(default=None, repr=False)
     timeout: float = 600.0
     max_response: int = MAX_RESPONSE
@@ -71,11 +71,21 @@ class Settings:
     max_tokens: int | None = None
     temperature: float | None = None
     cache: bool = False
-    extra: Mapping[str, Any] = field(default_factory=dict)
+    extra: Mapping[str, Any] = field(default_factory=dict, repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     http_client: Any = field(default=None, repr=False)
     sleep: Callable[[float], Awaitable[None]] = field(default=asyncio.sleep, repr=False)
     dice: Callable[[], float] = field(default=random.random, repr=False)
+
+    def __post_init__(self) -> None:
+        bounds.refuse("model", {"server": self.server}, servers.BOUNDS)
+
+    def __repr__(self) -> str:
+        """The settings but for keys, and without the credentials in the address."""
+        told = {f.name: getattr(self, f.name) for f in fields(self) if f.repr}
+        url = {} if self.base_url is None else {"base_url": shown(self.base_url)}
+        extra = {k: "[key]" if is_secret(k) else v for k, v in self.extra.items() if v is not None}
+        return f"Settings({', '.join(f'{k}={v!r}' for k, v in {**url, **told, 'extra': extra}.items())})"
 
 
 class RemoteModel(ABC):
@@ -107,12 +117,14 @@ class RemoteModel(ABC):
         self.settings = settings or Settings()
         self._retry = Retry(times=self.settings.max_retries)
         self._clients: dict[asyncio.AbstractEventLoop, Any] = {}
-        self._base_url = self.settings.base_url or os.environ.get(self.url_variable) or self.home
-        server = self._server(self._base_url)
-        self.provider = self.prefix if f".{server}".endswith(f".{self._server(self.home)}") else server
+        self._address = self._find_address(self.settings.base_url or os.environ.get(self.url_variable) or self.home)
+        server = urllib.parse.urlsplit(self._address.url).netloc
+        home = urllib.parse.urlsplit(self.home).netloc
+        self.provider = self.prefix if f".{server}".endswith(f".{home}") else server
         """Who answers: the provider, or the host of another server. Its blocks are sent back to nobody else."""
         self._api_key = self._find_key()
         self._secrets = self._find_secrets()
+        watch_logs(self, self._secrets)
 
     def __repr__(self) -> str:
         return f"<{self.name}>" if self.at_home else f"<{self.name} at {self.provider}>"
@@ -126,6 +138,11 @@ class RemoteModel(ABC):
     def name(self) -> str:
         """The model string, such as `openai:gpt-5`."""
         return f"{self.prefix}:{self.model}"
+
+    @property
+    def server(self) -> str | None:
+        """What kind of server answers, if it was named."""
+        return self.settings.server
 
     @property
     def format(self) -> str | None:
@@ -184,11 +201,15 @@ class RemoteModel(ABC):
                             yield event
         except self._failures() as error:
             cause = error
-        for event in wire.close():
-            if begun or wire.done:  # a response that broke off before its first event can be asked for again
-                yield event
+        last = wire.close()
         if not wire.done:
+            for event in last if begun else ():  # what broke off before its first event can be asked for again
+                yield event
             raise self._failure(cause, received, request_id) from cause
+        if not begun and (promised := no_calls(self.provider, last, request_id)) is not None:
+            raise promised
+        for event in last:
+            yield event
 
     def _received(self, response: Any) -> Body:
         settings = self.settings
@@ -206,7 +227,7 @@ class RemoteModel(ABC):
         """What may be wrong with the address, when nobody there knows the request; empty when nothing seems to be."""
         if self.at_home:
             return ""
-        path = urllib.parse.urlsplit(self._base_url).path.rstrip("/")
+        path = urllib.parse.urlsplit(self._address.url).path.rstrip("/")
         if self.adds_version:
             return f"base_url ends in {path}, and the SDK adds {self.adds_version}" if path.endswith("/v1") else ""
         return "" if path else "base_url has no path; most servers answer under /v1"
@@ -220,9 +241,10 @@ class RemoteModel(ABC):
                 del self._clients[other]
             client = self._clients[loop] = self._new_client(
                 api_key=self._api_key,
-                base_url=self._base_url,
+                base_url=self._address.url,
                 http_client=self.settings.http_client,
-                default_headers=dict(self.settings.headers),
+                default_headers={**self._address.headers, **self.settings.headers},
+                default_query=dict(self._address.query),
                 max_retries=0,
             )
         return client
@@ -249,12 +271,12 @@ class RemoteModel(ABC):
         damaged = (json.JSONDecodeError, UnicodeDecodeError, Unreadable)
         return (*self._sdk_errors(), *connection, *damaged, ErrorInStream)
 
-    def _server(self, url: str) -> str:
-        """The host and port of an address; never the credentials in it."""
-        parts = urllib.parse.urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ConfigError(f"{self.name}: base_url must be an address such as http://127.0.0.1:8000/v1, got {url!r}")
-        return f"{parts.hostname}:{parts.port}" if parts.port else parts.hostname
+    def _find_address(self, url: str) -> Address:
+        try:
+            return Address.of(url)
+        except ValueError:
+            said = f"base_url must be an address such as http://127.0.0.1:8000/v1, got {shown(url)!r}"
+            raise ConfigError(f"{self.name}: {said}") from None  # the cause may show the credentials
 
     def _find_key(self) -> str | None:
         key = self.settings.api_key or os.environ.get(self.key_variable)
@@ -269,9 +291,9 @@ class RemoteModel(ABC):
 
     def _find_secrets(self) -> list[str]:
         """What must not be seen in an error: the key, and whatever else opens doors."""
-        found = [self._api_key or ""]
-        found += [value for name, value in self.settings.headers.items() if _SECRET.search(name)]
-        found += [os.environ.get(name, "") for name in self.login_variables if _SECRET.search(name)]
+        found = [self._api_key or "", *self._address.secrets]
+        found += [value for name, value in self.settings.headers.items() if is_secret(name)]
+        found += [os.environ.get(name, "") for name in self.login_variables if is_secret(name)]
         return [s for s in found if len(s) >= MIN_SECRET and s != PLACEHOLDER_KEY]
 
     def _merged(self, request: ModelRequest, body: dict[str, Any]) -> dict[str, Any]:
