@@ -292,7 +292,7 @@ def _oversized(schema: Mapping[str, Any]) -> Iterator[str]:
     size = names + sum(len(value if isinstance(value, str) else json.dumps(value)) for enum in enums for value in enum)
     if size > MAX_CHARACTERS:
         yield f"{size} characters of names and values; strict mode allows {MAX_CHARACTERS}"
-    levels = _levels(schema, schema.get("$defs", {}), {})
+    levels = _levels(schema, schema["$defs"], {}) if "$defs" in schema else 0
     if levels > MAX_LEVELS:
         yield f"{levels} levels through references; strict mode allows {MAX_LEVELS}"
 

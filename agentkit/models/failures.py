@@ -182,7 +182,7 @@ def _blot(error: BaseException, secrets: Sequence[str]) -> None:
     shown = without_secrets(error.args, secrets)
     if shown != error.args:
         error.args = shown
-    for name in ("message", "body", "doc", "request_id"):
+    for name in ("message", "body", "code", "doc", "request_id"):
         value = getattr(error, name, None)
         shown = without_secrets(value, secrets)
         if shown != value:
