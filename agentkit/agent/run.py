@@ -32,7 +32,7 @@ from agentkit.events import (
     Usage,
 )
 from agentkit.messages import AssistantMessage, Message, ToolCall, ToolMessage, user
-from agentkit.models.base import Model, ModelRequest
+from agentkit.models.base import Model, ModelRequest, continues
 from agentkit.processor import EventStream, ProcessorConfig, ResponseProcessor, Source, Turn, no_scope
 from agentkit.registry import ToolRegistry
 from agentkit.structured import InvalidOutput, Output
@@ -96,7 +96,8 @@ class Plan:
         spending: the budget and what was spent of it.
         max_turns: responses at most.
         max_repeats: the same call with the same answer at most, in a row; None for no bound.
-        auto_continue: how often a response that its token limit cut inside a text call is asked to go on.
+        auto_continue: how often a model that `continues` is asked to go on with a response that its token limit cut
+            inside a text call.
         hooks: called with each event.
         cancel: ends the run when it is set.
         name: of the agent, for traces.
@@ -146,6 +147,7 @@ class RunStream(EventStream[Event]):
         self._stopped: RunFinish | None = None
         self._turn: Turn | None = None
         self._continued = 0
+        self._continues = continues(plan.model)
         self._repeats = Repeats(plan.max_repeats)
         self._over_with: RunFinish | None = None
         self._asked = False
@@ -330,7 +332,8 @@ class RunStream(EventStream[Event]):
             processor.config = replace(plan.config, max_calls=left)
         natively = plan.model.format is None and request.tool_choice != "none"
         offered = request.tools if natively else ()
-        return processor.process(plan.model.stream(request), offered=offered, more=self._more)
+        made = _made(self._turn)
+        return processor.process(plan.model.stream(request), offered=offered, more=self._more, made=made)
 
     async def _conversation(self) -> Sequence[Message] | None:
         """What the model is to read; None when the run was stopped while a store, or a summary, was waited for."""
@@ -348,7 +351,7 @@ class RunStream(EventStream[Event]):
 
     def _more(self, partial: AssistantMessage) -> Source | None:
         """The rest of a response that its token limit cut inside a call."""
-        if self._continued >= self.plan.auto_continue or self._stopped is not None:
+        if not self._continues or self._continued >= self.plan.auto_continue or self._stopped is not None:
             return None
         self._continued += 1
         return self.plan.model.stream(replace(self._request, messages=[*self._request.messages, partial]))
@@ -389,6 +392,9 @@ class RunStream(EventStream[Event]):
 
     def _finish_after(self, turn: Turn) -> None:
         """Whether the run is over after this turn, and why."""
+        if turn.refused is not None:
+            self._continues = False
+            _LOG.warning("%s does not go on with a reply that was cut: %s", self.plan.model.name, turn.refused)
         reason = turn.finish.reason
         self._pending = (*self._waiting, *turn.pending)
         if turn.pending:
@@ -468,6 +474,14 @@ class RunStream(EventStream[Event]):
 def _last_response(messages: Sequence[Message]) -> AssistantMessage | None:
     """The response at the conversation's end, with the answers to its calls behind it or without."""
     return next((m for m in reversed(messages) if isinstance(m, AssistantMessage)), None)
+
+
+def _made(turn: Turn | None) -> list[ToolCall]:
+    """The text calls that a response before made which its token limit cut: the next one may begin it again."""
+    if turn is None or turn.finish.reason != "length":
+        return []
+    had = (None, "ambiguous_call")  # the latter: made even before that, and begun again
+    return [call for call, answer in _answered(turn) if call.format is not None and answer.error in had]
 
 
 def _answered(turn: Turn) -> list[tuple[ToolCall, ToolMessage]]:

@@ -1,17 +1,33 @@
 """Going on after the token limit: what was written so far, and whether a further response goes on with it.
 
-Pure. Knows text and events; knows no parser and no model.
+Pure. Knows text, events and parsers by their interface; knows no model. What is not certain to be a continuation is
+none: a call that has to be written again costs tokens, one that was glued together wrongly does harm.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Final
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, NamedTuple
 
 from agentkit.events import CallEnd, CallError, CallStart, Markup, SourceEvent, Text, Thinking
+from agentkit.messages import ToolCall
+from agentkit.processor.textreader import TextReader
 
-_OPENING: Final = 24  # visible characters that tell a call begun again: `<tool_call>{"name":"add"`
-_SPACE: Final = 1024  # characters of white space before them, at most
+SURE: Final = 16  # characters that do not meet by chance; shorter repetitions, such as of an indent, do
+_HEAD: Final = 400  # characters in which a lead-in must end
+
+_OPENERS: Final = ("```", "~~~", "...", "…")
+_DRESS: Final = " \t\r\n*_#>()[]{}-\"'`“”‘’"  # what may stand before a lead-in's first word
+_WORDS: Final = re.compile(
+    r"(?:continu|resum|sorry|apolog|sure\b|okay\b|ok\b|alright\b|certainly|of course|here(?:['’]s| is| are)\b|again\b"
+    r"|(?:picking|carrying|going|go)\s+(?:up|on)\b|the rest\b|let me\b|i['’]ll\b|i will\b|understood|got it|noted?\b"
+    r"|my (?:last|previous)|as (?:i|we)\b|where (?:i|we)\b|finishing\b|yes\b|right\b)",
+    re.IGNORECASE,
+)
+_SENTENCE: Final = re.compile(r"[^\W\d_][\w'’,;\- \t]*?(?:[.:!?…](?=\s)|[。：！？]|[.:!?…]?[ \t*_]*\r?\n)")
 
 
 class Record:
@@ -19,16 +35,21 @@ class Record:
 
     A parser's events and the raw text of its calls are, in order, what it was fed (the law of conservation). What it
     was fed and has not told of is therefore the call that is open.
+
+    Args:
+        format: the name of the format in which a call is open whose format is not known yet.
+        closings: what may stand behind a call and belong to its wrapping.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, format: str | None = None, closings: Sequence[str] = ()) -> None:
+        self.format = format
+        self._closings = [squeezed for closing in closings if (squeezed := "".join(closing.split()))]
         self._pieces: list[str] = []
         self._from = 0
         self._told = 0
-        self._lead = ""
+        self._calls = 0
         self.behind_call = False
-        """Whether nothing was said since a call ended: what is open can then only be the end of its wrapping, or the
-        very first characters of another call."""
+        """Whether nothing was said since a call ended: what is open can then be the end of its wrapping."""
 
     @property
     def text(self) -> str:
@@ -40,6 +61,14 @@ class Record:
         """What is not decided yet: the text of the open call, or what may become one."""
         return "".join(self._pieces[self._from :])[self._told :]
 
+    @property
+    def may_be_call(self) -> bool:
+        """Whether what is open may be more of a call than the end of the wrapping of the one before."""
+        begun = "".join(self.open.split())
+        if not begun:
+            return False
+        return not (self.behind_call and any(closing.startswith(begun) for closing in self._closings))
+
     def fed(self, text: str) -> None:
         """The parser was given this."""
         self._pieces.append(text)
@@ -50,13 +79,13 @@ class Record:
             match event:
                 case CallEnd(call=call) | CallError(call=call):
                     self._told += len(call.raw)
-                    self._lead, self.behind_call = "", True
+                    self._calls += 1
+                    self.behind_call = True
                 case Markup(text):
                     self._told += len(text)
-                    self._lead += text
                 case Text(text) | Thinking(text):
                     self._told += len(text)
-                    self._lead, self.behind_call = "", False
+                    self.behind_call = False
                 case CallStart():
                     self.behind_call = False
                 case _:
@@ -64,33 +93,120 @@ class Record:
 
     def ended(self) -> None:
         """The parser is done; another one reads on."""
-        self._from, self._told, self._lead, self.behind_call = len(self._pieces), 0, "", False
+        self._from, self._told, self._calls, self.behind_call = len(self._pieces), 0, 0, False
 
-    def joint(self) -> Joint:
-        """Where a continuation will meet what is open: a call begun again may begin with its wrapping, too."""
-        return Joint((self.open, self._lead + self.open))
+    def rest(self, text: str, new_parser: Callable[[], TextReader], *, first: TextReader, cut: bool) -> str | None:
+        """What a further response adds to this text; None where it is none that goes on, or that cannot be told.
+
+        Args:
+            text: the further response, whole.
+            new_parser: makes a parser that reads a reply of its own.
+            first: a parser like the one that reads this text, fresh.
+            cut: whether the further response met its limit, too.
+        """
+        rest = new_in(self.text, text)
+        if not rest:
+            return None
+        read = "".join(self._pieces[self._from :])
+        return rest if _fits(read, rest, self._calls, first, new_parser(), cut=cut) else None
 
 
-class Joint:
-    """The beginning of a continuation: it goes on with the open call, or begins it again.
+def new_in(written: str, text: str) -> str | None:
+    """What of a further response is not in what was written; None where it does not go on, as far as text alone tells.
+
+    >>> new_in("first line of the file\\nsecond", "first line of the file\\nsecond line")
+    ' line'
+    >>> new_in("rm -rf ./bui", "Continuing.\\nld"), new_in("rm -rf ./bui", "ld")
+    (None, 'ld')
+    """
+    overlap = _overlap(written, text)
+    if overlap:
+        once = written.find(written[-SURE:]) == len(written) - SURE
+        return text[overlap:] if overlap >= SURE and once else None
+    if written[-1:].isspace() and text[:1].isspace():  # it may stand for the same: servers and tokenizers trim it
+        return None
+    return None if _leads_in(text) else text
+
+
+def _overlap(written: str, text: str) -> int:
+    """How many characters of the end the text begins with, at most. Linear: Knuth, Morris and Pratt's table."""
+    size = min(len(written), len(text))
+    table = [0] * (size + 1)
+    for i in range(1, size):
+        n = table[i]
+        while n and text[i] != text[n]:
+            n = table[n]
+        table[i + 1] = n + 1 if text[i] == text[n] else 0
+    n = 0
+    for char in written[len(written) - size :]:
+        while n and (n == size or char != text[n]):
+            n = table[n]
+        n += char == text[n] if n < size else 0
+    return n
+
+
+def _leads_in(text: str) -> bool:
+    """Whether it begins as a message does, and not in the middle of a call: with words to the reader, or a fence."""
+    head = text[:_HEAD].lstrip()
+    if head.startswith(_OPENERS):
+        return True
+    words = head.lstrip(_DRESS)
+    if _WORDS.match(words):
+        return True
+    return not words[:1].islower() and _SENTENCE.match(words) is not None
+
+
+class _Span(NamedTuple):
+    event: CallEnd | CallError
+    start: int
+    end: int
+
+
+def _fits(read: str, rest: str, calls: int, parser: TextReader, alone: TextReader, *, cut: bool) -> bool:
+    """Whether the open call ends well in this rest, and before anything that the rest alone would be read to call.
+
+    A call inside the rest of a value may be quoted, or be the open one, begun again. That cannot be told apart.
+    """
+    new = next((span for span in _spans(alone, rest)), None)
+    opened = next((span for span in _spans(parser, read + rest)[calls:] if span.start < len(read)), None)
+    if opened is None:
+        return new is None
+    if isinstance(opened.event, CallError):
+        return cut and new is None and opened.end == len(read) + len(rest)
+    return not opened.event.repairs and (new is None or opened.end <= len(read) + new.start)
+
+
+def _spans(parser: TextReader, text: str) -> list[_Span]:
+    """The calls in a text, and where they stand."""
+    found: list[_Span] = []
+    at = 0
+    for event in (*parser.feed(text), *parser.close()):
+        match event:
+            case CallEnd(call=call) | CallError(call=call):
+                found.append(_Span(event, at, at + len(call.raw)))
+                at += len(call.raw)
+            case Text(said) | Thinking(said) | Markup(said):
+                at += len(said)
+    return found
+
+
+class Made:
+    """Calls that ran in a reply which its token limit cut: a reply that begins it again must not run them again.
 
     Args:
-        openings: how the open call began.
+        calls: they.
     """
 
-    def __init__(self, openings: Sequence[str]) -> None:
-        self._openings = [squeezed for opening in openings if (squeezed := _squeezed(opening))]
-        self.text = ""
+    def __init__(self, calls: Iterable[ToolCall] = ()) -> None:
+        self._left = Counter(_key(call) for call in calls)
 
-    def begins_again(self, text: str) -> bool | None:
-        """Add to the continuation; None while it cannot be told. White space makes no difference."""
-        self.text += text
-        seen = _squeezed(self.text)
-        if any(seen.startswith(opening) for opening in self._openings):
-            return True
-        undecided = len(self.text) < _SPACE and any(opening.startswith(seen) for opening in self._openings)
-        return None if undecided else False
+    def again(self, call: ToolCall) -> bool:
+        """Whether this is one of them; each counts once, so that a further one is a new call."""
+        if not self._left or not self._left[key := _key(call)]:
+            return False
+        self._left[key] -= 1
+        return True
 
 
-def _squeezed(text: str) -> str:
-    return "".join(text[: _SPACE + _OPENING].split())[:_OPENING]
+def _key(call: ToolCall) -> Any:
+    return call.name, json.dumps(dict(call.arguments), sort_keys=True, default=str)

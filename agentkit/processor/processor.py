@@ -11,14 +11,15 @@ from types import MappingProxyType
 from typing import Any
 
 from agentkit import formats
-from agentkit.formats.spec import ToolSpec
+from agentkit.formats.spec import Format, Tag, ToolSpec
 from agentkit.messages import ToolCall
 from agentkit.processor.calls import ResponseReader
 from agentkit.processor.config import ProcessorConfig
-from agentkit.processor.continuing import Record
+from agentkit.processor.continuing import Made, Record
 from agentkit.processor.execution import Execution, Scope, no_scope
 from agentkit.processor.inbox import Inbox, Source
-from agentkit.processor.recovery import Recovery, TextReader
+from agentkit.processor.recovery import Recovery
+from agentkit.processor.textreader import TextReader
 from agentkit.processor.turn import More, Turn
 from agentkit.registry import ToolRegistry
 from agentkit.tool import ToolContext
@@ -83,6 +84,7 @@ class ResponseProcessor:
         offered: Sequence[ToolSpec] | None = None,
         approved: Collection[str] = (),
         more: More | None = None,
+        made: Iterable[ToolCall] = (),
     ) -> Turn:
         """Take one response's events; iterate the turn to read them and to run the calls.
 
@@ -92,17 +94,22 @@ class ResponseProcessor:
                 from a native model's text. None stands for all of the registry's.
             approved: the ids of calls that a person has approved; they run without asking again.
             more: asked when the response ends at the token limit inside a text call: given what was written so far, the
-                events of a further response that goes on with it, or None to let the call be cut. The turn reads them
-                as one response; a call that the further response begins again, the first one's is answered as cut.
+                events of a further response, of a model that goes on exactly where it was cut, or None to let the call
+                be cut. The turn reads them as one response, once they are complete; a further response that is not
+                surely a continuation is read as a reply of its own, and the cut call is answered as cut.
+            made: the text calls of the response before, where its token limit cut that one: if this response begins it
+                again, they are answered with an error and not run a second time.
         """
         inbox = Inbox()
         execution = Execution(self.registry, self.config, self._new_context, inbox, approved, self._scope)
-        return Turn(self.registry, self.config, self._reader(offered, more), execution, inbox, events, more)
+        return Turn(self.registry, self.config, self._reader(offered, more, made), execution, inbox, events, more)
 
     def _context(self, call: ToolCall) -> ToolContext:
         return ToolContext(call.id, call.name, self.context, call.id)
 
-    def _reader(self, offered: Sequence[ToolSpec] | None, more: More | None) -> ResponseReader:
+    def _reader(
+        self, offered: Sequence[ToolSpec] | None, more: More | None, made: Iterable[ToolCall]
+    ) -> ResponseReader:
         config = self.config
         specs = self.registry.specs()
 
@@ -111,8 +118,9 @@ class ResponseProcessor:
             return formats.Parser(config.text_formats, specs, in_code=config.in_code, thinking=thinking)
 
         if config.text_formats:
-            record = Record() if more is not None else None
-            return ResponseReader(new_parser, self._new_id, self._taken, limit=config.max_calls, record=record)
+            record = _record(config.text_formats) if more is not None else None
+            limit = config.max_calls
+            return ResponseReader(new_parser, self._new_id, self._taken, limit=limit, record=record, made=Made(made))
         tools = specs if offered is None else offered
 
         def new_finder(first: bool) -> TextReader:
@@ -121,3 +129,14 @@ class ResponseProcessor:
 
         recovery = Recovery(new_finder, tools) if tools and config.recovers else None
         return ResponseReader(None, self._new_id, self._taken, recovery, limit=config.max_calls)
+
+
+def _record(read: Sequence[Format]) -> Record:
+    sections = [shape.section for f in read for shape in f.shapes if shape.section is not None]
+    return Record(read[0].name, [_written(section.close) for section in sections])
+
+
+def _written(edge: str | Tag) -> str:
+    if isinstance(edge, str):
+        return edge
+    return f"</{edge.name}>" if edge.closing else f"<{edge.name}>"

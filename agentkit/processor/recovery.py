@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import groupby
-from typing import Final, Literal, NamedTuple, Protocol
+from typing import Final, Literal, NamedTuple
 
 from agentkit import formats
 from agentkit.events import (
@@ -24,6 +24,7 @@ from agentkit.events import (
 )
 from agentkit.formats.spec import ToolElement, ToolSpec
 from agentkit.messages import ToolCall
+from agentkit.processor.textreader import TextReader
 
 _THINKING: Final = frozenset("".join(tag.split()) for f in formats.auto() for pair in f.thinking for tag in pair)
 _CLOSES: Final = tuple(sorted({tag for f in formats.auto() for _, tag in f.thinking if "think" in tag.lower()}))
@@ -36,18 +37,6 @@ _HEAD: Final = 300  # characters: longer than any opener with a tool's name
 
 _Standing = Literal["firm", "loose", "quoted"]
 """How a call stands in the text: with markup of its own; bare or fenced, so that more must speak for it; as a quote."""
-
-
-class TextReader(Protocol):
-    """What reads calls from text: `formats.Parser`."""
-
-    def feed(self, text: str) -> Sequence[SourceEvent]:
-        """The events that this much more text completes."""
-        ...
-
-    def close(self) -> Sequence[SourceEvent]:
-        """The events that the end of the text completes."""
-        ...
 
 
 class _Wrapping(NamedTuple):
