@@ -303,8 +303,9 @@ class RunStream(EventStream[Event]):
         taken = set(journal.taken) - {call.id for call in unsettled.calls}  # these keep their ids
         left = plan.spending.calls_left
         config = replace(plan.config, max_calls=left or None)  # what a response may call was counted when it was made
+        heard = journal.heard if plan.model.format is None else None
         self._processor = ResponseProcessor(
-            plan.registry, config, taken=taken, new_context=self._context, scope=self._scope
+            plan.registry, config, taken=taken, new_context=self._context, heard=heard, scope=self._scope
         )
         if not unsettled.calls or left == 0 or self._stopped is not None:
             return None

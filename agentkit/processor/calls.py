@@ -15,6 +15,7 @@ from agentkit.events import (
     ArgumentDelta,
     CallEnd,
     CallError,
+    CallQuoted,
     CallStart,
     Finish,
     Markup,
@@ -33,7 +34,7 @@ from agentkit.messages import (
     ToolCall,
 )
 from agentkit.processor.continuing import Made, Record
-from agentkit.processor.recovery import Recovery
+from agentkit.processor.recovery import Quoted, Recovery
 from agentkit.processor.textreader import TextReader
 
 Part = TextPart | ThinkingPart | ToolCall | MarkupPart | ProviderPart
@@ -58,6 +59,11 @@ MADE: Final = (
     "meant once more, call it again in your next reply"
 )
 
+QUOTED: Final = (
+    "this call stands, the same, in a tool result or a user message, and was not run: it may be quoted. To make it, "
+    "call the tool natively"
+)
+
 _OF_CALLS = (CallStart, ArgumentDelta, CallEnd, CallError, ProviderBlock)
 _NO_USAGE = Usage()
 
@@ -78,6 +84,8 @@ class ResponseReader:
         recovery: finds the calls that a native model wrote as text; None lets them be text.
         limit: calls that are read; with the last of them the response is `full` and over. None reads all.
         record: keeps the text as it was written, so that a further response may go on with it; None keeps none.
+        quoted: tells of a text call that it stands already in what a native model has read: it is answered with an
+            error. None asks nobody.
         made: the calls that ran in the response before, where its token limit cut that one.
     """
 
@@ -90,6 +98,7 @@ class ResponseReader:
         *,
         limit: int | None = None,
         record: Record | None = None,
+        quoted: Quoted | None = None,
         made: Made | None = None,
     ) -> None:
         self.full = False
@@ -103,6 +112,7 @@ class ResponseReader:
         self._limit = inf if limit is None else limit
         self._ended = 0
         self._record = record
+        self._quoted = quoted
         self._made = made or Made()
         self._further: list[str] | None = None  # the text of a further response, until it is whole
         self._good: list[ToolCall] = []  # the text calls that could be read
@@ -301,6 +311,9 @@ class ResponseReader:
         self.usage = self._spent.plus(event) if self._spent is not _NO_USAGE else event
         return self.usage
 
+    def _take_quoted(self, event: CallQuoted, _: _OpenCalls) -> SourceEvent:
+        return event
+
     def _take_finish(self, event: Finish, _: _OpenCalls) -> SourceEvent:
         self.finish = event
         return event
@@ -320,12 +333,18 @@ class ResponseReader:
         return event if event.index == call.index else ArgumentDelta(call.index, event.text, event.key)
 
     def _take_end(self, event: CallEnd, opened: _OpenCalls) -> SourceEvent:
-        if opened is self._textual and self._made.again(event.call):
-            return self._take_error(CallError(event.index, "ambiguous_call", MADE, event.call), opened)
+        if opened is self._textual and (why := self._refused(event.call)):
+            return self._take_error(CallError(event.index, "ambiguous_call", why, event.call), opened)
         index, call = self._end(event.index, event.call, opened)
         if opened is self._textual:
             self._good.append(call)
         return event if call is event.call and index == event.index else CallEnd(index, call, event.repairs)
+
+    def _refused(self, call: ToolCall) -> str | None:
+        """Why a call that can be read is not to be run."""
+        if self._made.again(call):
+            return MADE
+        return QUOTED if self._quoted is not None and self._quoted(call) is not None else None
 
     def _take_error(self, event: CallError, opened: _OpenCalls) -> SourceEvent:
         index, call = self._end(event.index, event.call, opened)
@@ -392,7 +411,9 @@ def _unfinished(event: SourceEvent) -> SourceEvent:
     """A call as one that was cut."""
     if not isinstance(event, CallEnd):
         return event
-    message = "the response ended inside this call, and what followed is read as a reply of its own; call again, in full"
+    message = (
+        "the response ended inside this call, and what followed is read as a reply of its own; call again, in full"
+    )
     return CallError(event.index, "truncated_call", message, event.call, len(event.call.raw))
 
 
@@ -416,6 +437,7 @@ _TAKE: Mapping[type, Callable[[ResponseReader, Any, _OpenCalls], SourceEvent]] =
     ArgumentDelta: ResponseReader._take_delta,
     CallEnd: ResponseReader._take_end,
     CallError: ResponseReader._take_error,
+    CallQuoted: ResponseReader._take_quoted,
     Usage: ResponseReader._take_usage,
     Finish: ResponseReader._take_finish,
 }

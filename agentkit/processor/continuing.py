@@ -112,11 +112,11 @@ class Record:
 
 
 def new_in(written: str, text: str) -> str | None:
-    """What of a further response is not in what was written; None where it does not go on, as far as text alone tells.
+    r"""What of a further response is not in what was written; None where it does not go on, as far as text alone tells.
 
-    >>> new_in("first line of the file\\nsecond", "first line of the file\\nsecond line")
+    >>> new_in("first line of the file\nsecond", "first line of the file\nsecond line")
     ' line'
-    >>> new_in("rm -rf ./bui", "Continuing.\\nld"), new_in("rm -rf ./bui", "ld")
+    >>> new_in("rm -rf ./bui", "Continuing.\nld"), new_in("rm -rf ./bui", "ld")
     (None, 'ld')
     """
     overlap = _overlap(written, text)

@@ -12,13 +12,14 @@ from typing import Any
 
 from agentkit import formats
 from agentkit.formats.spec import Format, Tag, ToolSpec
-from agentkit.messages import ToolCall
+from agentkit.messages import Message, ToolCall
 from agentkit.processor.calls import ResponseReader
 from agentkit.processor.config import ProcessorConfig
 from agentkit.processor.continuing import Made, Record
+from agentkit.processor.echo import Heard
 from agentkit.processor.execution import Execution, Scope, no_scope
 from agentkit.processor.inbox import Inbox, Source
-from agentkit.processor.recovery import Recovery
+from agentkit.processor.recovery import Quoted, Recovery
 from agentkit.processor.textreader import TextReader
 from agentkit.processor.turn import More, Turn
 from agentkit.registry import ToolRegistry
@@ -43,11 +44,13 @@ class ResponseProcessor:
         taken: ids used earlier in the conversation, which no new call may have.
         new_context: makes the whole `ToolContext` of a call, in place of one that only has `context` as its `state`. It
             is asked when a call starts, and before that when a function must decide whether the call needs approval.
+        heard: gives the conversation so far, for a model that calls natively: a call in its text that stands in a
+            user's message or a tool's result is not run. None compares with nothing, as for a model that writes calls.
         scope: entered while a call's task is made: what it sets in context variables holds inside the tool.
 
     >>> import asyncio
     >>> from agentkit.events import CallEnd
-    >>> from agentkit.messages import ToolCall
+    >>> from agentkit.messages import Message, ToolCall
     >>> async def shout(text: str) -> str:
     ...     "Say it louder."
     ...     return text.upper()
@@ -67,6 +70,7 @@ class ResponseProcessor:
         new_id: Callable[[], str] = call_id,
         taken: Iterable[str] = (),
         new_context: Callable[[ToolCall], ToolContext] | None = None,
+        heard: Callable[[], Iterable[Message]] | None = None,
         scope: Scope = no_scope,
     ) -> None:
         self.registry = registry
@@ -76,6 +80,7 @@ class ResponseProcessor:
         self._taken = set(taken)
         self._new_context = new_context or self._context
         self._scope = scope
+        self._heard = None if heard is None else Heard(heard, self._searchers)
 
     def process(
         self,
@@ -119,16 +124,37 @@ class ResponseProcessor:
 
         if config.text_formats:
             record = _record(config.text_formats) if more is not None else None
-            limit = config.max_calls
-            return ResponseReader(new_parser, self._new_id, self._taken, limit=limit, record=record, made=Made(made))
+            quoted = self._quoted({tool.name: tool for tool in specs})
+            return ResponseReader(
+                new_parser,
+                self._new_id,
+                self._taken,
+                limit=config.max_calls,
+                record=record,
+                quoted=quoted,
+                made=Made(made),
+            )
         tools = specs if offered is None else offered
 
         def new_finder(first: bool) -> TextReader:
             thinking = first and config.starts_thinking
             return formats.Parser(formats.auto(), tools, in_code="reply", thinking=thinking)
 
-        recovery = Recovery(new_finder, tools) if tools and config.recovers else None
+        quoted = self._quoted({tool.name: tool for tool in tools})
+        recovery = Recovery(new_finder, tools, quoted) if tools and config.recovers else None
         return ResponseReader(None, self._new_id, self._taken, recovery, limit=config.max_calls)
+
+    def _quoted(self, tools: Mapping[str, ToolSpec]) -> Quoted | None:
+        """Whether a call stands in what the model has read."""
+        heard = self._heard
+        return None if heard is None else lambda call: heard.quoted(call, tools)
+
+    def _searchers(self, tools: Sequence[ToolSpec]) -> Sequence[TextReader]:
+        """Find calls wherever they stand, in every format. One needs a parser of its own: its tags are names."""
+        known = formats.auto()
+        own = [f for f in self.config.text_formats if f not in known]
+        read = ((*known, *own), (formats.get("legacy"),))
+        return [formats.Parser(several, tools, in_code="execute") for several in read]
 
 
 def _record(read: Sequence[Format]) -> Record:
