@@ -116,6 +116,8 @@ class ResponseReader:
         self._made = made or Made()
         self._further: list[str] | None = None  # the text of a further response, until it is whole
         self._good: list[ToolCall] = []  # the text calls that could be read
+        self._resumed = False  # it was asked for, so that calls may be begun again
+        self._silent = False  # it said nothing
         self._anew = False  # it was no continuation but a reply of its own
         self._first = False  # whether the parser reads the very beginning
         self._spent = _NO_USAGE  # by the responses that this one continues
@@ -202,7 +204,7 @@ class ResponseReader:
 
     def resume(self) -> None:
         """A further response may go on with the open call. Nothing of its text is read before `join`."""
-        self._further = []
+        self._further, self._resumed = [], True
         self._spent = self.usage
 
     def join(self, *, cut: bool) -> Iterator[SourceEvent]:
@@ -215,12 +217,13 @@ class ResponseReader:
             return
         text, self._further = "".join(self._further), None
         if not text or self._record is None or self._new_parser is None or self.full:
+            self._silent = not text
             return
         new_parser = self._new_parser
         rest = self._record.rest(text, lambda: new_parser(False), first=new_parser(self._first), cut=cut)
+        self._made = Made(self._good)
         if rest is None:
             self._anew = True
-            self._made = Made(self._good)
             yield from self._end_text(again=True)
         if not self.full:
             yield from self._keep(self._read_text(text if rest is None else rest), self._textual)
@@ -254,7 +257,7 @@ class ResponseReader:
         last = parser.close()
         if again:
             last = [*map(_unfinished, last)]
-        if (cut or again) and self._record is not None:
+        if (cut or again or self._silent) and self._record is not None:
             last = _as_cut(last, self._record)
         yield from self._keep(last, self._textual)
         self._textual.clear()
@@ -338,6 +341,8 @@ class ResponseReader:
         index, call = self._end(event.index, event.call, opened)
         if opened is self._textual:
             self._good.append(call)
+            if self._resumed:
+                self._made.add(call)
         return event if call is event.call and index == event.index else CallEnd(index, call, event.repairs)
 
     def _refused(self, call: ToolCall) -> str | None:
@@ -419,13 +424,18 @@ def _unfinished(event: SourceEvent) -> SourceEvent:
 
 def _as_cut(last: Sequence[SourceEvent], record: Record) -> Sequence[SourceEvent]:
     """The last events of a text that was cut, where its end may be the first characters of a call."""
-    begun = record.open
-    if not record.may_be_call or any(isinstance(event, CallEnd | CallError) for event in last):
+    place = max((i + 1 for i, event in enumerate(last) if isinstance(event, CallEnd | CallError)), default=0)
+    behind = place > 0 or record.behind_call
+    begun = "".join(event.text for event in last[place:] if isinstance(event, Text | Markup | Thinking))
+    if isinstance(last[place - 1], CallError) if place else not last:
         return last
-    if "".join(event.text for event in last if isinstance(event, Text | Markup)) != begun:
+    if not record.begins_call(begun, behind=behind):
         return last
-    message = f"the response reached its token limit in what may be a call, at {begun!r:.80}; write it again, in full"
-    return [CallError(-1, "truncated_call", message, ToolCall("", "", format=record.format, raw=begun), len(begun))]
+    space = begun[: len(begun) - len(begun.lstrip())]
+    raw = begun[len(space) :]
+    message = f"the response reached its token limit in what may be a call, at {raw!r:.80}; write it again, in full"
+    call = ToolCall("", "", format=record.format, raw=raw)
+    return [*last[:place], *([Text(space)] if space else []), CallError(-1, "truncated_call", message, call, len(raw))]
 
 
 _TAKE: Mapping[type, Callable[[ResponseReader, Any, _OpenCalls], SourceEvent]] = {

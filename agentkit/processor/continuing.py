@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -20,14 +19,17 @@ SURE: Final = 16  # characters that do not meet by chance; shorter repetitions, 
 _HEAD: Final = 400  # characters in which a lead-in must end
 
 _OPENERS: Final = ("```", "~~~", "...", "…")
-_DRESS: Final = " \t\r\n*_#>()[]{}-\"'`“”‘’"  # what may stand before a lead-in's first word
+_DRESS: Final = " \t\r\n*_#>()[]{}-\"'`\u201c\u201d\u2018\u2019"  # what may stand before a lead-in's first word
 _WORDS: Final = re.compile(
-    r"(?:continu|resum|sorry|apolog|sure\b|okay\b|ok\b|alright\b|certainly|of course|here(?:['’]s| is| are)\b|again\b"
-    r"|(?:picking|carrying|going|go)\s+(?:up|on)\b|the rest\b|let me\b|i['’]ll\b|i will\b|understood|got it|noted?\b"
-    r"|my (?:last|previous)|as (?:i|we)\b|where (?:i|we)\b|finishing\b|yes\b|right\b)",
+    r"(?:continu|resum|sorry|apolog|sure\b|okay\b|ok\b|alright\b|certainly|of course|here(?:['\u2019]s| is| are)\b"
+    r"|again\b|(?:picking|carrying|going|go)\s+(?:up|on)\b|the rest\b|let me\b|i['\u2019]ll\b|i will\b|understood"
+    r"|got it|noted?\b|my (?:last|previous)|as (?:i|we)\b|where (?:i|we)\b|finishing\b|yes\b|right\b)",
     re.IGNORECASE,
 )
-_SENTENCE: Final = re.compile(r"[^\W\d_][\w'’,;\- \t]*?(?:[.:!?…](?=\s)|[。：！？]|[.:!?…]?[ \t*_]*\r?\n)")
+_SENTENCE: Final = re.compile(  # words and nothing else, up to the end of a sentence or of the line
+    r"[^\W\d_][\w'\u2019,;\uff0c\u3001\- \t]*?"
+    r"(?:[.:!?\u2026](?=\s)|[\u3002\uff1a\uff01\uff1f]|[.:!?\u2026]?[ \t*_]*\r?\n)"
+)
 
 
 class Record:
@@ -64,10 +66,17 @@ class Record:
     @property
     def may_be_call(self) -> bool:
         """Whether what is open may be more of a call than the end of the wrapping of the one before."""
-        begun = "".join(self.open.split())
-        if not begun:
-            return False
-        return not (self.behind_call and any(closing.startswith(begun) for closing in self._closings))
+        return self.begins_call(self.open, behind=self.behind_call)
+
+    def begins_call(self, text: str, *, behind: bool) -> bool:
+        """Whether this text, of which a parser cannot tell what it is, may begin a call.
+
+        Args:
+            text: it.
+            behind: whether it stands right behind a call, whose wrapping it may therefore end.
+        """
+        begun = "".join(text.split())
+        return bool(begun) and not (behind and any(closing.startswith(begun) for closing in self._closings))
 
     def fed(self, text: str) -> None:
         """The parser was given this."""
@@ -107,8 +116,22 @@ class Record:
         rest = new_in(self.text, text)
         if not rest:
             return None
+        return rest if self._fits(rest, first, new_parser(), cut=cut) else None
+
+    def _fits(self, rest: str, parser: TextReader, alone: TextReader, *, cut: bool) -> bool:
+        """Whether the open call ends well in this rest, and before anything that the rest alone would be read to call.
+
+        A call inside the rest of a value may be quoted, or be the open one, begun again. That cannot be told apart.
+        """
         read = "".join(self._pieces[self._from :])
-        return rest if _fits(read, rest, self._calls, first, new_parser(), cut=cut) else None
+        spans = [span for span in _spans(parser, read + rest)[self._calls :] if span.start < len(read)]
+        if not spans or self.begins_call(read[spans[-1].end :], behind=True):
+            return False  # what was open is no call even now, and would be lost
+        opened = spans[-1]
+        new = next(iter(_spans(alone, rest)), None)
+        if isinstance(opened.event, CallError):
+            return cut and new is None and opened.end == len(read) + len(rest)
+        return not opened.event.repairs and (new is None or opened.end <= len(read) + new.start)
 
 
 def new_in(written: str, text: str) -> str | None:
@@ -162,20 +185,6 @@ class _Span(NamedTuple):
     end: int
 
 
-def _fits(read: str, rest: str, calls: int, parser: TextReader, alone: TextReader, *, cut: bool) -> bool:
-    """Whether the open call ends well in this rest, and before anything that the rest alone would be read to call.
-
-    A call inside the rest of a value may be quoted, or be the open one, begun again. That cannot be told apart.
-    """
-    new = next((span for span in _spans(alone, rest)), None)
-    opened = next((span for span in _spans(parser, read + rest)[calls:] if span.start < len(read)), None)
-    if opened is None:
-        return new is None
-    if isinstance(opened.event, CallError):
-        return cut and new is None and opened.end == len(read) + len(rest)
-    return not opened.event.repairs and (new is None or opened.end <= len(read) + new.start)
-
-
 def _spans(parser: TextReader, text: str) -> list[_Span]:
     """The calls in a text, and where they stand."""
     found: list[_Span] = []
@@ -191,21 +200,22 @@ def _spans(parser: TextReader, text: str) -> list[_Span]:
 
 
 class Made:
-    """Calls that ran in a reply which its token limit cut: a reply that begins it again must not run them again.
+    """Calls that ran in a reply which its token limit cut: what follows may begin it again, and runs none of them.
 
     Args:
         calls: they.
     """
 
     def __init__(self, calls: Iterable[ToolCall] = ()) -> None:
-        self._left = Counter(_key(call) for call in calls)
+        self._calls = {_key(call) for call in calls}
+
+    def add(self, call: ToolCall) -> None:
+        """One more."""
+        self._calls.add(_key(call))
 
     def again(self, call: ToolCall) -> bool:
-        """Whether this is one of them; each counts once, so that a further one is a new call."""
-        if not self._left or not self._left[key := _key(call)]:
-            return False
-        self._left[key] -= 1
-        return True
+        """Whether this is one of them."""
+        return bool(self._calls) and _key(call) in self._calls
 
 
 def _key(call: ToolCall) -> Any:

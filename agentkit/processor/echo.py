@@ -22,8 +22,8 @@ from agentkit.processor.textreader import TextReader
 _ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 _CONTROL: Final = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
 _QUOTED: Final = re.compile(r"(?m)^[ \t]*(?:>[ \t]?)+")
-_NUMBERED: Final = re.compile(r"(?m)^[ \t]*(?:\d+[ \t]*[:|.)→]?[ \t]*|(?://|[-+|#•*])[ \t]?)")
-_NOISE: Final = re.compile(r"[\s\"'`\\“”„‘’«»*_]+")
+_NUMBERED: Final = re.compile(r"(?m)^[ \t]*(?:\d+[ \t]*[:|.)\u2192]?[ \t]*|(?://|[-+|#\u2022*])[ \t]?)")
+_NOISE: Final = re.compile(r"[\s\"'`\\\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb*_]+")
 _LAYERS: Final = 3  # JSON in JSON in HTML: how deep escapes are taken off
 _READINGS: Final = 12  # of one message, at most
 
