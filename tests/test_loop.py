@@ -13,6 +13,7 @@ from agentkit.events import CallEnd, Finish, Text, ToolCompleted, ToolStarted, U
 from agentkit.messages import AssistantMessage, Message, TextPart, ToolCall, ToolMessage, UserMessage, user
 from agentkit.models.base import ModelRequest
 from agentkit.models.openai import chat_messages
+from agentkit.processor.continuing import new_in
 from agentkit.registry import ToolRegistry
 from agentkit.schema import openapi_schema
 from agentkit.testing import ScriptedModel
