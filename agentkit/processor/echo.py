@@ -25,7 +25,7 @@ _QUOTED: Final = re.compile(r"(?m)^[ \t]*(?:>[ \t]?)+")
 _NUMBERED: Final = re.compile(r"(?m)^[ \t]*(?:\d+[ \t]*[:|.)\u2192]?[ \t]*|(?://|[-+|#\u2022*])[ \t]?)")
 _NOISE: Final = re.compile(r"[\s\"'`\\\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb*_]+")
 _LAYERS: Final = 3  # JSON in JSON in HTML: how deep escapes are taken off
-_READINGS: Final = 12  # of one message, at most
+_READINGS: Final = 8  # of one message, at most
 
 
 def _unescaped(text: str) -> str:
