@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from time import process_time
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agentkit import formats
 from agentkit.agent import Agent
@@ -15,7 +17,7 @@ from agentkit.errors import ProviderError
 from agentkit.events import Finish
 from agentkit.messages import ToolCall, ToolMessage
 from agentkit.models.scripted import ScriptedModel
-from agentkit.processor.continuing import new_in
+from agentkit.processor.continuing import Record, ways_on
 from agentkit.registry import ToolRegistry
 
 pytestmark = pytest.mark.anyio
@@ -218,26 +220,47 @@ async def test_a_continuation_that_breaks_off_ends_the_run_as_any_reply_does() -
 @pytest.mark.parametrize(
     ("written", "text", "rest"),
     [
-        ("rm -rf ./bui", "ld", "ld"),
-        ("the first line of it\nx = 1", "the first line of it\nx = 1 + 2", " + 2"),
-        ("the first line of it\nx = 1", "x = 1 + 2", None),  # too short: it may be meant
-        ("one line of the table\n" * 3, "one line of the table\n", None),  # once more, or again?
-        ("def f():\n", "    return 1", None),  # an indent, or what a server trimmed
-        ("rm -rf ./bui", "Sure, going on: ld", None),
-        ("rm -rf ./bui", "> Continuing\nld", None),
-        ("rm -rf ./bui", "```\nld", None),
-        ("It is", " good.\nSo it is.", " good.\nSo it is."),
+        ("<command>rm -rf ./bui", "ld</command></bash>", "ld</command></bash>"),
+        ("<command>ls -", "\n<bash><command>ls -l</command></bash>", None),  # a quote, or the call begun again?
+        ("<command>a long line", "<bash><command>a long line and</command></bash>", " and</command></bash>"),
+        ("<command>make the build\n", "make the build\n</command></bash>", None),  # again, or twice?
+        ("<command>x = 1", "1 + 2</command></bash>", None),
+        ("<command>if a:\n", "    b</command></bash>", None),  # an indent, or what a server trimmed
+        ("<command>rm -rf ./bui", "Sure, going on: ld</command></bash>", None),
+        ("<command>rm -rf ./bui", "> Continuing\nld</command></bash>", None),
+        ("<command>rm -rf ./bui", "```\nld</command></bash>", None),
+        ("<command>rm -rf ./bui", "ld", None),
+        ("<command>It is", " good.\nSo it is.</command></bash>", " good.\nSo it is.</command></bash>"),
     ],
 )
 def test_what_a_further_text_adds(written: str, text: str, rest: str | None) -> None:
-    assert new_in(written, text) == rest
+    def parser(same: bool) -> formats.Parser:
+        return formats.Parser("xml", SPECS)
+
+    record = Record("xml")
+    record.fed("<bash>" + written)
+    record.told(parser(True).feed("<bash>" + written))
+    assert record.rest(text, parser, cut=False) == rest
+
+
+@given(st.text("ab\n ", min_size=1, max_size=30), st.integers(1, 30), st.integers(0, 40))
+async def test_a_text_that_repeats_itself_is_gone_on_with_rightly_or_not_at_all(text: str, at: int, back: int) -> None:
+    """Both by a model that goes on, and by one that goes back first."""
+    value = text * 3
+    whole = f"<bash><command>{value}</command></bash>"
+    at = 15 + at % len(value)
+    for start in {at, max(0, at - back)}:
+        RAN.clear()
+        script = [[whole[:at], Finish("length")], whole[start:], "Done.", "Done."]
+        await Agent(ScriptedModel(script, format="xml", continues=True), REGISTRY).run("Go.")
+        assert RAN in ([], [("bash", value.removeprefix("\n"), 0)])
 
 
 @pytest.mark.parametrize("unit", ["a", "ab", "aab"])
 def test_the_comparison_is_linear(unit: str) -> None:
     def seconds(size: int) -> float:
         before = process_time()
-        new_in(unit * size + "x", unit * size + "y")
+        ways_on(unit * size, unit * size)
         return process_time() - before
 
     assert min(seconds(40_000) for _ in range(3)) < 5 * min(seconds(20_000) for _ in range(3))

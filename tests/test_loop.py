@@ -13,7 +13,6 @@ from agentkit.events import CallEnd, Finish, Text, ToolCompleted, ToolStarted, U
 from agentkit.messages import AssistantMessage, Message, TextPart, ToolCall, ToolMessage, UserMessage, user
 from agentkit.models.base import ModelRequest
 from agentkit.models.openai import chat_messages
-from agentkit.processor.continuing import new_in
 from agentkit.registry import ToolRegistry
 from agentkit.schema import openapi_schema
 from agentkit.testing import ScriptedModel
@@ -156,11 +155,10 @@ WHOLE = "<tool_call>\n" + '{"name": "note", "arguments": {"text": "a long text"}
 
 @pytest.mark.parametrize("at", range(12, len(WHOLE)))
 async def test_s16_a_call_cut_in_two_is_run_once(at: int) -> None:
-    told = new_in(WHOLE[:at], WHOLE[at:]) is None  # the same characters again, or once more? Then it is asked anew
-    script = [[Text(WHOLE[:at]), Finish("length")], WHOLE[at:], *([WHOLE] if told else []), "Done."]
+    script = [[Text(WHOLE[:at]), Finish("length")], WHOLE[at:], "Done."]
     model = ScriptedModel(script, format="hermes", continues=True)
     result = await Agent(model, note).run("Go")
-    assert (MADE, result.finish, result.turns) == (["a long text"], "stop", 3 if told else 2)
+    assert (MADE, result.finish, result.turns) == (["a long text"], "stop", 2)
     assert model.requests[1].messages[-1] == AssistantMessage((TextPart(WHOLE[:at]),))
 
 

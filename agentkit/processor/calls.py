@@ -220,7 +220,7 @@ class ResponseReader:
             self._silent = not text
             return
         new_parser = self._new_parser
-        rest = self._record.rest(text, lambda: new_parser(False), first=new_parser(self._first), cut=cut)
+        rest = self._record.rest(text, lambda same: new_parser(same and self._first), cut=cut)
         self._made = Made(self._good)
         if rest is None:
             self._anew = True

@@ -16,20 +16,25 @@ from agentkit.messages import ToolCall
 from agentkit.processor.textreader import TextReader
 
 SURE: Final = 16  # characters that do not meet by chance; shorter repetitions, such as of an indent, do
+_BORDERS: Final = 4  # more ways to meet than this are a pattern, in which nothing can be told
 _HEAD: Final = 400  # characters in which a lead-in must end
 
 _OPENERS: Final = ("```", "~~~", "...", "…")
-_DRESS: Final = " \t\r\n*_#>()[]{}-\"'`\u201c\u201d\u2018\u2019"  # what may stand before a lead-in's first word
+_DRESS: Final = " \t\r\n*_#>([-"  # what may stand before a lead-in's first word
 _WORDS: Final = re.compile(
     r"(?:continu|resum|sorry|apolog|sure\b|okay\b|ok\b|alright\b|certainly|of course|here(?:['\u2019]s| is| are)\b"
     r"|again\b|(?:picking|carrying|going|go)\s+(?:up|on)\b|the rest\b|let me\b|i['\u2019]ll\b|i will\b|understood"
-    r"|got it|noted?\b|my (?:last|previous)|as (?:i|we)\b|where (?:i|we)\b|finishing\b|yes\b|right\b)",
+    r"|got it|noted\b|my (?:last|previous)|as (?:i|we)\b|where (?:i|we)\b|finishing\b|yes\b|right\b)",
     re.IGNORECASE,
 )
 _SENTENCE: Final = re.compile(  # words and nothing else, up to the end of a sentence or of the line
     r"[^\W\d_][\w'\u2019,;\uff0c\u3001\- \t]*?"
     r"(?:[.:!?\u2026](?=\s)|[\u3002\uff1a\uff01\uff1f]|[.:!?\u2026]?[ \t*_]*\r?\n)"
 )
+
+
+Parsers = Callable[[bool], TextReader]
+"""Makes a fresh parser: one like that of the text so far (True), or for a reply of its own."""
 
 
 class Record:
@@ -104,55 +109,54 @@ class Record:
         """The parser is done; another one reads on."""
         self._from, self._told, self._calls, self.behind_call = len(self._pieces), 0, 0, False
 
-    def rest(self, text: str, new_parser: Callable[[], TextReader], *, first: TextReader, cut: bool) -> str | None:
+    def rest(self, text: str, parser: Parsers, *, cut: bool) -> str | None:
         """What a further response adds to this text; None where it is none that goes on, or that cannot be told.
 
         Args:
             text: the further response, whole.
-            new_parser: makes a parser that reads a reply of its own.
-            first: a parser like the one that reads this text, fresh.
+            parser: makes a fresh parser: like the one that reads this text, or for a reply of its own.
             cut: whether the further response met its limit, too.
         """
-        rest = new_in(self.text, text)
-        if not rest:
-            return None
-        return rest if self._fits(rest, first, new_parser(), cut=cut) else None
+        possible = [(rest, sure) for rest, sure in ways_on(self.text, text) if self._fits(rest, parser, cut=cut)]
+        return possible[0][0] if len(possible) == 1 and possible[0][1] else None
 
-    def _fits(self, rest: str, parser: TextReader, alone: TextReader, *, cut: bool) -> bool:
+    def _fits(self, rest: str, parser: Parsers, *, cut: bool) -> bool:
         """Whether the open call ends well in this rest, and before anything that the rest alone would be read to call.
 
         A call inside the rest of a value may be quoted, or be the open one, begun again. That cannot be told apart.
         """
         read = "".join(self._pieces[self._from :])
-        spans = [span for span in _spans(parser, read + rest)[self._calls :] if span.start < len(read)]
+        spans = [span for span in _spans(parser(True), read + rest)[self._calls :] if span.start < len(read)]
         if not spans or self.begins_call(read[spans[-1].end :], behind=True):
             return False  # what was open is no call even now, and would be lost
         opened = spans[-1]
-        new = next(iter(_spans(alone, rest)), None)
+        new = next(iter(_spans(parser(False), rest)), None)
         if isinstance(opened.event, CallError):
             return cut and new is None and opened.end == len(read) + len(rest)
         return not opened.event.repairs and (new is None or opened.end <= len(read) + new.start)
 
 
-def new_in(written: str, text: str) -> str | None:
-    r"""What of a further response is not in what was written; None where it does not go on, as far as text alone tells.
+def ways_on(written: str, text: str) -> list[tuple[str, bool]]:
+    r"""What a further response may add to what was written, and whether that can be relied on if nothing else fits.
 
-    >>> new_in("first line of the file\nsecond", "first line of the file\nsecond line")
-    ' line'
-    >>> new_in("rm -rf ./bui", "Continuing.\nld"), new_in("rm -rf ./bui", "ld")
-    (None, 'ld')
+    Either all of it, or what stands behind its beginning, where that repeats the end of what was written.
+
+    >>> ways_on("def f(x):\n    return", "def f(x):\n    return x"), ways_on("rm -rf ./bui", "ld")
+    ([('def f(x):\n    return x', True), (' x', True)], [('ld', True)])
     """
-    overlap = _overlap(written, text)
-    if overlap:
-        once = written.find(written[-SURE:]) == len(written) - SURE
-        return text[overlap:] if overlap >= SURE and once else None
-    if written[-1:].isspace() and text[:1].isspace():  # it may stand for the same: servers and tokenizers trim it
-        return None
-    return None if _leads_in(text) else text
+    borders = _borders(written, text)
+    if len(borders) > _BORDERS:  # as good as any number of ways
+        return []
+    trimmed = written[-1:].isspace() and text[:1].isspace()  # the same, perhaps: servers and tokenizers trim it
+    whole = (text, not trimmed and not _leads_in(text))
+    return [whole, *((text[size:], size >= SURE) for size in borders if size < len(text))]
 
 
-def _overlap(written: str, text: str) -> int:
-    """How many characters of the end the text begins with, at most. Linear: Knuth, Morris and Pratt's table."""
+def _borders(written: str, text: str) -> list[int]:
+    """In how many characters the end and the beginning agree: each possible number, the greatest first.
+
+    Linear: Knuth, Morris and Pratt's table.
+    """
     size = min(len(written), len(text))
     table = [0] * (size + 1)
     for i in range(1, size):
@@ -164,8 +168,12 @@ def _overlap(written: str, text: str) -> int:
     for char in written[len(written) - size :]:
         while n and (n == size or char != text[n]):
             n = table[n]
-        n += char == text[n] if n < size else 0
-    return n
+        n += n < size and char == text[n]
+    found: list[int] = []
+    while n and len(found) <= _BORDERS:
+        found.append(n)
+        n = table[n]
+    return found
 
 
 def _leads_in(text: str) -> bool:
