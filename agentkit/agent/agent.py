@@ -53,8 +53,9 @@ class Agent:
         max_turns: responses per run at most; the run then ends with `finish="max_turns"`.
         max_repeats: how often in a row the same call may have the same answer; the run then ends with
             `finish="loop_detected"`. 2 or more, None for no bound.
-        auto_continue: how often one response that its token limit cut inside a text call is asked to go on; the parts
-            are joined, and the call is run once. 0 leaves such a call a `truncated_call`.
+        auto_continue: how often a model that `continues` is asked to go on with one response that its token limit cut
+            inside a text call; the parts are joined, and the call is run once. With 0, and with any other model, such a
+            call is answered `truncated_call`, and the model is asked anew.
         output_retries: how often a final reply that does not fit the run's `output_type` is asked for again, with what
             is wrong with it; the run then ends with `finish="invalid_output"`. 0 or more.
         budget: what a run may spend.

@@ -120,6 +120,10 @@ class Journal(Protocol):
         """The conversation as it stands."""
         ...
 
+    def heard(self) -> Sequence[Message]:
+        """The conversation as it stands, with all that compactions ever took out: what the model may have read."""
+        ...
+
     async def child(self, call_id: str, task: str, system: str | None) -> Journal:
         """A journal for the sub-agent that one of this run's calls employs; asked again, the same one goes on."""
         ...
@@ -208,6 +212,10 @@ class Conversation:
     def all(self) -> tuple[Message, ...]:
         """A copy of the list."""
         return tuple(self._messages)
+
+    def heard(self) -> Sequence[Message]:
+        """The list itself."""
+        return self._messages
 
     async def child(self, call_id: str, task: str, system: str | None) -> Journal:
         """A new conversation."""

@@ -7,12 +7,13 @@ a long run costs what its first one did.
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from time import monotonic
-from typing import Any
+from typing import Any, Final
 
 from agentkit.agent.hooks import Hook, Hooks
 from agentkit.agent.journal import Journal, Response
@@ -34,7 +35,7 @@ from agentkit.events import (
     ToolStarted,
 )
 from agentkit.messages import AssistantMessage, Message, ToolCall, ToolMessage, user
-from agentkit.models.base import Model, ModelRequest
+from agentkit.models.base import Model, ModelRequest, continues
 from agentkit.processor import EventStream, ProcessorConfig, ResponseProcessor, Source, Turn, no_scope
 from agentkit.registry import ToolRegistry
 from agentkit.structured import InvalidOutput, Output
@@ -42,6 +43,8 @@ from agentkit.tool import ToolContext
 
 _TOOL_EVENTS = frozenset((ToolStarted, ToolCompleted, ToolFailed, ToolSkipped, ApprovalRequired))
 _NO_REPLY: frozenset[RunFinish] = frozenset(("content_filter", "refusal", "error", "cancelled", "approval"))
+
+_LOG: Final = logging.getLogger("agentkit.agent")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,8 @@ class Plan:
         spending: the budget and what was spent of it.
         max_turns: responses at most.
         max_repeats: the same call with the same answer at most, in a row; None for no bound.
-        auto_continue: how often a response that its token limit cut inside a text call is asked to go on.
+        auto_continue: how often a model that `continues` is asked to go on with a response that its token limit cut
+            inside a text call.
         hooks: called with each event.
         cancel: ends the run when it is set.
         name: of the agent, for traces.
@@ -111,6 +115,7 @@ class RunStream(EventStream[Event]):
         self._stopped: RunFinish | None = None
         self._turn: Turn | None = None
         self._continued = 0
+        self._continues = continues(plan.model)
         self._repeats = Repeats(plan.max_repeats)
         self._over_with: RunFinish | None = None
         self._asked = False
@@ -276,8 +281,15 @@ class RunStream(EventStream[Event]):
         taken = set(journal.taken) - {call.id for call in unsettled.calls}  # these keep their ids
         left = plan.spending.calls_left
         config = replace(plan.config, max_calls=left or None)  # what a response may call was counted when it was made
+        heard = journal.heard if plan.model.format is None else None
         self._processor = ResponseProcessor(
-            plan.registry, config, taken=taken, new_context=self._context, scope=self._scope, gate=self._gate
+            plan.registry,
+            config,
+            taken=taken,
+            new_context=self._context,
+            heard=heard,
+            scope=self._scope,
+            gate=self._gate,
         )
         if not unsettled.calls or left == 0 or self._stopped is not None:
             return None
@@ -304,7 +316,9 @@ class RunStream(EventStream[Event]):
             processor.config = replace(plan.config, max_calls=left or None)  # taken by others: the gate refuses them
         natively = plan.model.format is None and request.tool_choice != "none"
         offered = request.tools if natively else ()
-        return processor.process(meter.read(plan.model, request), offered=offered, more=self._more)
+        made = _made(self._turn)
+        events = meter.read(plan.model, request)
+        return processor.process(events, offered=offered, more=self._more, made=made)
 
     async def _ready(self) -> bool:
         """Make the request, and what its response is counted with; False when nothing is left, or the run was stopped.
@@ -348,7 +362,9 @@ class RunStream(EventStream[Event]):
     def _more(self, partial: AssistantMessage) -> Source | None:
         """The rest of a response that its token limit cut inside a call."""
         spending = self.plan.spending
-        if self._continued >= self.plan.auto_continue or self._stopped is not None or spending.exhausted is not None:
+        if not self._continues or self._continued >= self.plan.auto_continue or self._stopped is not None:
+            return None
+        if spending.exhausted is not None:
             return None
         self._continued += 1
         request = replace(self._request, messages=[*self._request.messages, partial])
@@ -399,6 +415,9 @@ class RunStream(EventStream[Event]):
 
     def _finish_after(self, turn: Turn) -> None:
         """Whether the run is over after this turn, and why."""
+        if turn.refused is not None:
+            self._continues = False
+            _LOG.warning("%s does not go on with a reply that was cut: %s", self.plan.model.name, turn.refused)
         reason = turn.finish.reason
         self._pending = (*self._waiting, *turn.pending)
         if turn.pending:
@@ -462,6 +481,14 @@ class RunStream(EventStream[Event]):
 def _last_response(messages: Sequence[Message]) -> AssistantMessage | None:
     """The response at the conversation's end, with the answers to its calls behind it or without."""
     return next((m for m in reversed(messages) if isinstance(m, AssistantMessage)), None)
+
+
+def _made(turn: Turn | None) -> list[ToolCall]:
+    """The text calls that a response before made which its token limit cut: the next one may begin it again."""
+    if turn is None or turn.finish.reason != "length":
+        return []
+    had = (None, "ambiguous_call")  # the latter: made even before that, and begun again
+    return [call for call, answer in _answered(turn) if call.format is not None and answer.error in had]
 
 
 def _answered(turn: Turn) -> list[tuple[ToolCall, ToolMessage]]:

@@ -89,6 +89,7 @@ def model(
     extra: Mapping[str, Any] | None = None,
     headers: Mapping[str, str] | None = None,
     http_client: Any = None,
+    continues: bool | None = None,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     dice: Callable[[], float] = random.random,
 ) -> Model:
@@ -119,6 +120,10 @@ def model(
             own, and None takes a field out.
         headers: further HTTP headers.
         http_client: an `httpx2.AsyncClient` to use, for proxies, certificates and tests.
+        continues: whether the model goes on with its own last message, exactly where that ends, so that a text call
+            which the token limit cut can be gone on with. None: as far as it is known (Claude before 4.6, Mistral's API
+            and DeepSeek's beta do). True for a server that does, such as vLLM and SGLang, which are then told to, or
+            llama.cpp and Ollama.
         sleep: waits between attempts.
         dice: random numbers from 0 to 1, for the jitter of the back-off.
 
@@ -143,6 +148,7 @@ def model(
         extra=extra or {},
         headers=headers or {},
         http_client=http_client,
+        continues=continues,
         sleep=sleep,
         dice=dice,
     )

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing
 from typing import Any, Final
 
 from agentkit import flavours
@@ -22,7 +22,7 @@ from agentkit.messages import (
     ToolCall,
     ToolMessage,
 )
-from agentkit.models import history
+from agentkit.models import history, prefill
 from agentkit.models.arguments import ArgumentsError, read_arguments
 from agentkit.models.base import ModelRequest
 from agentkit.models.caching import marked
@@ -411,11 +411,25 @@ class AnthropicModel(RemoteModel):
         "ANTHROPIC_IDENTITY_TOKEN_FILE",
     )
 
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[SourceEvent, None]:
+        """Answer a request. What goes on with its last message goes on with all of it, white space at the end too."""
+        untrimmed = prefill.Untrimmed(prefill.space_after(request.messages))
+        async with aclosing(super().stream(request)) as events:
+            async for event in events:
+                if not isinstance(event, Text):
+                    yield event
+                elif text := untrimmed.feed(event.text):
+                    yield Text(text)
+
+    def _continues(self) -> bool:
+        return self.at_home and prefill.claude_continues(self.model, self.settings.extra)
+
     def _body(self, request: ModelRequest) -> dict[str, Any]:
         output = request.output_schema
         if output is not None and not (self.at_home and flavours.anthropic_output(output)):
             request = history.output_in_prompt(request, constrained=False)
         body = messages_body(request, self.model, self.provider)
+        body["messages"] = prefill.trimmed(body["messages"])
         max_tokens = self._max_tokens(request)
         body["max_tokens"] = MAX_TOKENS if max_tokens is None else max_tokens
         body["temperature"] = self._temperature(request)

@@ -21,7 +21,7 @@ from agentkit.messages import (
     ToolMessage,
     UserMessage,
 )
-from agentkit.models import chat_thinking, history
+from agentkit.models import chat_thinking, history, prefill
 from agentkit.models.base import ModelRequest
 from agentkit.models.chat_calls import WhichCall
 from agentkit.models.chat_thinking import ChatThinking
@@ -302,7 +302,12 @@ class OpenAIModel(RemoteModel):
         # OpenAI's reasoning models refuse the old name, most other servers do not know the new one
         body["max_completion_tokens" if own else "max_tokens"] = self._max_tokens(request)
         body["temperature"] = self._temperature(request)
+        if self.continues and prefill.is_begun(body["messages"]):
+            body = prefill.chat_continued(body, self._address.url)
         return self._merged(request, body)
+
+    def _continues(self) -> bool:
+        return prefill.server_continues(self._address.url)
 
     def _request(self, client: Any, body: dict[str, Any]) -> AbstractAsyncContextManager[Any]:
         create = client.chat.completions.with_streaming_response.create

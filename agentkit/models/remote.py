@@ -59,6 +59,7 @@ class Settings:
             belongs to one event loop.
         sleep: waits between attempts.
         dice: random numbers from 0 to 1, for the jitter between attempts.
+        continues: whether the model goes on with its own last message; None where `agentkit.models.prefill` knows it.
     """
 
     base_url: str | None = field(default=None, repr=False)
@@ -76,6 +77,7 @@ class Settings:
     http_client: Any = field(default=None, repr=False)
     sleep: Callable[[float], Awaitable[None]] = field(default=asyncio.sleep, repr=False)
     dice: Callable[[], float] = field(default=random.random, repr=False)
+    continues: bool | None = None
 
     def __post_init__(self) -> None:
         bounds.refuse("model", {"server": self.server}, servers.BOUNDS)
@@ -148,6 +150,15 @@ class RemoteModel(ABC):
     def format(self) -> str | None:
         """None: the model calls natively."""
         return None
+
+    @property
+    def continues(self) -> bool:
+        """Whether the model goes on with its own last message: as it was declared, or is known."""
+        return self._continues() if self.settings.continues is None else self.settings.continues
+
+    def _continues(self) -> bool:
+        """Whether it is known to."""
+        return False
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[SourceEvent, None]:
         """Answer a request. Ends with exactly one `Finish`, or raises `ProviderError` after whatever came before it.

@@ -28,7 +28,7 @@ from agentkit.messages import (
     UserMessage,
 )
 from agentkit.models import history
-from agentkit.models.base import Model, ModelRequest
+from agentkit.models.base import Model, ModelRequest, continues
 from agentkit.models.servers import SERVERS, CutOut
 
 _IDS = history.IdRule(limit=10_000)  # nobody but the model reads them
@@ -68,6 +68,11 @@ class TextCalling:
     def format(self) -> str | Format:
         """The format: its name where it is in the catalogue, else its declaration."""
         return self._format.name if self._format in formats.CATALOG else self._format
+
+    @property
+    def continues(self) -> bool:
+        """Whether the model behind goes on with its own last message."""
+        return continues(self.inner)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[SourceEvent, None]:
         """Answer a request; the calls are still inside the `Text` events."""

@@ -94,6 +94,8 @@ class ThreadJournal:
         self._lost: StoreError | None = None  # why nothing more can be written
         self._messages: list[Message] = []  # what the model reads
         self._whole: list[Message] = []  # the same without the compactions of this run
+        self._past: Log | None = None  # what earlier runs compacted, until it is asked for; then in `_earlier`
+        self._earlier: list[Message] = []
         self._taken: set[str] = set()
         self._last = -1  # seq of the newest entry that `_messages` has
         self._seen = -1  # seq of the newest entry that the last request had
@@ -217,6 +219,7 @@ class ThreadJournal:
         """Build the conversation anew."""
         self._messages = self._conversation(log)
         self._whole = list(self._messages)
+        self._past = log if any(e.kind == "compaction" for e in log.entries) else None
         self._taken = ids_of(log)
         self._last = max((e.seq for e in log.entries), default=-1)
 
@@ -287,6 +290,13 @@ class ThreadJournal:
     def all(self) -> tuple[Message, ...]:
         """The conversation, as it was before the compactions of this run."""
         return (*self._whole, *self._new)
+
+    def heard(self) -> Sequence[Message]:
+        """The conversation, with what the compactions of this and of earlier runs took out. Decoded when asked for."""
+        if self._past is not None:
+            entries = tuple(e for e in self._past.entries if e.kind != "compaction")
+            self._earlier, self._past = messages_of(replace(self._past, entries=entries)), None
+        return (*self._earlier, *self._whole, *self._new)
 
     def context(self, call: ToolCall) -> ToolContext:
         """The key under which a call's effect happens once, and which attempt this is."""
