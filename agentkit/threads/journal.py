@@ -24,6 +24,7 @@ from agentkit.threads.codec import call_from_json, planned_call, to_json
 from agentkit.threads.compaction import LEAST_GAIN, Compaction, tighter
 from agentkit.threads.history import ids_of, messages_of
 from agentkit.threads.owner import is_dead, this_process
+from agentkit.threads.reading import read_log
 from agentkit.threads.resume import INTERRUPTED, answer, settle
 from agentkit.threads.shortening import READ_RESULT
 from agentkit.threads.store import (
@@ -130,7 +131,7 @@ class ThreadJournal:
         """
         await uncancelled(self._take())
         self._renewal = asyncio.create_task(self._renew())
-        log = await self._store.load(self.thread_id)
+        log = await read_log(self._store, self.thread_id)
         plan = settle(log, registry)
         changes: list[Change] = [Revise(e.seq, _interrupted(e.body)) for e in plan.close]
         changes += [_answered(call, said) for call, said in plan.answer]
@@ -138,7 +139,7 @@ class ThreadJournal:
         changes += [Move(c.seq, c.ordinal, "waiting", ("approved",), note={}) for c in plan.wait]
         if changes:
             await self._write(changes)
-            log = await self._store.load(self.thread_id)
+            log = await read_log(self._store, self.thread_id)
         self._readable = READ_RESULT in registry.tools
         self._beside = _beside(self._system, self._temporary, registry)
         self._read(log)
@@ -238,7 +239,7 @@ class ThreadJournal:
     async def messages(self) -> Sequence[Message]:
         """The conversation, with what others added since the last request."""
         await self._write_new()
-        log = await self._store.load(self.thread_id, after=self._last)
+        log = await read_log(self._store, self.thread_id, after=self._last)
         if log.entries:
             others = tuple(e for e in log.entries if e.seq not in self._own)
             self._say(messages_of(replace(log, entries=others)))
@@ -251,7 +252,7 @@ class ThreadJournal:
 
     async def news(self) -> bool:
         """Whether somebody added a message since the last request."""
-        log = await self._store.load(self.thread_id, after=self._seen)
+        log = await read_log(self._store, self.thread_id, after=self._seen)
         return any(e.seq not in self._own for e in log.entries)
 
     async def shrink(self) -> bool:
@@ -261,12 +262,12 @@ class ThreadJournal:
 
     async def _compact(self, policy: Compaction) -> bool:
         """Compact the thread; whether there was anything to gain."""
-        log = await self._store.load(self.thread_id)
+        log = await read_log(self._store, self.thread_id)
         body = await compacted(log, policy, self._tokens, model=self._model, readable=self._readable)
         if body is not None:
             await self._write([Append(body, "compaction")])
             self._seq = None
-            log = await self._store.load(self.thread_id)
+            log = await read_log(self._store, self.thread_id)
             self._messages = self._conversation(log)
             late = tuple(e for e in log.entries if e.seq > self._last and e.seq not in self._own)
             self._whole += messages_of(replace(log, entries=late))  # it came while the summary was being written
@@ -336,7 +337,7 @@ class ThreadJournal:
         self._open.clear()
         self._held.clear()
         if response is None:
-            self._read(await self._store.load(self.thread_id))
+            self._read(await read_log(self._store, self.thread_id))
         elif turn.message.content:
             self._say([turn.message, *turn.results])
             if self._compaction is not None and response.usage.input_tokens:
