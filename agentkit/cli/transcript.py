@@ -194,9 +194,10 @@ def _decided(call: Call) -> str:
     """Who decided what about a call."""
     if "by" not in call.note:
         return ""
-    word = (
-        "refused" if "hash" not in call.note else "approved with other arguments" if call.note["edited"] else "approved"
-    )
+    if "hash" not in call.note:
+        word = "refused"
+    else:
+        word = "approved with other arguments" if call.note.get("edited") else "approved"
     return f"{word} by {visible(str(call.note['by']))}" if call.note["by"] else word
 
 
