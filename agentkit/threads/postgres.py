@@ -202,7 +202,7 @@ class Server:
         """An error in agentkit's words; others than the database's are left as they are."""
         if type(e) is StoreError:
             return e if self._name in str(e) else StoreError(f"{self._name}: {e}")
-        if isinstance(e, (OSError, TimeoutError, self._driver.PostgresConnectionError)):
+        if isinstance(e, (OSError, TimeoutError, UnicodeError, self._driver.PostgresConnectionError)):  # a host's name
             return _caused(f"{self._name} cannot be reached, nothing was changed: {e or type(e).__name__}", e)
         if isinstance(e, (self._driver.PostgresError, self._driver.InterfaceError)):
             return _caused(f"{self._name}: PostgreSQL refused, nothing was changed: {e}", e)

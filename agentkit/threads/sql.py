@@ -35,6 +35,9 @@ OLD_LEASE: Final = 30.0
 CALLS_PER_INSERT: Final = 50
 """So many calls go into one statement: 550 parameters, below the 999 that an old SQLite allows."""
 
+LARGEST: Final = 2**63 - 1
+"""The largest number that a database takes: more than it has rows."""
+
 _NEW_THREAD: Final = f"{THREAD}, lease_owner, lease_fence, lease_until, lease_seconds"
 MOVED: Final = (
     "status = ?, body = COALESCE(?, body), note = COALESCE(?, note), answer = ?,"
@@ -197,7 +200,7 @@ class Operations:
             values = (before.updated, before.updated, encode_id(before.id))
         rows = yield (
             f"SELECT {THREAD} FROM {self.threads} {after} ORDER BY updated DESC, id LIMIT ?",
-            (*values, max(limit, 0)),
+            (*values, min(max(limit, 0), LARGEST)),
         )
         return tuple(map(thread_of, rows))
 
@@ -219,11 +222,11 @@ class Operations:
         row = _found((yield f"SELECT version FROM {self.threads} WHERE id = ?", (key,)), thread_id)
         entries = yield (
             f"SELECT {ENTRY} FROM {self.entries} WHERE thread = ? AND seq > ? ORDER BY seq",
-            (key, after),
+            (key, min(after, LARGEST)),
         )
         calls = yield (
             f"SELECT {CALL} FROM {self.calls} WHERE thread = ? AND seq > ? ORDER BY seq, ordinal",
-            (key, after),
+            (key, min(after, LARGEST)),
         )
         return Log(
             tuple(entry_of(thread_id, row) for row in entries),
