@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import weakref
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -58,6 +59,11 @@ _UNANSWERED: Final[tuple[CallStatus, ...]] = ("planned", "waiting", "approved", 
 _LOG = logging.getLogger("agentkit.threads")
 
 
+_RUNNING: Final[weakref.WeakSet[ThreadJournal]] = weakref.WeakSet()
+"""The journals of this process that hold a lease, or are taking one. A lease of this process that none of them holds
+was left behind: by an event loop that was closed over a run, or that ended while the lease was being taken."""
+
+
 class ThreadJournal:
     """Writes a run into its thread.
 
@@ -91,8 +97,10 @@ class ThreadJournal:
         self._tokens = 0  # of the conversation, as far as known; counted only for a compaction
         self._due = 0  # tokens below which no further compaction is tried
         self._lease: Lease | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._taking = False  # the lease, just now
         self._renewal: asyncio.Task[None] | None = None
-        self._lost: StoreError | None = None  # why nothing more can be written
+        self._lost: StoreError | asyncio.CancelledError | None = None  # why nothing more can be written
         self._messages: list[Message] = []  # what the model reads
         self._whole: list[Message] = []  # the same without the compactions of this run
         self._taken: set[str] = set()
@@ -108,6 +116,12 @@ class ThreadJournal:
         self._attempts: dict[str, int] = {}
         self._edits: dict[str, ToolCall] = {}
         self._new: list[Message] = []
+
+    def holds(self, thread_id: str, fence: int) -> bool:
+        """Whether it holds this lease, or may get it now, on an event loop that can still go on with it."""
+        if thread_id != self.thread_id or self._loop is None or self._loop.is_closed():
+            return False
+        return self._taking or (self._lease is not None and self._lease.fence == fence)
 
     @property
     def taken(self) -> Iterable[str]:
@@ -129,7 +143,7 @@ class ThreadJournal:
             ThreadNotFound: there is no such thread.
             ConfigError: it has no message that could be answered.
         """
-        await uncancelled(self._take())
+        await uncancelled(self._take(), again=self._take)
         self._renewal = asyncio.create_task(self._renew())
         log = await read_log(self._store, self.thread_id)
         plan = settle(log, registry)
@@ -184,17 +198,23 @@ class ThreadJournal:
         return said
 
     async def _take(self) -> None:
-        self._lease = await self._acquire()
+        self._loop, self._taking = asyncio.get_running_loop(), True
+        _RUNNING.add(self)
+        try:
+            self._lease = await self._acquire()
+        finally:
+            self._taking = False
 
     async def _acquire(self) -> Lease:
         owner = this_process()
         try:
             return await self._store.acquire(self.thread_id, owner, LEASE)
         except ThreadBusy as e:
-            if e.owner == owner:
-                hint = "That is this process: a run left by `break` ends a moment later; `async with` waits for it"
+            others = (journal for journal in tuple(_RUNNING) if journal is not self)
+            if e.owner == owner and any(other.holds(self.thread_id, e.fence) for other in others):
+                hint = "Wait for that run: one that was left by `break` ends a moment later, `async with` waits for it"
                 raise ThreadBusy(f"{e}. {hint}", owner=e.owner, fence=e.fence) from None
-            if not is_dead(e.owner):
+            if e.owner != owner and not is_dead(e.owner):
                 raise
             return await self._store.acquire(self.thread_id, owner, LEASE, dead=e.fence)
 
@@ -381,14 +401,15 @@ class ThreadJournal:
         """Give the lease back."""
         if self._renewal is not None:
             self._renewal.cancel()
-        lease, self._lease = self._lease, None
-        if lease is None:
+        if self._lease is None:
             return
         self._new.clear()  # a question that nobody will be asked
         try:
-            await self._store.release(lease)
+            await self._store.release(self._lease)
         except StoreError as e:
             _LOG.warning("thread %s: the lease was not given back: %s", self.thread_id, e)
+        self._lease = None  # only now: who is cancelled before that gives it back once more
+        _RUNNING.discard(self)
 
     # -------------------------------------------------------------- the store
 
@@ -432,7 +453,9 @@ class ThreadJournal:
         assert self._lease is not None
         try:
             places = await self._store.commit(self.thread_id, changes, fence=self._lease.fence)
-        except StoreError as e:  # whether it was done is not known: what is in memory is no longer what is in the store
+        except (StoreError, asyncio.CancelledError) as e:
+            # Whether it was done is not known: what is in memory is no longer what is in the store. Only an event loop
+            # that ends cancels a write.
             self._lost = e
             raise
         self._own.update(places)
