@@ -14,7 +14,7 @@ from typing import Any, Final, Unpack
 from agentkit import models
 from agentkit.agent import Agent, Budget, Hook, RunOptions, RunStream, call_hash
 from agentkit.agent.approval import denial
-from agentkit.bounds import CALLABLE, TEXT, Bounds, each, instance, or_none, refuse, whole
+from agentkit.bounds import CALLABLE, PATH, TEXT, Bounds, each, either, instance, like, or_none, refuse, whole
 from agentkit.errors import ConfigError, StoreConflict, StoreError, ThreadNotFound
 from agentkit.messages import (
     AssistantMessage,
@@ -44,7 +44,7 @@ _LOG = logging.getLogger("agentkit.threads")
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 _BOUNDS: Final[Bounds] = {
-    "store": instance((str, Path, Store), "a store, the path of a SQLite file, or 'postgresql://…'"),
+    "store": either(PATH, like(Store, "a store"), words="a store, the path of a SQLite file, or 'postgresql://…'"),
     "registry": or_none(instance(ToolRegistry, "a ToolRegistry: ToolRegistry(tool, …)")),
     "hooks": each(CALLABLE, "several functions: hooks=[print]"),
     "compaction": or_none(instance(Compaction, "a Compaction")),
