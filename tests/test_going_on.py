@@ -104,7 +104,7 @@ def ways(format: str, text: str, at: int) -> Iterator[tuple[str, str]]:
     for fence in ("```\n", "```python\n", "..."):
         yield f"writes {fence!r}, goes on", fence + rest
     yield "says sorry, then the call", "Sorry, again:\n" + call
-    yield "says so in Chinese, then the call", "好的，继续：\n" + call
+    yield "says so in Chinese, then the call", "好的，继续：\n" + call  # noqa: RUF001 (as it is written there)
     yield "gives up", "I could not finish this."
     yield "says nothing", ""
 

@@ -212,7 +212,7 @@ class RunStream(EventStream[Event]):
     async def _conclude(self) -> None:
         self._settle()
         try:
-            await uncancelled(self.journal.close())
+            await uncancelled(self.journal.close(), again=self.journal.close)
         finally:
             self._over.set()
             if isinstance(self.error, AgentkitError):
@@ -496,15 +496,27 @@ def _answered(turn: Turn) -> list[tuple[ToolCall, ToolMessage]]:
     return [(calls[answer.call_id], answer) for answer in turn.results]
 
 
-async def uncancelled(work: Coroutine[Any, Any, None]) -> None:
-    """Do this to its end although the task may be cancelled meanwhile; then the cancellation goes on."""
-    task = asyncio.ensure_future(work)
+async def uncancelled(
+    work: Coroutine[Any, Any, None], again: Callable[[], Coroutine[Any, Any, None]] | None = None
+) -> None:
+    """Do this to its end although the task may be cancelled meanwhile; then the cancellation goes on.
+
+    Args:
+        work: what is to be done.
+        again: makes it anew. An event loop that ends cancels all tasks that there are, the one that does this work,
+            too, perhaps before its first step; it is then done once more, in a task that no longer is among them.
+    """
     cancelled: asyncio.CancelledError | None = None
-    while not task.done():
-        try:
-            await asyncio.shield(task)
-        except asyncio.CancelledError as e:
-            cancelled = e
+    while True:
+        task = asyncio.ensure_future(work)
+        while not task.done():
+            try:
+                await asyncio.shield(task)
+            except asyncio.CancelledError as e:
+                cancelled = e
+        if again is None or not task.cancelled():
+            break
+        work, again = again(), None
     task.result()
     if cancelled is not None:
         raise cancelled

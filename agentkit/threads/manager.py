@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -14,7 +15,7 @@ from agentkit import models
 from agentkit.agent import Agent, Budget, Hook, RunOptions, RunStream, call_hash, checked_hooks
 from agentkit.agent.approval import denial
 from agentkit.bounds import CALLABLE, PATH, TEXT, Bounds, each, either, instance, like, or_none, refuse, whole
-from agentkit.errors import ConfigError, StoreConflict, ThreadNotFound
+from agentkit.errors import ConfigError, StoreConflict, StoreError, ThreadNotFound
 from agentkit.messages import (
     AssistantMessage,
     Message,
@@ -32,6 +33,7 @@ from agentkit.threads.compaction import Compaction
 from agentkit.threads.fork import copied
 from agentkit.threads.history import messages_of
 from agentkit.threads.journal import ThreadJournal, child_id
+from agentkit.threads.reading import read_log
 from agentkit.threads.results import StoredResults
 from agentkit.threads.resume import waiting
 from agentkit.threads.shortening import READ_RESULT
@@ -39,6 +41,7 @@ from agentkit.threads.store import Append, Call, Log, Move, NewCall, Store, Thre
 from agentkit.threads.stores import open_store
 from agentkit.threads.summary import Writer
 
+_LOG = logging.getLogger("agentkit.threads")
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 _BOUNDS: Final[Bounds] = {
@@ -47,6 +50,7 @@ _BOUNDS: Final[Bounds] = {
     "hooks": each(CALLABLE, "several functions: hooks=[print]"),
     "compaction": or_none(instance(Compaction, "a Compaction")),
 }
+_NEW: Final[Bounds] = {"metadata": instance(Mapping, "a mapping, such as {'title': 'Holidays'}")}
 _PAGE: Final[Bounds] = {"limit": whole(0), "before": or_none(instance(Thread, "a thread that list_threads gave"))}
 _RUN: Final[Bounds] = {
     "thread_id": TEXT,
@@ -121,13 +125,15 @@ class ThreadManager:
 
         Args:
             thread_id: its id; a new one unless given.
-            metadata: the application's, as JSON.
+            metadata: the application's: a JSON object.
             messages: its first messages, in one transaction with the thread itself; see `add_message`.
 
         Raises:
             ThreadExists: there is a thread with this id.
-            ConfigError: as `add_message`.
+            ConfigError: as `add_message`, or the metadata is no mapping.
+            StoreError: the metadata holds what JSON cannot, or a key that is no text.
         """
+        refuse("create_thread", {"metadata": metadata}, _NEW)
         id = secrets.token_hex(8) if thread_id is None else thread_id
         if not id:
             raise ConfigError("create_thread(''): a thread's id is not empty; leave it out for a new one")
@@ -155,13 +161,22 @@ class ThreadManager:
     async def delete_thread(self, thread_id: str) -> None:
         """Remove a thread and all that belongs to it, the threads of its sub-agents included.
 
+        A thread that is damaged in the store can be deleted, too. Where its calls cannot be read, the threads of its
+        sub-agents stay, and a warning is logged.
+
         Raises:
             ThreadBusy: somebody runs it.
         """
-        log = await self.store.load(thread_id)
+        keys: list[Any] = []
+        try:
+            keys = [call.body.get("key") for call in (await self.store.load(thread_id)).calls]
+        except ThreadNotFound:
+            raise
+        except StoreError as e:
+            _LOG.warning("thread %s is deleted without the threads of its sub-agents: %s", thread_id, e)
         await self.store.delete(thread_id)
-        for key in (call.body.get("key") for call in log.calls):
-            if key:
+        for key in keys:
+            if isinstance(key, str) and key:
                 with suppress(ThreadNotFound):  # most calls employ no agent
                     await self.delete_thread(child_id(thread_id, key))
 
@@ -188,7 +203,9 @@ class ThreadManager:
             ThreadExists: there is a thread with the new id.
             ConfigError: it has no entry `until`.
         """
-        thread, log = await self.store.get(thread_id), await self.store.load(thread_id)
+        if metadata is not None:
+            refuse("fork_thread", {"metadata": metadata}, _NEW)
+        thread, log = await self.store.get(thread_id), await read_log(self.store, thread_id)
         if until is not None and until not in (entry.seq for entry in log.entries):
             raise ConfigError(
                 f"fork_thread(until={until!r}): thread {thread_id!r} has {len(log.entries)} entries, from 0"
@@ -228,11 +245,15 @@ class ThreadManager:
 
     async def get_llm_messages(self, thread_id: str) -> list[Message]:
         """The conversation as a model reads it: every call followed by its answer, from the newest compaction on."""
-        return messages_of(await self.store.load(thread_id))
+        return messages_of(await read_log(self.store, thread_id))
 
     async def get_log(self, thread_id: str) -> Log:
-        """Everything that the thread holds, as stored."""
-        return await self.store.load(thread_id)
+        """Everything that the thread holds, as stored.
+
+        Raises:
+            StoreError: an entry is damaged; the message names it. `store.load` shows what can be read of it.
+        """
+        return await read_log(self.store, thread_id)
 
     # -------------------------------------------------------------- runs
 
@@ -347,7 +368,7 @@ class ThreadManager:
 
         Those after which the user wrote again are none of them: they are not run any more.
         """
-        return tuple(call_from_json(call.body) for call in waiting(await self.store.load(thread_id)))
+        return tuple(call_from_json(call.body) for call in waiting(await read_log(self.store, thread_id)))
 
     async def approve(
         self,
@@ -412,7 +433,7 @@ class ThreadManager:
             raise ConfigError("somebody else decided about this call in the meantime") from e
 
     async def _waiting(self, thread_id: str, call_id: str) -> Call:
-        log = await self.store.load(thread_id)
+        log = await read_log(self.store, thread_id)
         for call in waiting(log):
             if call.id == call_id:
                 return call
@@ -425,7 +446,7 @@ class ThreadManager:
         )
 
     async def _open_call(self, thread_id: str, call_id: str) -> Call:
-        log = await self.store.load(thread_id)
+        log = await read_log(self.store, thread_id)
         for call in reversed(log.calls):
             if call.id == call_id and call.status != "answered":
                 return call
