@@ -42,7 +42,7 @@ from agentkit.formats.spec import (
     ToolElement,
     ToolSpec,
 )
-from agentkit.formats.tagtext import CDATA_CLOSE, CDATA_OPEN
+from agentkit.formats.rawvalue import CDATA_CLOSE, CDATA_OPEN
 from agentkit.formats.textbodies import group_of
 from agentkit.messages import ToolCall
 

@@ -60,6 +60,8 @@ def resync_at(r: Reader, call: Call, damage: Damage) -> Generator[None, None, in
     """
     if damage.code == "limit":
         return r.offset
+    if damage.end >= 0:
+        return damage.end
     element = next((p for p in call.shape.call if isinstance(p, ToolElement)), None)
     if element is not None:
         starts, ends = _element_edges(call, element.layout)
