@@ -1,9 +1,9 @@
 """Raw values read as they stream: entities in them are not decoded, markup in them is content.
 
-Where a value ends is told by what is balanced. Its first closing tag that something follows which may follow it ends it;
-what opens and closes again inside of it is content. Where a tag opens a value or a call inside the value, or where the
-enclosing call ends without this value's end, later text tells: until then what comes is held, and nothing is said of it.
-Knows the reader, no format.
+Where a value ends is told by what is balanced. The first closing tag that is followed by something that may follow it
+ends the value; what opens and closes again inside of it is content. Where a tag opens a value or a call inside the
+value, or the enclosing call ends without this value's end, later text tells: until then what comes is held, and nothing
+is said of it. Knows the reader, no format.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Final
 from agentkit.events import ArgumentDelta
 from agentkit.formats.literals import MISSING_CLOSE
 from agentkit.formats.reader import Damage, Delimiter, Reader, Search, Wait
-from agentkit.formats.tagtext import SPACES, TAG_PART
+from agentkit.formats.tagtext import SPACES
 from agentkit.formats.valueends import End
 
 CDATA_OPEN: Final = "<![CDATA["
@@ -353,8 +353,8 @@ class Value:
         """The error for a value whose end nobody can tell."""
         return Damage(
             "ambiguous_call",
-            f"nobody can tell where the value of {self.key!r} ends: what opens and closes inside of it does not balance. "
-            f"Write {self.end.what} behind each value; a value that holds parts of a call must stand in {CDATA_OPEN} … "
+            f"nobody can tell where the value of {self.key!r} ends: what opens and closes in it does not balance. "
+            f"Write {self.end.what} behind each value; one that holds parts of a call must stand in {CDATA_OPEN} … "
             f"{CDATA_CLOSE}",
             held.start,
             ended=self.r.ended,

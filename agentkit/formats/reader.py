@@ -169,7 +169,7 @@ class Reader:
         self.room = _UNBOUNDED  # absolute offset at which the open call is too long
         self.surplus = ""  # what has arrived beyond that
         self.rewound = 0
-        self.unclosed: set[int] = set()  # offsets of ends of calls, where it was told that a value before was not closed
+        self.unclosed: set[int] = set()  # offsets of ends of calls before which, as was told, a value is not closed
         self.hot: Search | None = None
         self.hot_kind: type[Text] | type[Thinking] | None = None
         self.hot_index = 0

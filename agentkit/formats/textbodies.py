@@ -5,6 +5,7 @@ Knows the call in progress, the reader and the declarations.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator
 from typing import Final
 
@@ -13,8 +14,8 @@ from agentkit.events import ArgumentDelta
 from agentkit.formats import tagtext, valueends, values
 from agentkit.formats.call import Call, ended, until
 from agentkit.formats.jsonbodies import read_json
-from agentkit.formats.rawvalue import Value
 from agentkit.formats.literals import MISSING_CLOSE
+from agentkit.formats.rawvalue import Value
 from agentkit.formats.reader import Damage, Decline, Reader, Wait, literal
 from agentkit.formats.spec import (
     Element,
@@ -28,6 +29,7 @@ from agentkit.formats.spec import (
     ToolElement,
     ToolSpec,
 )
+from agentkit.formats.unclosed import unsure
 
 
 def read_name_tag(r: Reader, call: Call, part: NameTag) -> Wait:
@@ -102,6 +104,8 @@ def _read_value(r: Reader, call: Call, key: str, end: valueends.End) -> Generato
     yield from value.read()
     if value.unclosed:
         call.note(MISSING_CLOSE)
+    if not value.verbatim:
+        call.raw.add(key)
     return value
 
 
@@ -279,15 +283,17 @@ def _children(r: Reader, call: Call, element: Element, parents: tuple[str, ...],
             call.put(r, parameter, None)
             continue
         siblings, others = tuple({**group, name: None}), _other_tags(call, element)
-        value = yield from _read_value(
-            r, call, parameter, valueends.end_of_element(name, siblings, parents, others)
-        )
+        value = yield from _read_value(r, call, parameter, valueends.end_of_element(name, siblings, parents, others))
+        if value.unclosed and (swallowed := _swallowed(value.text(), call, group)):
+            raise unsure(parameter, swallowed, r.offset, -1)
         call.put(r, parameter, _stripped(element, value), nulls=not value.verbatim)
 
 
 def _unknown(call: Call, name: str, wanted: str, position: int) -> Damage:
     """The error for a child element that is none of the tool's."""
-    return Damage("invalid_arguments", f"<{name}> is no element of {call.name!r}, expected {wanted}", position, got=True)
+    return Damage(
+        "invalid_arguments", f"<{name}> is no element of {call.name!r}, expected {wanted}", position, got=True
+    )
 
 
 def _other_tags(call: Call, element: Element) -> tuple[str, ...]:
@@ -295,3 +301,9 @@ def _other_tags(call: Call, element: Element) -> tuple[str, ...]:
     part = next(p for p in call.shape.call if isinstance(p, ToolElement))
     every = (tool.with_element(part.layout).element for tool in call.tools.values())
     return tuple(e.tag for e in every if e is not None and e.tag != element.tag)
+
+
+def _swallowed(text: str, call: Call, group: Group) -> str:
+    """The first sibling, not given so far, that begins in a value whose own end was missing; nothing if none does."""
+    names = (n for n, below in group.items() if isinstance(below, Node) and below.parameter not in call.arguments)
+    return next((n for n in names if re.search(tagtext.opening_tag(n), text, re.IGNORECASE)), "")

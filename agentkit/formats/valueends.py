@@ -31,8 +31,8 @@ class End:
         verbatim: whether a newline at the value's start belongs to the value.
 
     Groups of the token: `close`, a value's closing; `fit`, that what may follow it does, and in it `over`, that this is
-    the end of the call; `odd`, that a tag follows which nobody declared; `value` and `call`, the opening of a value (with
-    its `name`) and of a call; `end`, the call's end; `tail`, what is written between that and the section's end;
+    the end of the call; `odd`, that a tag follows which nobody declared; `value` and `call`, the opening of a value
+    (with its `name`) and of a call; `end`, the call's end; `tail`, what is written between that and the section's end;
     `section`, that end; `other`, the opening of another tool's call.
     """
 
@@ -122,8 +122,8 @@ def end_of_pair(shape: Shape, part: Pairs) -> End:
     rest = [p.strip() for p in shape.call[at + 1 :] if isinstance(p, str) and p.strip()]
     section = shape.section.close if shape.section is not None else ""
     ending = "" if isinstance(section, Tag) else section.strip()
-    middle = re.escape(part.middle.split()[0][0])
-    named = rf"""\s{{0,64}}(?P<name>[^<>"\n]{{1,256}}?)\s{{0,64}}(?={middle})"""
+    words = [text.split()[0] for text in (part.middle, *part.kind[:1])]
+    named = rf"""\s{{0,64}}(?P<name>[^<>"\n]{{1,256}}?)\s{{0,64}}(?={"|".join(map(pattern, words))})"""
     marks = Marks(
         close=pattern(close),
         value=pattern(key) + named,
@@ -136,7 +136,8 @@ def end_of_pair(shape: Shape, part: Pairs) -> End:
     trim = part.newlines == "both"
     texts = [*rest, *([ending] if ending else [])]
     begun = [beginnings(text) for text in (close, first, key, *texts)]
-    begun += [rf"{pattern(key)}\s{{0,64}}[^<>\"\n]{{0,256}}\s{{0,64}}", rf"{pattern(first)}\s{{0,64}}"]
+    begun += [rf"{pattern(key)}\s{{0,64}}[^<>\"\n]{{0,256}}\s{{0,64}}{beginnings(word)}" for word in words]
+    begun.append(rf"{pattern(first)}\s{{0,64}}")
     follow = "|".join(["\\\\", *(beginnings(text) for text in (key, rest[0], *([ending] if ending else [])))])
     begun += [f"{pattern(close)}{_LAYOUT}(?:{follow})"]
     before = r"(?:\r?\n|\r)?" if trim else ""
@@ -176,9 +177,7 @@ def end_of_element(name: str, siblings: tuple[str, ...], parents: tuple[str, ...
         other="|".join(map(opening_tag, others)),
         odd=r"<[^\W\d!]",
     )
-    token = Delimiter(
-        marks.token("", SPACES), f"{TAG_PART}|{_started_tag(f'{re.escape(name)}|{tool}')}", re.IGNORECASE
-    )
+    token = Delimiter(marks.token("", SPACES), f"{TAG_PART}|{_started_tag(f'{re.escape(name)}|{tool}')}", re.IGNORECASE)
     return End(token, _ELEMENT_STOPS, f"</{name}>")
 
 
