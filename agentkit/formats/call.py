@@ -40,7 +40,6 @@ _WRAPPERS = ("arguments", "input", "parameters", "properties")
 class Call:
     """One call while it is read.
 
-    `in_section` tells that the call stands in a section that is still open.
     `known_only` tells that only an offered tool makes this a call, because what opened it is common in prose.
     `raw` names the arguments that stood as plain text between delimiters, not in CDATA.
     `body` is the offset at which a JSON body starts, -1 before it.
@@ -52,7 +51,6 @@ class Call:
     index: int
     tool: ToolSpec | None = None
     known_only: bool = False
-    in_section: bool = False
     part: int = 0
     lead: str = ""
     skip: int = 0

@@ -438,7 +438,6 @@ class Parser(Resuming):
         to be no call before anything was said of it.
         """
         call = Call(entry.format, entry.shape, self.tools, self.count, tool=entry.tool, known_only=entry.weak)
-        call.in_section = entry.kind == "section" or self.section is not None
         if inside is None:
             self.open()
         else:

@@ -45,6 +45,8 @@ class Held:
         odd: offset of a closing behind which an undeclared tag stands, and what follows it.
         inside: offsets of ends of quoted calls whose own value was not closed.
         begun: whether a call has begun behind the first of `ends`.
+        prose: whether text stands behind `first`.
+        stray: whether the enclosing call ends once more behind that text.
     """
 
     start: int
@@ -57,6 +59,8 @@ class Held:
     odd: tuple[int, int] | None = None
     inside: list[int] = field(default_factory=list)
     begun: bool = False
+    prose: bool = False
+    stray: bool = False
 
     def opened(self, kind: str) -> None:
         """Something opens."""
@@ -73,17 +77,12 @@ class Value:
     """Read one raw value up to its end, telling it as deltas of `key`; `text` is the value once it has been read.
 
     `verbatim` tells then whether it stood in CDATA, and so is meant to the letter; `unclosed`, that its closing tag was
-    missing. `in_section` tells that the call stands in a section that is still open, `missing`, by name, the parameters
-    that the call's tool declares and that were not given yet.
+    missing. `missing` tells, by name, the parameters that the call's tool declares and that were not given yet.
     """
 
-    def __init__(
-        self, r: Reader, index: int, key: str, end: End, missing: Callable[[str], bool] | None = None,
-        *, in_section: bool = False,
-    ) -> None:  # fmt: skip
+    def __init__(self, r: Reader, index: int, key: str, end: End, missing: Callable[[str], bool] | None = None) -> None:
         self.r, self.index, self.key, self.end = r, index, key, end
         self.missing = missing
-        self.in_section = in_section
         self.spans: list[tuple[int, int]] = []
         self.depth = 0
         self.first_close = -1
@@ -212,9 +211,9 @@ class Value:
         return name is not None and self.missing is not None and self.missing(name.strip())
 
     def is_over(self, token: re.Match[str]) -> Generator[None, None, bool]:
-        """Whether the value's closing ends it for sure: behind the call nothing of a call is closed once more.
+        """Whether the value's closing ends it for sure: behind the call stands another one, or the text ends.
 
-        Inside a section, nothing but another call or the section's end may follow.
+        A value that quotes the end of a call goes on behind it, up to a closing that would be stray otherwise.
         """
         if token["over"] is None or token.groupdict().get("section") is not None:
             return True
@@ -224,12 +223,9 @@ class Value:
             behind = yield from self.token(ahead, over_space=True)
             if behind is None:
                 at = _BLANK.match(r.buf, r.at + ahead).end()  # type: ignore[union-attr]  # it matches nothing too
-                return not self.in_section or at >= len(r.buf) or _LINE_OVER(r.buf, at) is not None
+                return at >= len(r.buf)
             if behind.lastgroup not in ("tail", "section"):
                 return behind.lastgroup not in ("close", "fit", "odd", "end")
-            if behind.lastgroup == "section":
-                self_over = yield from self.token(behind.end() - r.at, over_space=True)
-                return self_over is None or self_over.lastgroup not in ("close", "fit", "odd", "end")
             ahead = behind.end() - r.at
 
     def is_clean(self, token: re.Match[str]) -> Generator[None, None, bool]:
@@ -249,7 +245,9 @@ class Value:
             self.hold(held, held.first[1] - r.base)
         while True:
             found = self.end.stops(r.buf, r.at)
-            self.hold(held, found.start() if found else len(r.buf))
+            stop = found.start() if found else len(r.buf)
+            held.prose = held.prose or (held.first is not None and not r.buf[r.at : stop].isspace() and stop > r.at)
+            self.hold(held, stop)
             if found is None:
                 if r.ended:
                     return self.settled(held)
@@ -275,6 +273,8 @@ class Value:
         here = (r.offset, r.base + token.end())
         match kind:
             case "call" | "other" if held.first is not None and not held.open:
+                if held.stray:
+                    raise self.ambiguous(held)
                 return self.found(held, held.first)
             case "value" if not held.open and self.is_missing(token):
                 return None
@@ -326,6 +326,7 @@ class Value:
             held.open.clear()
             if held.odd is not None:
                 return self.found(held, held.odd)
+            held.stray = held.stray or held.prose
             held.ends.append((r.offset, held.begun))
         return None
 
@@ -338,6 +339,8 @@ class Value:
 
     def settled(self, held: Held) -> tuple[int, int]:
         """Where the value ends, now that the text has ended and it was not closed."""
+        if held.stray:
+            raise self.ambiguous(held)
         if held.odd is not None or held.first is not None:
             return self.found(held, held.first or held.odd or (0, 0))
         if held.ends and not any(begun for _, begun in held.ends) and MISSING_CLOSE in self.r.repairs:

@@ -100,7 +100,7 @@ def _read_value(r: Reader, call: Call, key: str, end: valueends.End) -> Generato
         properties = call.tool.parameters.get("properties", {}) if call.tool is not None else {}
         return name in properties and name not in call.arguments and name != key
 
-    value = Value(r, call.index, key, end, missing, in_section=call.in_section)
+    value = Value(r, call.index, key, end, missing)
     yield from value.read()
     if value.unclosed:
         call.note(MISSING_CLOSE)
@@ -284,7 +284,7 @@ def _children(r: Reader, call: Call, element: Element, parents: tuple[str, ...],
             continue
         siblings, others = tuple({**group, name: None}), _other_tags(call, element)
         value = yield from _read_value(r, call, parameter, valueends.end_of_element(name, siblings, parents, others))
-        if value.unclosed and (swallowed := _swallowed(value.text(), call, group)):
+        if value.unclosed and (swallowed := _swallowed(value.text(), call, group, name)):
             raise unsure(parameter, swallowed, r.offset, -1)
         call.put(r, parameter, _stripped(element, value), nulls=not value.verbatim)
 
@@ -303,7 +303,7 @@ def _other_tags(call: Call, element: Element) -> tuple[str, ...]:
     return tuple(e.tag for e in every if e is not None and e.tag != element.tag)
 
 
-def _swallowed(text: str, call: Call, group: Group) -> str:
+def _swallowed(text: str, call: Call, group: Group, own: str) -> str:
     """The first sibling, not given so far, that begins in a value whose own end was missing; nothing if none does."""
     names = (n for n, below in group.items() if isinstance(below, Node) and below.parameter not in call.arguments)
-    return next((n for n in names if re.search(tagtext.opening_tag(n), text, re.IGNORECASE)), "")
+    return next((n for n in names if n != own and re.search(tagtext.opening_tag(n), text, re.IGNORECASE)), "")
