@@ -91,18 +91,20 @@ def _no_more(r: Reader, call: Call, part: NestedTags, edges: Delimiter, stops: S
     Raises:
         Damage: `ambiguous_call` where one does.
     """
+    prose = False
     start, closing = r.offset, Delimiter(f"{re.escape(part.token)}</", beginnings(f"{part.token}</x"))
     while r.at < len(r.buf) or not r.ended:
         found = yield from r.sees(edges)
         if found is not None and found["opens"]:
             break
-        if found is None and (yield from r.sees(closing)):
+        if (prose and found is not None and found["ends"]) or (found is None and (yield from r.sees(closing))):
             told = "an element closes behind the call: nobody can tell which of its ends is meant"
             raise Damage("ambiguous_call", told, start)
         if found is not None:
             r.at = found.end()
         elif r.at < len(r.buf):
             stop = stops(r.buf, r.at + 1)
+            prose = prose or not r.buf[r.at : stop.start() if stop else None].isspace()
             r.at = stop.start() if stop else len(r.buf)
     r.back_to(start)
 
