@@ -65,13 +65,16 @@ def read_nested_tags(r: Reader, call: Call, part: NestedTags) -> Wait:
 
 
 def _edges(shape: Shape, closing: str) -> Delimiter:
-    """What opens and closes a call and its section."""
-    opens = [shape.call[0]] + ([shape.section.open] if shape.section is not None else [])
-    closes = [shape.section.close] if shape.section is not None else []
-    texts = [[t.strip() for t in group if isinstance(t, str) and t.strip()] for group in (opens, closes)]
-    whole = [f"(?P<opens>{'|'.join(map(pattern, texts[0]))})", f"(?P<ends>{pattern(closing.strip())})"]
-    whole += [f"(?P<over>{pattern(text)})" for text in texts[1]]
-    return Delimiter("|".join(whole), "|".join(map(beginnings, (*texts[0], *texts[1], closing.strip()))))
+    """What opens and closes a call and its section; a section's opening counts only where a call follows."""
+    call, end, section = str(shape.call[0]).strip(), closing.strip(), shape.section
+    opens, part = pattern(call), [beginnings(call), beginnings(end)]
+    over = r"(?!)"
+    if section is not None and isinstance(section.open, str) and isinstance(section.close, str):
+        start, over = pattern(section.open.strip()), pattern(section.close.strip())
+        opens = rf"{opens}|{start}(?=\s{{0,1024}}{opens})"
+        part += [beginnings(section.open.strip()), beginnings(section.close.strip())]
+        part.append(rf"{start}\s{{0,1024}}{beginnings(call)}")
+    return Delimiter(f"(?P<opens>{opens})|(?P<ends>{pattern(end)})|(?P<over>{over})", "|".join(part))
 
 
 def _edge(

@@ -309,8 +309,8 @@ def _is_word_null(value: Any) -> bool:
 def _paired(text: str, part: Pairs, shape: Shape) -> str:
     """A value between literals: in CDATA where it holds what opens or closes something in a call."""
     both = part.newlines == "both"
-    literals = (part.close, part.key, *(p for p in shape.call if isinstance(p, str) and p.strip()))
-    marked = any(literal.strip() in text for literal in literals)
+    edges = [p for p in shape.call if isinstance(p, str) and p.strip()]
+    marked = any(mark.strip() in text for mark in (part.close, part.key, edges[0], edges[-1]))
     if _CDATA_AT_START.match(text) or marked or (both and text.endswith("\r")):
         return _cdata(text)
     dropped = part.newlines != "none" and not part.middle.endswith("\n")

@@ -292,7 +292,7 @@ def _children(r: Reader, call: Call, element: Element, parents: tuple[str, ...],
 def _unknown(call: Call, name: str, wanted: str, position: int) -> Damage:
     """The error for a child element that is none of the tool's."""
     return Damage(
-        "invalid_arguments", f"<{name}> is no element of {call.name!r}, expected {wanted}", position, got=True
+        "invalid_arguments", f"<{name}> is no parameter of {call.name!r}, expected {wanted}", position, got=True
     )
 
 

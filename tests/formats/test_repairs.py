@@ -116,7 +116,7 @@ def test_a_parameter_that_may_be_left_out_and_begins_in_a_value_is_ambiguous() -
     assert error.code == "ambiguous_call"
     assert error.message == (
         "'unit' begins inside the value of 'city': close each value, and put one that holds such markup in "
-        "<![CDATA[ … ]]> at position 125"
+        "<![CDATA[ … ]]> at position 120"
     )
 
 
