@@ -5,6 +5,7 @@ One machine for every declared format. Knows declarations, text and events; know
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import replace
@@ -28,7 +29,9 @@ from agentkit.messages import ToolCall
 
 InCode = Literal["ignore", "reply", "execute"]
 
+_LOG = logging.getLogger("agentkit.formats")
 _FENCE = Delimiter(r"`{3,}[\w+-]{0,24}[ \t]{0,8}\r?\n", r"`{0,16}[\w+-]{0,24}[ \t]{0,8}\r?")
+_NO_SHAPE = Shape(())
 _UNDECIDED = re.compile(r".\s{0,64}\Z", re.DOTALL).match
 _SPACE_RUN = 1024  # white space after a call that is held back until it is known whether another call follows
 
@@ -62,11 +65,12 @@ class Parser(Resuming):
         limits: bounds on what is accepted.
 
     However the text is cut into chunks, the merged events are the same. `Text`, `Thinking`, `Markup` and the `raw` of
-    calls, in order, are exactly the input. No text makes it raise.
+    calls, in order, are exactly the input. No text makes it raise: a fault of ours becomes the `internal_error` of the
+    call in which it showed, and is logged.
     """
 
     __slots__ = (
-        "count", "fenced", "in_code", "last", "line_tried", "openers", "opening_fence", "quoting", "run", "section",
+        "call", "count", "faulty", "fenced", "in_code", "last", "line_tried", "openers", "opening_fence", "quoting", "run", "section",
         "silent", "start_thinking", "tools",
     )  # fmt: skip
 
@@ -91,6 +95,8 @@ class Parser(Resuming):
         self.fenced = ""  # what ends the fence around the calls: as many backticks as opened it, and no more
         self.silent = True
         self.count = 0
+        self.call: Call | None = None  # the one that is open
+        self.faulty = -1  # the last call in which a fault of ours showed
         self.section: Entry | None = None
         self.last: Entry | None = None
         self.start_thinking = declared[0].thinking[0][1] if thinking and declared and declared[0].thinking else None
@@ -174,9 +180,44 @@ class Parser(Resuming):
     # ------------------------------------------------------------ between calls
 
     def _run(self) -> Wait:
+        """Read the text. The one guard of reading: what raises in it is a fault of ours, and costs one call at most."""
         yield
-        if self.start_thinking:
-            yield from self._region(Thinking, self.start_thinking)
+        reading = self._text(self.start_thinking)
+        while True:
+            try:
+                yield from reading
+            except Exception as fault:
+                _LOG.exception("agentkit failed to read a model's text, at position %d", self.offset)
+                reading = self._after_fault(fault)
+            else:
+                return
+
+    def _after_fault(self, fault: Exception) -> Wait:
+        """Answer for the call in which a fault of ours showed, and read on behind it.
+
+        Where it showed outside a call, or again while the call was answered for, at least one character goes with it.
+        """
+        again, self.faulty = self.faulty == self.count, self.count
+        if self.kept is None:
+            self.open()
+        call = self.call
+        told = f"agentkit failed to read this call ({type(fault).__name__}: {str(fault)[:200]})"
+        damage = Damage("internal_error", told, self.offset)
+        if call is not None and not again:
+            yield from self._damaged(call, damage)
+        else:
+            if self.offset == self.mark:
+                yield from self.more()
+                self.at = min(self.at + 1, len(self.buf))
+            self._lost(call or Call(self.openers.formats[0], _NO_SHAPE, self.tools, self.count), damage, self.raw())
+        self._call_over()
+        if self.at < len(self.buf) or not self.ended:
+            yield from self._text()
+
+    def _text(self, thinking: str | None = None) -> Wait:
+        """Text and calls by turns, to the text's end; it may start inside `thinking`."""
+        if thinking:
+            yield from self._region(Thinking, thinking)
         after_call = False
         while True:
             entries = yield from (self._after_call() if after_call else self._prose())
@@ -443,6 +484,7 @@ class Parser(Resuming):
         else:
             call.lead = self.raw()
         start = self.offset
+        self.call = call
         try:
             if entry.kind == "section":
                 yield from self._section_start(entry, call)
@@ -457,15 +499,22 @@ class Parser(Resuming):
             yield from self._damaged(call, damage)
         else:
             self._done(call, call.arguments, self.raw(), call.repairs)
-        self.shut()
-        self.count += 1
-        self.last, self.silent = entry, False
+        self._call_over()
+        self.last = entry
         if entry.kind == "section":
             self.section = entry
         return True
 
+    def _call_over(self) -> None:
+        """The open call has been told."""
+        self.shut()
+        self.call = None
+        self.count += 1
+        self.silent = False
+
     def _undo(self, start: int, inside: int | None) -> bool:
         """It was no call: go back to where it seemed to start."""
+        self.call = None
         self.back_to(start)
         if inside is None:
             self.shut()
@@ -501,9 +550,12 @@ class Parser(Resuming):
 
     def _damaged(self, call: Call, damage: Damage) -> Wait:
         """Mend a call that cannot be read as it stands, or answer for it, and find where reading goes on."""
-        if damage.position == self.cut:
+        if damage.position == self.cut and damage.code != "internal_error":
             damage = Damage("truncated_call", f"the text ended: {damage.message}", self.cut, ended=True, got=damage.got)
-        end = yield from resync_at(self, call, damage)
+        try:
+            end = yield from resync_at(self, call, damage)
+        except Damage:  # no edge as far as a call may reach
+            end = self.offset
         raw = self.raw()[: end - self.mark]
         if self.may_rewind(end):
             self.back_to(end)
@@ -517,6 +569,10 @@ class Parser(Resuming):
                 self.back_to(self.mark + mended.end)
             self._done(call, call.arguments, raw, call.repairs)
             return
+        self._lost(call, damage, raw)
+
+    def _lost(self, call: Call, damage: Damage, raw: str) -> None:
+        """Answer for a call that cannot be made."""
         arguments = call.arguments if damage.code == "truncated_call" else {}
         call.say_lead(self)
         lost = ToolCall(call.id, call.name, arguments, call.format.name, raw[call.skip :])

@@ -12,7 +12,7 @@ from typing import Any
 from agentkit.formats.call import Call
 from agentkit.formats.literals import DOUBLY_ENCODED, Literals, NotALiteral, mend
 from agentkit.formats.reader import Decline, Reader, pattern
-from agentkit.formats.spec import Envelope, Json, KeyEnvelope
+from agentkit.formats.spec import Envelope, KeyEnvelope
 from agentkit.formats.values import load, without_surrogates
 
 
@@ -77,8 +77,8 @@ def _mended_body(
 
 def _arguments(r: Reader, call: Call, value: Any) -> Any:
     """The arguments in a body that has been read; None where it is none of this call's."""
-    part = next(p for p in call.shape.call if isinstance(p, Envelope | Json | KeyEnvelope))
-    if isinstance(part, Json):
+    part = next((p for p in call.shape.call if isinstance(p, Envelope | KeyEnvelope)), None)
+    if part is None:  # a body behind the name; also one that stands where parameters between tags may
         return value
     if not isinstance(value, dict):
         return None
