@@ -10,7 +10,7 @@ from collections.abc import Generator
 from typing import Any, Final
 
 from agentkit.formats.call import Call
-from agentkit.formats.literals import INNER_QUOTES, MISSING_COMMA, Literals, NotALiteral
+from agentkit.formats.literals import ARITHMETIC, INNER_QUOTES, LEADING_ZEROS, MISSING_COMMA, Literals, NotALiteral
 from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Search, Wait, text_run
 from agentkit.formats.spec import PythonCall
 
@@ -109,7 +109,7 @@ class _Brackets:
 
 def _take(r: Reader, call: Call, text: str, start: int) -> None:
     """Read the arguments between the brackets."""
-    reader = Literals(text)
+    reader = Literals(text, python=True)
     order = list(call.tool.parameters.get("properties", {})) if call.tool else []
     position = 0
     while reader.space():
@@ -132,6 +132,15 @@ def _take(r: Reader, call: Call, text: str, start: int) -> None:
             raise Damage("invalid_arguments", f"the value of {name!r}: {e}", start + e.position) from e
         except RecursionError:
             raise Damage("invalid_arguments", f"the value of {name!r} is nested too deep", start) from None
+    _note(r, call, reader, start)
+
+
+def _note(r: Reader, call: Call, reader: Literals, start: int) -> None:
+    """Name what was read otherwise than it was written."""
+    for repair in reader.repairs.keys() & {ARITHMETIC, LEADING_ZEROS}:
+        if repair not in r.repairs:
+            raise Damage("invalid_arguments", f"expected values, got what needs the repair {repair!r}", start)
+        call.note(repair)
 
 
 def _value(r: Reader, call: Call, reader: Literals) -> Any:
@@ -141,7 +150,7 @@ def _value(r: Reader, call: Call, reader: Literals) -> Any:
         value = reader.value()
         _comma(r, call, reader)
     except NotALiteral:
-        if INNER_QUOTES not in r.repairs or reader.text[at : at + 1] not in ("'", '"'):
+        if INNER_QUOTES not in r.repairs or not _quotes_inside(reader.text, at):
             raise
         reader.at = at
         reader.behind = _end_of_argument(call)
@@ -150,6 +159,24 @@ def _value(r: Reader, call: Call, reader: Literals) -> Any:
         reader.behind = None
         call.note(INNER_QUOTES)
     return value
+
+
+_OF_EXPRESSION = re.compile(r"\s*(?:\Z|[^\w\s\\$#`]|(?:if|else|in|is|and|or|not|for)\b|[a-zA-Z]{1,2}[\"'])")
+
+
+def _quotes_inside(text: str, at: int) -> bool:
+    """Whether the string that starts here goes on behind its first quote: a word stands there, and no operator.
+
+    What Python would compute of the string and what stands behind it is never taken for the string's own text.
+    """
+    first = Literals(text, at, python=True)
+    if text[at : at + 1] not in ("'", '"'):
+        return False
+    try:
+        first.one_string()
+    except NotALiteral:
+        return False
+    return _OF_EXPRESSION.match(text, first.at) is None
 
 
 def _comma(r: Reader, call: Call, reader: Literals) -> None:
