@@ -18,11 +18,22 @@ from agentkit.formats.call import Call
 from agentkit.formats.catalog import CATALOG
 from agentkit.formats.literals import MISSING_CLOSE, REPAIRS, WHOLE_CALL_REPAIRS
 from agentkit.formats.mending import mend_call
-from agentkit.formats.prose import TAG, Entry, Quoting, openers_of
+from agentkit.formats.prose import TAG, Entry, Quoting, closers, openers_of
 from agentkit.formats.reader import Damage, Decline, Delimiter, Wait, literal, may_begin
 from agentkit.formats.resumed import Resuming
 from agentkit.formats.resync import resync_at
-from agentkit.formats.spec import Envelope, Format, KeyEnvelope, Limits, NameTag, Shape, Tag, ToolElement, ToolSpec
+from agentkit.formats.spec import (
+    Envelope,
+    Format,
+    KeyEnvelope,
+    Limits,
+    NameTag,
+    PythonCall,
+    Shape,
+    Tag,
+    ToolElement,
+    ToolSpec,
+)
 from agentkit.formats.tagtext import tag
 from agentkit.formats.unclosed import close_values
 from agentkit.messages import ToolCall
@@ -30,7 +41,8 @@ from agentkit.messages import ToolCall
 InCode = Literal["ignore", "reply", "execute"]
 
 _LOG = logging.getLogger("agentkit.formats")
-_FENCE = Delimiter(r"`{3,}[\w+-]{0,24}[ \t]{0,8}\r?\n", r"`{0,16}[\w+-]{0,24}[ \t]{0,8}\r?")
+_FENCE = Delimiter(r"`{3,}[\w+-]{0,24}[ \t]{0,8}(?:\r?\n|(?=[\[{<]))", r"`{0,16}[\w+-]{0,24}[ \t]{0,8}\r?")
+_BETWEEN = Delimiter("[,;]", "")
 _NO_SHAPE = Shape(())
 _UNDECIDED = re.compile(r".\s{0,64}\Z", re.DOTALL).match
 _SPACE_RUN = 1024  # white space after a call that is held back until it is known whether another call follows
@@ -70,7 +82,7 @@ class Parser(Resuming):
     """
 
     __slots__ = (
-        "call", "count", "faulty", "fenced", "in_code", "last", "line_tried", "openers", "opening_fence", "quoting", "run", "section",
+        "before", "call", "count", "faulty", "fenced", "in_code", "last", "line_tried", "openers", "opening_fence", "quoting", "run", "section",
         "silent", "start_thinking", "tools",
     )  # fmt: skip
 
@@ -96,6 +108,7 @@ class Parser(Resuming):
         self.silent = True
         self.count = 0
         self.call: Call | None = None  # the one that is open
+        self.before = ""  # what stands between two calls, markup if the second one is a call
         self.faulty = -1  # the last call in which a fault of ours showed
         self.section: Entry | None = None
         self.last: Entry | None = None
@@ -186,7 +199,7 @@ class Parser(Resuming):
         while True:
             try:
                 yield from reading
-            except Exception as fault:
+            except Exception as fault:  # noqa: BLE001 - whatever it is, one call is its price, and no run ends
                 _LOG.exception("agentkit failed to read a model's text, at position %d", self.offset)
                 reading = self._after_fault(fault)
             else:
@@ -230,7 +243,10 @@ class Parser(Resuming):
                     break
             else:
                 self.section = None
-                if self.buf.startswith("`", self.at):
+                if self.before:
+                    self.unread(self.before)
+                    self.before = ""
+                elif self.buf.startswith("`", self.at):
                     yield from self._ticks(self.quoting)
                 else:
                     self._plain(self.at + 1)
@@ -354,20 +370,57 @@ class Parser(Resuming):
         return entries
 
     def _after_call(self) -> Generator[None, None, list[Entry] | None]:
-        """Behind a call: white space and the separator before another one, or before the section's end, are markup."""
+        """What stands behind a call, up to the next one; None at the text's end.
+
+        What closes the call once more is markup; so are white space and the separator before another call, or before
+        the section's end.
+        """
+        held = yield from self._over_closers()
+        listed = self._listed()
         separator = self.last.format.separator.strip() if self.last else ""
-        held = yield from self._look_over_space()
-        if separator and (found := (yield from self.sees(literal(separator)))):
+        found = (yield from self.sees(literal(separator))) if separator else None
+        if found is None and listed:
+            found = yield from self.sees(_BETWEEN)
+        if found is not None:
             held += self._take(found.end())
             held += yield from self._look_over_space()
         entries = yield from self._next_in_section()
+        if not entries and listed and found is not None and self.openers.line is not None:
+            entries = self.openers.lines if (yield from self.sees(self.openers.line)) else []
         if not entries and self.at < len(self.buf):
             self.unread(held)
             return (yield from self._prose())
-        if held:
-            self.out.append(Markup(held))
-            self.quoting.said(held)
+        self.before = held
+        if not entries:
+            self._say_before()
         return entries or None
+
+    def _say_before(self) -> None:
+        """What was looked over behind a call is markup: it is one more call, or its end, that stands here."""
+        if self.before:
+            self.out.append(Markup(self.before))
+            self.quoting.said(self.before)
+            self.before = ""
+
+    def _listed(self) -> bool:
+        """Whether calls like the last one are told apart by commas: bare ones are, and those in brackets."""
+        if self.section is not None and self.section.shape.section is not None:
+            edge = self.section.shape.section.open
+            return isinstance(edge, str) and edge.rstrip().endswith("[")
+        first = self.last.shape.call[0] if self.last else None
+        return isinstance(first, Envelope | PythonCall) or (isinstance(first, str) and not first.strip())
+
+    def _over_closers(self) -> Generator[None, None, str]:
+        """Consume what closes the last call although it is closed; returns the white space behind it."""
+        held = yield from self._look_over_space()
+        if self.last is None or self.quoting.quoted:
+            return held
+        own = self.section.shape.section if self.section is not None else None
+        for edge in closers(self.last.format):
+            while (own is None or edge != own.close) and (found := (yield from self.sees(self._edge(edge)))):
+                self.out.append(Markup(held + self._take(found.end())))
+                held = yield from self._look_over_space()
+        return held
 
     def _next_in_section(self) -> Generator[None, None, list[Entry]]:
         """What may come next behind a call: in a section whose calls do not tell themselves, a call or its end."""
@@ -421,7 +474,10 @@ class Parser(Resuming):
         """Try to read what opens here; False, with nothing consumed, where it is text after all."""
         match entry.kind:
             case "thinking" | "answer" | "markup":
-                found = yield from self.sees(self.openers.literal)
+                found = yield from self.sees(literal(entry.word) if entry.word else self.openers.literal)
+                if found is None and entry.word:
+                    return False
+                self._say_before()
                 self.say(Markup, found.end() if found else self.at)
                 if entry.close:
                     yield from self._region(Thinking if entry.kind == "thinking" else Text, entry.close)
@@ -431,6 +487,7 @@ class Parser(Resuming):
             case "fence_end":
                 found = yield from self.sees(literal(self.fenced))
                 self.fenced = ""
+                self._say_before()
                 self.say(Markup, found.end() if found else self.at)
                 return True
             case "close":
@@ -469,6 +526,7 @@ class Parser(Resuming):
         if found is None:
             return False
         self.section = None
+        self._say_before()
         self.say(Markup, found.end())
         return True
 
@@ -479,6 +537,7 @@ class Parser(Resuming):
         to be no call before anything was said of it.
         """
         call = Call(entry.format, entry.shape, self.tools, self.count, tool=entry.tool, known_only=entry.weak)
+        call.before = self.before
         if inside is None:
             self.open()
         else:
@@ -508,7 +567,8 @@ class Parser(Resuming):
     def _call_over(self) -> None:
         """The open call has been told."""
         self.shut()
-        self.call = None
+        self.quoting.said(self.before)
+        self.call, self.before = None, ""
         self.count += 1
         self.silent = False
 

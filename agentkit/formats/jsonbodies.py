@@ -16,10 +16,30 @@ from agentkit.formats.otherkeys import BESIDE, NESTED
 from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Wait
 from agentkit.formats.spec import Envelope, Json, KeyEnvelope
 
+_FENCE = Delimiter(r"`{3,16}[ \t]{0,8}(?:json\w{0,8})?\s{0,64}(?=[{\[])", r"`{0,16}[ \t]{0,8}\w{0,12}\s{0,64}")
+
+
+def _in_fence(r: Reader, call: Call) -> Generator[None, None, bool]:
+    """Consume the code fence that models put around JSON, though it stands in markup of its own."""
+    if call.known_only or not r.buf.startswith("`", r.at) or (found := (yield from r.sees(_FENCE))) is None:
+        return False
+    r.at = found.end()
+    return True
+
+
+def _out_of_fence(r: Reader) -> Wait:
+    yield from r.space()
+    if found := (yield from r.sees(_FENCE_END)):
+        r.at = found.end()
+
+
+_FENCE_END = Delimiter(r"`{3,16}", r"`{0,16}")
+
 
 def read_json(r: Reader, call: Call, part: Json) -> Wait:
     """The arguments as one JSON object; none at all where what follows stands there already."""
     yield from r.space()
+    fenced = yield from _in_fence(r, call)
     call.body = r.offset
     if not (yield from r.have(1)):
         raise Damage("truncated_call", f"the text ended before the arguments of {call.name!r}", r.offset, ended=True)
@@ -28,6 +48,8 @@ def read_json(r: Reader, call: Call, part: Json) -> Wait:
         call.arguments = take_arguments(r, call, span)
     elif r.buf[r.at].isalnum():
         raise Damage("invalid_json", "expected '{'", r.offset, got=True)
+    if fenced:
+        yield from _out_of_fence(r)
     call.complete = True
 
 
@@ -50,7 +72,9 @@ def read_key_envelope(r: Reader, call: Call, part: KeyEnvelope) -> Wait:
 
 
 _DESCRIBES: Final = ("description", "strict", "parameters", "inputSchema", "input_schema")
-_OF_SCHEMA = Delimiter(r'\{\s{0,64}"(?:type|properties|required|\$schema|\$defs|title|description)"', r'\{?\s{0,64}(?:"[$\w]{0,12}"?)?')
+_OF_SCHEMA = Delimiter(
+    r'\{\s{0,64}"(?:type|properties|required|\$schema|\$defs|title|description)"', r'\{?\s{0,64}(?:"[$\w]{0,12}"?)?'
+)
 
 
 class _Envelope:
@@ -180,12 +204,15 @@ def read_envelope(r: Reader, call: Call, part: Envelope) -> Wait:
     One that is common in prose is a call only from its arguments on: before, it may describe the tool.
     """
     yield from r.space()
+    fenced = yield from _in_fence(r, call)
     if r.buf[r.at : r.at + 1] != "{":
         raise Decline
     call.body = r.offset
     envelope = _Envelope(r, call, part)
     yield from envelope.read()
     call.arguments = envelope.done()
+    if fenced:
+        yield from _out_of_fence(r)
     call.complete = True
 
 

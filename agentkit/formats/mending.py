@@ -81,7 +81,7 @@ _NONE: Final[tuple[Any, tuple[str, ...]]] = (None, ())
 
 
 def _arguments(r: Reader, call: Call, value: Any) -> tuple[Any, tuple[str, ...]]:
-    """The arguments in a body that has been read, and the repairs that it took; None where it is none of this call's."""
+    """The arguments in a body that has been read, and the repairs it took; None where it is none of this call's."""
     part = next((p for p in call.shape.call if isinstance(p, Envelope | KeyEnvelope)), None)
     if part is None:  # a body behind the name; also one that stands where parameters between tags may
         return value, ()

@@ -15,6 +15,11 @@ from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Search, 
 from agentkit.formats.spec import PythonCall
 
 _NAME = Delimiter(r"(?P<name>[^\W\d][\w.-]{0,255})\s{0,64}\(", r"(?:[^\W\d][\w.-]{0,255}\s{0,64})?")
+_ARGUMENT = Delimiter(
+    r"\s{0,64}(?:[)\"'\[{(]|[+-]?[.0-9]|[^\W\d]\w{0,255}\s{0,64}=(?!=)|(?:True|False|None|true|false|null)\b"
+    r"|[a-zA-Z]{1,2}[\"'])",
+    r"\s{0,64}(?:[+-]|[^\W\d]\w{0,255}\s{0,64}=?)?",
+)
 _KEY = re.compile(r"\s*(?P<key>[^\W\d]\w*|\"[^\"\n]{1,256}\"|'[^'\n]{1,256}')\s*=(?!=)\s*")
 _OUTSIDE = re.compile(r"[\"'()\[\]{}]").search
 _INSIDE: Final = {'"': text_run(r'[^"\\]', r"\\."), "'": text_run(r"[^'\\]", r"\\.")}
@@ -28,6 +33,8 @@ def read_python_call(r: Reader, call: Call, part: PythonCall) -> Wait:
     if found is None:
         raise Decline
     r.at = found.end()
+    if call.known_only and (yield from r.sees(_ARGUMENT)) is None and not (r.ended and r.cut == r.offset):
+        raise Decline  # `[search(web)]` in prose
     call.begin(r, found["name"])
     start = r.offset
     yield from _Brackets(r, call).run()
