@@ -29,6 +29,7 @@ from agentkit.formats.spec import (
     Limits,
     NameTag,
     PythonCall,
+    Section,
     Shape,
     Tag,
     ToolElement,
@@ -46,6 +47,12 @@ _BETWEEN = Delimiter("[,;]", "")
 _NO_SHAPE = Shape(())
 _UNDECIDED = re.compile(r".\s{0,64}\Z", re.DOTALL).match
 _SPACE_RUN = 1024  # white space after a call that is held back until it is known whether another call follows
+
+
+def _begins(section: Section | None, edge: str | Tag) -> bool:
+    """Whether this is the section's end, or the beginning of it."""
+    close = section.close if section is not None else ""
+    return close == edge or (isinstance(close, str) and isinstance(edge, str) and close.startswith(edge))
 
 
 def get(name: str | Format) -> Format:
@@ -82,8 +89,8 @@ class Parser(Resuming):
     """
 
     __slots__ = (
-        "before", "call", "count", "faulty", "fenced", "in_code", "last", "line_tried", "openers", "opening_fence", "quoting", "run", "section",
-        "silent", "start_thinking", "tools",
+        "before", "call", "count", "faulty", "fenced", "in_code", "last", "line_tried", "openers",
+        "opening_fence", "quoting", "run", "section", "silent", "start_thinking", "tools",
     )  # fmt: skip
 
     def __init__(
@@ -417,7 +424,7 @@ class Parser(Resuming):
             return held
         own = self.section.shape.section if self.section is not None else None
         for edge in closers(self.last.format):
-            while (own is None or edge != own.close) and (found := (yield from self.sees(self._edge(edge)))):
+            while not _begins(own, edge) and (found := (yield from self.sees(self._edge(edge)))):
                 self.out.append(Markup(held + self._take(found.end())))
                 held = yield from self._look_over_space()
         return held

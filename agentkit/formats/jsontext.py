@@ -202,6 +202,7 @@ class _Scan:
     def enter(self, c: str) -> int:
         if len(self.stack) >= self.r.limits.depth:
             at = self.r.base + self.p
+            self.settle()
             raise Damage("invalid_json", f"expected nesting of at most {self.r.limits.depth}", at, got=True)
         self.stack.append("}" if c == "{" else "]")
         self.p += 1

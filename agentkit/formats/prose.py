@@ -172,7 +172,7 @@ def closers(format: Format) -> tuple[str | Tag, ...]:
     for shape in format.shapes:
         edges = [shape.call[-1], shape.section.close if shape.section is not None else ""]
         found |= dict.fromkeys(e for e in edges if isinstance(e, str | Tag) and not weak(e) and len(shape.call) > 1)
-    return tuple(found)
+    return tuple(sorted(found, key=lambda edge: -len(edge if isinstance(edge, str) else edge.name)))
 
 
 def _line_start(words: Sequence[str], tools: Sequence[ToolSpec]) -> Delimiter:
