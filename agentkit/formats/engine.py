@@ -45,6 +45,7 @@ _LOG = logging.getLogger("agentkit.formats")
 _FENCE = Delimiter(r"`{3,}[\w+-]{0,24}[ \t]{0,8}(?:\r?\n|(?=[\[{<]))", r"`{0,16}[\w+-]{0,24}[ \t]{0,8}\r?")
 _BETWEEN = Delimiter("[,;]", "")
 _NO_SHAPE = Shape(())
+_LAST_WORD = re.compile(r"[\w.-]+\Z").match
 _UNDECIDED = re.compile(r".\s{0,64}\Z", re.DOTALL).match
 _SPACE_RUN = 1024  # white space after a call that is held back until it is known whether another call follows
 
@@ -617,7 +618,10 @@ class Parser(Resuming):
 
     def _damaged(self, call: Call, damage: Damage) -> Wait:
         """Mend a call that cannot be read as it stands, or answer for it, and find where reading goes on."""
-        if damage.position == self.cut and damage.code != "internal_error":
+        # in another shape of the format, what the text's end cut off might have been read from further in front
+        unread = self.ended and call.body == damage.position
+        cut = damage.position == self.cut or (unread and (damage.position < self.cut or _LAST_WORD(self.buf, self.at)))
+        if cut and damage.code != "internal_error":
             damage = Damage("truncated_call", f"the text ended: {damage.message}", self.cut, ended=True, got=damage.got)
         try:
             end = yield from resync_at(self, call, damage)
