@@ -18,7 +18,7 @@ from agentkit.formats.call import Call
 from agentkit.formats.catalog import CATALOG
 from agentkit.formats.literals import MISSING_CLOSE, REPAIRS, WHOLE_CALL_REPAIRS
 from agentkit.formats.mending import mend_call
-from agentkit.formats.prose import TAG, Entry, Quoting, closers, openers_of
+from agentkit.formats.prose import TAG, Entry, Quoting, openers_of
 from agentkit.formats.reader import Damage, Decline, Delimiter, Wait, literal, may_begin
 from agentkit.formats.resumed import Resuming
 from agentkit.formats.resync import resync_at
@@ -424,7 +424,7 @@ class Parser(Resuming):
         if self.last is None or self.quoting.quoted:
             return held
         own = self.section.shape.section if self.section is not None else None
-        for edge in closers(self.last.format):
+        for edge in self.openers.closers[self.last.format.name]:
             while not _begins(own, edge) and (found := (yield from self.sees(self._edge(edge)))):
                 self.out.append(Markup(held + self._take(found.end())))
                 held = yield from self._look_over_space()

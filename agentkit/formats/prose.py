@@ -75,6 +75,7 @@ class Openers:
                 self._literal(answer_open, Entry("answer", format, Shape(()), close=answer_close))
             for text in format.markup:
                 self._literal(text, Entry("markup", format, Shape(())))
+        self.closers = {format.name: closers(format) for format in formats}
         alternatives = sorted(self.literals, key=len, reverse=True)
         self.literal = Delimiter(
             "|".join(pattern(self.spelt[key]) for key in alternatives) or r"(?!)",
