@@ -22,6 +22,7 @@ ErrorCode = Literal[
     "cancelled",
     "interrupted",
     "limit",
+    "internal_error",
 ]
 """The stable codes of every error that a model reads."""
 

@@ -34,6 +34,7 @@ from agentkit.formats.unclosed import unsure
 
 def read_name_tag(r: Reader, call: Call, part: NameTag) -> Wait:
     """An opening tag with the tool's name in an attribute."""
+    yield from r.space()
     found = yield from r.sees(tagtext.tag(part.name, closing=False))
     if found is None:
         raise Decline
