@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 from agentkit.errors import FormatError
@@ -390,9 +391,10 @@ def doubled_closer(rng: random.Random, out: Written) -> bool:
 def swapped(rng: random.Random, out: Written) -> bool:
     """Two neighbouring delimiters in the wrong order."""
     edges = [i for i, t in enumerate(out.tokens) if _is_markup(t)]
-    if len(edges) < 2:
+    pairs = [k for k, (i, j) in enumerate(pairwise(edges)) if out.tokens[i].call == out.tokens[j].call]
+    if not pairs:
         return False
-    k = rng.randrange(len(edges) - 1)
+    k = rng.choice(pairs)
     a, b = out.tokens[edges[k]], out.tokens[edges[k + 1]]
     for t in out.tokens[edges[k] : edges[k + 1] + 1]:
         out.hurts(t)
@@ -479,15 +481,16 @@ def _markup_of(format: Format) -> tuple[str, ...]:
 
 
 def _payload(rng: random.Random, out: Written) -> str:
-    kind = rng.random()
-    if kind < 0.45:
-        return rng.choice(PAYLOADS)
-    if kind < 0.75:
-        return rng.choice(_markup_of(out.plan.format))
-    if kind < 0.93:
-        return rng.choice(_markup_of(rng.choice(CATALOG)))
-    out.quotes = True
-    return rng.choice(QUOTING)
+    source = rng.choices((PAYLOADS, _markup_of(out.plan.format), _markup_of(rng.choice(CATALOG)), QUOTING), (45, 30, 18, 7))[0]
+    found = rng.choice(source)
+    out.quotes = out.quotes or "`" in found or "think" in found.lower() or found in _thinking(out.plan.format)
+    return found
+
+
+@cache
+def _thinking(format: Format) -> frozenset[str]:
+    """What may begin or end reasoning, or an answer, where nothing is a call."""
+    return frozenset(t for pair in (*format.thinking, *format.answer) for edge in pair for t in (edge, *tokens(edge)))
 
 
 @_damage

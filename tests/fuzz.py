@@ -268,10 +268,10 @@ class Judge:
     def _touched(self, number: int, text: str, event: CallEnd) -> Iterator[str]:
         """A damaged value of a call that is made: as it was written, or by a named repair, and never without its end."""
         w = self.written
-        now = next((t.text for t in w.tokens if t.value == number), "")
-        if BEGIN.format(number) in text and END.format(number) not in text and END.format(number) in now:
+        now = [t.text for t in w.tokens if t.value == number]
+        if BEGIN.format(number) in text and END.format(number) not in text and any(END.format(number) in t for t in now):
             yield "a damaged value is cut off"
-        elif not event.repairs and text not in _readings(now) and now.strip() not in text:
+        elif not event.repairs and not any(text in _readings(t) or t.strip() in text for t in now):
             yield "a damaged value is altered and no repair is named"
 
     def _neighbours(self) -> Iterator[tuple[str, str]]:
@@ -287,7 +287,7 @@ class Judge:
             hit = next((i for i in range(at, len(ends)) if equal(ends[i].call, call)), None)
             if hit is not None:
                 at = hit + 1
-                if ends[hit].repairs:
+                if ends[hit].repairs and not any(equal(e.call, call) and not e.repairs for e in ends):
                     yield "a sound call is repaired", f"{ends[hit].repairs} {call}"
             elif self._covered(number, refused=True):
                 yield "a neighbour is lost in a call with invalid arguments", str(call)
