@@ -1,5 +1,6 @@
 # Every target sets itself up on a fresh checkout: .venv by uv where uv is, else by python3 -m venv and pip.
-# It installs again only when pyproject.toml changes. `make` alone lists the targets.
+# It installs again only when pyproject.toml changes. `make` alone lists the targets. A second Python gets an environment of
+# its own: make test PYTHON=python3.13 VENV=.venv-3.13
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -22,7 +23,7 @@ endef
 define install
 	@echo "setting up $(VENV): $(1)"
 	@if command -v uv >/dev/null; then \
-		[ -x $(BIN)/python ] || uv venv --quiet --python ">=3.11" $(VENV); \
+		[ -x $(BIN)/python ] || uv venv --quiet --python "$(or $(PYTHON),>=3.11)" $(VENV); \
 		uv pip install --quiet --python $(BIN)/python -e '$(1)'; \
 	else \
 		if ! [ -x $(BIN)/python ]; then $(find_python); "$$python" -m venv $(VENV); fi; \
@@ -84,5 +85,5 @@ bench: $(DEV) ## the benchmarks, each printing its figures
 	@for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python "$$file"; done
 
 clean: ## remove what was built, the environment too
-	@rm -rf $(VENV) site dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@rm -rf .venv .venv-* site dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from math import inf
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from agentkit.errors import ConfigError
@@ -72,6 +73,26 @@ def instance(kind: type | tuple[type, ...], words: str) -> Bound:
     return Bound(lambda value: isinstance(value, kind) and not isinstance(value, type), words)
 
 
+def lacking(value: Any, protocol: type) -> tuple[str, ...]:
+    """The public members of a protocol that a value does not give, in alphabetical order.
+
+    They are looked up as a call looks them up, so a wrapper that passes them on by `__getattr__` has them. `isinstance`
+    against a runtime protocol is no substitute: from Python 3.12 on it does not ask `__getattr__`.
+    """
+    names = [name for name in dir(protocol) if not name.startswith("_")]
+    return tuple(name for name in names if isinstance(value, type) or not hasattr(value, name))
+
+
+def like(protocol: type, words: str) -> Bound:
+    """Whatever has all public members of a protocol; a class itself is none."""
+    return Bound(lambda value: not lacking(value, protocol), words)
+
+
+def either(*bounds: Bound, words: str) -> Bound:
+    """What holds against one of several bounds."""
+    return Bound(lambda value: any(bound.holds(value) for bound in bounds), words)
+
+
 def each(bound: Bound, words: str) -> Bound:
     """Several values, each within a bound; a text or a mapping is not several."""
 
@@ -89,6 +110,7 @@ def or_none(bound: Bound, means: str = "") -> Bound:
 
 YES_OR_NO: Final = instance(bool, "True or False")
 TEXT: Final = instance(str, "text")
+PATH: Final = instance((str, Path), "a path")
 CALLABLE: Final = Bound(callable, "a function")
 SECONDS: Final = number("seconds above 0", above=0)
 SHARE: Final = number("a share above 0, 1 at most", above=0, most=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -183,3 +184,33 @@ def test_of_a_tool_whose_output_has_a_broken_bound() -> None:
 
     with pytest.raises(SchemaError, match="wanted 200 characters or more, or None"):
         ToolRegistry(read)
+
+
+class PassingOn:
+    """A user's own wrapper: it has what it wraps, by `__getattr__`."""
+
+    def __init__(self, inner: Any) -> None:
+        self.inner = inner
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+
+def test_stores_and_models_may_be_wrapped_by_getattr() -> None:
+    model = PassingOn(ScriptedModel(["Hello."]))
+
+    async def run() -> str:
+        manager = ThreadManager(PassingOn(SQLiteStore(":memory:")), compaction=Compaction(summary_model=model))
+        thread = await manager.create_thread()
+        await manager.add_message(thread, user("hi"))
+        result = await manager.run_thread(thread, "Be brief.", model).finished()
+        await manager.aclose()
+        return result.text
+
+    assert asyncio.run(run()) == "Hello."
+
+
+@pytest.mark.parametrize("wrong", [5, SQLiteStore, PassingOn(MODEL)])
+def test_what_lacks_methods_of_a_store_is_refused(wrong: Any) -> None:
+    with pytest.raises(ConfigError, match="wanted a store, the path"):
+        ThreadManager(store=wrong)

@@ -14,7 +14,7 @@ from agentkit.agent.limits import UNBOUNDED, Budget, Spending
 from agentkit.agent.run import Hook, Plan, RunResult, RunStream
 from agentkit.agent.settings import RunOptions, Settings, checked
 from agentkit.binding import BoundTool
-from agentkit.bounds import CALLABLE, TEXT, Bounds, each, instance, or_none, refuse, whole
+from agentkit.bounds import CALLABLE, TEXT, Bounds, each, either, instance, like, or_none, refuse, whole
 from agentkit.messages import Message, SystemMessage, messages_from
 from agentkit.models.base import Model
 from agentkit.processor import ProcessorConfig
@@ -25,7 +25,7 @@ from agentkit.structured import Output
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 _BOUNDS: Final[Bounds] = {
-    "model": instance((str, Model), "a model, or a model string such as 'openai:gpt-5'"),
+    "model": either(TEXT, like(Model, "a model"), words="a model, or a model string such as 'openai:gpt-5'"),
     "system": or_none(TEXT),
     "config": or_none(instance(ProcessorConfig, "a ProcessorConfig")),
     "max_turns": whole(1),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 from agentkit.events import SourceEvent
 from agentkit.formats.spec import Format, OutputSchema, ToolSpec
@@ -41,7 +41,6 @@ class ModelRequest:
     output_schema: OutputSchema | None = None
 
 
-@runtime_checkable
 class Model(Protocol):
     """Anything that answers a `ModelRequest` with events; write one to plug in a model of your own."""
 

@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any, Final, NamedTuple
 
-from agentkit.bounds import SECONDS, SHARE, TEXT, Bound, Bounds, instance, or_none, refuse, whole
+from agentkit.bounds import SECONDS, SHARE, TEXT, Bound, Bounds, either, like, or_none, refuse, whole
 from agentkit.messages import AssistantMessage, UserMessage
 from agentkit.models.base import Model
 from agentkit.threads.history import Said, answer_of, key_of, said_in
@@ -48,6 +48,7 @@ and nothing but the summary."""
 LEAST_GAIN: Final = 0.02
 """Share of the window that a compaction must gain to be worth losing the provider's prompt cache."""
 
+_MODEL: Final = either(TEXT, like(Model, "a model"), words="a model or a model string")
 
 _BOUNDS: Final[Bounds] = {
     "window": whole(1_000),
@@ -56,7 +57,7 @@ _BOUNDS: Final[Bounds] = {
     "keep_results": whole(0),
     "keep_turns": whole(0),
     "result_tokens": whole(0),
-    "summary_model": or_none(instance((str, Model), "a model or a model string"), "for that of the run"),
+    "summary_model": or_none(_MODEL, "for that of the run"),
     "summary_tokens": whole(0),
     "summary_prompt": TEXT,
     "summary_timeout": SECONDS,

@@ -13,7 +13,7 @@ from typing import Any, Final, Unpack
 from agentkit import models
 from agentkit.agent import Agent, Budget, Hook, RunOptions, RunStream, call_hash
 from agentkit.agent.approval import denial
-from agentkit.bounds import CALLABLE, TEXT, Bounds, each, instance, or_none, refuse, whole
+from agentkit.bounds import CALLABLE, PATH, TEXT, Bounds, each, either, instance, like, or_none, refuse, whole
 from agentkit.errors import ConfigError, StoreConflict, ThreadNotFound
 from agentkit.messages import (
     AssistantMessage,
@@ -41,7 +41,7 @@ from agentkit.threads.stores import open_store
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 _BOUNDS: Final[Bounds] = {
-    "store": instance((str, Path, Store), "a store, the path of a SQLite file, or 'postgresql://…'"),
+    "store": either(PATH, like(Store, "a store"), words="a store, the path of a SQLite file, or 'postgresql://…'"),
     "registry": or_none(instance(ToolRegistry, "a ToolRegistry: ToolRegistry(tool, …)")),
     "hooks": each(CALLABLE, "several functions: hooks=[print]"),
     "compaction": or_none(instance(Compaction, "a Compaction")),

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol
 
 Body = Mapping[str, Any]
 """A JSON object. What it says is the business of whoever wrote it."""
@@ -190,7 +190,6 @@ class Lease:
     until: float
 
 
-@runtime_checkable
 class Store(Protocol):
     """Where threads live. Every method is one transaction; when it returns, what it wrote is safe.
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import Awaitable, Callable
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 from agentkit.errors import StoreError
@@ -11,6 +14,13 @@ from agentkit.messages import AssistantMessage, Message, TextPart, ToolMessage, 
 from agentkit.threads import SQLiteStore
 
 Operation = Callable[..., Awaitable[Any]]
+
+
+def integrity(file: str | Path) -> str:
+    """What SQLite says of a file: `ok`."""
+    with closing(sqlite3.connect(file)) as connection:
+        ((said,),) = connection.execute("PRAGMA integrity_check").fetchall()
+    return str(said)
 
 
 class Failing:

@@ -16,6 +16,7 @@ import pytest
 from agentkit.errors import StoreError, ThreadBusy
 from agentkit.threads.sqlite import SQLiteStore
 from agentkit.threads.store import Append, Store
+from threads.kit import integrity
 from threads.processes import do
 
 
@@ -148,7 +149,7 @@ def test_a_full_disk_is_an_error_and_nothing_is_lost(tmp_path: Path) -> None:
     assert 0 < done == found
     assert "StoreError" in others
     assert int(last) >= found
-    assert sqlite3.connect(file).execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    assert integrity(file) == "ok"
 
 
 def test_a_read_only_file_can_be_read_but_not_written(open_folder: Path) -> None:

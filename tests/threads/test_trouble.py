@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from agentkit.errors import StoreError
 from agentkit.threads.postgres import PostgresStore
 from agentkit.threads.sqlite import SQLiteStore
 from agentkit.threads.store import Append, Store
+from threads.kit import integrity
 from threads.other_process import EACH
 from threads.processes import begin, do, end
 
@@ -66,7 +66,7 @@ def test_what_a_killed_process_was_told_is_there_and_nothing_is_half(new_store: 
     assert told < len(log.entries) <= told + 1 + 2 * KILLS
     asyncio.run(store.aclose())
     if isinstance(store, SQLiteStore):
-        assert sqlite3.connect(store.name).execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        assert integrity(store.name) == "ok"
 
 
 def test_both_sides_of_a_fork_may_go_on(new_store: NewStore) -> None:
