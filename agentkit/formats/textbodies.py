@@ -136,7 +136,8 @@ def _key_and_kind(r: Reader, part: Pairs) -> Generator[None, None, tuple[str, st
     if key is not None and part.kind and (found := (yield from r.sees(literal(part.kind[0].strip())))):
         r.at = found.end()
         middle = part.kind[1].strip()
-        key = key if (kind := (yield from until(r, (middle.split()[0],), _IN_NO_KEY))) else None
+        kind = (yield from until(r, (middle.split()[0],), _IN_NO_KEY)) or ""
+        key = key if kind else None
     if key is None:
         over = ended(r, start) or r.offset == r.cut
         r.back_to(start)  # a key that runs on may hold whole calls
