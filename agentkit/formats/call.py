@@ -241,6 +241,7 @@ def _ends_of_name(parts: tuple[Part, ...]) -> tuple[str, ...]:
 
 _IN_NO_NAME = re.compile(r"[<>{}\[\]()\"'`,;=]").search
 _IN_NO_TAG = re.compile(r"[{}\n]").search  # the body is there already: what should stand before it was forgotten
+_IN_NO_SKIP = re.compile(r"[<>]").search
 _IN_NO_ATTRIBUTE = re.compile(r"[<>\"]").search
 _NAME = re.compile(r"[^\s<>{}\[\]()\"'`,;=]{1,256}\Z")
 
@@ -274,7 +275,7 @@ def read_skip(r: Reader, call: Call, part: Skip) -> Wait:
     following = call.shape.call[call.part + 1]
     assert isinstance(following, str)
     start = r.offset
-    if (yield from until(r, (following.strip(),), _IN_NO_TAG if "<" in part.written else _IN_NO_ATTRIBUTE)) is None:
+    if (yield from until(r, (following.strip(),), _IN_NO_TAG if "<" in part.written else _IN_NO_SKIP)) is None:
         over = ended(r, start)
         r.back_to(start)
         code: ErrorCode = "truncated_call" if over else "invalid_json"
