@@ -210,9 +210,9 @@ def until(r: Reader, ends: tuple[str, ...], never: Search | None = None) -> Gene
         pieces.append(r.buf[r.at : stop])
         r.at, room = stop, room - len(pieces[-1])
         if found and (yield from r.sees(delimiter)):
-            return "".join(pieces)
+            return None if never is not None and never(pieces[-1]) else "".join(pieces)
         if found:
-            pieces.append(r.buf[r.at : r.at + 1])
+            pieces[-1] += r.buf[r.at : r.at + 1]
             r.at, room = r.at + 1, room - 1
         if not room or (never is not None and never(pieces[-1])) or (not found and r.ended):
             return None
@@ -254,6 +254,8 @@ def _ends_of_name(parts: tuple[Part, ...]) -> tuple[str, ...]:
 
 
 _IN_NO_NAME = re.compile(r"[<>{}\[\]()\"'`,;=]").search
+_IN_NO_TAG = re.compile(r"[{}\n]").search  # the body is there already: what should stand before it was forgotten
+_IN_NO_SKIP = re.compile(r"[<>]").search
 _IN_NO_ATTRIBUTE = re.compile(r"[<>\"]").search
 _NAME = re.compile(r"[^\s<>{}\[\]()\"'`,;=]{1,256}\Z")
 
@@ -303,9 +305,10 @@ def read_skip(r: Reader, call: Call, part: Skip) -> Wait:
     following = call.shape.call[call.part + 1]
     assert isinstance(following, str)
     start = r.offset
-    if (yield from until(r, (following.strip(),))) is None:
+    if (yield from until(r, (following.strip(),), _IN_NO_TAG if "<" in part.written else _IN_NO_SKIP)) is None:
         if not call.started:
             raise Decline
         over = ended(r, start)
+        r.back_to(start)
         code: ErrorCode = "truncated_call" if over else "invalid_json"
         raise Damage(code, f"expected {following.strip()!r}", start, ended=over)

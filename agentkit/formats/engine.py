@@ -13,6 +13,7 @@ from typing import Any, Literal, assert_never
 
 from agentkit.errors import FormatError
 from agentkit.events import CallEnd, CallError, Markup, SourceEvent, Text, Thinking
+from agentkit.formats import values
 from agentkit.formats.bodies import READERS
 from agentkit.formats.call import Call
 from agentkit.formats.catalog import CATALOG
@@ -606,7 +607,7 @@ class Parser(Resuming):
 
     def _done(self, call: Call, arguments: dict[str, Any], raw: str, repairs: Sequence[str]) -> None:
         """Say that the call is complete."""
-        done = ToolCall(call.id, call.name, arguments, call.format.name, raw[call.skip :])
+        done = ToolCall(call.id, call.name, values.encodable(arguments, raw), call.format.name, raw[call.skip :])
         self.out.append(CallEnd(call.index, done, tuple(repairs)))
 
     def _mend(self, call: Call) -> None:
@@ -643,7 +644,7 @@ class Parser(Resuming):
 
     def _lost(self, call: Call, damage: Damage, raw: str) -> None:
         """Answer for a call that cannot be made."""
-        arguments = call.arguments if damage.code == "truncated_call" else {}
+        arguments = values.encodable(call.arguments, raw) if damage.code == "truncated_call" else {}
         call.say_lead(self)
         lost = ToolCall(call.id, call.name, arguments, call.format.name, raw[call.skip :])
         self.out.append(CallError(call.index, damage.code, damage.told(raw, self.mark), lost, damage.position))

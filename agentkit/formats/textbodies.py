@@ -141,19 +141,25 @@ def _key_and_kind(r: Reader, part: Pairs) -> Generator[None, None, tuple[str, st
     """A key, and its value's type where one is written, up to where the value starts."""
     start = r.offset
     middle, kind = part.middle.strip(), ""
-    key = yield from until(r, tuple(text.split()[0] for text in (*part.kind[:1], middle)))
+    key = yield from until(r, tuple(text.split()[0] for text in (*part.kind[:1], middle)), _IN_NO_KEY)
     if key is not None and part.kind and (found := (yield from r.sees(literal(part.kind[0].strip())))):
         r.at = found.end()
         middle = part.kind[1].strip()
-        kind = (yield from until(r, (middle.split()[0],))) or ""
+        kind = (yield from until(r, (middle.split()[0],), _IN_NO_KEY)) or ""
+        key = key if kind else None
     if key is None:
-        raise _no_value(middle, start, over=ended(r, start) or r.offset == r.cut)
+        over = ended(r, start) or r.offset == r.cut
+        r.back_to(start)  # a key that runs on may hold whole calls
+        raise _no_value(middle, start, over=over)
     for word in middle.split():
         yield from tagtext.layout(r)
         if (found := (yield from r.sees(literal(word)))) is None:
             raise _no_value(middle, start, over=r.ended and r.offset in (r.cut, r.base + len(r.buf)))
         r.at = found.end()
     return (tagtext.decoded(key) if part.key.endswith('="') else key).strip(), kind.strip()
+
+
+_IN_NO_KEY = re.compile("[<\n]").search  # what closes the key was forgotten
 
 
 def _no_value(middle: str, start: int, *, over: bool) -> Damage:

@@ -55,6 +55,7 @@ class TextCalling:
                 "any other with ProcessorConfig(formats='auto')"
             )
         self._format = formats.get(format)
+        self._taught: tuple[object, str] = ((), "")
 
     def __repr__(self) -> str:
         return f"TextCalling({self.inner!r}, {self._format.name!r})"
@@ -77,9 +78,7 @@ class TextCalling:
     async def stream(self, request: ModelRequest) -> AsyncGenerator[SourceEvent, None]:
         """Answer a request; the calls are still inside the `Text` events."""
         history.named_tool(request)
-        section = formats.render_prompt(
-            self._format, request.tools, tool_choice=request.tool_choice, parallel=request.parallel_tool_calls
-        )
+        section = self._section(request)
         messages = text_messages(request.messages, self._format, request.tools)
         asked = replace(
             request,
@@ -113,6 +112,15 @@ class TextCalling:
         if server is None or not self.name.startswith("openai:"):  # the fields are those of chat completions
             return {}
         return {k: v for k, v in SERVERS[server].text.items() if k not in own}
+
+    def _section(self, request: ModelRequest) -> str:
+        """What teaches the model its tools; kept, as most requests of a run offer the same ones."""
+        asked = (request.tools, request.tool_choice, request.parallel_tool_calls)
+        if self._taught[0] != asked:
+            choice, parallel = request.tool_choice, request.parallel_tool_calls
+            section = formats.render_prompt(self._format, request.tools, tool_choice=choice, parallel=parallel)
+            self._taught = (asked, section)
+        return self._taught[1]
 
     async def aclose(self) -> None:
         """Close the connections of the model behind, if it has any."""
