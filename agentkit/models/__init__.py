@@ -58,6 +58,20 @@ def __getattr__(name: str) -> Any:
     return getattr(importlib.import_module(f"{__name__}.{home}"), name)
 
 
+def known(name: str) -> tuple[str, str]:
+    """A model string's provider and model. No key is looked for.
+
+    Raises:
+        ConfigError: the string names no known provider.
+    """
+    prefix, _, id = name.partition(":")
+    if prefix not in PROVIDERS or not id:
+        wanted = ", ".join(f"{p}:" for p in PROVIDERS)
+        hint = "" if prefix in PROVIDERS or ":" in name else f"; did you mean {'openai:' + name!r}?"
+        raise ConfigError(f"a model string is one of {wanted} and then the model's name; got {name!r}{hint}")
+    return prefix, id
+
+
 def model(
     name: str,
     *,
@@ -114,11 +128,7 @@ def model(
     """
     from agentkit.models.remote import Settings
 
-    prefix, _, id = name.partition(":")
-    if prefix not in PROVIDERS or not id:
-        known = ", ".join(f"{p}:" for p in PROVIDERS)
-        hint = "" if prefix in PROVIDERS or ":" in name else f"; did you mean {'openai:' + name!r}?"
-        raise ConfigError(f"a model string is one of {known} and then the model's name; got {name!r}{hint}")
+    prefix, id = known(name)
     settings = Settings(
         base_url=base_url,
         server=server,

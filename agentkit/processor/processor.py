@@ -16,7 +16,7 @@ from agentkit.messages import ToolCall
 from agentkit.processor.calls import ResponseReader
 from agentkit.processor.config import ProcessorConfig
 from agentkit.processor.continuing import Record
-from agentkit.processor.execution import Execution, Scope, no_scope
+from agentkit.processor.execution import Execution, Gate, Scope, no_gate, no_scope
 from agentkit.processor.inbox import Inbox, Source
 from agentkit.processor.recovery import Recovery, TextReader
 from agentkit.processor.turn import More, Turn
@@ -43,6 +43,7 @@ class ResponseProcessor:
         new_context: makes the whole `ToolContext` of a call, in place of one that only has `context` as its `state`. It
             is asked when a call starts, and before that when a function must decide whether the call needs approval.
         scope: entered while a call's task is made: what it sets in context variables holds inside the tool.
+        gate: asked when a call is about to start; what it says keeps the call from starting.
 
     >>> import asyncio
     >>> from agentkit.events import CallEnd
@@ -67,6 +68,7 @@ class ResponseProcessor:
         taken: Iterable[str] = (),
         new_context: Callable[[ToolCall], ToolContext] | None = None,
         scope: Scope = no_scope,
+        gate: Gate = no_gate,
     ) -> None:
         self.registry = registry
         self.config = config or ProcessorConfig()
@@ -75,6 +77,7 @@ class ResponseProcessor:
         self._taken = set(taken)
         self._new_context = new_context or self._context
         self._scope = scope
+        self._gate = gate
 
     def process(
         self,
@@ -96,7 +99,7 @@ class ResponseProcessor:
                 as one response; a call that the further response begins again, the first one's is answered as cut.
         """
         inbox = Inbox()
-        execution = Execution(self.registry, self.config, self._new_context, inbox, approved, self._scope)
+        execution = Execution(self.registry, self.config, self._new_context, inbox, approved, self._scope, self._gate)
         return Turn(self.registry, self.config, self._reader(offered, more), execution, inbox, events, more)
 
     def _context(self, call: ToolCall) -> ToolContext:

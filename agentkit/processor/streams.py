@@ -31,6 +31,11 @@ class EventStream(ABC, Generic[T]):
     def __aiter__(self) -> AsyncGenerator[T, None]:
         if self._iterator is not None:
             raise RuntimeError(f"this {type(self).__name__} was iterated before; what it brought stays on it")
+        if asyncio._get_running_loop() is None:
+            raise RuntimeError(
+                f"a {type(self).__name__} runs on asyncio, and no asyncio event loop runs here; under trio, use "
+                'a thread: `await trio.to_thread.run_sync(agent.run_sync, "…")`'
+            )
         iterator = self._events()
         self._iterator = weakref.ref(iterator)
         return iterator

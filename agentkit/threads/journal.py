@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from agentkit.agent.approval import edited
-from agentkit.agent.journal import Response, Unsettled
+from agentkit.agent.journal import Ask, Response, Unsettled
 from agentkit.agent.run import uncancelled
 from agentkit.errors import ConfigError, StoreConflict, StoreError, ThreadBusy, ThreadExists
 from agentkit.events import ApprovalRequired, ToolEvent, ToolStarted
@@ -40,13 +40,12 @@ from agentkit.threads.store import (
     Revise,
     Store,
 )
-from agentkit.threads.summary import compacted
+from agentkit.threads.summary import Writer, compacted
 from agentkit.threads.tokens import thread_tokens
 from agentkit.tokens import json_tokens, message_tokens, messages_tokens, text_tokens
 from agentkit.tool import ToolContext
 
 if TYPE_CHECKING:
-    from agentkit.models.base import Model
     from agentkit.processor import Turn
     from agentkit.registry import ToolRegistry
 
@@ -66,7 +65,7 @@ class ThreadJournal:
         system: instructions for the model; not kept in the thread.
         temporary: a message put before the last user message; not kept in the thread.
         compaction: when and how the conversation is made shorter; None never does it.
-        model: who writes the summaries; None for none.
+        writer: who writes the summaries; None for none.
     """
 
     def __init__(
@@ -77,14 +76,15 @@ class ThreadJournal:
         system: str | None = None,
         temporary: Message | None = None,
         compaction: Compaction | None = None,
-        model: Model | None = None,
+        writer: Writer | None = None,
     ) -> None:
         self.thread_id = thread_id
         self._store = store
         self._system = system
         self._temporary = temporary
         self._compaction = compaction
-        self._model = model
+        self._writer = writer
+        self._ask: Ask | None = None  # how the writer is asked, at the run's expense
         self._readable = False  # whether the model can read stored results again
         self._beside = 0  # tokens of the system prompt and the tools
         self._tokens = 0  # of the conversation, as far as known; counted only for a compaction
@@ -120,14 +120,19 @@ class ThreadJournal:
 
     # -------------------------------------------------------------- the beginning
 
-    async def open(self, registry: ToolRegistry) -> Unsettled:
+    async def open(self, registry: ToolRegistry, ask: Ask) -> Unsettled:
         """Take the thread's lease, and settle what an interrupted run left open.
+
+        Args:
+            registry: the run's tools.
+            ask: by which a model is asked for a summary.
 
         Raises:
             ThreadBusy: somebody else runs the thread.
             ThreadNotFound: there is no such thread.
             ConfigError: it has no message that could be answered.
         """
+        self._ask = ask
         await uncancelled(self._take())
         self._renewal = asyncio.create_task(self._renew())
         log = await self._store.load(self.thread_id)
@@ -262,7 +267,8 @@ class ThreadJournal:
     async def _compact(self, policy: Compaction) -> bool:
         """Compact the thread; whether there was anything to gain."""
         log = await self._store.load(self.thread_id)
-        body = await compacted(log, policy, self._tokens, model=self._model, readable=self._readable)
+        write = None if self._writer is None or self._ask is None else self._writer.asked_by(self._ask)
+        body = await compacted(log, policy, self._tokens, write=write, readable=self._readable)
         if body is not None:
             await self._write([Append(body, "compaction")])
             self._seq = None
@@ -374,7 +380,7 @@ class ThreadJournal:
         with suppress(ThreadExists):
             first = Append({"message": to_json(user(task))})
             await self._store.create(id, {"parent": self.thread_id, "call": call_id}, [first])
-        return ThreadJournal(self._store, id, system=system, compaction=self._compaction, model=self._model)
+        return ThreadJournal(self._store, id, system=system, compaction=self._compaction, writer=self._writer)
 
     async def close(self) -> None:
         """Give the lease back."""

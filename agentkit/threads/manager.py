@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, Final, Unpack
 
 from agentkit import models
-from agentkit.agent import Agent, Budget, Hook, RunOptions, RunStream, call_hash
+from agentkit.agent import Agent, Budget, Hook, RunOptions, RunStream, call_hash, checked_hooks
 from agentkit.agent.approval import denial
 from agentkit.bounds import CALLABLE, PATH, TEXT, Bounds, each, either, instance, like, or_none, refuse, whole
 from agentkit.errors import ConfigError, StoreConflict, ThreadNotFound
@@ -37,6 +37,7 @@ from agentkit.threads.resume import waiting
 from agentkit.threads.shortening import READ_RESULT
 from agentkit.threads.store import Append, Call, Log, Move, NewCall, Store, Thread
 from agentkit.threads.stores import open_store
+from agentkit.threads.summary import Writer
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -92,7 +93,7 @@ class ThreadManager:
         refuse("ThreadManager", given, _BOUNDS)
         self.store = open_store(store)
         self.registry = ToolRegistry() if registry is None else registry
-        self.hooks = tuple(hooks)
+        self.hooks = checked_hooks("ThreadManager", hooks)
         self.compaction = compaction
         if compaction is not None and READ_RESULT not in self.registry.tools:
             self.registry.register(StoredResults(self.store))
@@ -248,6 +249,7 @@ class ThreadManager:
         auto_continue: int = 5,
         output_retries: int = 2,
         budget: Budget | None = None,
+        max_depth: int = 3,
         compaction: Compaction | None = None,
         name: str = "agent",
         **options: Unpack[RunOptions],
@@ -270,6 +272,7 @@ class ThreadManager:
             auto_continue: see `Agent`.
             output_retries: see `Agent`.
             budget: what the run may spend.
+            max_depth: see `Agent`.
             compaction: in place of the manager's.
             name: of the agent, in traces.
             **options: see `RunOptions`.
@@ -292,6 +295,7 @@ class ThreadManager:
             auto_continue=auto_continue,
             output_retries=output_retries,
             budget=budget,
+            max_depth=max_depth,
             name=name,
         )
         return self.run_agent(
@@ -332,7 +336,7 @@ class ThreadManager:
             system=system,
             temporary=temporary,
             compaction=policy,
-            model=None if policy is None else _summariser(policy, agent),
+            writer=None if policy is None else _writer(policy, agent),
         )
         return agent.begin(journal, hooks=self.hooks, **options)
 
@@ -428,15 +432,21 @@ class ThreadManager:
         raise ConfigError(f"no call {call_id!r} of thread {thread_id!r} waits for an answer")
 
 
-def _summariser(policy: Compaction, agent: Agent) -> Model:
-    """Who writes the summaries of an agent's runs."""
-    match policy.summary_model:
-        case None:
-            return agent.model
-        case str(name):
-            return models.model(name)
-        case model:
-            return model
+def _writer(policy: Compaction, agent: Agent) -> Writer:
+    """Who writes the summaries of an agent's runs; a model string is resolved when the first one is due.
+
+    Raises:
+        ConfigError: the string names no provider, or the agent's budget has no price for the model.
+    """
+    model = policy.summary_model
+    if model is None:
+        return Writer(lambda: agent.model)
+    name = model if isinstance(model, str) else model.name
+    if isinstance(model, str):
+        models.known(model)
+    if policy.summary_tokens:
+        agent.budget.price(name)
+    return Writer(lambda: models.model(model) if isinstance(model, str) else model)
 
 
 def _one(message: str | Message) -> Message:
