@@ -1,4 +1,4 @@
-"""A number longer than any float, in a text call or in a native text: the run goes on, and so does its thread."""
+"""A number longer than any float, in a text call or a native model's text: a run is none the worse, nor its thread."""
 
 from __future__ import annotations
 
