@@ -43,6 +43,7 @@ class Call:
     """One call while it is read.
 
     `known_only` tells that only an offered tool makes this a call, because what opened it is common in prose.
+    `raw` names the arguments that stood as plain text between delimiters, not in CDATA.
     `body` is the offset at which a JSON body starts, -1 before it.
     """
 
@@ -62,6 +63,7 @@ class Call:
     complete: bool = False
     body: int = -1
     arguments: dict[str, Any] = field(default_factory=dict)
+    raw: set[str] = field(default_factory=set)
     repairs: list[str] = field(default_factory=list)
 
     def begin(self, r: Reader, name: str) -> None:

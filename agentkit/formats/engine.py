@@ -611,8 +611,7 @@ class Parser(Resuming):
 
     def _mend(self, call: Call) -> None:
         """Repair arguments that were read, by what the tool's schema says."""
-        if MISSING_CLOSE in self.repairs:
-            close_values(call)
+        close_values(call, self.offset, repair=MISSING_CLOSE in self.repairs)
         if not self.repairs.isdisjoint(WHOLE_CALL_REPAIRS):
             call.mend(self.repairs)
 

@@ -17,6 +17,7 @@ from agentkit.events import CallEnd
 from agentkit.formats import values
 from agentkit.formats.catalog import CATALOG
 from agentkit.formats.engine import Parser, get
+from agentkit.formats.rawvalue import CDATA_CLOSE, CDATA_OPEN
 from agentkit.formats.spec import (
     Braced,
     CountedName,
@@ -42,7 +43,6 @@ from agentkit.formats.spec import (
     ToolElement,
     ToolSpec,
 )
-from agentkit.formats.tagtext import CDATA_CLOSE, CDATA_OPEN
 from agentkit.formats.textbodies import group_of
 from agentkit.messages import ToolCall
 
@@ -242,8 +242,6 @@ def _nested(part: NestedTags, name: str, value: Any, schema: values.Schema, root
         body = "".join(_nested(part, part.item, v, items if isinstance(items, Mapping) else {}, root) for v in value)
     else:
         body = values.write(value, schema, root, nulls=True)
-    if part.token in body and not isinstance(value, Mapping | list):
-        raise FormatError(f"a value that holds {part.token!r} cannot be written in this format")
     return f"{part.token}<{name}>{body}{part.token}</{name}>"
 
 
@@ -280,7 +278,7 @@ def _write_pairs(w: Writing, part: Pairs) -> str:
             raise FormatError(f"{w.tool.name}: parameter {key!r}: this format cannot write null for it")
         verbatim = _is_word_null(value)
         kind = _kind(value, part)
-        body = _cdata(text) if verbatim and not kind else _paired(text, part)
+        body = _cdata(text) if verbatim and not kind else _paired(text, part, w.format.shapes[0])
         name = attribute(key) if part.key.endswith('="') else key
         out.append(f"{part.key}{name}{kind or part.middle}{body}{part.close}\n")
     return "".join(out)
@@ -308,10 +306,12 @@ def _is_word_null(value: Any) -> bool:
     return isinstance(value, str) and value in ("null", "None", "NULL")
 
 
-def _paired(text: str, part: Pairs) -> str:
-    """A value between literals: in CDATA where it holds what closes it."""
+def _paired(text: str, part: Pairs, shape: Shape) -> str:
+    """A value between literals: in CDATA where it holds what opens or closes something in a call."""
     both = part.newlines == "both"
-    if _CDATA_AT_START.match(text) or part.close.strip() in text or (both and text.endswith("\r")):
+    edges = [p for p in shape.call if isinstance(p, str) and p.strip()]
+    marked = any(mark.strip() in text for mark in (part.close, part.key, edges[0], edges[-1]))
+    if _CDATA_AT_START.match(text) or marked or (both and text.endswith("\r")):
         return _cdata(text)
     dropped = part.newlines != "none" and not part.middle.endswith("\n")
     start = "\n" if dropped and text.startswith(("\n", "\r\n")) else ""
@@ -371,7 +371,8 @@ def _write_element(w: Writing, part: ToolElement) -> str:
         elif node.kind == "content":
             content = _cdata(text) if _to_the_letter(value, element) else raw_value(text, (element.tag,))
         else:
-            elements[key] = _cdata(text) if _to_the_letter(value, element) else raw_value(text, (node.path[-1],))
+            hazards = (*node.path, element.tag)
+            elements[key] = _cdata(text) if _to_the_letter(value, element) else raw_value(text, hazards)
     if elements:
         body = _children(group_of(tool), elements)
     start = f"<{element.tag}{''.join(attributes)}"

@@ -7,12 +7,13 @@ for the processor to read.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from agentkit import formats
 from agentkit.errors import ConfigError, FormatError
-from agentkit.events import SourceEvent
+from agentkit.events import Finish, SourceEvent
 from agentkit.formats.spec import Format, ToolSpec
 from agentkit.messages import (
     AssistantMessage,
@@ -27,7 +28,8 @@ from agentkit.messages import (
     UserMessage,
 )
 from agentkit.models import history
-from agentkit.models.base import Model, ModelRequest
+from agentkit.models.base import Model, ModelRequest, continues
+from agentkit.models.servers import SERVERS, CutOut
 
 _IDS = history.IdRule(limit=10_000)  # nobody but the model reads them
 Part = TextPart | ThinkingPart | ToolCall | MarkupPart | ProviderPart
@@ -67,6 +69,11 @@ class TextCalling:
         """The format: its name where it is in the catalogue, else its declaration."""
         return self._format.name if self._format in formats.CATALOG else self._format
 
+    @property
+    def continues(self) -> bool:
+        """Whether the model behind goes on with its own last message."""
+        return continues(self.inner)
+
     async def stream(self, request: ModelRequest) -> AsyncGenerator[SourceEvent, None]:
         """Answer a request; the calls are still inside the `Text` events."""
         history.named_tool(request)
@@ -81,13 +88,31 @@ class TextCalling:
             tool_choice="auto",
             parallel_tool_calls=None,
             output_schema=None,  # a provider that held the text to it would allow no call
+            extra={**self._asks(), **request.extra},
         )
         events = self.inner.stream(asked)
+        cut_out = CutOut()
         try:
             async for event in events:
+                cut_out.sees(event)
+                if isinstance(event, Finish):
+                    error = cut_out.error(event, getattr(self.inner, "provider", self.name), self._server())
+                    if error is not None:
+                        raise error
                 yield event
         finally:
             await _close(events)
+
+    def _server(self) -> str | None:
+        return getattr(self.inner, "server", None)
+
+    def _asks(self) -> Mapping[str, Any]:
+        """What makes the server leave calls in the text; what the model's own settings say goes before."""
+        server = self._server()
+        own = getattr(getattr(self.inner, "settings", None), "extra", {})
+        if server is None or not self.name.startswith("openai:"):  # the fields are those of chat completions
+            return {}
+        return {k: v for k, v in SERVERS[server].text.items() if k not in own}
 
     async def aclose(self) -> None:
         """Close the connections of the model behind, if it has any."""
