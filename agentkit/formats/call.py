@@ -308,7 +308,7 @@ def read_skip(r: Reader, call: Call, part: Skip) -> Wait:
     if (yield from until(r, (following.strip(),), _IN_NO_TAG if "<" in part.written else _IN_NO_SKIP)) is None:
         if not call.started:
             raise Decline
-        over = ended(r, start)
+        over = ended(r, start) or r.cut >= start
         r.back_to(start)
         code: ErrorCode = "truncated_call" if over else "invalid_json"
         raise Damage(code, f"expected {following.strip()!r}", start, ended=over)

@@ -148,7 +148,7 @@ def _key_and_kind(r: Reader, part: Pairs) -> Generator[None, None, tuple[str, st
         kind = (yield from until(r, (middle.split()[0],), _IN_NO_KEY)) or ""
         key = key if kind else None
     if key is None:
-        over = ended(r, start) or r.offset == r.cut
+        over = ended(r, start) or r.cut >= start
         r.back_to(start)  # a key that runs on may hold whole calls
         raise _no_value(middle, start, over=over)
     for word in middle.split():
