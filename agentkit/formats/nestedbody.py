@@ -44,7 +44,6 @@ def read_nested_tags(r: Reader, call: Call, part: NestedTags) -> Wait:
         if len(stack) == 1:
             yield from r.space()
             if (yield from r.sees(end)) is not None:
-                yield from _no_more(r, call, part, edges, stops)
                 break
         elif edge := (yield from _edge(r, edges, part, stack)):
             if edge["opens"]:
@@ -86,30 +85,6 @@ def _edge(
         return found
     name = found[0].removeprefix(part.token).strip("</>")
     return None if any(node.name == name for node in stack) else found
-
-
-def _no_more(r: Reader, call: Call, part: NestedTags, edges: Delimiter, stops: Search) -> Wait:
-    """Look behind the call, up to the next one: an element that closes there may be the one that quoted this end.
-
-    Raises:
-        Damage: `ambiguous_call` where one does.
-    """
-    prose = False
-    start, closing = r.offset, Delimiter(f"{re.escape(part.token)}</", beginnings(f"{part.token}</x"))
-    while r.at < len(r.buf) or not r.ended:
-        found = yield from r.sees(edges)
-        if found is not None and found["opens"]:
-            break
-        if (prose and found is not None and found["ends"]) or (found is None and (yield from r.sees(closing))):
-            told = "an element closes behind the call: nobody can tell which of its ends is meant"
-            raise Damage("ambiguous_call", told, start)
-        if found is not None:
-            r.at = found.end()
-        elif r.at < len(r.buf):
-            stop = stops(r.buf, r.at + 1)
-            prose = prose or not r.buf[r.at : stop.start() if stop else None].isspace()
-            r.at = stop.start() if stop else len(r.buf)
-    r.back_to(start)
 
 
 def _tag(r: Reader, call: Call, stack: list[_Node], closing: str) -> Wait:

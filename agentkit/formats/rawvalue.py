@@ -45,8 +45,6 @@ class Held:
         odd: offset of a closing behind which an undeclared tag stands, and what follows it.
         inside: offsets of ends of quoted calls whose own value was not closed.
         begun: whether a call has begun behind the first of `ends`.
-        prose: whether text stands behind `first`.
-        stray: whether the enclosing call ends once more behind that text.
     """
 
     start: int
@@ -59,8 +57,6 @@ class Held:
     odd: tuple[int, int] | None = None
     inside: list[int] = field(default_factory=list)
     begun: bool = False
-    prose: bool = False
-    stray: bool = False
 
     def opened(self, kind: str) -> None:
         """Something opens."""
@@ -211,9 +207,10 @@ class Value:
         return name is not None and self.missing is not None and self.missing(name.strip())
 
     def is_over(self, token: re.Match[str]) -> Generator[None, None, bool]:
-        """Whether the value's closing ends it for sure: behind the call stands another one, or the text ends.
+        """Whether the value's closing ends it for sure: behind the call nothing closes once more.
 
-        A value that quotes the end of a call goes on behind it, up to a closing that would be stray otherwise.
+        Only white space is looked over. Behind prose a closing may as well be all that is left of a damaged call, which
+        must not cost this one.
         """
         if token["over"] is None or token.groupdict().get("section") is not None:
             return True
@@ -222,8 +219,7 @@ class Value:
         while True:
             behind = yield from self.token(ahead, over_space=True)
             if behind is None:
-                at = _BLANK.match(r.buf, r.at + ahead).end()  # type: ignore[union-attr]  # it matches nothing too
-                return at >= len(r.buf)
+                return True
             if behind.lastgroup not in ("tail", "section"):
                 return behind.lastgroup not in ("close", "fit", "odd", "end")
             ahead = behind.end() - r.at
@@ -246,7 +242,6 @@ class Value:
         while True:
             found = self.end.stops(r.buf, r.at)
             stop = found.start() if found else len(r.buf)
-            held.prose = held.prose or (held.first is not None and not r.buf[r.at : stop].isspace() and stop > r.at)
             self.hold(held, stop)
             if found is None:
                 if r.ended:
@@ -272,9 +267,7 @@ class Value:
         r, kind = self.r, token.lastgroup
         here = (r.offset, r.base + token.end())
         match kind:
-            case "call" | "other" if held.first is not None and not held.open:
-                if held.stray:
-                    raise self.ambiguous(held)
+            case "call" | "other" | "value" if held.first is not None and not held.open:
                 return self.found(held, held.first)
             case "value" if not held.open and self.is_missing(token):
                 return None
@@ -326,7 +319,6 @@ class Value:
             held.open.clear()
             if held.odd is not None:
                 return self.found(held, held.odd)
-            held.stray = held.stray or held.prose
             held.ends.append((r.offset, held.begun))
         return None
 
@@ -339,8 +331,6 @@ class Value:
 
     def settled(self, held: Held) -> tuple[int, int]:
         """Where the value ends, now that the text has ended and it was not closed."""
-        if held.stray:
-            raise self.ambiguous(held)
         if held.odd is not None or held.first is not None:
             return self.found(held, held.first or held.odd or (0, 0))
         if held.ends and not any(begun for _, begun in held.ends) and MISSING_CLOSE in self.r.repairs:
