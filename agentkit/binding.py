@@ -15,6 +15,8 @@ from typing import Any, Final, Literal
 from agentkit.arguments import Arguments, offer
 from agentkit.elements import element_of, example_of, kebab
 from agentkit.errors import SchemaError
+from agentkit.formats import control
+from agentkit.formats.quarantine import words
 from agentkit.formats.spec import ToolSpec
 from agentkit.introspect import name_of, read_signature
 from agentkit.policy import ToolPolicy, policy_of
@@ -257,6 +259,7 @@ def _bind(
     xml = _only(XMLSchema, schemas, where)
     signature = read_signature(source.function, where, source.owner, bound=source.bound)
     made = offer(signature, api)
+    _refuse_control_tokens(made.arguments.schema, where)
     own_name = made.name or source.name
     name = new_name or own_name
     _refuse_name(name, where)
@@ -285,6 +288,16 @@ def _refuse_name(name: Any, where: str) -> None:
             f"{where}: {name!r} cannot be a tool's name: providers take 1 to 64 letters, digits, '_' and '-'; "
             "register it under another name"
         )
+
+
+def _refuse_control_tokens(schema: Mapping[str, Any], where: str) -> None:
+    """No model can write a control token as a value: writing it ends the reply, and showing it may end the prompt."""
+    for word, place in words(schema):
+        if token := control.token_in(word):
+            raise SchemaError(
+                f"{where}: {place} {word!r} holds {token!r}, which models' templates read as a control token: no model "
+                "can write it as a value; use another word"
+            )
 
 
 def _only(kind: type[Any], schemas: Schemas, where: str) -> Any:

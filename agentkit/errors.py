@@ -7,7 +7,7 @@ The operator mends a `ProviderError` or a `StoreError`.
 
 from __future__ import annotations
 
-from typing import Final, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
 ErrorCode = Literal[
     "unknown_tool",
@@ -22,6 +22,7 @@ ErrorCode = Literal[
     "cancelled",
     "interrupted",
     "limit",
+    "internal_error",
 ]
 """The stable codes of every error that a model reads."""
 
@@ -44,7 +45,14 @@ ProviderErrorKind = Literal[
 
 
 class AgentkitError(Exception):
-    """The base of every error that agentkit raises."""
+    """The base of every error that agentkit raises.
+
+    Attributes:
+        result: what the run that raised it had done until then, a `RunResult`: calls that were run are in its messages.
+            None where it came from no run.
+    """
+
+    result: Any = None
 
 
 class SchemaError(AgentkitError):

@@ -151,6 +151,18 @@ class CallError(NamedTuple):
 
 
 @event
+class CallQuoted(NamedTuple):
+    """A call in the text of a model that calls natively, which stands in what it has read already: it is not run.
+
+    Precedes the text, in which the call stays. `call_id` is the id of the call whose result holds it; None where it is
+    a user's message.
+    """
+
+    call: ToolCall
+    call_id: str | None = None
+
+
+@event
 class Usage(NamedTuple):
     """Tokens of one response.
 
@@ -231,9 +243,19 @@ class ApprovalRequired(NamedTuple):
 
 
 SourceEvent = (
-    Text | Thinking | Markup | ProviderBlock | CallStart | ArgumentDelta | CallEnd | CallError | Usage | Finish
+    Text
+    | Thinking
+    | Markup
+    | ProviderBlock
+    | CallStart
+    | ArgumentDelta
+    | CallEnd
+    | CallError
+    | CallQuoted
+    | Usage
+    | Finish
 )
-"""What a model adapter or a format's parser yields."""
+"""What a model adapter, a format's parser or the recovery of calls yields."""
 
 ToolEvent = ToolStarted | ToolCompleted | ToolFailed | ToolSkipped | ApprovalRequired
 """What the processor adds."""

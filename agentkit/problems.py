@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -111,8 +111,10 @@ def of_pydantic(
     """Problems from pydantic's errors: one per place; of a union's members, only the one the value comes nearest."""
     problems: dict[str, Problem] = {}
     for located in _nearest_members([_locate(error, arguments) for error in islice(errors, MAX_ERRORS)]):
-        problem = _problem(located.error, located.steps, arguments, schema)
-        problems.setdefault(problem.path, problem)
+        problem = _problem(located, arguments, schema)
+        before = problems.setdefault(problem.path, problem)
+        if before is not problem and located.key:  # another type that the name may have
+            problems[problem.path] = replace(before, expected=f"{before.expected} or {_own_words(located.error)}")
     return list(problems.values())
 
 
@@ -166,6 +168,7 @@ class _Located(NamedTuple):
 
     error: ErrorDetails
     steps: tuple[str | int, ...]
+    key: bool = False  # it is about the name at the last step, not about the value there
     union: tuple[str | int, ...] | None = None
     member: str = ""
 
@@ -175,6 +178,10 @@ class _Located(NamedTuple):
         if self.steps == self.union:
             return 100
         return 2 if self.error["type"].startswith(("missing", "extra", "unexpected")) else 1
+
+
+_KEY: Final = "[key]"
+"""What pydantic puts into a location behind the name that is wrong."""
 
 
 def _locate(error: ErrorDetails, arguments: Mapping[str, Any]) -> _Located:
@@ -194,7 +201,8 @@ def _locate(error: ErrorDetails, arguments: Mapping[str, Any]) -> _Located:
     if error["type"].startswith("missing"):  # its last step is the name of what is not there
         steps.append(error["loc"][-1])
         tried.pop()
-    return _Located(error, tuple(steps), *(tried[0] if tried else ()))
+    key = (tuple(steps), _KEY) in tried
+    return _Located(error, tuple(steps), key, *(tried[0] if tried and not key else ()))
 
 
 def _nearest_members(found: list[_Located]) -> list[_Located]:
@@ -207,22 +215,53 @@ def _nearest_members(found: list[_Located]) -> list[_Located]:
     return [located for located in found if located.union is None or located.member == nearest[located.union]]
 
 
-def _problem(
-    error: ErrorDetails, steps: tuple[str | int, ...], arguments: Mapping[str, Any], schema: Mapping[str, Any]
-) -> Problem:
+def _problem(located: _Located, arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> Problem:
+    error, steps = located.error, located.steps
     kind = error["type"]
     if kind.startswith("missing"):
         return _missing(steps, schema)
     if kind in ("extra_forbidden", "unexpected_keyword_argument"):
         known = [name for option in _at(steps[:-1], schema) for name in option.get("properties", {})]
         return unknown(str(steps[-1]), known, steps)
-    if kind.startswith("json_"):
+    if kind == "json_invalid" and not error["loc"]:
         return TOO_DEEP
-    own = _own_words(error) if kind in ("value_error", "assertion_error") else ""
+    if located.key:
+        return Problem(pointer(steps), f"a name that is {_own_words(error)}", f"the name {_json(str(steps[-1]))}")
     value: Any = arguments
     for step in steps:
         value = value[step]
-    return Problem(pointer(steps), own or describe_at(steps, schema) or _own_words(error), shown(value))
+    return Problem(pointer(steps), _wanted(error, value, steps, schema), shown(value))
+
+
+def _wanted(error: ErrorDetails, value: Any, steps: Sequence[str | int], schema: Mapping[str, Any]) -> str:
+    """What the schema wants; where it would take the value, what else there is to it, too."""
+    if error["type"] in ("value_error", "assertion_error"):
+        return _own_words(error)
+    options = _at(steps, schema)
+    described = _joined([describe(option, schema) for option in options])
+    if described and all(_breaks(value, option, error["type"]) for option in options):
+        return described
+    own = _own_words(error)
+    if not described:
+        return own
+    return f"{described}: {own[0].lower() if own[1:2].islower() else own[:1]}{own[1:]}"
+
+
+_SHALLOW: Final = ("type", "enum", "const", *BOUNDS)
+
+
+def _breaks(value: Any, option: Mapping[str, Any], kind: str) -> bool:
+    """Whether a value breaks what `describe` says of a schema, but for what lies inside of it."""
+    wanted = option.get("type")
+    found = type_of(value)
+    if isinstance(wanted, str) and found != wanted and (found, wanted) != ("integer", "number"):
+        return True
+    if "format" in option and kind.endswith(("_parsing", "_format")):
+        return True
+    from jsonschema import Draft202012Validator
+
+    shallow = {key: option[key] for key in _SHALLOW if key in option}
+    return not Draft202012Validator(shallow).is_valid(value)
 
 
 def _own_words(error: ErrorDetails) -> str:
@@ -256,7 +295,7 @@ def child(schema: Mapping[str, Any], step: str | int) -> Any:
 
 
 def describe(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) -> str:
-    """A schema in a few words: `integer (>= 1)`, `one of "a", "b"`, `array of string or null`."""
+    """A schema in a few words: `integer (>= 1)`, `one of "a", "b"`, `array of (string or null)`."""
     return _joined([_described(option, root, depth) for option in alternatives(schema, root)])
 
 
@@ -273,6 +312,8 @@ def _described(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -
         kind = "object with " + ", ".join(list(schema["properties"])[:MAX_CHOICES])
     said = ("minItems", "maxItems") if "prefixItems" in schema else ()
     limits = [words.format(schema[key]) for key, words in BOUNDS.items() if key in schema and key not in said]
+    if schema.get("contentMediaType") == "application/json":
+        limits.insert(0, "JSON as text")
     if (named := schema.get("format")) is not None:
         limits.insert(0, f"{named}, such as {FORMAT_EXAMPLES[named]}" if named in FORMAT_EXAMPLES else str(named))
     return f"{kind} ({', '.join(limits)})" if limits else kind
@@ -282,7 +323,10 @@ def _array(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> st
     if prefix := schema.get("prefixItems"):
         return f"array of [{', '.join(describe(item, root, depth + 1) for item in prefix)}]"
     items = schema.get("items")
-    return f"array of {describe(items, root, depth + 1)}" if isinstance(items, Mapping) and items else "array"
+    if not (isinstance(items, Mapping) and items):
+        return "array"
+    each = describe(items, root, depth + 1)
+    return f"array of ({each})" if " or " in each else f"array of {each}"
 
 
 def _joined(words: Sequence[str]) -> str:

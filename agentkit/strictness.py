@@ -45,6 +45,16 @@ MAX_LEVELS: Final = 10
 MAX_PROPERTIES: Final = 5_000
 """Strict mode's bound on properties in one schema."""
 
+MAX_ENUM: Final = 1_000
+"""Strict mode's bound on the values of all enums of one schema."""
+
+LONG_ENUM: Final = 250
+MAX_LONG_ENUM: Final = 15_000
+"""Strict mode's bound on the characters of one enum of strings that has more than `LONG_ENUM` values."""
+
+MAX_CHARACTERS: Final = 120_000
+"""Strict mode's bound on the characters of all names of properties and definitions, and of all values of enums."""
+
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
@@ -55,15 +65,17 @@ class Dialect:
         formats: the values of `format`.
         optional: whether a property may be left out; else every one is required, and null stands for "left out".
         recursive: whether a schema may hold itself.
+        sized: whether strict mode's bounds on enums and characters hold, and that on levels through references.
     """
 
     kept: frozenset[str]
     formats: frozenset[str]
     optional: bool
     recursive: bool
+    sized: bool = False
 
 
-OPENAI: Final = Dialect(KEPT, STRING_FORMATS, optional=False, recursive=True)
+OPENAI: Final = Dialect(KEPT, STRING_FORMATS, optional=False, recursive=True, sized=True)
 ANTHROPIC: Final = Dialect(
     frozenset(
         (
@@ -130,6 +142,8 @@ class _Rewriter:
             out["$defs"] = {name: self.node(d, f"/$defs/{name}", 1) for name, d in self.definitions.items()}
         if self.properties > MAX_PROPERTIES:
             said = f"{self.properties} properties; strict mode allows {MAX_PROPERTIES}"
+            self.lose("", said, narrows=True)
+        for said in _oversized(out) if self.dialect.sized else ():
             self.lose("", said, narrows=True)
         if not self.dialect.recursive and _holds_itself(self.definitions):
             self.lose("", "a schema that holds itself", narrows=True)
@@ -262,6 +276,55 @@ class _Rewriter:
             words = (schema.get("description", ""), f"Must satisfy {json.dumps(told, ensure_ascii=False)}")
             out["description"] = ". ".join(word.rstrip(". ") for word in words if word)
         return out
+
+
+def _oversized(schema: Mapping[str, Any]) -> Iterator[str]:
+    """The bounds of strict mode that a schema is beyond, but for those that the rewriting itself counts."""
+    enums = [s["enum"] for s in _schemas(schema) if "enum" in s]
+    values = sum(map(len, enums))
+    if values > MAX_ENUM:
+        yield f"{values} values of enums; strict mode allows {MAX_ENUM}"
+    for enum in enums:
+        size = sum(len(value) for value in enum if isinstance(value, str))
+        if len(enum) > LONG_ENUM and size > MAX_LONG_ENUM:
+            yield f"an enum of {len(enum)} values with {size} characters; strict mode allows {MAX_LONG_ENUM}"
+    names = sum(len(name) for s in _schemas(schema) for key in ("properties", "$defs") for name in s.get(key, ()))
+    size = names + sum(len(value if isinstance(value, str) else json.dumps(value)) for enum in enums for value in enum)
+    if size > MAX_CHARACTERS:
+        yield f"{size} characters of names and values; strict mode allows {MAX_CHARACTERS}"
+    levels = _levels(schema, schema["$defs"], {}) if "$defs" in schema else 0
+    if levels > MAX_LEVELS:
+        yield f"{levels} levels through references; strict mode allows {MAX_LEVELS}"
+
+
+def _inner(schema: Mapping[str, Any]) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """The schemas directly inside, and how many levels deeper they stand."""
+    for inner in schema.get("properties", {}).values():
+        yield 1, inner
+    if "items" in schema:
+        yield 1, schema["items"]
+    for inner in schema.get("anyOf", ()):
+        yield 0, inner
+
+
+def _schemas(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """A schema and all schemas inside it."""
+    yield schema
+    for _, inner in _inner(schema):
+        yield from _schemas(inner)
+    for inner in schema.get("$defs", {}).values():
+        yield from _schemas(inner)
+
+
+def _levels(schema: Mapping[str, Any], definitions: Mapping[str, Any], known: dict[str, int]) -> int:
+    """The levels of a schema, its references followed; where one leads back to itself, once."""
+    if "$ref" in schema:
+        name = schema["$ref"].removeprefix("#/$defs/")
+        if name not in known:
+            known[name] = 1
+            known[name] = _levels(definitions.get(name, {}), definitions, known)
+        return known[name]
+    return max((deeper + _levels(inner, definitions, known) for deeper, inner in _inner(schema)), default=1)
 
 
 def _holds_itself(definitions: Mapping[str, Any]) -> bool:

@@ -10,7 +10,18 @@ import sys
 from collections.abc import Iterable, Mapping
 from enum import Enum
 from types import UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, Union, get_args, get_origin, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Final,
+    Literal,
+    NotRequired,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from agentkit.docstrings import Docstring
 from agentkit.errors import SchemaError
@@ -63,6 +74,7 @@ def _built(parameters: tuple[Parameter, ...], signature: Signature) -> tuple[Typ
     arguments.__pydantic_config__ = ConfigDict(extra="forbid", allow_inf_nan=False, defer_build=True)
     adapter: TypeAdapter[Any] = TypeAdapter(arguments)
     adapter.rebuild(force=True, _types_namespace={**signature.scope.module, **signature.scope.around})
+    _refuse_names(adapter.core_schema)
     return adapter, {"type": "object", "properties": {}, "required": [], **adapter.json_schema()}
 
 
@@ -143,6 +155,58 @@ def _refuse_unsendable(enum: type[Enum]) -> None:
                 f"whose member {member.name} is {member.value!r}, which no model can write; give its members strings "
                 "or numbers"
             )
+
+
+_NO_NAMES: Final = {
+    **dict.fromkeys(("tuple", "list", "set", "frozenset", "named-tuple"), "an array"),
+    **dict.fromkeys(("dict", "model", "dataclass", "typed-dict"), "an object"),
+    "none": "null",
+}
+"""Core schemas of pydantic that take no string, and what they take."""
+
+
+def _refuse_names(core: Any) -> None:
+    """Refuse a mapping, anywhere in a type, for which no name can be written: in JSON a name is a string."""
+    definitions: dict[str, Any] = {}
+    mappings: list[Any] = []
+    todo: list[Any] = [core]
+    while todo:
+        match todo.pop():
+            case Mapping() as schema:
+                if schema.get("ref"):
+                    definitions[schema["ref"]] = schema
+                if schema.get("type") == "dict" and "keys_schema" in schema:
+                    mappings.append(schema["keys_schema"])
+                todo.extend(schema.values())
+            case list() | tuple() as several:
+                todo.extend(several)
+    for names in mappings:
+        if wanted := _no_name(names, definitions):
+            raise _Unsendable(
+                f"which holds an object whose names would have to be {wanted}; a name is a string in JSON: use str for "
+                "the keys, or a list of pairs"
+            )
+
+
+def _no_name(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
+    """What a name would have to be that no string can be; empty where some string can."""
+    kind = schema["type"]
+    match kind:
+        case "definition-ref":
+            return _no_name(definitions[schema["schema_ref"]], definitions)
+        case "definitions" | "default" | "nullable":
+            return _no_name(schema["schema"], definitions)
+        case "union":
+            choices = [c[0] if isinstance(c, tuple) else c for c in schema["choices"]]
+            wanted = [_no_name(choice, definitions) for choice in choices]
+            return " or ".join(dict.fromkeys(wanted)) if all(wanted) else ""
+        case "model" if schema.get("root_model"):
+            return _no_name(schema["schema"], definitions)
+        case "literal" | "enum":
+            members = [getattr(m, "value", m) for m in schema.get("expected", schema.get("members", ()))]
+            return "" if any(isinstance(m, str) for m in members) else "one of " + ", ".join(map(str, members))
+        case _:
+            return _NO_NAMES.get(kind, "")
 
 
 def _rebuilt(original: Any, made: dict[type, type]) -> type:

@@ -375,3 +375,28 @@ def test_started_comes_before_completed() -> None:
 
     kinds = [type(e) for e in asyncio.run(main())]
     assert kinds.index(ToolStarted) < kinds.index(ToolCompleted)
+
+
+# ---------------------------------------------------------------- what a failure leaves
+
+
+def test_what_was_done_before_a_failure_is_in_the_error() -> None:
+    """A call that was complete when the stream broke off has run: whoever catches the error must know."""
+    model = ScriptedModel([[CALL, Usage(10, 2), ProviderError("lost", kind="connection", provider="p")]])
+    with pytest.raises(ProviderError) as raised:
+        asking(model).run_sync("1 + 2?")
+    result = raised.value.result
+    assert (result.finish, result.turns, result.usage) == ("error", 1, Usage(10, 2))
+    assert result.new_messages[-1] == ToolMessage("x", "add", (TextPart("3"),))
+    again = asking(ScriptedModel(["It is 3."])).run_sync([*result.messages, user("Go on.")])
+    assert again.text == "It is 3."
+
+
+def test_an_error_of_no_run_has_no_result() -> None:
+    assert ProviderError("no", kind="server", provider="p").result is None
+
+
+def test_without_asyncio_a_run_says_what_it_needs() -> None:
+    """As under trio, which drives coroutines without asyncio's event loop."""
+    with pytest.raises(RuntimeError, match="a RunStream runs on asyncio, and no asyncio event loop runs here"):
+        asking(ScriptedModel([])).run("1 + 2?").send(None)

@@ -106,7 +106,7 @@ STRICT_REFUSES: list[tuple[Any, Any, tuple[str, str, str]]] = [
     (int, 5.5, ("/x", "integer", "number 5.5")),
     (int, True, ("/x", "integer", "boolean true")),
     (float, "1.5", ("/x", "number", 'string "1.5"')),
-    (float, math.nan, ("/x", "number", "number NaN")),
+    (float, math.nan, ("/x", "number: a finite number", "number NaN")),
     (bool, 1, ("/x", "boolean", "integer 1")),
     (bool, "true", ("/x", "boolean", 'string "true"')),
     (str, 7, ("/x", "string", "integer 7")),

@@ -403,7 +403,7 @@ def test_a_thread_that_somebody_else_runs_is_neither_run_nor_deleted(say: Say, f
     assert (status, out) == (1, "")
     assert err.startswith("agentkit threads: thread 'post': not deleted while it runs; ")
     assert other.returncode == 1
-    assert "error: thread 'post': somebody else runs it; " in other.stdout
+    assert "is at work on this thread.\nIt is gone on with there" in other.stdout
     assert len(server.requests) == 1
 
 

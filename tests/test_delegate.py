@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agentkit.agent import Agent, Budget
-from agentkit.errors import StoreError
+from agentkit.errors import ConfigError, StoreError
 from agentkit.events import ToolStarted, Usage
 from agentkit.messages import ToolCall, ToolMessage
 from agentkit.models.openai import chat_messages
@@ -228,3 +228,41 @@ async def test_the_callers_hooks_watch_the_sub_agent() -> None:
     agent, _ = parent([ASK, "Done."], child, hooks=[watch])
     await agent.run("Go")
     assert seen == ["research", "note"]
+
+
+# ---------------------------------------------------------------- how deep
+
+
+def myself(depth: int | None) -> tuple[Agent, list[int]]:
+    """An agent that employs itself, whatever it is told, and how deep each of its runs was."""
+    asked: list[int] = []
+
+    def speak(request: Any) -> Any:
+        deep = int(request.messages[0].content[0].text)
+        asked.append(deep)
+        told = answers(request.messages)
+        return told[0] if told else ToolCall("", "myself", {"task": str(deep + 1)})
+
+    agent = Agent(ScriptedModel(speak), **({} if depth is None else {"max_depth": depth}))
+    agent.registry.register(agent.as_tool("myself", "Ask yourself."))
+    return agent, asked
+
+
+@pytest.mark.parametrize(("bound", "deepest"), [(None, 3), (0, 0), (1, 1), (6, 6)])
+async def test_an_agent_that_employs_itself_comes_to_an_end(bound: int | None, deepest: int) -> None:
+    agent, asked = myself(bound)
+    result = await agent.run("0")
+    assert (result.finish, max(asked)) == ("stop", deepest)
+    assert "limit: not asked: agents employ agents here as deep as they may (max_depth" in result.text
+
+
+async def test_the_least_bound_counts() -> None:
+    agent, asked = myself(6)
+    boss, _ = parent([ToolCall("a", "research", {"task": "1"}), "Done."], agent, max_depth=2)
+    await boss.run("0")
+    assert max(asked) == 2
+
+
+async def test_a_bound_that_is_none_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"Agent\(max_depth=-1\): wanted 0 or more"):
+        Agent(ScriptedModel([]), max_depth=-1)

@@ -371,3 +371,33 @@ def without_types_beside_enums(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return schema
     return {k: without_types_beside_enums(v) for k, v in schema.items() if k != "type" or "enum" not in schema}
+
+
+def _of_enums(*sizes: int, length: int = 3) -> dict[str, Any]:
+    values = [[f"{n:0{length}}" for n in range(size)] for size in sizes]
+    return {"type": "object", "properties": {f"p{i}": {"enum": v} for i, v in enumerate(values)}, "required": []}
+
+
+def _nested(levels: int) -> dict[str, Any]:
+    """A schema of so many levels, each behind a reference."""
+    definitions: dict[str, Any] = {"D1": {"type": "string"}}
+    for n in range(2, levels):
+        definitions[f"D{n}"] = {"type": "object", "properties": {"x": {"$ref": f"#/$defs/D{n - 1}"}}}
+    return {"type": "object", "properties": {"x": {"$ref": f"#/$defs/D{levels - 1}"}}, "$defs": definitions}
+
+
+@pytest.mark.parametrize(
+    ("within", "beyond"),
+    [
+        (_of_enums(500, 500), _of_enums(500, 501)),
+        (_of_enums(300, length=50), _of_enums(300, length=51)),
+        (_of_enums(250, length=400), _of_enums(251, length=400)),
+        (_of_enums(200, 200, 199, length=200), _of_enums(200, 200, 200, length=200)),
+        (_nested(10), _nested(11)),
+    ],
+    ids=["values", "characters of a long enum", "long enums only", "all characters", "levels through references"],
+)
+def test_a_schema_beyond_the_bounds_of_strict_mode_is_not_strict(within: Any, beyond: Any) -> None:
+    assert constrained_schema(within, OPENAI) is not None
+    assert constrained_schema(beyond, OPENAI) is None
+    assert strict_schema(beyond)[1][-1].startswith("/: ")  # the report says so

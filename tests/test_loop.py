@@ -155,7 +155,8 @@ WHOLE = "<tool_call>\n" + '{"name": "note", "arguments": {"text": "a long text"}
 
 @pytest.mark.parametrize("at", range(12, len(WHOLE)))
 async def test_s16_a_call_cut_in_two_is_run_once(at: int) -> None:
-    model = ScriptedModel([[Text(WHOLE[:at]), Finish("length")], WHOLE[at:], "Done."], format="hermes")
+    script = [[Text(WHOLE[:at]), Finish("length")], WHOLE[at:], "Done."]
+    model = ScriptedModel(script, format="hermes", continues=True)
     result = await Agent(model, note).run("Go")
     assert (MADE, result.finish, result.turns) == (["a long text"], "stop", 2)
     assert model.requests[1].messages[-1] == AssistantMessage((TextPart(WHOLE[:at]),))
@@ -172,8 +173,8 @@ async def test_s16_a_model_that_begins_the_call_again_runs_it_once() -> None:
 @pytest.mark.parametrize(("allowed", "asked"), [(0, 1), (1, 2), (5, 6)])
 async def test_s16_a_model_that_never_ends_is_asked_so_often_and_no_more(allowed: int, asked: int) -> None:
     first = [Text(WHOLE[:60]), Finish("length")]
-    more = [Text("and on "), Finish("length")]
-    model = ScriptedModel([first, *[more] * (asked - 1), "Sorry."], format="hermes")
+    more = [[Text(f"and on {n} "), Finish("length")] for n in range(1, asked)]
+    model = ScriptedModel([first, *more, "Sorry."], format="hermes", continues=True)
     result = await Agent(model, note, auto_continue=allowed).run("Go")
     assert (len(model.requests), MADE, result.finish) == (asked + 1, [], "stop")
     assert [m.error for m in valid(result.messages) if isinstance(m, ToolMessage)] == ["truncated_call"]

@@ -48,7 +48,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "binding": VALUES | {"formats", "tool"} | DECLARED | FOUND,
     "registry": VALUES | CORE,
     # runtime: a model adapter reaches no tool and no registry, the processor reaches no model
-    "models": VALUES | {"formats", "tokens"} | DECLARED,
+    "models": VALUES | {"formats", "tokens", "bounds"} | DECLARED,
     "processor": VALUES | CORE,
     "agent": VALUES | CORE | {"models", "processor"},
     "threads": VALUES | CORE | {"models", "processor", "agent"},

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from agentkit.agent.agent import Agent
 from agentkit.agent.approval import Approved, Decision, Denied, call_hash
-from agentkit.agent.journal import Conversation, Journal, Response, Unsettled
+from agentkit.agent.hooks import Hook, checked_hooks
+from agentkit.agent.journal import Ask, Conversation, Journal, Response, Unsettled
 from agentkit.agent.lifecycle import Lifecycle, RunEnded, RunStarted, TurnEnded, TurnStarted
-from agentkit.agent.limits import Budget, Price, Spending
-from agentkit.agent.run import Hook, Plan, RunResult, RunStream
+from agentkit.agent.limits import Budget, Price
+from agentkit.agent.result import RunResult
+from agentkit.agent.run import Plan, RunStream
 from agentkit.agent.settings import RunFinish, RunOptions, Settings
+from agentkit.agent.spending import BudgetSpent, Spending
 
 __all__ = [
     "Agent",
     "Approved",
+    "Ask",
     "Budget",
+    "BudgetSpent",
     "Conversation",
     "Decision",
     "Denied",
@@ -35,4 +40,5 @@ __all__ = [
     "TurnStarted",
     "Unsettled",
     "call_hash",
+    "checked_hooks",
 ]

@@ -9,10 +9,13 @@ from types import MappingProxyType
 from typing import Any, Final, Unpack
 
 from agentkit.agent.delegate import delegate
+from agentkit.agent.hooks import Hook, checked_hooks
 from agentkit.agent.journal import Conversation, Journal
-from agentkit.agent.limits import UNBOUNDED, Budget, Spending
-from agentkit.agent.run import Hook, Plan, RunResult, RunStream
+from agentkit.agent.limits import UNBOUNDED, Budget
+from agentkit.agent.result import RunResult
+from agentkit.agent.run import Plan, RunStream
 from agentkit.agent.settings import RunOptions, Settings, checked
+from agentkit.agent.spending import Spending
 from agentkit.binding import BoundTool
 from agentkit.bounds import CALLABLE, TEXT, Bounds, each, either, instance, like, or_none, refuse, whole
 from agentkit.messages import Prompt, SystemMessage, messages_from
@@ -32,6 +35,7 @@ _BOUNDS: Final[Bounds] = {
     "max_repeats": or_none(whole(2), "for no bound"),
     "auto_continue": whole(0),
     "output_retries": whole(0),
+    "max_depth": whole(0),
     "budget": or_none(instance(Budget, "a Budget")),
     "hooks": each(CALLABLE, "several functions: hooks=[print]"),
     "name": TEXT,
@@ -49,12 +53,15 @@ class Agent:
         max_turns: responses per run at most; the run then ends with `finish="max_turns"`.
         max_repeats: how often in a row the same call may have the same answer; the run then ends with
             `finish="loop_detected"`. 2 or more, None for no bound.
-        auto_continue: how often one response that its token limit cut inside a text call is asked to go on; the parts
-            are joined, and the call is run once. 0 leaves such a call a `truncated_call`.
+        auto_continue: how often a model that `continues` is asked to go on with one response that its token limit cut
+            inside a text call; the parts are joined, and the call is run once. With 0, and with any other model, such a
+            call is answered `truncated_call`, and the model is asked anew.
         output_retries: how often a final reply that does not fit the run's `output_type` is asked for again, with what
             is wrong with it; the run then ends with `finish="invalid_output"`. 0 or more.
         budget: what a run may spend.
-        hooks: called with each event of a run, and with the run itself; may be async. See `agentkit.agent.lifecycle`.
+        max_depth: levels of sub-agents below a run, where an agent employs another, or itself. The call of one that
+            would work deeper is answered with an error. 0 lets it employ none.
+        hooks: called with each event of a run, and with the run itself; may be async. See `agentkit.agent.hooks`.
         name: of the agent, in traces and as a tool of another agent.
         **settings: see `Settings`.
 
@@ -80,6 +87,7 @@ class Agent:
         auto_continue: int = 5,
         output_retries: int = 2,
         budget: Budget | None = None,
+        max_depth: int = 3,
         hooks: Sequence[Hook] = (),
         name: str = "agent",
         **settings: Unpack[Settings],
@@ -93,7 +101,7 @@ class Agent:
             "name": name,
         }
         given |= {"max_turns": max_turns, "max_repeats": max_repeats}
-        given |= {"auto_continue": auto_continue, "output_retries": output_retries}
+        given |= {"auto_continue": auto_continue, "output_retries": output_retries, "max_depth": max_depth}
         refuse("Agent", given, _BOUNDS)
         self.registry = tools if isinstance(tools, ToolRegistry) else ToolRegistry(*_each(tools))
         self.system = system
@@ -103,7 +111,8 @@ class Agent:
         self.auto_continue = auto_continue
         self.output_retries = output_retries
         self.budget = budget or UNBOUNDED
-        self.hooks = tuple(hooks)
+        self.max_depth = max_depth
+        self.hooks = checked_hooks("Agent", hooks)
         self.name = name
         self.settings = checked(settings)
         self._model = model
@@ -162,14 +171,15 @@ class Agent:
         model, config = self.model, self.config
         if config.formats is None:
             config = replace(config, formats=(model.format,) if model.format else ())
-        self.budget.price(model.name)
+        spending = Spending(self.budget, caller.plan.spending if caller is not None else None)
+        spending.check(model.name)
         plan = Plan(
             model,
             self.registry,
             config,
             {**self.settings, **given},
             context,
-            Spending(self.budget, caller.plan.spending if caller is not None else None),
+            spending,
             self.max_turns,
             self.max_repeats,
             self.auto_continue,
@@ -178,6 +188,7 @@ class Agent:
             self.name,
             None if wanted is None else Output(wanted),
             self.output_retries,
+            self.max_depth if caller is None else min(self.max_depth, caller.plan.depth - 1),
         )
         return RunStream(plan, journal)
 
@@ -185,7 +196,7 @@ class Agent:
         """Run until the model calls nothing more. Arguments as for `stream`.
 
         Raises:
-            ProviderError: the provider refused or broke off. What was said until then is in the result of a `stream`.
+            ProviderError: the provider refused or broke off. What was said and done until then is in its `result`.
         """
         return await self.stream(prompt, **options).finished()
 
@@ -206,7 +217,8 @@ class Agent:
 
         The tool takes a `task` in words and gives the agent's last words. Each call is a conversation of its own; it
         spends from the caller's budget as well as from its own, ends when the caller ends, and is watched by the
-        caller's hooks. A sub-agent that stops early, be it for an approval, answers with an error that says so.
+        caller's hooks. A sub-agent that stops early, be it for an approval, answers with an error that says so. So does
+        one that would work deeper below the first caller than `max_depth` allows.
 
         Args:
             name: the tool's name.

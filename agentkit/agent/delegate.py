@@ -15,12 +15,18 @@ from agentkit.tool import ToolContext, ToolResult
 
 if TYPE_CHECKING:
     from agentkit.agent.agent import Agent
-    from agentkit.agent.run import RunResult, RunStream
+    from agentkit.agent.result import RunResult
+    from agentkit.agent.run import RunStream
 
 DONE: Final = ("stop", "agent_terminated")
 """The finishes of a sub-agent that did what it was asked to do."""
 
 _TASK: Final = "what is to be done, with all that must be known for it: the agent reads nothing else"
+
+_TOO_DEEP: Final = (
+    "not asked: agents employ agents here as deep as they may (max_depth of the Agent that was run). Do this yourself, "
+    "with your other tools, or answer with what you have"
+)
 
 
 def delegate(agent: Agent, name: str, description: str) -> BoundTool:
@@ -29,6 +35,8 @@ def delegate(agent: Agent, name: str, description: str) -> BoundTool:
     @openapi_schema(name=name, description=description, idempotent=True, task=_TASK)
     async def run(task: str, context: ToolContext) -> ToolResult:
         caller: RunStream | None = context.run
+        if caller is not None and caller.plan.depth < 1:
+            return ToolResult(error=_TOO_DEEP, code="limit")
         if caller is None:
             journal: Journal = Conversation(prompt(task, agent.system))
         else:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from agentkit.agent.approval import Approved, Decision, Denied, denial, edited
 from agentkit.agent.settings import RunFinish
 from agentkit.errors import ConfigError
-from agentkit.events import ToolEvent, Usage
+from agentkit.events import SourceEvent, ToolEvent, Usage
 from agentkit.messages import AssistantMessage, Message, SystemMessage, ToolCall, ToolMessage, user
+from agentkit.models.base import Model, ModelRequest
 from agentkit.tool import ToolContext
 
 if TYPE_CHECKING:
     from agentkit.processor import Turn
     from agentkit.registry import ToolRegistry
+
+Ask = Callable[[Model, ModelRequest], AsyncGenerator[SourceEvent, None]]
+"""Asks a model at the run's expense. Raises `BudgetSpent` where nothing is left of the run's budget."""
 
 
 class Unsettled(NamedTuple):
@@ -65,8 +69,13 @@ class Journal(Protocol):
         """Whether `respond` has nothing left to write for the turn that goes on, and so does not wait for anything."""
         ...
 
-    async def open(self, registry: ToolRegistry) -> Unsettled:
-        """Begin. Settles what an earlier run left open, except for the calls that it returns."""
+    async def open(self, registry: ToolRegistry, ask: Ask) -> Unsettled:
+        """Begin. Settles what an earlier run left open, except for the calls that it returns.
+
+        Args:
+            registry: the run's tools.
+            ask: by which it asks a model, should it need one.
+        """
         ...
 
     async def messages(self) -> Sequence[Message]:
@@ -111,6 +120,10 @@ class Journal(Protocol):
         """The conversation as it stands."""
         ...
 
+    def heard(self) -> Sequence[Message]:
+        """The conversation as it stands, with all that compactions ever took out: what the model may have read."""
+        ...
+
     async def child(self, call_id: str, task: str, system: str | None) -> Journal:
         """A journal for the sub-agent that one of this run's calls employs; asked again, the same one goes on."""
         ...
@@ -147,7 +160,7 @@ class Conversation:
         """The ids of all calls of the conversation."""
         return {call.id for m in self._messages if isinstance(m, AssistantMessage) for call in m.calls}
 
-    async def open(self, registry: ToolRegistry) -> Unsettled:
+    async def open(self, registry: ToolRegistry, ask: Ask) -> Unsettled:
         """Answer the denied calls; the approved ones are to be run."""
         run: list[ToolCall] = []
         for call in self._open:
@@ -199,6 +212,10 @@ class Conversation:
     def all(self) -> tuple[Message, ...]:
         """A copy of the list."""
         return tuple(self._messages)
+
+    def heard(self) -> Sequence[Message]:
+        """The list itself."""
+        return self._messages
 
     async def child(self, call_id: str, task: str, system: str | None) -> Journal:
         """A new conversation."""

@@ -9,7 +9,7 @@ from agentkit.messages import AssistantMessage, ToolMessage
 from agentkit.models.base import ModelRequest
 
 if TYPE_CHECKING:
-    from agentkit.agent.run import RunResult
+    from agentkit.agent.result import RunResult
     from agentkit.agent.settings import RunFinish
 
 

@@ -1,19 +1,21 @@
-"""What a run may spend, what it has spent, and whether it goes round in circles. Pure, but for the clock."""
+"""What a run may spend, and whether it goes round in circles. Pure; what was spent is in `spending`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from time import monotonic
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from agentkit.bounds import SECONDS, Bound, Bounds, number, or_none, refuse, whole
 from agentkit.errors import ConfigError
 from agentkit.events import Usage
 from agentkit.messages import ToolCall, ToolMessage
 
-Exhausted = Literal["token_budget", "cost_budget", "time_budget", "call_budget"]
 _MILLION = 1_000_000
+
+
+REPLY_TOKENS: Final = 32_000
+"""Set aside for a reply whose request names no `max_tokens`: what most models write at most."""
 
 
 class Price(NamedTuple):
@@ -71,10 +73,18 @@ _BUDGET: Final[Bounds] = {
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What a run, its sub-agents included, may spend at most. None sets no bound.
+    """What a run may spend at most, its sub-agents and the summaries of its thread included. None sets no bound.
 
-    Tokens and cost are known when a response is over: the one that crosses the bound is the last one, and its calls are
-    still answered. Time ends a run at once: tools at work are cancelled. Calls beyond their bound are not run.
+    Calls never exceed their bound: each is counted before it starts, and those beyond are answered with an error.
+
+    What a response costs is known when it is over. So much is therefore set aside before it is asked for: its prompt,
+    by estimate, and `max_tokens` of reply, or `REPLY_TOKENS` where none are named. A request is made only while what
+    was spent and what is set aside for others under way stay below the bound; else it waits for those. So the bound is
+    exceeded by less than what one response costs, however many sub-agents work at once (as long as no other response
+    costs more than was set aside for it). The response that crosses the bound is the last one; its calls are still
+    answered. What a model does not tell of its usage is estimated.
+
+    Time ends a run at once: tools at work are cancelled.
 
     Args:
         tokens: input and output tokens of all responses together; 1 or more.
@@ -112,65 +122,6 @@ class Budget:
 
 UNBOUNDED: Final = Budget()
 """The budget of a run that was given none."""
-
-
-class Spending:
-    """What was spent of a budget. A sub-agent's run spends from its parent's as well as from its own.
-
-    Args:
-        budget: the bounds.
-        parent: what the calling run spends.
-    """
-
-    def __init__(self, budget: Budget, parent: Spending | None = None) -> None:
-        self.budget = budget
-        self.parent = parent
-        self.tokens = 0
-        self.cost = 0.0
-        self.tool_calls = 0
-        self._since = monotonic()
-
-    def response(self, model: str, usage: Usage) -> None:
-        """A response is over."""
-        self.tokens += usage.input_tokens + usage.output_tokens
-        if price := self.budget.price(model):
-            self.cost += price.of(usage)
-        if self.parent is not None:
-            self.parent.response(model, usage)
-
-    def calls(self, number: int) -> None:
-        """Calls were run."""
-        self.tool_calls += number
-        if self.parent is not None:
-            self.parent.calls(number)
-
-    @property
-    def exhausted(self) -> Exhausted | None:
-        """The first bound that is reached; None while all hold."""
-        budget = self.budget
-        if budget is UNBOUNDED:
-            return self.parent.exhausted if self.parent is not None else None
-        spent: tuple[tuple[Exhausted, float | None, float], ...] = (
-            ("token_budget", budget.tokens, self.tokens),
-            ("cost_budget", budget.cost, self.cost),
-            ("call_budget", budget.tool_calls, self.tool_calls),
-            ("time_budget", budget.seconds, monotonic() - self._since),
-        )
-        own = next((name for name, bound, value in spent if bound is not None and value >= bound), None)
-        return own or (self.parent.exhausted if self.parent is not None else None)
-
-    @property
-    def calls_left(self) -> int | None:
-        """How many calls may still be run; None without a bound."""
-        bound = self.budget.tool_calls
-        own = None if bound is None else max(bound - self.tool_calls, 0)
-        above = self.parent.calls_left if self.parent is not None else None
-        return min((left for left in (own, above) if left is not None), default=None)
-
-    @property
-    def seconds_left(self) -> float | None:
-        """How much time is left of this budget; None without a bound. A parent's own clock ends its sub-agents."""
-        return None if self.budget.seconds is None else self.budget.seconds - (monotonic() - self._since)
 
 
 class Repeats:

@@ -9,30 +9,33 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from time import monotonic
-from typing import Any
+from typing import Any, Final
 
+from agentkit.agent.hooks import Hook, Hooks
 from agentkit.agent.journal import Journal, Response
 from agentkit.agent.lifecycle import RunEnded, RunStarted, TurnEnded, TurnStarted
-from agentkit.agent.limits import Repeats, Spending
+from agentkit.agent.limits import Repeats
+from agentkit.agent.result import RunResult
 from agentkit.agent.settings import RunFinish
-from agentkit.errors import ConfigError, ProviderError
+from agentkit.agent.spending import Meter, Prompts, Spending, asked
+from agentkit.errors import AgentkitError, ConfigError, ProviderError
 from agentkit.events import (
     ApprovalRequired,
     CallEnd,
     Event,
+    SourceEvent,
     ToolCompleted,
     ToolEvent,
     ToolFailed,
     ToolSkipped,
     ToolStarted,
-    Usage,
 )
 from agentkit.messages import AssistantMessage, Message, ToolCall, ToolMessage, user
-from agentkit.models.base import Model, ModelRequest
+from agentkit.models.base import Model, ModelRequest, continues
 from agentkit.processor import EventStream, ProcessorConfig, ResponseProcessor, Source, Turn, no_scope
 from agentkit.registry import ToolRegistry
 from agentkit.structured import InvalidOutput, Output
@@ -40,47 +43,8 @@ from agentkit.tool import ToolContext
 
 _TOOL_EVENTS = frozenset((ToolStarted, ToolCompleted, ToolFailed, ToolSkipped, ApprovalRequired))
 _NO_REPLY: frozenset[RunFinish] = frozenset(("content_filter", "refusal", "error", "cancelled", "approval"))
-_LOG = logging.getLogger("agentkit.agent")
 
-Hook = Callable[[Any, "RunStream"], Awaitable[None] | None]
-"""Called with each event of a run, and with the run; see `agentkit.agent.lifecycle` for the events it gets beside.
-
-A hook that has a method `tool_scope(call, run)` is asked for a context manager that holds while a tool's task is made:
-what it sets in context variables is set inside the tool.
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class RunResult:
-    """A finished run.
-
-    Args:
-        text: the visible text of the last response.
-        messages: the whole conversation, the prompt first; `agent.run([*result.messages, user("…")])` goes on from it.
-        usage: tokens of all responses together.
-        turns: how many responses the model gave.
-        finish: why the run ended: `stop` when the model had no more to say, `max_turns` at the limit, …
-        start: how many of `messages` were there before the run.
-        pending: the calls that wait for a person; `finish` is then `approval`.
-        output: what the last response holds, as the run's `output_type`; None without one, and when the run ended
-            before a response fitted.
-        output_error: what is wrong with the last response as that type; None when nothing is, or none was wanted.
-    """
-
-    text: str
-    messages: tuple[Message, ...]
-    usage: Usage
-    turns: int
-    finish: RunFinish
-    start: int = 0
-    pending: tuple[ToolCall, ...] = ()
-    output: Any = None
-    output_error: str | None = None
-
-    @property
-    def new_messages(self) -> tuple[Message, ...]:
-        """The messages that the run added."""
-        return self.messages[self.start :]
+_LOG: Final = logging.getLogger("agentkit.agent")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +60,14 @@ class Plan:
         spending: the budget and what was spent of it.
         max_turns: responses at most.
         max_repeats: the same call with the same answer at most, in a row; None for no bound.
-        auto_continue: how often a response that its token limit cut inside a text call is asked to go on.
+        auto_continue: how often a model that `continues` is asked to go on with a response that its token limit cut
+            inside a text call.
         hooks: called with each event.
         cancel: ends the run when it is set.
         name: of the agent, for traces.
         output: what the final reply must be; None for text.
         output_retries: how often a reply that is something else is asked for again.
+        depth: levels of sub-agents that may work below it.
     """
 
     model: Model
@@ -118,6 +84,7 @@ class Plan:
     name: str = "agent"
     output: Output | None = None
     output_retries: int = 0
+    depth: int = 0
 
 
 class RunStream(EventStream[Event]):
@@ -136,7 +103,9 @@ class RunStream(EventStream[Event]):
         self.error: BaseException | None = None
         """What it raised, once it did."""
         self._start = len(journal.all())
-        self._usage = Usage()
+        self._hooks = Hooks(plan.hooks, self)
+        self._meters: list[Meter] = []  # of the turn's responses
+        self._prompts: Prompts | None = None
         self._text = ""
         self._turns = 0
         self._finish: RunFinish = "cancelled"
@@ -146,10 +115,11 @@ class RunStream(EventStream[Event]):
         self._stopped: RunFinish | None = None
         self._turn: Turn | None = None
         self._continued = 0
+        self._continues = continues(plan.model)
         self._repeats = Repeats(plan.max_repeats)
         self._over_with: RunFinish | None = None
         self._asked = False
-        self._preparing: asyncio.Task[Sequence[Message]] | None = None  # the conversation to be sent
+        self._preparing: asyncio.Task[bool] | None = None  # the request
         self._processor: ResponseProcessor | None = None
         self._output: Any = None
         self._output_error: str | None = None
@@ -168,8 +138,9 @@ class RunStream(EventStream[Event]):
         if not self._over.is_set():
             raise RuntimeError("the run is not over: iterate the stream to its end, or leave its `async with` block")
         messages = self.journal.all()
-        ended = (self._usage, self._turns, self._finish, self._start, self._pending, self._output, self._output_error)
-        return RunResult(self._text, messages, *ended)
+        spent = self.plan.spending
+        ended = (spent.usage, self._turns, self._finish, self._start, self._pending, self._output, self._output_error)
+        return RunResult(self._text, messages, *ended, spent.estimated)
 
     @property
     def thread_id(self) -> str | None:
@@ -197,6 +168,7 @@ class RunStream(EventStream[Event]):
     def _stop(self, reason: RunFinish) -> None:
         if self._stopped is None:
             self._stopped = reason
+        self._hooks.hurry()
         if self._turn is not None:
             self._turn.cancel()
         if self._preparing is not None:
@@ -208,7 +180,7 @@ class RunStream(EventStream[Event]):
         self._begun = True
         watching = self._watch()
         try:
-            await self._tell(RunStarted())
+            await self._hooks.tell(RunStarted())
             while (turn := await self._next()) is not None:
                 self._begin(turn)
                 since = monotonic()
@@ -216,8 +188,8 @@ class RunStream(EventStream[Event]):
                     async for event in turn:
                         if type(event) in _TOOL_EVENTS:
                             await self._record(turn, event, since)  # type: ignore[arg-type]
-                        if self.plan.hooks:
-                            await self._tell(event)
+                        if self._hooks:
+                            await self._hooks.tell(event)
                         yield event
                 except BaseException as e:
                     if not await self._shortened(turn, e):
@@ -231,13 +203,21 @@ class RunStream(EventStream[Event]):
                 self._finish = "error"
             raise
         finally:
-            for stop in watching:
-                stop()
             try:
-                await uncancelled(self.journal.close())
+                await self._conclude()
             finally:
-                self._over.set()
-                await self._tell(RunEnded(self.result, self.error))
+                for stop in watching:  # only now: the clock bounds what hooks do at the end, too
+                    stop()
+
+    async def _conclude(self) -> None:
+        self._settle()
+        try:
+            await uncancelled(self.journal.close(), again=self.journal.close)
+        finally:
+            self._over.set()
+            if isinstance(self.error, AgentkitError):
+                self.error.result = self.result
+            await self._hooks.tell(RunEnded(self.result, self.error))
 
     def _begin(self, turn: Turn) -> None:
         self._turn = turn
@@ -246,12 +226,12 @@ class RunStream(EventStream[Event]):
 
     async def _record(self, turn: Turn, event: ToolEvent, since: float) -> None:
         """Write down what becomes of a call, before anybody hears of it."""
-        if type(event) is ToolStarted:
-            self.plan.spending.calls(1)
         await self.journal.record(turn, event, self._response(turn, since) if turn.complete else None)
 
     async def _shortened(self, turn: Turn, error: BaseException) -> bool:
         """Whether the request was refused as too long and can be made again, once, with a shorter conversation."""
+        if not isinstance(error, Exception):  # cancelled, or left
+            self._hooks.hurry()
         refused = isinstance(error, ProviderError) and error.kind == "too_long" and not turn.message.content
         if not refused or self._shrunk or not await self.journal.shrink():
             return False
@@ -278,7 +258,7 @@ class RunStream(EventStream[Event]):
             return None
         turn = await self._ask()
         if turn is None:
-            self._finish = self._stopped or "cancelled"
+            self._finish = self._stopped or self.plan.spending.exhausted or "cancelled"
         return turn
 
     async def _open(self) -> Turn | None:
@@ -290,7 +270,7 @@ class RunStream(EventStream[Event]):
                 f"tool_choice={request.tool_choice!r} is no tool of this agent; wanted one of {', '.join(choices)}"
             )
         journal, plan = self.journal, self.plan
-        unsettled = await journal.open(plan.registry)
+        unsettled = await journal.open(plan.registry, self._ask_for)
         self._start = len(journal.all())
         self._over_with = unsettled.finish
         self._pending = self._waiting = unsettled.waiting
@@ -301,8 +281,15 @@ class RunStream(EventStream[Event]):
         taken = set(journal.taken) - {call.id for call in unsettled.calls}  # these keep their ids
         left = plan.spending.calls_left
         config = replace(plan.config, max_calls=left or None)  # what a response may call was counted when it was made
+        heard = journal.heard if plan.model.format is None else None
         self._processor = ResponseProcessor(
-            plan.registry, config, taken=taken, new_context=self._context, scope=self._scope
+            plan.registry,
+            config,
+            taken=taken,
+            new_context=self._context,
+            heard=heard,
+            scope=self._scope,
+            gate=self._gate,
         )
         if not unsettled.calls or left == 0 or self._stopped is not None:
             return None
@@ -310,48 +297,80 @@ class RunStream(EventStream[Event]):
         return self._processor.process(calls, approved=unsettled.approved)
 
     async def _ask(self) -> Turn | None:
-        """Ask the model; None when the run was stopped before that."""
+        """Ask the model; None when the run was stopped before that, or nothing is left of its budget."""
         plan, processor = self.plan, self._processor
         assert processor is not None
         if self._correction is not None:
             self.journal.add(self._correction)
             self._correction = None
-        messages = await self._conversation()
-        if messages is None:
+        if not await self._ready():
             return None
-        self._request = request = replace(self._request, messages=messages)
+        [meter], request = self._meters, self._request
         self._turns += 1
         self._continued = 0
         self._asked = True
-        if plan.hooks:
-            await self._tell(TurnStarted(self._turns, request))
+        if self._hooks:
+            await self._hooks.tell(TurnStarted(self._turns, request))
         processor.config = plan.config
         if (left := plan.spending.calls_left) is not None and left < (plan.config.max_calls or left + 1):
-            processor.config = replace(plan.config, max_calls=left)
+            processor.config = replace(plan.config, max_calls=left or None)  # taken by others: the gate refuses them
         natively = plan.model.format is None and request.tool_choice != "none"
         offered = request.tools if natively else ()
-        return processor.process(plan.model.stream(request), offered=offered, more=self._more)
+        made = _made(self._turn)
+        events = meter.read(plan.model, request)
+        return processor.process(events, offered=offered, more=self._more, made=made)
 
-    async def _conversation(self) -> Sequence[Message] | None:
-        """What the model is to read; None when the run was stopped while a store, or a summary, was waited for."""
-        if self.journal.thread_id is None:  # a list in memory: nothing to wait for
-            return await self.journal.messages()
-        self._preparing = asyncio.ensure_future(self.journal.messages())
+    async def _ready(self) -> bool:
+        """Make the request, and what its response is counted with; False when nothing is left, or the run was stopped.
+
+        It may wait for a store, for a summary, and for other responses that are paid from the same budget.
+        """
+        if self.journal.thread_id is None and not self.plan.spending.counts:  # nothing to wait for
+            return await self._prepare()
+        self._preparing = asyncio.ensure_future(self._prepare())
         try:
             return await self._preparing
         except asyncio.CancelledError:
             if self._stopped is None or asyncio.current_task().cancelling():  # type: ignore[union-attr]
                 raise
-            return None
+            return False
         finally:
             self._preparing = None
 
+    async def _prepare(self) -> bool:
+        messages = await self.journal.messages()
+        self._request = replace(self._request, messages=messages)
+        spending = self.plan.spending
+        prompt = 0
+        if spending.counts:
+            self._prompts = self._prompts or Prompts(self._request)
+            prompt = self._prompts.size(messages)
+        meter = await spending.set_aside(self.plan.model.name, prompt, self._request.max_tokens)
+        self._meters = [] if meter is None else [meter]
+        return meter is not None
+
+    def _ask_for(self, model: Model, request: ModelRequest) -> AsyncGenerator[SourceEvent, None]:
+        """Ask a model at the run's expense, for a summary, say."""
+        return asked(self.plan.spending, model, request)
+
+    def _gate(self, call: ToolCall) -> str | None:
+        """Count a call that is about to start; what keeps it from that."""
+        if self.plan.spending.take_call():
+            return None
+        return "not run: nothing is left of the run's budget of calls"
+
     def _more(self, partial: AssistantMessage) -> Source | None:
         """The rest of a response that its token limit cut inside a call."""
-        if self._continued >= self.plan.auto_continue or self._stopped is not None:
+        spending = self.plan.spending
+        if not self._continues or self._continued >= self.plan.auto_continue or self._stopped is not None:
+            return None
+        if spending.exhausted is not None:
             return None
         self._continued += 1
-        return self.plan.model.stream(replace(self._request, messages=[*self._request.messages, partial]))
+        request = replace(self._request, messages=[*self._request.messages, partial])
+        meter = spending.set_aside_now(self.plan.model.name, request)
+        self._meters.append(meter)
+        return meter.read(self.plan.model, request)
 
     async def _end(self, turn: Turn, since: float) -> None:
         """End a turn, whatever ended it: write it down, and then say so.
@@ -364,22 +383,29 @@ class RunStream(EventStream[Event]):
         try:
             await (uncancelled(self._keep(turn, since)) if waits else self._keep(turn, since))
         finally:
-            if self.plan.hooks:
+            if self._hooks:
                 seconds = monotonic() - since
-                await self._tell(TurnEnded(number, turn.message, turn.results, turn.usage, turn.finish.reason, seconds))
+                await self._hooks.tell(
+                    TurnEnded(number, turn.message, turn.results, turn.usage, turn.finish.reason, seconds)
+                )
 
     async def _keep(self, turn: Turn, since: float) -> None:
         await turn.aclose()
+        self._settle()
         response = self._response(turn, since)
         asked, self._asked = self._asked, False
         finish = turn.finish.reason
         if asked:
-            self._usage = self._usage.plus(turn.usage)
             self._text = turn.message.text
-            self.plan.spending.response(self.plan.model.name, turn.usage)
         if finish == "error":
             self._finish = "error"
         await self.journal.respond(turn, response)
+
+    def _settle(self) -> None:
+        """Count what was asked for; most is counted already, but not a response that nobody read."""
+        for meter in self._meters:
+            meter.settle()
+        self._meters = []
 
     def _response(self, turn: Turn, since: float) -> Response | None:
         """What is known of a turn's response; None where it only answers the calls of an earlier one."""
@@ -389,6 +415,9 @@ class RunStream(EventStream[Event]):
 
     def _finish_after(self, turn: Turn) -> None:
         """Whether the run is over after this turn, and why."""
+        if turn.refused is not None:
+            self._continues = False
+            _LOG.warning("%s does not go on with a reply that was cut: %s", self.plan.model.name, turn.refused)
         reason = turn.finish.reason
         self._pending = (*self._waiting, *turn.pending)
         if turn.pending:
@@ -446,23 +475,7 @@ class RunStream(EventStream[Event]):
 
     def _scope(self, call: ToolCall) -> AbstractContextManager[Any]:
         """What the hooks want to hold inside a tool."""
-        if not self.plan.hooks:
-            return no_scope(call)
-        stack = ExitStack()
-        for hook in self.plan.hooks:
-            if (scope := getattr(hook, "tool_scope", None)) is not None:
-                stack.enter_context(scope(call, self))
-        return stack
-
-    async def _tell(self, event: Any) -> None:
-        """Tell the hooks. One that fails is logged: it watches the run and does not end it."""
-        for hook in self.plan.hooks:
-            try:
-                told = hook(event, self)
-                if told is not None:
-                    await told
-            except Exception:  # noqa: BLE001 - somebody else's code, which only watches
-                _LOG.exception("a hook failed on %s", type(event).__name__)
+        return self._hooks.scope(call) if self._hooks else no_scope(call)
 
 
 def _last_response(messages: Sequence[Message]) -> AssistantMessage | None:
@@ -470,20 +483,40 @@ def _last_response(messages: Sequence[Message]) -> AssistantMessage | None:
     return next((m for m in reversed(messages) if isinstance(m, AssistantMessage)), None)
 
 
+def _made(turn: Turn | None) -> list[ToolCall]:
+    """The text calls that a response before made which its token limit cut: the next one may begin it again."""
+    if turn is None or turn.finish.reason != "length":
+        return []
+    had = (None, "ambiguous_call")  # the latter: made even before that, and begun again
+    return [call for call, answer in _answered(turn) if call.format is not None and answer.error in had]
+
+
 def _answered(turn: Turn) -> list[tuple[ToolCall, ToolMessage]]:
     calls = {call.id: call for call in turn.message.calls}
     return [(calls[answer.call_id], answer) for answer in turn.results]
 
 
-async def uncancelled(work: Coroutine[Any, Any, None]) -> None:
-    """Do this to its end although the task may be cancelled meanwhile; then the cancellation goes on."""
-    task = asyncio.ensure_future(work)
+async def uncancelled(
+    work: Coroutine[Any, Any, None], again: Callable[[], Coroutine[Any, Any, None]] | None = None
+) -> None:
+    """Do this to its end although the task may be cancelled meanwhile; then the cancellation goes on.
+
+    Args:
+        work: what is to be done.
+        again: makes it anew. An event loop that ends cancels all tasks that there are, the one that does this work,
+            too, perhaps before its first step; it is then done once more, in a task that no longer is among them.
+    """
     cancelled: asyncio.CancelledError | None = None
-    while not task.done():
-        try:
-            await asyncio.shield(task)
-        except asyncio.CancelledError as e:
-            cancelled = e
+    while True:
+        task = asyncio.ensure_future(work)
+        while not task.done():
+            try:
+                await asyncio.shield(task)
+            except asyncio.CancelledError as e:
+                cancelled = e
+        if again is None or not task.cancelled():
+            break
+        work, again = again(), None
     task.result()
     if cancelled is not None:
         raise cancelled

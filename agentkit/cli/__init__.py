@@ -7,9 +7,12 @@ waits for approval, 130 interrupted.
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
 
 from agentkit.cli import chat, demo, inspect, threads
 from agentkit.cli.terminal import plain
@@ -25,30 +28,92 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         The exit status.
     """
+    _open_streams()
+    if sys.stdout is None:  # else the next file that is opened would be it, and be printed into
+        complain("agentkit: the standard output is closed; > /dev/null drops what is printed")
+        return 1
+    name = "agentkit"
+    try:
+        try:
+            arguments = parser().parse_args(argv)
+            name = f"agentkit {arguments.command}"
+            sys.path.insert(0, os.getcwd())  # so that --tools my_module:MyTool finds the file beside the user
+            with _logged():
+                status: int = arguments.run(arguments)
+        finally:
+            sys.stdout.flush()
+        return status
+    except AgentkitError as e:
+        complain(f"{name}: {e}")
+    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+        _drop_output()
+    except KeyboardInterrupt:
+        return 130
+    except OSError as e:  # a full disk behind the output, a folder that is gone, …
+        _drop_output()
+        complain(f"{name}: the system refused: {e}")
+    return 1
+
+
+def complain(text: str) -> None:
+    """Say what went wrong, if there is anybody to hear it."""
+    with suppress(OSError):
+        print(plain(text), file=sys.stderr, flush=True)
+
+
+def _open_streams() -> None:
+    """Make of the standard streams what every command may use: text goes in and out without an error of encoding."""
+    if sys.stdin is None:  # closed: there is nothing to read
+        sys.stdin = open(os.devnull)  # noqa: SIM115 - open as long as the process
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - as above
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a terminal without UTF-8 shows ? instead of ending the run
-    arguments = parser().parse_args(argv)
-    sys.path.insert(0, os.getcwd())  # so that --tools my_module:MyTool finds the file beside the user
-    try:
-        status: int = arguments.run(arguments)
-        sys.stdout.flush()
-        return status
-    except AgentkitError as e:
-        print(f"agentkit {arguments.command}: {plain(str(e))}", file=sys.stderr)
-        return 1
-    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+    if hasattr(sys.stdin, "reconfigure"):
+        sys.stdin.reconfigure(errors="surrogateescape")  # see `agentkit.cli.keyboard`
+
+
+def _drop_output() -> None:
+    """What is still held cannot be written; Python would try again when it ends, and complain."""
+    with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
-    except KeyboardInterrupt:
-        return 130
+
+
+class _Plain(logging.Formatter):
+    """What is logged may quote a model, a tool or a stored name: it commands the terminal as little as they do."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return plain(super().format(record))
+
+
+@contextmanager
+def _logged() -> Iterator[None]:
+    """Warnings go to the standard error, unless the application has its own way."""
+    root = logging.getLogger()
+    handler = logging.StreamHandler()
+    handler.setFormatter(_Plain())
+    handler.setLevel(logging.WARNING)
+    root.addHandler(handler)
+    try:
+        yield
+    finally:
+        root.removeHandler(handler)
+
+
+class _Parser(argparse.ArgumentParser):
+    """Its messages quote what was typed."""
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        if message:
+            (file or sys.stderr).write(plain(message))  # argparse would keep an error to itself
 
 
 def parser() -> argparse.ArgumentParser:
     """The commands and their options."""
     from agentkit import __version__
 
-    top = argparse.ArgumentParser(prog="agentkit", description="Write a tool method once; any model can call it.")
+    top = _Parser(prog="agentkit", description="Write a tool method once; any model can call it.")
     top.add_argument("--version", action="version", version=f"agentkit {__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="command")
     demo.add(commands)

@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import Any
 
 from agentkit.agent import Approved, Decision, Denied
+from agentkit.cli.keyboard import typed
 from agentkit.cli.screen import Screen
 from agentkit.cli.terminal import arguments, visible, width
 from agentkit.errors import ConfigError
@@ -59,11 +60,11 @@ def ask(call: ToolCall, registry: ToolRegistry, screen: Screen, *, later: bool) 
     question = f"[y]es [n]o [e]dit{' [l]ater' if later else ''}? "
     try:
         while True:
-            match input(question).strip().lower():
+            match typed(question).strip().lower():
                 case "y" | "yes":
                     return Approved()
                 case "n" | "no":
-                    return Denied(input("reason (may be empty): ").strip())
+                    return Denied(typed("reason (may be empty): ").strip())
                 case "e" | "edit":
                     if (changed := _edited(call, registry, screen)) is not None:
                         return Approved(changed)
@@ -82,7 +83,7 @@ def read_arguments(text: str) -> dict[str, Any]:
     """
     try:
         given = json.loads(text)
-    except ValueError as e:
+    except (ValueError, RecursionError) as e:
         raise ConfigError(f"the arguments are no JSON: {e}") from None
     if not isinstance(given, dict):
         raise ConfigError('the arguments are a JSON object, such as {"path": "a.txt"}')
@@ -96,7 +97,7 @@ def _edited(call: ToolCall, registry: ToolRegistry, screen: Screen) -> Mapping[s
 
         readline.add_history(json.dumps(dict(call.arguments), default=str))
     screen.line("All arguments, in one line of JSON. Arrow up: the present ones; empty: leave them.")
-    text = input("json> ").strip()
+    text = typed("json> ").strip()
     if not text:
         return None
     try:

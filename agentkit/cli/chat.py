@@ -13,10 +13,11 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from agentkit.cli.keyboard import as_text, typed
 from agentkit.cli.screen import Screen
 from agentkit.cli.terminal import plain, visible, width
 from agentkit.cli.threads import STORE, add_store, store_option
-from agentkit.errors import ConfigError, ProviderError, StoreError
+from agentkit.errors import ConfigError, ProviderError, StoreError, ThreadBusy
 
 if TYPE_CHECKING:
     from agentkit.agent import Agent, RunResult, RunStream
@@ -92,6 +93,7 @@ class Chat:
         later = self.thread is not None
         self.decide: Decider = decider(arguments.approve, agent.registry, self.screen, later=later)
         self.conversation: Conversation = InMemory(agent)
+        self.said = False  # anything, in this session
 
     def run(self) -> int:
         """Talk until the input ends."""
@@ -101,9 +103,10 @@ class Chat:
         from agentkit.cli.conversation import InThread
         from agentkit.threads import ThreadManager
 
-        manager = ThreadManager(self.store)
+        thread: InThread
+        manager = ThreadManager(self.store, hooks=[lambda event, _: thread.watch(event)])
         try:
-            self.conversation = thread = InThread(manager, self.thread, self.agent)
+            self.conversation = thread = InThread(manager, self.thread, self.agent, self.tell_of_others)
             return self.talk(self.reopen(thread))
         finally:
             self.loop.run(manager.aclose())
@@ -112,15 +115,15 @@ class Chat:
         """Say who is there and what they can do."""
         tools = ", ".join(self.agent.registry.tools) or "none"
         told = f"{self.agent.model.name}, tools: {tools}{where}. Ctrl-C stops an answer, Ctrl-D ends."
-        self.screen.line(self.screen.style(told, "dim"))
+        self.screen.line(self.screen.style(visible(told), "dim"))
 
     def reopen(self, thread: InThread) -> int:
         """Show where the thread stands, and finish what a run that broke off left open. The status of that."""
         from agentkit.cli.transcript import transcript
 
-        log = self.loop.run(thread.log())
+        log = self.loop.run(thread.show())
         entries = log.entries if log is not None else ()
-        self.greet(f", thread {visible(thread.id)}: {f'{len(entries)} entries' if entries else 'new'}")
+        self.greet(f", thread {thread.id}: {f'{len(entries)} entries' if entries else 'new'}")
         if log is None or not entries:
             return 0
         if len(entries) > RECENT:
@@ -138,6 +141,7 @@ class Chat:
                 continue
             try:
                 self.loop.run(self.conversation.say(line))
+                self.said = True
                 status = self.answer()
             except StoreError as e:
                 self.complain(e)
@@ -176,6 +180,9 @@ class Chat:
         stream = self.conversation.run()
         try:
             stopped = self.loop.run(shown(stream, self.screen))
+        except ThreadBusy as e:
+            self.tell_busy(e)
+            return 1
         except (ProviderError, StoreError) as e:
             self.complain(e)
             self.conversation.keep(stream.result)
@@ -186,6 +193,19 @@ class Chat:
             return 1
         close(stream.result, self.screen)
         return 0
+
+    def tell_busy(self, busy: ThreadBusy) -> None:
+        """Say who is at work on this thread, and what becomes of the message."""
+        from agentkit.threads.owner import in_words
+
+        where = f"{in_words(busy.owner)} is at work on this thread" if busy.owner else "this thread was taken over"
+        self.screen.line(self.screen.style(visible(f"not answered here: {where}."), "red"))
+        kept = "What you wrote is kept: it is answered there" if self.said else "It is gone on with there"
+        self.screen.line(f"{kept}, or by the next run on this thread; open it again to read the answer.")
+
+    def tell_of_others(self, text: str) -> None:
+        """Show what was written into this thread elsewhere, before it is answered here."""
+        self.screen.line(f"{self.screen.style('from elsewhere>', 'bold')} {plain(text)}")
 
     def complain(self, error: Exception) -> None:
         """Say what went wrong."""
@@ -205,13 +225,16 @@ class Chat:
 def lines(screen: Screen) -> Iterator[str]:
     """What the user types, line by line, until the end of the input."""
     if not sys.stdin.isatty():
-        yield from (line.strip() for line in sys.stdin if line.strip())
+        yield from (as_text(line).strip() for line in sys.stdin if line.strip())
         return
     with suppress(ImportError):
         import readline  # noqa: F401 - gives input() its line editing and history
     while True:
         try:
-            line = input(PROMPT).strip()
+            line = typed(PROMPT).strip()
+        except ConfigError as e:
+            screen.line(plain(f"error: {e}"))
+            continue
         except EOFError:
             screen.line()
             return

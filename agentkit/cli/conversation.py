@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from agentkit.agent import Agent, Approved, Decision, RunResult, RunStream, call_hash
+from agentkit.agent.lifecycle import TurnStarted
 from agentkit.cli.approval import who
 from agentkit.errors import ThreadNotFound
-from agentkit.messages import Message, ToolCall, user
+from agentkit.messages import Message, TextPart, ToolCall, UserMessage, user
 from agentkit.threads import Log, ThreadManager
+from agentkit.threads.codec import from_json
+from agentkit.threads.history import role_of
+from agentkit.threads.reading import read_log
 from agentkit.threads.resume import settle
 
 
@@ -74,12 +79,22 @@ class InMemory:
 
 
 class InThread:
-    """A conversation in a thread; made with its first message."""
+    """A conversation in a thread; made with its first message.
 
-    def __init__(self, manager: ThreadManager, id: str, agent: Agent) -> None:
+    Args:
+        manager: of the store.
+        id: the thread's.
+        agent: who answers.
+        others: told of what others write into the thread while it is answered here.
+    """
+
+    def __init__(self, manager: ThreadManager, id: str, agent: Agent, others: Callable[[str], None]) -> None:
         self.manager = manager
         self.id = id
         self.agent = agent
+        self.others = others
+        self._own: set[int] = set()  # entries that were written here
+        self._known = -1  # the newest entry that the user has seen, or wrote
 
     async def log(self) -> Log | None:
         """What the thread holds; None when there is none yet."""
@@ -88,12 +103,36 @@ class InThread:
         except ThreadNotFound:
             return None
 
+    async def show(self) -> Log | None:
+        """`log`, for the user to read: nothing of it is told again."""
+        log = await self.log()
+        self._known = max((entry.seq for entry in log.entries), default=-1) if log is not None else -1
+        return log
+
     async def say(self, text: str) -> None:
         """Add what the user said."""
         try:
-            await self.manager.add_message(self.id, text)
+            said = await self.manager.add_message(self.id, text)
         except ThreadNotFound:
             await self.manager.create_thread(self.id, messages=text)
+            said = 0
+        if said == self._known + 1:  # else others wrote before it, and are told of first
+            self._known = said
+        self._own.add(said)
+
+    def watch(self, event: object) -> Awaitable[None] | None:
+        """A hook: before each request, tell of what others have written."""
+        return self._tell_of_others() if isinstance(event, TurnStarted) else None
+
+    async def _tell_of_others(self) -> None:
+        log = await read_log(self.manager.store, self.id, after=self._known)
+        for entry in log.entries:
+            self._known = entry.seq
+            if entry.seq in self._own or role_of(entry) != "user":
+                continue
+            message = from_json(entry.body["message"])
+            assert isinstance(message, UserMessage)
+            self.others("".join(part.text for part in message.content if isinstance(part, TextPart)) or "(image)")
 
     def run(self) -> RunStream:
         """Let the model go on."""

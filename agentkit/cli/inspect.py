@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentkit.cli.screen import Screen
 from agentkit.cli.table import table
+from agentkit.cli.terminal import as_json, plain
 from agentkit.errors import ConfigError
 from agentkit.events import CallEnd, CallError, Text, Thinking
 
@@ -74,7 +75,7 @@ def run_parse(arguments: argparse.Namespace) -> int:
         "text": "".join(event.text for event in events if isinstance(event, Text)),
         "thinking": "".join(event.text for event in events if isinstance(event, Thinking)),
     }
-    print(json.dumps(found, indent=2, ensure_ascii=False))
+    print(as_json(found, indent=2))
     if not arguments.tools and (not found["calls"] or any(f.body == "element per tool" for f in chosen)):
         # Which formats find nothing without tools does not show in their bodies, so no call at all is reason enough.
         print("(without --tools no tag of a tool is known; xml finds nothing, bare calls are text)", file=sys.stderr)
@@ -132,7 +133,7 @@ def run_formats(arguments: argparse.Namespace) -> int:
         print("\n".join(table(("format", "also called", "body", "written by"), rows)))
         return 0
     specs = registered(arguments.tools).specs() or (sample(),)
-    print(formats.render_prompt(arguments.name, specs))
+    print(plain(formats.render_prompt(arguments.name, specs)))
     return 0
 
 
@@ -153,16 +154,16 @@ def run_tools(arguments: argparse.Namespace) -> int:
     """List tools for a reader, or print their schemas."""
     registry = registered(arguments.tools)
     if arguments.json is not None:
-        print(json.dumps(registry.get_openapi_schemas(arguments.json), indent=2, ensure_ascii=False))
+        print(as_json(registry.get_openapi_schemas(arguments.json), indent=2))
         return 0
     if not registry.tools:
         raise ConfigError(f"{', '.join(arguments.tools)}: no tool in there")
     screen = Screen(sys.stdout)
     for tool in registry.tools.values():
         tag = f"  <{tool.tag}>" if tool.tag else ""
-        screen.line(f"{screen.style(tool.name, 'bold')}{tag}  {screen.style(tool.where, 'dim')}")
+        screen.line(f"{screen.style(plain(tool.name), 'bold')}{plain(tag)}  {screen.style(plain(tool.where), 'dim')}")
         for line in described(tool.spec):
-            screen.line(f"    {line}")
+            screen.line(f"    {plain(line)}")
     return 0
 
 

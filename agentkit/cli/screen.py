@@ -62,9 +62,11 @@ class Screen:
                 self._result(f"{self.style('✓', 'green')} {plain(call.name)}", result.text, f" {seconds * 1000:.0f} ms")
             case ToolFailed(_, call, result, _):
                 mark = self.style("✗", "red")
-                self._result(f"{mark} {plain(call.name) or 'unreadable call'} {result.code}", result.text, "")
+                self._result(
+                    f"{mark} {plain(call.name) or 'unreadable call'} {plain(str(result.code))}", result.text, ""
+                )
             case ToolSkipped(_, call, result):
-                self._result(f"{self.style('○', 'red')} {plain(call.name)} {result.code}", result.text, "")
+                self._result(f"{self.style('○', 'red')} {plain(call.name)} {plain(str(result.code))}", result.text, "")
             case ApprovalRequired(_, call, reason):
                 why = f": {plain(reason)}" if reason else ""
                 self.line(f"{self.style('?', 'cyan', 'bold')} {plain(call.name)} waits for approval{why}")
@@ -122,7 +124,7 @@ class Screen:
         """How a call stood in the model's text; a native call has no text."""
         first, _, rest = plain(raw).partition("\n")
         cut = len(first) > WRITTEN or rest
-        self.line(self.style(f"    ({format}: {first[:WRITTEN]}{' …' if cut else ''})", "dim"))
+        self.line(self.style(f"    ({plain(format)}: {first[:WRITTEN]}{' …' if cut else ''})", "dim"))
 
     def _result(self, head: str, text: str, tail: str) -> None:
         shown = plain(text if len(text) <= RESULT else f"{text[:RESULT]} … ({len(text)} characters)").rstrip("\n")

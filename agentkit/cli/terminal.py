@@ -9,20 +9,71 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
 from unicodedata import category, east_asian_width
 
-_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_NEEDED: Final = frozenset(
+    "\u200c\u200d"  # not joined, joined: Persian and Indic words and most families of emoji are written with them
+    "\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd"  # signs around numbers
+)
+"""The format characters (class Cf) that text needs and that command nothing: the joiners, and those that print, which
+Unicode's PropList calls Prepended_Concatenation_Mark."""
+
+_BLANK: Final = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
+"""What is no control and yet shows nothing: fillers, selectors of variants, the empty Braille cell."""
+
+
+class _ByClass(dict[int, str | None]):
+    """For `str.translate`: what becomes of a character by its Unicode class, worked out when it is first met.
+
+    Args:
+        instead: what stands for a character that a terminal may not get.
+    """
+
+    def __init__(self, instead: Callable[[str], str | None]) -> None:
+        super().__init__()
+        self._instead = instead
+
+    def __missing__(self, code: int) -> str | None:
+        c = chr(code)
+        safe = c in "\n\t" or c in _NEEDED or category(c) not in ("Cc", "Cf", "Cs", "Zl", "Zp")
+        self[code] = one = c if safe else self._instead(c)
+        return one
+
+
+def _left_out(c: str) -> str | None:
+    return {"Zl": "\n", "Zp": "\n", "Cs": "\ufffd"}.get(category(c))
+
+
+def _in_json(c: str) -> str:
+    return json.dumps(c)[1:-1]
+
+
+_PLAIN: Final = _ByClass(_left_out)
+_JSON: Final = _ByClass(lambda c: _in_json(c) if c != "\x7f" else "\\u007f")
 LINE, GOES_ON = "| ", "⋮ "  # what stands before each line of a text argument, and before the rest of a folded line
 
 
 def plain(text: str) -> str:
-    """Text without the characters that command a terminal (all of C0 and C1 but newline and tab) or turn its direction.
+    """Text without what commands a terminal, turns its direction or stands in it unseen.
 
-    What a model or a tool says may not move the cursor, set a title or write to the clipboard.
+    What a model or a tool says may not move the cursor, set a title or write to the clipboard. The Unicode classes
+    decide: controls (Cc) but newline and tab are left out, and format characters (Cf) but those that text needs; the
+    separators of lines and paragraphs (Zl, Zp) are newlines, half a surrogate pair (Cs) is U+FFFD.
     """
-    return _CONTROLS.sub("", text)
+    return text if text.isprintable() else text.translate(_PLAIN)
+
+
+def as_json(value: object, indent: int | None = None) -> str:
+    r"""A value as JSON that a terminal may be given: without loss, what `plain` would alter is an escape.
+
+    >>> as_json({"name": "a\u202egnp.exe é"})
+    '{"name": "a\\u202egnp.exe é"}'
+    """
+    return json.dumps(value, ensure_ascii=False, indent=indent).translate(_JSON)
 
 
 def visible(text: str) -> str:
@@ -31,7 +82,12 @@ def visible(text: str) -> str:
     >>> visible("a\u202egnp.exe")
     'a\\u202egnp.exe'
     """
-    return text if text.isprintable() else "".join(c if c.isprintable() else _escape(c) for c in text)
+    return text if shows(text) else "".join(c if shows(c) else _escape(c) for c in text)
+
+
+def shows(text: str) -> bool:
+    """Whether every character of a text can be seen, or is a space."""
+    return text.isprintable() and (text.isascii() or _BLANK.search(text) is None)
 
 
 def _escape(c: str) -> str:
@@ -100,7 +156,7 @@ def arguments(given: Mapping[str, Any], width: int, indent: str = "") -> Iterato
       | path: /etc
     """
     for name, value in given.items():
-        if isinstance(value, str) and "\n" in value and value.replace("\n", "").replace("\t", "").isprintable():
+        if isinstance(value, str) and "\n" in value and shows(value.replace("\n", "").replace("\t", "")):
             yield from _marked(f"{visible(name)}:", width, indent, f"{indent}  {GOES_ON}")
             for line in value.expandtabs(4).split("\n"):
                 yield from _marked(line, width, f"{indent}  {LINE}", f"{indent}  {GOES_ON}")

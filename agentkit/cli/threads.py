@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import shlex
 import sys
 import time
@@ -14,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from agentkit.cli.screen import Screen
-from agentkit.cli.terminal import cut, visible, width
-from agentkit.errors import ConfigError
+from agentkit.cli.terminal import as_json, cut, visible, width
+from agentkit.errors import ConfigError, StoreError, ThreadNotFound
 
 if TYPE_CHECKING:
     from agentkit.messages import Message
@@ -106,8 +105,15 @@ async def list_threads(manager: ThreadManager, arguments: argparse.Namespace) ->
         raise ConfigError(f"--limit {arguments.limit}: wanted 1 or more")
     rows, now = [], time.time()
     for thread in await manager.list_threads(limit=arguments.limit):
-        log = await manager.get_log(thread.id)
-        rows.append((visible(thread.id), str(thread.entries), age(now - thread.updated), state(log), words(log, 40)))
+        try:
+            log = await manager.get_log(thread.id)
+        except ThreadNotFound:  # deleted a moment ago
+            continue
+        except StoreError as e:  # one that is damaged does not hide the others
+            said = ("damaged", cut(str(e), 60))
+        else:
+            said = (state(log), words(log, 40))
+        rows.append((visible(thread.id), str(thread.entries), age(now - thread.updated), *said))
     screen = Screen(sys.stdout)
     for line in table(("thread", "entries", "changed", "state", "first words"), rows):
         screen.line(cut_right(line) if sys.stdout.isatty() else line)
@@ -142,7 +148,7 @@ async def export(manager: ThreadManager, arguments: argparse.Namespace) -> int:
     log = await manager.get_log(arguments.thread)
     whole = replace(log, entries=tuple(e for e in log.entries if e.kind != "compaction"))
     for message in rendered(messages_of(whole), arguments.wire, arguments.tools):
-        print(json.dumps(message, ensure_ascii=False))
+        print(as_json(message))
     return 0
 
 
@@ -174,20 +180,31 @@ def rendered(messages: Sequence[Message], wire: str, tools: Sequence[str]) -> Se
 
 def delete(arguments: argparse.Namespace) -> int:
     """Remove one thread, after a question. The question is outside of the event loop, where Ctrl-C ends it at once."""
-    thread = _opened(lambda manager, _: manager.get_thread(arguments.thread), arguments)
+    entries = _opened(_entries, arguments)
+    name = visible(arguments.thread)
     if not arguments.yes:
         if not sys.stdin.isatty():
             raise ConfigError("deleting cannot be undone: say --yes where nobody can be asked")
         try:
-            answer = input(f"delete {visible(thread.id)} with its {thread.entries} entries? [y/N] ")
+            answer = input(f"delete {name} with its {entries}? [y/N] ")
         except EOFError:
             answer = ""
         if answer.strip().lower() not in ("y", "yes"):
             print("nothing was deleted")
             return 1
-    _opened(lambda manager, _: manager.delete_thread(thread.id), arguments)
-    print(f"deleted {visible(thread.id)}")
+    _opened(lambda manager, _: manager.delete_thread(arguments.thread), arguments)
+    print(f"deleted {name}")
     return 0
+
+
+async def _entries(manager: ThreadManager, arguments: argparse.Namespace) -> str:
+    """How many entries a thread has, in words; one that is damaged can be deleted, too."""
+    try:
+        return f"{(await manager.get_thread(arguments.thread)).entries} entries"
+    except ThreadNotFound:
+        raise
+    except StoreError:
+        return "damaged entries"
 
 
 async def approve(manager: ThreadManager, arguments: argparse.Namespace) -> int:
@@ -211,7 +228,7 @@ async def deny(manager: ThreadManager, arguments: argparse.Namespace) -> int:
 
 def goes_on(thread: str, store: str) -> str:
     """How a thread is gone on with, in words that a shell takes."""
-    return f"it goes on with: agentkit chat --thread {shlex.quote(thread)}{store_option(store)} --model …"
+    return visible(f"it goes on with: agentkit chat --thread {shlex.quote(thread)}{store_option(store)} --model …")
 
 
 def store_option(store: str) -> str:

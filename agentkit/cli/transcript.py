@@ -147,6 +147,7 @@ class _Page:
 
     def _row(self, left: str, cells_left: int, right: str, colour: str = "dim") -> Iterator[str]:
         """Two texts at the two ends of a line; the right one on lines of its own where they do not fit."""
+        right = visible(right)
         room = self.width - cells_left - cells(right)
         if not right:
             yield left
@@ -194,9 +195,10 @@ def _decided(call: Call) -> str:
     """Who decided what about a call."""
     if "by" not in call.note:
         return ""
-    word = (
-        "refused" if "hash" not in call.note else "approved with other arguments" if call.note["edited"] else "approved"
-    )
+    if "hash" not in call.note:
+        word = "refused"
+    else:
+        word = "approved with other arguments" if call.note.get("edited") else "approved"
     return f"{word} by {visible(str(call.note['by']))}" if call.note["by"] else word
 
 
@@ -235,7 +237,10 @@ def _readable(content: Any) -> str:
 
 def moment(seconds: float) -> str:
     """A time of the clock as the user's, to the second."""
-    return datetime.fromtimestamp(seconds).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    try:
+        return datetime.fromtimestamp(seconds).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    except (OverflowError, ValueError, OSError):  # a clock that was wrong
+        return "at no time of the calendar"
 
 
 def age(seconds: float) -> str:
@@ -247,4 +252,4 @@ def age(seconds: float) -> str:
     for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
         if seconds >= size:
             return f"{int(seconds // size)} {unit}"
-    return f"{max(int(seconds), 0)} s"
+    return f"{int(max(seconds, 0))} s"

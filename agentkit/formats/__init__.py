@@ -18,7 +18,8 @@ from typing import Any
 from agentkit.events import CallEnd, Event, SourceEvent, merge
 from agentkit.formats.catalog import CATALOG
 from agentkit.formats.engine import InCode, Parser, get
-from agentkit.formats.render import quarantine, render_calls, render_result
+from agentkit.formats.quarantine import quarantine, render_result
+from agentkit.formats.render import render_calls
 from agentkit.formats.spec import Element, Format, Limits, Node, OutputSchema, Shape, ToolSpec
 from agentkit.formats.teach import render_output_prompt, render_prompt
 from agentkit.messages import ToolCall

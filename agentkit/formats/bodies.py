@@ -6,13 +6,23 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from agentkit.formats.bracedbody import read_braced
-from agentkit.formats.call import Call, read_counted_name, read_literal, read_name, read_skip, read_tag
+from agentkit.formats.call import (
+    Call,
+    read_call_id,
+    read_counted_name,
+    read_literal,
+    read_name,
+    read_recipient,
+    read_skip,
+    read_tag,
+)
 from agentkit.formats.jsonbodies import read_envelope, read_json, read_key_envelope
 from agentkit.formats.nestedbody import read_nested_tags
 from agentkit.formats.pythonbody import read_python_call
 from agentkit.formats.reader import Reader, Wait
 from agentkit.formats.spec import (
     Braced,
+    CallId,
     CountedName,
     Envelope,
     Json,
@@ -23,6 +33,7 @@ from agentkit.formats.spec import (
     Pairs,
     Part,
     PythonCall,
+    Recipient,
     Skip,
     Tag,
     TagParameters,
@@ -38,6 +49,8 @@ READERS: Final[Mapping[type[Part], Read]] = {
     Tag: read_tag,
     Name: read_name,
     CountedName: read_counted_name,
+    CallId: read_call_id,
+    Recipient: read_recipient,
     NameTag: read_name_tag,
     TagParameters: read_tag_parameters,
     Pairs: read_pairs,

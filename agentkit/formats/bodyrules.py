@@ -141,7 +141,8 @@ def _content(w: Writing, name: str, start: str, tag: str) -> Rule:
 
 
 def _tag_parameters(w: Writing, part: TagParameters) -> Rule:
-    blocked = (Blocked(f"</{part.name}", tag=True),)
+    names = (p.name for p in w.format.call if isinstance(p, NameTag | TagParameters))
+    blocked = tuple(Blocked(f"{start}{name}", tag=True) for name in names for start in ("</", "<"))
     close = f"</{part.name}>\n"
 
     def one(name: str) -> Rule:
@@ -156,7 +157,9 @@ def _tag_parameters(w: Writing, part: TagParameters) -> Rule:
 
 
 def _pairs(w: Writing, part: Pairs) -> Rule:
-    blocked = (Blocked(part.close.strip()),)
+    literals = [p.strip() for p in w.format.call if isinstance(p, str) and p.strip()]
+    marks = dict.fromkeys((part.close.strip(), part.key.strip(), literals[0], literals[-1]))
+    blocked = tuple(Blocked(mark) for mark in marks)
     close = f"{part.close}\n"
 
     def one(name: str) -> Rule:
@@ -200,7 +203,7 @@ def _element(w: Writing, part: ToolElement) -> Rule:
     elif element.of("element"):
         declared = {n.parameter for n in element.of("element")}
         group = {k: v for k, v in group_of(w.tool).items() if isinstance(v, dict) or v.parameter in declared}
-        inner, needed = _children(w, group)
+        inner, needed = _children(w, group, (element.tag,))
         filled = seq(Lit(">"), inner, Lit(f"</{element.tag}>"))
         body = filled if needed else alt([filled, Lit("/>")])
     else:
@@ -208,18 +211,19 @@ def _element(w: Writing, part: ToolElement) -> Rule:
     return seq(*head, body)
 
 
-def _children(w: Writing, group: Mapping[str, Any]) -> tuple[Rule, bool]:
-    """Child elements on lines of their own, and whether one of them is required."""
+def _children(w: Writing, group: Mapping[str, Any], parents: tuple[str, ...]) -> tuple[Rule, bool]:
+    """Child elements of the first of `parents` on lines of their own, and whether one of them is required."""
     out: list[Rule] = [Lit("\n")]
     needed = False
     for name, below in group.items():
         if isinstance(below, Node):
-            blocked = (Blocked(f"</{name}", tag=True),)
+            tags = (f"<{name}", f"<{parents[-1]}", *(f"</{n}" for n in (name, *parents)))
+            blocked = tuple(Blocked(text, tag=True) for text in tags)
             make = lambda n=below.parameter, b=blocked, t=name: value(w, n, f"<{t}>", f"</{t}>\n", b)  # noqa: E731
             out.append(w.optional(below.parameter, make))
             needed = needed or w.needs(below.parameter)
             continue
-        inner, wanted = _children(w, below)
+        inner, wanted = _children(w, below, (name, *parents))
         whole = seq(Lit(f"<{name}>"), inner, Lit(f"</{name}>\n"))
         out.append(whole if wanted else opt(whole))
         needed = needed or wanted

@@ -157,5 +157,7 @@ class _Braced:
             return items
         found = _PLAIN.match(self.text, self.at)
         text = found[0] if found else ""
+        if self.quote in text:  # something stands before a string: neither of them is the value
+            raise self.bad(f"',', {self.quote!r} or a value without it")
         self.at += len(text)
         return _Bare(text.strip())

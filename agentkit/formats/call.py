@@ -21,12 +21,14 @@ from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Search, 
 from agentkit.formats.spec import (
     UNDECLARED,
     Braced,
+    CallId,
     CountedName,
     Format,
     Json,
     Name,
     Pairs,
     Part,
+    Recipient,
     Shape,
     Skip,
     Tag,
@@ -41,6 +43,7 @@ class Call:
     """One call while it is read.
 
     `known_only` tells that only an offered tool makes this a call, because what opened it is common in prose.
+    `raw` names the arguments that stood as plain text between delimiters, not in CDATA.
     `body` is the offset at which a JSON body starts, -1 before it.
     """
 
@@ -51,6 +54,7 @@ class Call:
     tool: ToolSpec | None = None
     known_only: bool = False
     part: int = 0
+    before: str = ""
     lead: str = ""
     skip: int = 0
     id: str = ""
@@ -59,10 +63,17 @@ class Call:
     complete: bool = False
     body: int = -1
     arguments: dict[str, Any] = field(default_factory=dict)
+    raw: set[str] = field(default_factory=set)
     repairs: list[str] = field(default_factory=list)
 
     def begin(self, r: Reader, name: str) -> None:
-        """The name is known: from here on the call gets an answer."""
+        """The name is known: from here on the call gets an answer.
+
+        Some models write a tool's name twice, `search.search`, as the name of its server and its own.
+        """
+        server, _, own = name.partition(".")
+        if server == own and name not in self.tools and own in self.tools:
+            name = own
         if self.known_only and name not in self.tools:
             raise Decline
         self.name, self.started = name, True
@@ -72,7 +83,10 @@ class Call:
         r.out.append(CallStart(self.index, name))
 
     def say_lead(self, r: Reader) -> None:
-        """The section's opening before the first call is markup, not part of the call."""
+        """What separates the call from the last one, and a section's opening, are markup and not part of it."""
+        if self.before:
+            r.out.append(Markup(self.before))
+            self.before = ""
         if self.lead:
             r.out.append(Markup(self.lead))
             self.skip, self.lead = len(self.lead), ""
@@ -196,9 +210,9 @@ def until(r: Reader, ends: tuple[str, ...], never: Search | None = None) -> Gene
         pieces.append(r.buf[r.at : stop])
         r.at, room = stop, room - len(pieces[-1])
         if found and (yield from r.sees(delimiter)):
-            return "".join(pieces)
+            return None if never is not None and never(pieces[-1]) else "".join(pieces)
         if found:
-            pieces.append(r.buf[r.at : r.at + 1])
+            pieces[-1] += r.buf[r.at : r.at + 1]
             r.at, room = r.at + 1, room - 1
         if not room or (never is not None and never(pieces[-1])) or (not found and r.ended):
             return None
@@ -240,6 +254,8 @@ def _ends_of_name(parts: tuple[Part, ...]) -> tuple[str, ...]:
 
 
 _IN_NO_NAME = re.compile(r"[<>{}\[\]()\"'`,;=]").search
+_IN_NO_TAG = re.compile(r"[{}\n]").search  # the body is there already: what should stand before it was forgotten
+_IN_NO_SKIP = re.compile(r"[<>]").search
 _IN_NO_ATTRIBUTE = re.compile(r"[<>\"]").search
 _NAME = re.compile(r"[^\s<>{}\[\]()\"'`,;=]{1,256}\Z")
 
@@ -256,7 +272,13 @@ def _read_name(r: Reader, call: Call, *, attribute: bool = False) -> Generator[N
 
 def read_name(r: Reader, call: Call, part: Name) -> Wait:
     """The tool's name, up to what follows it."""
-    call.begin(r, (yield from _read_name(r, call, attribute=part.attribute)).removeprefix(part.prefix))
+    name = yield from _read_name(r, call, attribute=part.attribute)
+    following = call.shape.call[call.part + 1]
+    if call.known_only and isinstance(following, str) and following.strip():
+        found = yield from r.sees(literal(following.strip()))
+        if found is None and not (r.ended and r.cut == r.offset):
+            raise Decline  # what opened it is common in prose, and what must follow a call's name does not
+    call.begin(r, name.removeprefix(part.prefix))
 
 
 _COUNT = re.compile(r":\d+\Z")
@@ -268,12 +290,26 @@ def read_counted_name(r: Reader, call: Call, part: CountedName) -> Wait:
     call.begin(r, _COUNT.sub("", call.id).removeprefix(part.prefix))
 
 
+def read_call_id(r: Reader, call: Call, part: CallId) -> Wait:
+    """The call's id, up to what follows it."""
+    call.id = yield from _read_name(r, call)
+
+
+def read_recipient(r: Reader, call: Call, part: Recipient) -> Wait:
+    """A name that the call itself says again."""
+    yield from _read_name(r, call)
+
+
 def read_skip(r: Reader, call: Call, part: Skip) -> Wait:
     """Characters that say nothing, up to the next literal."""
     following = call.shape.call[call.part + 1]
     assert isinstance(following, str)
     start = r.offset
-    if (yield from until(r, (following.strip(),))) is None:
-        over = ended(r, start)
+    not_in = _IN_NO_TAG if "<" in part.written or not part.written else _IN_NO_SKIP
+    if (yield from until(r, (following.strip(),), not_in)) is None:
+        if not call.started:
+            raise Decline
+        over = ended(r, start) or r.cut >= start
+        r.back_to(start)
         code: ErrorCode = "truncated_call" if over else "invalid_json"
         raise Damage(code, f"expected {following.strip()!r}", start, ended=over)

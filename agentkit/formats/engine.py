@@ -5,6 +5,7 @@ One machine for every declared format. Knows declarations, text and events; know
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import replace
@@ -12,6 +13,7 @@ from typing import Any, Literal, assert_never
 
 from agentkit.errors import FormatError
 from agentkit.events import CallEnd, CallError, Markup, SourceEvent, Text, Thinking
+from agentkit.formats import values
 from agentkit.formats.bodies import READERS
 from agentkit.formats.call import Call
 from agentkit.formats.catalog import CATALOG
@@ -21,16 +23,38 @@ from agentkit.formats.prose import TAG, Entry, Quoting, openers_of
 from agentkit.formats.reader import Damage, Decline, Delimiter, Wait, literal, may_begin
 from agentkit.formats.resumed import Resuming
 from agentkit.formats.resync import resync_at
-from agentkit.formats.spec import Envelope, Format, KeyEnvelope, Limits, NameTag, Shape, Tag, ToolElement, ToolSpec
+from agentkit.formats.spec import (
+    Envelope,
+    Format,
+    KeyEnvelope,
+    Limits,
+    NameTag,
+    PythonCall,
+    Section,
+    Shape,
+    Tag,
+    ToolElement,
+    ToolSpec,
+)
 from agentkit.formats.tagtext import tag
 from agentkit.formats.unclosed import close_values
 from agentkit.messages import ToolCall
 
 InCode = Literal["ignore", "reply", "execute"]
 
-_FENCE = Delimiter(r"`{3,}[\w+-]{0,24}[ \t]{0,8}\r?\n", r"`{0,16}[\w+-]{0,24}[ \t]{0,8}\r?")
+_LOG = logging.getLogger("agentkit.formats")
+_FENCE = Delimiter(r"`{3,}[\w+-]{0,24}[ \t]{0,8}(?:\r?\n|(?=[\[{<]))", r"`{0,16}[\w+-]{0,24}[ \t]{0,8}\r?")
+_BETWEEN = Delimiter("[,;]", "")
+_NO_SHAPE = Shape(())
+_LAST_WORD = re.compile(r"[\w.-]+\Z").match
 _UNDECIDED = re.compile(r".\s{0,64}\Z", re.DOTALL).match
 _SPACE_RUN = 1024  # white space after a call that is held back until it is known whether another call follows
+
+
+def _begins(section: Section | None, edge: str | Tag) -> bool:
+    """Whether this is the section's end, or the beginning of it."""
+    close = section.close if section is not None else ""
+    return close == edge or (isinstance(close, str) and isinstance(edge, str) and close.startswith(edge))
 
 
 def get(name: str | Format) -> Format:
@@ -62,12 +86,13 @@ class Parser(Resuming):
         limits: bounds on what is accepted.
 
     However the text is cut into chunks, the merged events are the same. `Text`, `Thinking`, `Markup` and the `raw` of
-    calls, in order, are exactly the input. No text makes it raise.
+    calls, in order, are exactly the input. No text makes it raise: a fault of ours becomes the `internal_error` of the
+    call in which it showed, and is logged.
     """
 
     __slots__ = (
-        "count", "fenced", "in_code", "last", "line_tried", "openers", "opening_fence", "quoting", "run", "section",
-        "silent", "start_thinking", "tools",
+        "before", "call", "count", "faulty", "fenced", "in_code", "last", "line_tried", "openers",
+        "opening_fence", "quoting", "run", "section", "silent", "start_thinking", "tools",
     )  # fmt: skip
 
     def __init__(
@@ -91,6 +116,9 @@ class Parser(Resuming):
         self.fenced = ""  # what ends the fence around the calls: as many backticks as opened it, and no more
         self.silent = True
         self.count = 0
+        self.call: Call | None = None  # the one that is open
+        self.before = ""  # what stands between two calls, markup if the second one is a call
+        self.faulty = -1  # the last call in which a fault of ours showed
         self.section: Entry | None = None
         self.last: Entry | None = None
         self.start_thinking = declared[0].thinking[0][1] if thinking and declared and declared[0].thinking else None
@@ -174,9 +202,44 @@ class Parser(Resuming):
     # ------------------------------------------------------------ between calls
 
     def _run(self) -> Wait:
+        """Read the text. The one guard of reading: what raises in it is a fault of ours, and costs one call at most."""
         yield
-        if self.start_thinking:
-            yield from self._region(Thinking, self.start_thinking)
+        reading = self._text(self.start_thinking)
+        while True:
+            try:
+                yield from reading
+            except Exception as fault:  # noqa: BLE001 - whatever it is, one call is its price, and no run ends
+                _LOG.exception("agentkit failed to read a model's text, at position %d", self.offset)
+                reading = self._after_fault(fault)
+            else:
+                return
+
+    def _after_fault(self, fault: Exception) -> Wait:
+        """Answer for the call in which a fault of ours showed, and read on behind it.
+
+        Where it showed outside a call, or again while the call was answered for, at least one character goes with it.
+        """
+        again, self.faulty = self.faulty == self.count, self.count
+        if self.kept is None:
+            self.open()
+        call = self.call
+        told = f"agentkit failed to read this call ({type(fault).__name__}: {str(fault)[:200]})"
+        damage = Damage("internal_error", told, self.offset)
+        if call is not None and not again:
+            yield from self._damaged(call, damage)
+        else:
+            if self.offset == self.mark:
+                yield from self.more()
+                self.at = min(self.at + 1, len(self.buf))
+            self._lost(call or Call(self.openers.formats[0], _NO_SHAPE, self.tools, self.count), damage, self.raw())
+        self._call_over()
+        if self.at < len(self.buf) or not self.ended:
+            yield from self._text()
+
+    def _text(self, thinking: str | None = None) -> Wait:
+        """Text and calls by turns, to the text's end; it may start inside `thinking`."""
+        if thinking:
+            yield from self._region(Thinking, thinking)
         after_call = False
         while True:
             entries = yield from (self._after_call() if after_call else self._prose())
@@ -189,7 +252,10 @@ class Parser(Resuming):
                     break
             else:
                 self.section = None
-                if self.buf.startswith("`", self.at):
+                if self.before:
+                    self.unread(self.before)
+                    self.before = ""
+                elif self.buf.startswith("`", self.at):
                     yield from self._ticks(self.quoting)
                 else:
                     self._plain(self.at + 1)
@@ -313,20 +379,57 @@ class Parser(Resuming):
         return entries
 
     def _after_call(self) -> Generator[None, None, list[Entry] | None]:
-        """Behind a call: white space and the separator before another one, or before the section's end, are markup."""
+        """What stands behind a call, up to the next one; None at the text's end.
+
+        What closes the call once more is markup; so are white space and the separator before another call, or before
+        the section's end.
+        """
+        held = yield from self._over_closers()
+        listed = self._listed()
         separator = self.last.format.separator.strip() if self.last else ""
-        held = yield from self._look_over_space()
-        if separator and (found := (yield from self.sees(literal(separator)))):
+        found = (yield from self.sees(literal(separator))) if separator else None
+        if found is None and listed:
+            found = yield from self.sees(_BETWEEN)
+        if found is not None:
             held += self._take(found.end())
             held += yield from self._look_over_space()
         entries = yield from self._next_in_section()
+        if not entries and listed and found is not None and self.openers.line is not None:
+            entries = self.openers.lines if (yield from self.sees(self.openers.line)) else []
         if not entries and self.at < len(self.buf):
             self.unread(held)
             return (yield from self._prose())
-        if held:
-            self.out.append(Markup(held))
-            self.quoting.said(held)
+        self.before = held
+        if not entries:
+            self._say_before()
         return entries or None
+
+    def _say_before(self) -> None:
+        """What was looked over behind a call is markup: it is one more call, or its end, that stands here."""
+        if self.before:
+            self.out.append(Markup(self.before))
+            self.quoting.said(self.before)
+            self.before = ""
+
+    def _listed(self) -> bool:
+        """Whether calls like the last one are told apart by commas: bare ones are, and those in brackets."""
+        if self.section is not None and self.section.shape.section is not None:
+            edge = self.section.shape.section.open
+            return isinstance(edge, str) and edge.rstrip().endswith("[")
+        first = self.last.shape.call[0] if self.last else None
+        return isinstance(first, Envelope | PythonCall) or (isinstance(first, str) and not first.strip())
+
+    def _over_closers(self) -> Generator[None, None, str]:
+        """Consume what closes the last call although it is closed; returns the white space behind it."""
+        held = yield from self._look_over_space()
+        if self.last is None or self.quoting.quoted:
+            return held
+        own = self.section.shape.section if self.section is not None else None
+        for edge in self.openers.closers[self.last.format.name]:
+            while not _begins(own, edge) and (found := (yield from self.sees(self._edge(edge)))):
+                self.out.append(Markup(held + self._take(found.end())))
+                held = yield from self._look_over_space()
+        return held
 
     def _next_in_section(self) -> Generator[None, None, list[Entry]]:
         """What may come next behind a call: in a section whose calls do not tell themselves, a call or its end."""
@@ -380,7 +483,10 @@ class Parser(Resuming):
         """Try to read what opens here; False, with nothing consumed, where it is text after all."""
         match entry.kind:
             case "thinking" | "answer" | "markup":
-                found = yield from self.sees(self.openers.literal)
+                found = yield from self.sees(literal(entry.word) if entry.word else self.openers.literal)
+                if found is None and entry.word:
+                    return False
+                self._say_before()
                 self.say(Markup, found.end() if found else self.at)
                 if entry.close:
                     yield from self._region(Thinking if entry.kind == "thinking" else Text, entry.close)
@@ -390,6 +496,7 @@ class Parser(Resuming):
             case "fence_end":
                 found = yield from self.sees(literal(self.fenced))
                 self.fenced = ""
+                self._say_before()
                 self.say(Markup, found.end() if found else self.at)
                 return True
             case "close":
@@ -428,6 +535,7 @@ class Parser(Resuming):
         if found is None:
             return False
         self.section = None
+        self._say_before()
         self.say(Markup, found.end())
         return True
 
@@ -438,11 +546,13 @@ class Parser(Resuming):
         to be no call before anything was said of it.
         """
         call = Call(entry.format, entry.shape, self.tools, self.count, tool=entry.tool, known_only=entry.weak)
+        call.before = self.before
         if inside is None:
             self.open()
         else:
             call.lead = self.raw()
         start = self.offset
+        self.call = call
         try:
             if entry.kind == "section":
                 yield from self._section_start(entry, call)
@@ -457,15 +567,23 @@ class Parser(Resuming):
             yield from self._damaged(call, damage)
         else:
             self._done(call, call.arguments, self.raw(), call.repairs)
-        self.shut()
-        self.count += 1
-        self.last, self.silent = entry, False
+        self._call_over()
+        self.last = entry
         if entry.kind == "section":
             self.section = entry
         return True
 
+    def _call_over(self) -> None:
+        """The open call has been told."""
+        self.shut()
+        self.quoting.said(self.before)
+        self.call, self.before = None, ""
+        self.count += 1
+        self.silent = False
+
     def _undo(self, start: int, inside: int | None) -> bool:
         """It was no call: go back to where it seemed to start."""
+        self.call = None
         self.back_to(start)
         if inside is None:
             self.shut()
@@ -489,21 +607,26 @@ class Parser(Resuming):
 
     def _done(self, call: Call, arguments: dict[str, Any], raw: str, repairs: Sequence[str]) -> None:
         """Say that the call is complete."""
-        done = ToolCall(call.id, call.name, arguments, call.format.name, raw[call.skip :])
+        done = ToolCall(call.id, call.name, values.encodable(arguments, raw), call.format.name, raw[call.skip :])
         self.out.append(CallEnd(call.index, done, tuple(repairs)))
 
     def _mend(self, call: Call) -> None:
         """Repair arguments that were read, by what the tool's schema says."""
-        if MISSING_CLOSE in self.repairs:
-            close_values(call)
+        close_values(call, self.offset, repair=MISSING_CLOSE in self.repairs)
         if not self.repairs.isdisjoint(WHOLE_CALL_REPAIRS):
             call.mend(self.repairs)
 
     def _damaged(self, call: Call, damage: Damage) -> Wait:
         """Mend a call that cannot be read as it stands, or answer for it, and find where reading goes on."""
-        if damage.position == self.cut:
+        # in another shape of the format, what the text's end cut off might have been read from further in front
+        unread = self.ended and call.body == damage.position
+        cut = damage.position == self.cut or (unread and (damage.position < self.cut or _LAST_WORD(self.buf, self.at)))
+        if cut and damage.code != "internal_error":
             damage = Damage("truncated_call", f"the text ended: {damage.message}", self.cut, ended=True, got=damage.got)
-        end = yield from resync_at(self, call, damage)
+        try:
+            end = yield from resync_at(self, call, damage)
+        except Damage:  # no edge as far as a call may reach
+            end = self.offset
         raw = self.raw()[: end - self.mark]
         if self.may_rewind(end):
             self.back_to(end)
@@ -517,7 +640,11 @@ class Parser(Resuming):
                 self.back_to(self.mark + mended.end)
             self._done(call, call.arguments, raw, call.repairs)
             return
-        arguments = call.arguments if damage.code == "truncated_call" else {}
+        self._lost(call, damage, raw)
+
+    def _lost(self, call: Call, damage: Damage, raw: str) -> None:
+        """Answer for a call that cannot be made."""
+        arguments = values.encodable(call.arguments, raw) if damage.code == "truncated_call" else {}
         call.say_lead(self)
         lost = ToolCall(call.id, call.name, arguments, call.format.name, raw[call.skip :])
         self.out.append(CallError(call.index, damage.code, damage.told(raw, self.mark), lost, damage.position))

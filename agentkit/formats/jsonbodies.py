@@ -6,19 +6,40 @@ Knows the call in progress, the reader and the declarations.
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import Any
+from typing import Any, Final
 
 from agentkit.events import ArgumentDelta
-from agentkit.formats import jsontext, values
+from agentkit.formats import jsontext, otherkeys, values
 from agentkit.formats.call import Call
 from agentkit.formats.literals import DOUBLY_ENCODED, RAW_NEWLINES
-from agentkit.formats.reader import Damage, Decline, Reader, Wait
+from agentkit.formats.otherkeys import BESIDE, NESTED
+from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Wait
 from agentkit.formats.spec import Envelope, Json, KeyEnvelope
+
+_FENCE = Delimiter(r"`{3,16}[ \t]{0,8}(?:json\w{0,8})?\s{0,64}(?=[{\[])", r"`{0,16}[ \t]{0,8}\w{0,12}\s{0,64}")
+
+
+def _in_fence(r: Reader, call: Call) -> Generator[None, None, bool]:
+    """Consume the code fence that models put around JSON, though it stands in markup of its own."""
+    if call.known_only or not r.buf.startswith("`", r.at) or (found := (yield from r.sees(_FENCE))) is None:
+        return False
+    r.at = found.end()
+    return True
+
+
+def _out_of_fence(r: Reader) -> Wait:
+    yield from r.space()
+    if found := (yield from r.sees(_FENCE_END)):
+        r.at = found.end()
+
+
+_FENCE_END = Delimiter(r"`{3,16}", r"`{0,16}")
 
 
 def read_json(r: Reader, call: Call, part: Json) -> Wait:
     """The arguments as one JSON object; none at all where what follows stands there already."""
     yield from r.space()
+    fenced = yield from _in_fence(r, call)
     call.body = r.offset
     if not (yield from r.have(1)):
         raise Damage("truncated_call", f"the text ended before the arguments of {call.name!r}", r.offset, ended=True)
@@ -27,6 +48,8 @@ def read_json(r: Reader, call: Call, part: Json) -> Wait:
         call.arguments = take_arguments(r, call, span)
     elif r.buf[r.at].isalnum():
         raise Damage("invalid_json", "expected '{'", r.offset, got=True)
+    if fenced:
+        yield from _out_of_fence(r)
     call.complete = True
 
 
@@ -48,47 +71,157 @@ def read_key_envelope(r: Reader, call: Call, part: KeyEnvelope) -> Wait:
     call.complete = True
 
 
-_OTHER_KEYS = ("type", "id", "index")
-"""Keys that stand beside name and arguments; any other one tells that an object in prose is no call."""
+_DESCRIBES: Final = ("description", "strict", "parameters", "inputSchema", "input_schema")
+_OF_SCHEMA = Delimiter(
+    r'\{\s{0,64}"(?:type|properties|required|\$schema|\$defs|title|description)"', r'\{?\s{0,64}(?:"[$\w]{0,12}"?)?'
+)
+
+
+class _Envelope:
+    """One envelope while it is read: what stood under which key."""
+
+    def __init__(self, r: Reader, call: Call, part: Envelope) -> None:
+        self.r, self.call, self.part = r, call, part
+        self.name: str | None = None
+        self.arguments: jsontext.Span | None = None
+        self.others: dict[str, jsontext.Span] = {}
+
+    def read(self, *, nested: bool = False) -> Wait:
+        """The object's keys in any order, up to and over its closing brace."""
+        r, first = self.r, True
+        r.at += 1
+        while (yield from _another_key(r, first=first)):
+            first = False
+            key = (yield from jsontext.scan(r)).read(r)
+            yield from _expect_colon(r)
+            if key in self.part.arguments:
+                yield from self.read_arguments(key)
+            elif key == self.part.name:
+                self.take_name(key, (yield from jsontext.scan(r)))
+            elif key in NESTED and not nested and self.name is None and (yield from self.opens()):
+                yield from self.read(nested=True)
+            else:
+                yield from self.read_other(key)
+
+    def opens(self) -> Generator[None, None, bool]:
+        """Whether an object stands here."""
+        yield from self.r.space()
+        return self.r.buf.startswith("{", self.r.at)
+
+    def take_name(self, key: str, span: jsontext.Span) -> None:
+        """The tool's name; a second one must be the same."""
+        name = span.read(self.r)
+        if self.name is not None:
+            _only_once(key, self.name, name, span)
+            return
+        if not isinstance(name, str) or not name:
+            shown = values.dump(values.without_surrogates(name))[:40]
+            raise Damage("invalid_json", f"the call's name must be a string, got {shown}", span.start)
+        self.name = name
+        if not self.call.known_only:
+            _begin_named(self.r, self.call, name, self.arguments)
+        elif name not in self.call.tools:
+            raise Decline
+        elif self.arguments is not None:
+            self.begin()
+
+    def read_arguments(self, key: str) -> Wait:
+        """The arguments; second ones must be the same."""
+        r, call = self.r, self.call
+        if self.arguments is not None:
+            again = yield from jsontext.scan(r)
+            _only_once(key, self.arguments.read(r), again.read(r), again)
+            return
+        if self.name is not None and not call.started and not (yield from self.may_describe()):
+            self.begin()
+        self.arguments = yield from jsontext.scan(r, call.index if call.started else None)
+        if self.name is not None and not call.started:
+            self.begin()
+
+    def may_describe(self) -> Generator[None, None, bool]:
+        """Whether what stands here may be a schema, or what stood before describes the tool: more must tell."""
+        yield from self.r.space()
+        if not self.others.keys().isdisjoint(_DESCRIBES):
+            return True
+        return (yield from self.r.sees(_OF_SCHEMA)) is not None
+
+    def read_other(self, key: str) -> Wait:
+        """Any other key."""
+        span = yield from jsontext.scan(self.r)
+        if self.call.known_only and not self.call.started and self.name is None and key not in (*BESIDE, *NESTED):
+            raise Decline
+        self.others.setdefault(key, span)
+
+    def begin(self) -> None:
+        """All that tells a call in prose from what is none has been read."""
+        if self.describes():
+            raise Decline
+        _begin_named(self.r, self.call, self.name or "", self.arguments)
+
+    def describes(self) -> bool:
+        """Whether this describes a tool and calls none."""
+        value = self.arguments.read(self.r) if self.arguments is not None else None
+        return otherkeys.describes(self.call.tools.get(self.name or ""), self.others, value)
+
+    def done(self) -> dict[str, Any]:
+        """The arguments, wherever they stand."""
+        r, call = self.r, self.call
+        if self.name is None:
+            raise Damage("invalid_json", f"the call's JSON has no {self.part.name!r}", r.offset)
+        if self.describes():
+            raise Decline if not call.started else Damage("invalid_arguments", _DESCRIPTION.format(self.name), r.offset)
+        given = {key: span.read(r) for key, span in self.others.items() if key not in BESIDE}
+        if self.arguments is None and given:
+            return self.elsewhere(self.name, given)
+        if not call.started:
+            call.begin(r, self.name)
+        return take_arguments(r, call, self.arguments)
+
+    def elsewhere(self, name: str, given: dict[str, Any]) -> dict[str, Any]:
+        """The arguments of an envelope that has none where its format wants them, if they can be only one thing."""
+        r, call = self.r, self.call
+        try:
+            found, repairs = otherkeys.arguments_elsewhere(call.tools.get(name), given)
+            if not r.repairs.issuperset(repairs):
+                raise otherkeys.NoReading("invalid_arguments", f"got {', '.join(map(repr, given))[:200]}")
+        except otherkeys.NoReading as e:
+            if not call.started:
+                raise Decline from e
+            wanted = f"expected the arguments of {name!r} under {self.part.arguments[0]!r}; {e}"
+            raise Damage(e.code, wanted, r.offset) from e
+        if not call.started:
+            call.begin(r, name)
+        call.repairs.extend(repairs)
+        return found
+
+
+_DESCRIPTION: Final = "this describes the tool {0!r} and does not call it; to call it, give values for its parameters"
 
 
 def read_envelope(r: Reader, call: Call, part: Envelope) -> Wait:
-    """One JSON object with the name and the arguments among its keys, in any order."""
+    """One JSON object with the name and the arguments among its keys, in any order.
+
+    One that is common in prose is a call only from its arguments on: before, it may describe the tool.
+    """
     yield from r.space()
+    fenced = yield from _in_fence(r, call)
     if r.buf[r.at : r.at + 1] != "{":
         raise Decline
     call.body = r.offset
-    r.at += 1
-    arguments: jsontext.Span | None = None
-    first = True
-    while (yield from _another_key(r, first=first)):
-        first = False
-        key = (yield from jsontext.scan(r)).read(r)
-        if call.known_only and not call.started and key not in (part.name, *part.arguments, *_OTHER_KEYS):
-            raise Decline
-        yield from _expect_colon(r)
-        known = arguments is not None if key in part.arguments else call.started and key == part.name
-        if key in part.arguments and not known:
-            arguments = yield from jsontext.scan(r, call.index if call.started else None)
-        elif key == part.name and not known:
-            _begin_named(r, call, (yield from jsontext.scan(r)), arguments)
-        else:
-            again = yield from jsontext.scan(r)
-            if known:
-                _only_once(r, call, key, again, arguments if key in part.arguments else None)
-    if not call.started:
-        raise Damage("invalid_json", f"the call's JSON has no {part.name!r}", r.offset)
-    call.arguments = take_arguments(r, call, arguments)
+    envelope = _Envelope(r, call, part)
+    yield from envelope.read()
+    call.arguments = envelope.done()
+    if fenced:
+        yield from _out_of_fence(r)
     call.complete = True
 
 
-def _only_once(r: Reader, call: Call, key: str, again: jsontext.Span, arguments: jsontext.Span | None) -> None:
+def _only_once(key: str, given: Any, again: Any, span: jsontext.Span) -> None:
     """A second name or second arguments must be the same as the first."""
-    given = arguments.read(r) if arguments is not None else call.name
     try:
-        values.refuse_other({key: given}, key, again.read(r))
+        values.refuse_other({key: given}, key, again)
     except values.GivenTwice as e:
-        raise Damage("ambiguous_call", str(e), again.start) from e
+        raise Damage("ambiguous_call", str(e), span.start) from e
 
 
 def _another_key(r: Reader, *, first: bool) -> Generator[None, None, bool]:
@@ -121,10 +254,7 @@ def _expect_colon(r: Reader) -> Wait:
     r.at += 1
 
 
-def _begin_named(r: Reader, call: Call, span: jsontext.Span, arguments: jsontext.Span | None) -> None:
-    name = span.read(r)
-    if not isinstance(name, str) or not name:
-        raise Damage("invalid_json", f"the call's name must be a string, got {values.dump(name)[:40]}", span.start)
+def _begin_named(r: Reader, call: Call, name: str, arguments: jsontext.Span | None) -> None:
     call.begin(r, name)
     if arguments is not None:
         text = r.raw()[arguments.start - r.mark : arguments.end - r.mark]

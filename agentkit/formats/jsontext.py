@@ -94,7 +94,7 @@ def _whole(r: Reader, index: int | None) -> Span | None:
     text = r.buf[r.at : end]
     if text.count("{") + text.count("[") > r.limits.depth:
         return None  # maybe too deep: the scan counts
-    if "\\u" in text:
+    if "\\u" in text or values.SURROGATE.search(text):
         value = values.without_surrogates(value)
     span = Span(r.offset, r.base + end, value, loose)
     if index is None:
@@ -202,6 +202,7 @@ class _Scan:
     def enter(self, c: str) -> int:
         if len(self.stack) >= self.r.limits.depth:
             at = self.r.base + self.p
+            self.settle()
             raise Damage("invalid_json", f"expected nesting of at most {self.r.limits.depth}", at, got=True)
         self.stack.append("}" if c == "{" else "]")
         self.p += 1

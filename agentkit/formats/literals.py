@@ -2,14 +2,17 @@
 
 `Literals` reads Python literals, JSON, and the mixtures of both. What it had to overlook to read a JSON text is named
 in `repairs`. The inside of a string is never changed, except that escapes mean what they mean in the language of its
-quotes.
+quotes. Of Python's expressions it knows strings that stand side by side or are joined by `+`, and arithmetic of
+numbers; any other is none of its values.
 """
 
 from __future__ import annotations
 
 import math
+import operator
 import re
-from collections.abc import Mapping
+import unicodedata
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 MAX_DEPTH: Final = 128
@@ -26,6 +29,11 @@ WRAPPED_ARGUMENTS = "wrapped_arguments"
 QUOTED_VALUE = "quoted_value"
 MISSING_COMMA = "missing_comma"
 MISSING_CLOSE = "missing_close"
+ARITHMETIC = "arithmetic"
+JOINED_STRINGS = "joined_strings"
+INVALID_ESCAPE = "invalid_escape"
+LEADING_ZEROS = "leading_zeros"
+ARGUMENTS_KEY = "arguments_key"
 
 REPAIRS: Final = (
     RAW_NEWLINES,
@@ -40,6 +48,11 @@ REPAIRS: Final = (
     QUOTED_VALUE,
     MISSING_COMMA,
     MISSING_CLOSE,
+    ARITHMETIC,
+    JOINED_STRINGS,
+    INVALID_ESCAPE,
+    LEADING_ZEROS,
+    ARGUMENTS_KEY,
 )
 """Every repair, by name: of JSON bodies, of Python calls (`inner_quotes`, `missing_comma`) and of parameters between
 tags (`missing_close`)."""
@@ -49,10 +62,23 @@ WHOLE_CALL_REPAIRS: Final = frozenset((WRAPPED_ARGUMENTS, QUOTED_VALUE))
 
 _SPACE = re.compile(r"\s*")
 _WORD = re.compile(r"[^\W\d][\w.]*")
-_NUMBER = re.compile(r"[+-]?(?:0[xX][0-9a-fA-F]+|(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)(?![\w.])")
-_NOT_JSON = re.compile(r"\+|-?0[\dxX]|.*_|-?\.|.*\.(?:\Z|[eE])")
-_PRODUCT = re.compile(r"\s*([*/])(?![*/])\s*")
-_MAX_PRODUCT: Final = 1e300
+_DIGITS = r"[0-9](?:_?[0-9])*"
+_NUMBER = re.compile(
+    r"[+-]?(?:0[xX](?:_?[0-9a-fA-F])+|0[oO](?:_?[0-7])+|0[bB](?:_?[01])+"
+    rf"|(?:{_DIGITS}(?:\.(?:{_DIGITS})?)?|\.{_DIGITS})(?:[eE][+-]?{_DIGITS})?)(?![\w.])"
+)
+_NOT_JSON = re.compile(r"\+|-?0[xXoObB]|.*_|-?\.|.*\.(?:\Z|[eE])")
+_LEADING_ZERO = re.compile(r"[+-]?0+[0-9]+\Z")
+_MAX_DIGITS: Final = 5_000  # characters of a number as written
+_MAX_BITS: Final = 14_000  # of an integer: 4,215 digits; the interpreter itself writes none of more than 4,300
+_OPERATOR = re.compile(r"\s*(?:([*/])(?![*/])|([+-]))\s*")
+_COMPUTE: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
+}  # fmt: skip
+_DATE = re.compile(r"[0-9]+([-/])[0-9]+\1[0-9]+(?![\w.])")
+_MAX_RESULT: Final = 1e300
+_PREFIXED = re.compile(r"([a-zA-Z]{0,2})(?=[\"'])")
+_PREFIXES: Final = frozenset(("", "r", "u", "f", "rf", "fr"))
 _RAW_CONTROL = re.compile(r"[\x00-\x1f]")
 _STRING: Final = {
     '"': re.compile(r'[^"\\]*'),
@@ -60,10 +86,16 @@ _STRING: Final = {
     '"""': re.compile(r'(?:[^"\\]|"(?!""))*'),
     "'''": re.compile(r"(?:[^'\\]|'(?!''))*"),
 }
-_ESCAPES: Final = {
-    "n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "a": "\a", "v": "\v", "0": "\0",
-    '"': '"', "'": "'", "\\": "\\", "/": "/", "\n": "",
+_JSON_ESCAPES: Final = {
+    "n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", '"': '"', "\\": "\\", "/": "/",
 }  # fmt: skip
+_PYTHON_ESCAPES: Final = {
+    "n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "a": "\a", "v": "\v", '"': '"', "'": "'", "\\": "\\",
+    "\n": "", "\r": "", "\r\n": "",
+}  # fmt: skip
+_OCTAL = re.compile(r"[0-7]{1,3}")
+_NAMED = re.compile(r"N\{([^{}]{1,100})\}")
+_ESCAPED = re.compile(r"\r\n|.?", re.DOTALL)
 _HEX = re.compile(r"x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})")
 _PYTHON_WORDS: Final[Mapping[str, Any]] = {"True": True, "False": False, "None": None}
 _JSON_WORDS: Final[Mapping[str, Any]] = {"true": True, "false": False, "null": None}
@@ -87,10 +119,19 @@ class Literals:
         lenient: whether missing braces at the text's end are supplied.
         behind: what stands behind a quote that ends a string; a quote without it belongs to the string. None: every
             quote ends one.
+        python: the text is Python: strings side by side are one, and double quotes have Python's escapes, too.
     """
 
-    def __init__(self, text: str, at: int = 0, *, lenient: bool = False, behind: re.Pattern[str] | None = None) -> None:
-        self.text, self.at, self.lenient, self.behind = text, at, lenient, behind
+    def __init__(
+        self,
+        text: str,
+        at: int = 0,
+        *,
+        lenient: bool = False,
+        behind: re.Pattern[str] | None = None,
+        python: bool = False,
+    ) -> None:
+        self.text, self.at, self.lenient, self.behind, self.python = text, at, lenient, behind, python
         self.repairs: dict[str, None] = {}
         self.depth = 0
 
@@ -109,9 +150,16 @@ class Literals:
         Raises:
             NotALiteral: there is none here.
         """
+        value = self.operand()
+        if isinstance(value, bool) or not isinstance(value, int | float) or not _OPERATOR.match(self.text, self.at):
+            return value
+        return self.sum(value)
+
+    def operand(self) -> Any:
+        """A value without what is computed of it."""
         c = self.space()
-        if c and c in "\"'":
-            return self.string(c)
+        if self.prefixed():
+            return self.strings()
         if c in ("{", "[", "("):
             return self.container(c)
         if word := _WORD.match(self.text, self.at):
@@ -121,11 +169,8 @@ class Literals:
         raise self.bad("a value")
 
     def word(self, found: re.Match[str]) -> Any:
-        """A named constant, or a string with a prefix."""
+        """A named constant."""
         word = found[0]
-        if word in ("r", "u", "R", "U") and self.text[found.end() : found.end() + 1] in ("'", '"'):
-            self.at = found.end()
-            return self.string(self.text[self.at], raw=word in "rR")
         for table in (_JSON_WORDS, _PYTHON_WORDS):
             if word in table:
                 self.at = found.end()
@@ -134,34 +179,108 @@ class Literals:
                 return table[word]
         raise self.bad("a value")
 
-    def number(self, found: re.Match[str]) -> int | float:
-        """A number, or a product of numbers: models leave `5*60` to whoever reads it."""
-        value = self.one_number(found)
-        while (operator := _PRODUCT.match(self.text, self.at)) and (factor := _NUMBER.match(self.text, operator.end())):
-            self.repairs[PYTHON_LITERALS] = None
-            other = self.one_number(factor)
-            if operator[1] == "/" and not other:
-                raise self.bad("a divisor that is not zero")
-            value = value * other if operator[1] == "*" else value / other
-            if not -_MAX_PRODUCT < value < _MAX_PRODUCT:
-                raise self.bad("a smaller product")
+    # ------------------------------------------------------------ numbers
+
+    def sum(self, value: int | float) -> int | float:
+        """What is computed of a number and those behind it: models leave `5*60` to whoever reads it."""
+        self.repairs[ARITHMETIC] = None
+        value = self.product(value)
+        while found := self.operator("+-"):
+            value = self.result(value, found, self.product(self.factor()))
         return value
 
-    def one_number(self, found: re.Match[str]) -> int | float:
-        """A number; one that is too large for its type is refused."""
+    def product(self, value: int | float) -> int | float:
+        """A number, times or divided by those behind it."""
+        while found := self.operator("*/"):
+            value = self.result(value, found, self.factor())
+        return value
+
+    def operator(self, wanted: str) -> str:
+        """The operator here, if it is one of those wanted; else nothing, and nothing is consumed."""
+        found = _OPERATOR.match(self.text, self.at)
+        sign = (found[1] or found[2]) if found else ""
+        if found is None or sign not in wanted:
+            return ""
+        self.at = found.end()
+        return sign
+
+    def factor(self) -> int | float:
+        """A number, or one in parentheses."""
+        at = self.at
+        value = self.operand()
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            self.at = at
+            raise self.bad("a number")
+        return value
+
+    def result(self, a: int | float, sign: str, b: int | float) -> int | float:
+        """What the operator makes of two numbers."""
+        if sign == "/" and not b:
+            raise self.bad("a divisor that is not zero")
+        try:
+            value: int | float = _COMPUTE[sign](a, b)
+        except OverflowError:
+            value = math.inf
+        if not -_MAX_RESULT < value < _MAX_RESULT:
+            raise self.bad("a smaller result")
+        return value
+
+    def number(self, found: re.Match[str]) -> int | float:
+        """A number; one that is too large for its type is refused, and so is what may be a date."""
         text = found[0].replace("_", "")
+        if _DATE.match(self.text, self.at):
+            raise self.bad("a value in quotes")
         if _NOT_JSON.match(text):
             self.repairs[PYTHON_LITERALS] = None
+        if _LEADING_ZERO.match(text):
+            self.repairs[LEADING_ZEROS] = None
         try:
-            value: int | float = int(text, 0 if "x" in text.lower() else 10)
-        except ValueError:
-            value = float(text) if len(text) < 5000 else math.inf
-        if not math.isfinite(value):
-            raise self.bad("a finite number")
+            value = _number(text) if len(text) < _MAX_DIGITS else math.inf
+        except (ValueError, OverflowError):
+            value = math.inf
+        if value.bit_length() > _MAX_BITS if isinstance(value, int) else not math.isfinite(value):
+            raise self.bad("a number of a usual size")
         self.at = found.end()
         return value
 
-    def string(self, quote: str, *, raw: bool = False) -> str:
+    # ------------------------------------------------------------ strings
+
+    def prefixed(self) -> re.Match[str] | None:
+        """The prefix, often empty, of the string that starts here; None where none does."""
+        return _PREFIXED.match(self.text, self.at)
+
+    def strings(self) -> str:
+        """Strings side by side, or joined by `+`, are one, as in Python. In JSON only those that are joined are."""
+        text = self.one_string()
+        while True:
+            at = self.at
+            joined = self.space() == "+"
+            if joined:
+                self.at += 1
+                self.space()
+            if not (joined or self.python) or not self.prefixed():
+                self.at = at
+                return text
+            if not self.python:
+                self.repairs[JOINED_STRINGS] = None
+            text += self.one_string()
+
+    def one_string(self) -> str:
+        """One string with its prefix.
+
+        Raises:
+            NotALiteral: it has no end, or it is none that could be text: bytes, a template with something to fill in.
+        """
+        found = self.prefixed()
+        prefix = found[1].lower() if found else ""
+        if found is None or prefix not in _PREFIXES:
+            raise self.bad("a string")
+        if prefix:
+            self.repairs[PYTHON_LITERALS] = None
+        self.at = found.end()
+        return self.string(self.text[self.at], raw="r" in prefix, filled="f" in prefix)
+
+    def string(self, quote: str, *, raw: bool = False, filled: bool = False) -> str:
         """A string in any of Python's or JSON's quotes."""
         if self.text.startswith(quote * 3, self.at):
             quote *= 3
@@ -176,7 +295,7 @@ class Literals:
             assert found is not None
             if found[0] and _RAW_CONTROL.search(found[0]):
                 self.repairs[RAW_NEWLINES] = None
-            pieces.append(found[0])
+            pieces.append(self.unbraced(found[0]) if filled else found[0])
             self.at = found.end()
             if self.text.startswith(quote, self.at):
                 self.at += len(quote)
@@ -188,20 +307,56 @@ class Literals:
             if self.at >= len(self.text):
                 self.at = start
                 raise NotALiteral(f"the string that starts at {start} does not end", start)
-            pieces.append(self.escape(raw))
+            if filled and self.text[self.at + 1 : self.at + 2] in ("{", "}"):
+                raise self.bad("a string with nothing to fill in")
+            pieces.append(self.raw_escape() if raw else self.escape(python=self.python or quote != '"'))
 
-    def escape(self, raw: bool) -> str:
+    def unbraced(self, text: str) -> str:
+        """A piece of an f-string; what is in braces would have to be computed."""
+        rest = text.replace("{{", "").replace("}}", "")
+        if "{" in rest or "}" in rest:
+            raise self.bad("a string with nothing to fill in")
+        return text.replace("{{", "{").replace("}}", "}")
+
+    def raw_escape(self) -> str:
+        """In a raw string, a backslash and what stands behind it are themselves."""
+        text = self.text[self.at : self.at + 2]
+        self.at += len(text)
+        return text
+
+    def escape(self, *, python: bool) -> str:
         """One escape; one that means nothing keeps its backslash, as in Python."""
-        c = self.text[self.at + 1 : self.at + 2]
-        if raw:
+        found = _ESCAPED.match(self.text, self.at + 1)
+        c = found[0] if found else ""
+        if not python and c in _JSON_ESCAPES:
             self.at += 2
-            return "\\" + c
+            return _JSON_ESCAPES[c]
         if found := _HEX.match(self.text, self.at + 1):
+            if not python and not found[2]:
+                self.repairs[INVALID_ESCAPE] = None
             self.at = found.end()
             code = int(found[1] or found[2] or found[3], 16)
             return self.surrogates(code) if code < 0x110000 else "\ufffd"
+        if not python:
+            self.repairs[INVALID_ESCAPE] = None
+        if octal := _OCTAL.match(self.text, self.at + 1):
+            self.at = octal.end()
+            return chr(int(octal[0], 8))
+        if named := _NAMED.match(self.text, self.at + 1):
+            return self.named(named)
+        if python and c in ("x", "u", "U", "N"):
+            raise self.bad("a whole escape")
         self.at += 1 + len(c)
-        return _ESCAPES.get(c, "\\" + c)
+        return _PYTHON_ESCAPES.get(c, "\\" + c)
+
+    def named(self, found: re.Match[str]) -> str:
+        """A character by its Unicode name."""
+        try:
+            c = unicodedata.lookup(found[1])
+        except KeyError:
+            raise self.bad("the name of a character") from None
+        self.at = found.end()
+        return c
 
     def surrogates(self, code: int) -> str:
         """A code unit, joined with its second half where it is the first half of a pair."""
@@ -271,6 +426,18 @@ class Literals:
         return False
 
 
+def _number(text: str) -> int | float:
+    """The number that a matched text writes.
+
+    Raises:
+        ValueError: it has more digits than the interpreter reads.
+    """
+    kind = text.lstrip("+-")[:2].lower()
+    if kind in ("0x", "0o", "0b"):
+        return int(text, 0)
+    return int(text) if text.lstrip("+-").isdigit() else float(text)
+
+
 def mend(text: str, allowed: frozenset[str]) -> tuple[Any, tuple[str, ...]] | None:
     """Read damaged JSON that is all there.
 
@@ -294,6 +461,9 @@ def mend(text: str, allowed: frozenset[str]) -> tuple[Any, tuple[str, ...]] | No
     return (value, tuple(reader.repairs)) if allowed.issuperset(reader.repairs) else None
 
 
+_COMPUTED: Final = frozenset((ARITHMETIC, JOINED_STRINGS))
+
+
 def literal_value(text: str) -> Any:
     """One Python or JSON literal that is the whole text.
 
@@ -304,4 +474,6 @@ def literal_value(text: str) -> Any:
     value = reader.value()
     if reader.space():
         raise reader.bad("the end of the text")
+    if not _COMPUTED.isdisjoint(reader.repairs):
+        raise NotALiteral("expected a value, got one that has to be computed", 0)
     return value

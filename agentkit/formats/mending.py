@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from agentkit.formats.call import Call
 from agentkit.formats.literals import DOUBLY_ENCODED, Literals, NotALiteral, mend
+from agentkit.formats.otherkeys import BESIDE, NESTED, NoReading, arguments_elsewhere, describes
 from agentkit.formats.reader import Decline, Reader, pattern
-from agentkit.formats.spec import Envelope, Json, KeyEnvelope
+from agentkit.formats.spec import Envelope, KeyEnvelope
 from agentkit.formats.values import load, without_surrogates
 
 
@@ -42,7 +43,8 @@ def mend_call(r: Reader, call: Call, raw: str) -> Mended | None:
     if found is None:
         return None
     value, repairs, end = found
-    arguments = _arguments(r, call, without_surrogates(value))
+    arguments, more = _arguments(r, call, without_surrogates(value))
+    repairs = (*repairs, *more)
     if isinstance(arguments, str) and DOUBLY_ENCODED in r.repairs:
         try:
             arguments, repairs = load(arguments), (*repairs, DOUBLY_ENCODED)
@@ -75,23 +77,45 @@ def _mended_body(
     return value, tuple(reader.repairs), reader.at
 
 
-def _arguments(r: Reader, call: Call, value: Any) -> Any:
-    """The arguments in a body that has been read; None where it is none of this call's."""
-    part = next(p for p in call.shape.call if isinstance(p, Envelope | Json | KeyEnvelope))
-    if isinstance(part, Json):
-        return value
+_NONE: Final[tuple[Any, tuple[str, ...]]] = (None, ())
+
+
+def _arguments(r: Reader, call: Call, value: Any) -> tuple[Any, tuple[str, ...]]:
+    """The arguments in a body that has been read, and the repairs it took; None where it is none of this call's."""
+    part = next((p for p in call.shape.call if isinstance(p, Envelope | KeyEnvelope)), None)
+    if part is None:  # a body behind the name; also one that stands where parameters between tags may
+        return value, ()
     if not isinstance(value, dict):
-        return None
+        return _NONE
     if isinstance(part, KeyEnvelope):
         name, arguments = next(iter(value.items()), ("", None)) if len(value) == 1 else ("", None)
+        more: tuple[str, ...] = ()
     else:
-        name = value.get(part.name)
-        arguments = next((value[key] for key in part.arguments if key in value), {})
-    if not isinstance(name, str) or not name or (call.started and name != call.name):
-        return None
+        name, arguments, more = _enveloped(call, part, value)
+    if not isinstance(name, str) or not name or (call.started and name != call.name) or not r.repairs.issuperset(more):
+        return _NONE
     if not call.started:
         try:
             call.begin(r, name)
         except Decline:
-            return None
-    return arguments
+            return _NONE
+    return arguments, more
+
+
+def _enveloped(call: Call, part: Envelope, value: dict[str, Any]) -> tuple[Any, Any, tuple[str, ...]]:
+    """The name and the arguments in an envelope, and the repairs that it took; no name where it is no call."""
+    inner = next((value[key] for key in NESTED if isinstance(value.get(key), dict)), None)
+    if inner is not None and part.name not in value:
+        value = {**{key: v for key, v in value.items() if key not in NESTED}, **inner}
+    name = value.get(part.name)
+    tool = call.tools.get(name) if isinstance(name, str) else None
+    key = next((key for key in part.arguments if key in value), None)
+    others = {k: v for k, v in value.items() if k not in (part.name, *part.arguments, *BESIDE)}
+    if describes(tool, others, value.get(key) if key is not None else None):
+        return "", None, ()
+    if key is not None or not others:
+        return name, value[key] if key is not None else {}, ()
+    try:
+        return name, *arguments_elsewhere(tool, others)
+    except NoReading:
+        return "", None, ()

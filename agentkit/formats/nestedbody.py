@@ -1,31 +1,35 @@
 """The body of elements inside elements, a token before each tag: objects and arrays are elements that hold more.
 
-Read as a tree while it streams, typed by the tool's schema once it is whole. Knows the call in progress, the reader and
+Read as a tree while it streams, typed by the tool's schema once it is whole. A whole call quoted in an element is its
+text; an element that the enclosing call's end leaves open was not closed. Knows the call in progress, the reader and
 the declarations.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from agentkit.formats import values
 from agentkit.formats.call import Call
-from agentkit.formats.reader import Damage, Delimiter, Reader, Search, Wait, literal, may_begin
-from agentkit.formats.spec import NestedTags
+from agentkit.formats.literals import MISSING_CLOSE
+from agentkit.formats.reader import Damage, Delimiter, Reader, Search, Wait, beginnings, literal, may_begin, pattern
+from agentkit.formats.spec import NestedTags, Shape
 
 _TAG = Delimiter(r"<(?P<slash>/?)(?P<name>[^\s<>/]{1,128})>", r"<(?:/?[^\s<>/]{0,128})")
+_LAST_NEWLINE = re.compile(r"\r?\n\Z")
 
 
 @dataclass(slots=True)
 class _Node:
-    """One element: where in the call its text between tags stands, and the elements inside it."""
+    """One element: where in the call its text between tags stands, what elements it holds, and if it was closed."""
 
     name: str
     spans: list[tuple[int, int]] = field(default_factory=list)
     children: list[_Node] = field(default_factory=list)
+    closed: bool = True
 
 
 def read_nested_tags(r: Reader, call: Call, part: NestedTags) -> Wait:
@@ -33,6 +37,7 @@ def read_nested_tags(r: Reader, call: Call, part: NestedTags) -> Wait:
     closing = call.shape.call[call.part + 1]
     assert isinstance(closing, str)
     end, token = literal(closing.strip()), literal(part.token)
+    edges = _edges(call.shape, closing)
     stops = re.compile(may_begin(part.token)).search
     stack = [_Node("")]
     while True:
@@ -40,30 +45,86 @@ def read_nested_tags(r: Reader, call: Call, part: NestedTags) -> Wait:
             yield from r.space()
             if (yield from r.sees(end)) is not None:
                 break
+        elif edge := (yield from _edge(r, edges, part, stack)):
+            if edge["opens"]:
+                yield from _quoted(r, call, edges, stack, stops)
+                continue
+            if edge["ends"]:
+                _leave(r, call, stack, 1, closing.strip())
+                continue
         if (found := (yield from r.sees(token))) is None:
             yield from _text(r, call, part, stack, stops)
             continue
         r.at = found.end()
-        tag = yield from r.sees(_TAG)
-        if tag is None:
-            ended = r.at >= len(r.buf)
-            code = "truncated_call" if ended else "invalid_arguments"
-            raise Damage(code, "expected a tag", r.offset, ended=ended, got=not ended)  # type: ignore[arg-type]
-        r.at = tag.end()
-        if not tag["slash"]:
-            stack.append(_Node(tag["name"]))
-            if len(stack) > r.limits.depth:
-                raise Damage("invalid_arguments", f"expected nesting of at most {r.limits.depth}", r.offset)
-        elif len(stack) > 1 and stack[-1].name == tag["name"]:
-            node = stack.pop()
-            stack[-1].children.append(node)
-        else:
-            wanted = f"</{stack[-1].name}>" if len(stack) > 1 else closing.strip()
-            raise Damage("invalid_arguments", f"expected {wanted}", r.offset - len(tag[0]), got=True)
+        yield from _tag(r, call, stack, closing.strip())
     raw = r.raw()
     for node in stack[0].children:
         schema, root = call.schema(node.name)
-        call.set(r, node.name, _value(node, raw, schema, root))
+        call.set(r, node.name, _value(node, raw, r.mark, schema, root))
+
+
+def _edges(shape: Shape, closing: str) -> Delimiter:
+    """What opens and closes a call and its section; a section's opening counts only where a call follows."""
+    call, end, section = str(shape.call[0]).strip(), closing.strip(), shape.section
+    opens, part = pattern(call), [beginnings(call), beginnings(end)]
+    over = r"(?!)"
+    if section is not None and isinstance(section.open, str) and isinstance(section.close, str):
+        start, over = pattern(section.open.strip()), pattern(section.close.strip())
+        opens = rf"{opens}|{start}(?=\s{{0,1024}}{opens})"
+        part += [beginnings(section.open.strip()), beginnings(section.close.strip())]
+        part.append(rf"{start}\s{{0,1024}}{beginnings(call)}")
+    return Delimiter(f"(?P<opens>{opens})|(?P<ends>{pattern(end)})|(?P<over>{over})", "|".join(part))
+
+
+def _edge(
+    r: Reader, edges: Delimiter, part: NestedTags, stack: list[_Node]
+) -> Generator[None, None, re.Match[str] | None]:
+    """What opens or ends a call here, inside an element; nothing where it closes the element or one around it."""
+    found = yield from r.sees(edges)
+    if found is None or found["opens"]:
+        return found
+    name = found[0].removeprefix(part.token).strip("</>")
+    return None if any(node.name == name for node in stack) else found
+
+
+def _tag(r: Reader, call: Call, stack: list[_Node], closing: str) -> Wait:
+    """A tag behind its token."""
+    tag = yield from r.sees(_TAG)
+    if tag is None:
+        ended = r.at >= len(r.buf)
+        code = "truncated_call" if ended else "invalid_arguments"
+        raise Damage(code, "expected a tag", r.offset, ended=ended, got=not ended)  # type: ignore[arg-type]
+    r.at = tag.end()
+    if not tag["slash"]:
+        stack.append(_Node(tag["name"]))
+        if len(stack) > r.limits.depth:
+            raise Damage("invalid_arguments", f"expected nesting of at most {r.limits.depth}", r.offset)
+        return
+    level = next((i for i in range(len(stack) - 1, 0, -1) if stack[i].name == tag["name"]), 0)
+    if not level:
+        raise _expected(stack, closing, r.offset - len(tag[0]))
+    _leave(r, call, stack, level + 1, f"</{stack[-1].name}>")
+    _pop(stack)
+
+
+def _leave(r: Reader, call: Call, stack: list[_Node], size: int, wanted: str) -> None:
+    """Close the elements, down to so many, that what encloses them ends without their own closing tags."""
+    if len(stack) > size and MISSING_CLOSE not in r.repairs:
+        raise _expected(stack, wanted, r.offset)
+    while len(stack) > size:
+        stack[-1].closed = False
+        call.note(MISSING_CLOSE)
+        _pop(stack)
+
+
+def _pop(stack: list[_Node]) -> None:
+    node = stack.pop()
+    stack[-1].children.append(node)
+
+
+def _expected(stack: list[_Node], closing: str, position: int) -> Damage:
+    wanted = f"</{stack[-1].name}>" if len(stack) > 1 else closing
+    return Damage("invalid_arguments", f"expected {wanted}", position, got=True)
 
 
 def _text(r: Reader, call: Call, part: NestedTags, stack: list[_Node], stops: Search) -> Wait:
@@ -76,25 +137,54 @@ def _text(r: Reader, call: Call, part: NestedTags, stack: list[_Node], stops: Se
         r.tell(found.start() if found else len(r.buf), call.index, stack[1].name)
     if r.at >= len(r.buf):
         if r.ended:
-            raise Damage("truncated_call", f"the text ended inside the call of {call.name!r}", r.offset, ended=True)
+            raise _truncated(r, call)
         r.heat(stops, None, call.index, stack[1].name)
         yield
     if r.offset > start:
         stack[-1].spans.append((start - r.mark, r.offset - r.mark))
 
 
-def _value(node: _Node, raw: str, schema: values.Schema, root: values.Schema) -> Any:
-    if not node.children:
-        return values.read("".join(raw[a:b] for a, b in node.spans), schema, root, nulls=True)
+def _quoted(r: Reader, call: Call, edges: Delimiter, stack: list[_Node], stops: Search) -> Wait:
+    """A whole call that is quoted in an element, with its section: all of it is text."""
+    start, depth = r.offset, 0
+    while True:
+        if found := (yield from r.sees(edges)):
+            depth += 1 if found["opens"] else -1
+            r.tell(found.end(), call.index, stack[1].name)
+            if not depth:
+                stack[-1].spans.append((start - r.mark, r.offset - r.mark))
+                return
+            continue
+        if r.at < len(r.buf):
+            found = stops(r.buf, r.at + 1)
+            r.tell(found.start() if found else len(r.buf), call.index, stack[1].name)
+        if r.at >= len(r.buf) and r.ended:
+            raise _truncated(r, call)
+
+
+def _truncated(r: Reader, call: Call) -> Damage:
+    return Damage("truncated_call", f"the text ended inside the call of {call.name!r}", r.offset, ended=True)
+
+
+def _value(node: _Node, raw: str, mark: int, schema: values.Schema, root: values.Schema) -> Any:
     plain = next((s for s in values.alternatives(schema, root) if s.get("type") in ("array", "object")), {})
+    if not node.children:
+        text = "".join(raw[a:b] for a, b in node.spans)
+        if not text.strip() and plain and not values.accepts(text, schema, root):
+            return [] if plain["type"] == "array" else {}
+        return values.read(text if node.closed else _LAST_NEWLINE.sub("", text), schema, root, nulls=True)
+    for start, end in node.spans:
+        if not raw[start:end].isspace():
+            wanted = f"expected nothing but elements inside <{node.name}>, which holds some"
+            raise Damage("invalid_arguments", wanted, mark + start, got=True)
     if plain.get("type") == "array":
         items = plain.get("items")
-        return [_value(n, raw, items if isinstance(items, Mapping) else {}, root) for n in node.children]
+        return [_value(n, raw, mark, items if isinstance(items, Mapping) else {}, root) for n in node.children]
     properties = plain.get("properties", {})
     out: dict[str, Any] = {}
     for child in node.children:
         inner = properties.get(child.name, plain.get("additionalProperties"))
-        value = _value(child, raw, inner if isinstance(inner, Mapping) else {}, root)
+        value = _value(child, raw, mark, inner if isinstance(inner, Mapping) else {}, root)
         if child.name in out:  # written twice: a list, as models write one where no schema says so
             known = out[child.name]
             out[child.name] = [*known, value] if isinstance(known, list) else [known, value]

@@ -8,11 +8,23 @@ from __future__ import annotations
 import re
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import Final, Literal
 
 from agentkit.formats.reader import Delimiter, beginnings, behind, pattern
-from agentkit.formats.spec import Envelope, Format, Name, NameTag, PythonCall, Shape, Tag, ToolElement, ToolSpec
+from agentkit.formats.spec import (
+    Envelope,
+    Format,
+    Name,
+    NameTag,
+    PythonCall,
+    Section,
+    Shape,
+    Tag,
+    ToolElement,
+    ToolSpec,
+)
 
 TAG: Final = Delimiter(
     r"<(?P<slash>/?)(?:[^\W\d][\w.-]{0,31}:)?(?P<name>[^\s<>/:\"'=]{1,160})(?=[\s/>])",
@@ -27,7 +39,10 @@ _INSIDE: Final[Mapping[type, str]] = {Envelope: behind("[ {"), PythonCall: r"\s{
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What an opener may open. `weak` tells that it is common in prose: there only an offered tool makes a call."""
+    """What an opener may open. `weak` tells that it is common in prose: there only an offered tool makes a call.
+
+    `word` is the opener of thinking or an answer that begins with a letter, and so counts at the start of a line only.
+    """
 
     kind: Literal["call", "section", "close", "thinking", "answer", "markup", "fence", "fence_end"]
     format: Format
@@ -35,6 +50,7 @@ class Entry:
     tool: ToolSpec | None = None
     close: str = ""
     weak: bool = False
+    word: str = ""
 
 
 class Openers:
@@ -50,7 +66,7 @@ class Openers:
         self.words: list[str] = []
         self.fence = Entry("fence", formats[0], Shape(())) if formats else None
         for format in formats:
-            for shape in format.shapes:
+            for shape in (*format.shapes, *lists_of(format)):
                 self._add(format, shape, tools)
         for format in formats:  # behind all calls: what begins a call is never mere markup
             for tag_open, tag_close in format.thinking:
@@ -59,6 +75,7 @@ class Openers:
                 self._literal(answer_open, Entry("answer", format, Shape(()), close=answer_close))
             for text in format.markup:
                 self._literal(text, Entry("markup", format, Shape(())))
+        self.closers = {format.name: closers(format) for format in formats}
         alternatives = sorted(self.literals, key=len, reverse=True)
         self.literal = Delimiter(
             "|".join(pattern(self.spelt[key]) for key in alternatives) or r"(?!)",
@@ -118,7 +135,7 @@ class Openers:
     def _literal(self, text: str, entry: Entry, follows: str | None = None) -> None:
         text = text.strip()
         if text[0].isalnum():  # letters are everywhere in prose: such an opener counts at the start of a line
-            self.lines.append(entry)
+            self.lines.append(entry if entry.kind == "call" else replace(entry, word=text))
             self.words.append(text)
             return
         key = "".join(text.split())
@@ -135,6 +152,28 @@ class Openers:
         entries = self.tags.get((whole, closing)) or self.tags.get((found["name"].lower(), closing)) or []
         exact = [e for e in entries if e.tool is None or (e.tool.element and e.tool.element.tag == found["name"])]
         return exact or entries
+
+
+@cache
+def lists_of(format: Format) -> tuple[Shape, ...]:
+    """Lists of envelopes between the literals of one call: models put all their calls there, as JSON's own list."""
+    found = []
+    for shape in format.shapes:
+        match shape.call:
+            case (str(start), Envelope() as envelope, *rest) if shape.section is None and start.strip():
+                end = "".join(part for part in rest if isinstance(part, str))
+                found.append(Shape((envelope,), Section(f"{start}[", f"]{end}")))
+    return tuple(found)
+
+
+@cache
+def closers(format: Format) -> tuple[str | Tag, ...]:
+    """What closes calls of this format, and the turn behind them."""
+    found: dict[str | Tag, None] = dict.fromkeys(format.ends)
+    for shape in format.shapes:
+        edges = [shape.call[-1], shape.section.close if shape.section is not None else ""]
+        found |= dict.fromkeys(e for e in edges if isinstance(e, str | Tag) and not weak(e) and len(shape.call) > 1)
+    return tuple(sorted(found, key=lambda edge: -len(edge if isinstance(edge, str) else edge.name)))
 
 
 def _line_start(words: Sequence[str], tools: Sequence[ToolSpec]) -> Delimiter:
@@ -173,7 +212,7 @@ def opener(edge: str) -> str:
     return found[1] if found and not found[1].isalnum() else word
 
 
-_COMMON: Final = ("", "[", "{", "]", "}")
+_COMMON: Final = ("", "[", "{", "]", "}", "<tool>")
 
 
 def weak(edge: str | Tag) -> bool:

@@ -10,11 +10,16 @@ from collections.abc import Generator
 from typing import Any, Final
 
 from agentkit.formats.call import Call
-from agentkit.formats.literals import INNER_QUOTES, MISSING_COMMA, Literals, NotALiteral
+from agentkit.formats.literals import ARITHMETIC, INNER_QUOTES, LEADING_ZEROS, MISSING_COMMA, Literals, NotALiteral
 from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Search, Wait, text_run
 from agentkit.formats.spec import PythonCall
 
 _NAME = Delimiter(r"(?P<name>[^\W\d][\w.-]{0,255})\s{0,64}\(", r"(?:[^\W\d][\w.-]{0,255}\s{0,64})?")
+_ARGUMENT = Delimiter(
+    r"\s{0,64}(?:[)\"'\[{(]|[+-]?[.0-9]|[^\W\d]\w{0,255}\s{0,64}=(?!=)|(?:True|False|None|true|false|null)\b"
+    r"|[a-zA-Z]{1,2}[\"'])",
+    r"\s{0,64}(?:[+-]|[^\W\d]\w{0,255}\s{0,64}=?)?",
+)
 _KEY = re.compile(r"\s*(?P<key>[^\W\d]\w*|\"[^\"\n]{1,256}\"|'[^'\n]{1,256}')\s*=(?!=)\s*")
 _OUTSIDE = re.compile(r"[\"'()\[\]{}]").search
 _INSIDE: Final = {'"': text_run(r'[^"\\]', r"\\."), "'": text_run(r"[^'\\]", r"\\.")}
@@ -28,6 +33,8 @@ def read_python_call(r: Reader, call: Call, part: PythonCall) -> Wait:
     if found is None:
         raise Decline
     r.at = found.end()
+    if call.known_only and (yield from r.sees(_ARGUMENT)) is None and not (r.ended and r.cut == r.offset):
+        raise Decline  # `[search(web)]` in prose
     call.begin(r, found["name"])
     start = r.offset
     yield from _Brackets(r, call).run()
@@ -109,7 +116,7 @@ class _Brackets:
 
 def _take(r: Reader, call: Call, text: str, start: int) -> None:
     """Read the arguments between the brackets."""
-    reader = Literals(text)
+    reader = Literals(text, python=True)
     order = list(call.tool.parameters.get("properties", {})) if call.tool else []
     position = 0
     while reader.space():
@@ -132,6 +139,15 @@ def _take(r: Reader, call: Call, text: str, start: int) -> None:
             raise Damage("invalid_arguments", f"the value of {name!r}: {e}", start + e.position) from e
         except RecursionError:
             raise Damage("invalid_arguments", f"the value of {name!r} is nested too deep", start) from None
+    _note(r, call, reader, start)
+
+
+def _note(r: Reader, call: Call, reader: Literals, start: int) -> None:
+    """Name what was read otherwise than it was written."""
+    for repair in reader.repairs.keys() & {ARITHMETIC, LEADING_ZEROS}:
+        if repair not in r.repairs:
+            raise Damage("invalid_arguments", f"expected values, got what needs the repair {repair!r}", start)
+        call.note(repair)
 
 
 def _value(r: Reader, call: Call, reader: Literals) -> Any:
@@ -141,7 +157,7 @@ def _value(r: Reader, call: Call, reader: Literals) -> Any:
         value = reader.value()
         _comma(r, call, reader)
     except NotALiteral:
-        if INNER_QUOTES not in r.repairs or reader.text[at : at + 1] not in ("'", '"'):
+        if INNER_QUOTES not in r.repairs or not _quotes_inside(reader.text, at):
             raise
         reader.at = at
         reader.behind = _end_of_argument(call)
@@ -150,6 +166,24 @@ def _value(r: Reader, call: Call, reader: Literals) -> Any:
         reader.behind = None
         call.note(INNER_QUOTES)
     return value
+
+
+_OF_EXPRESSION = re.compile(r"\s*(?:\Z|[^\w\s\\$#`]|(?:if|else|in|is|and|or|not|for)\b|[a-zA-Z]{1,2}[\"'])")
+
+
+def _quotes_inside(text: str, at: int) -> bool:
+    """Whether the string that starts here goes on behind its first quote: a word stands there, and no operator.
+
+    What Python would compute of the string and what stands behind it is never taken for the string's own text.
+    """
+    first = Literals(text, at, python=True)
+    if text[at : at + 1] not in ("'", '"'):
+        return False
+    try:
+        first.one_string()
+    except NotALiteral:
+        return False
+    return _OF_EXPRESSION.match(text, first.at) is None
 
 
 def _comma(r: Reader, call: Call, reader: Literals) -> None:

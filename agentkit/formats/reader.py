@@ -44,15 +44,19 @@ class Damage(Exception):
         position: absolute offset of the first character that cannot be read.
         ended: the text ended inside the call.
         got: whether to say what stands at the position.
+        end: absolute offset behind all that belongs to the call, -1 where that is to be found.
     """
 
-    def __init__(self, code: ErrorCode, message: str, position: int, *, ended: bool = False, got: bool = False) -> None:
+    def __init__(
+        self, code: ErrorCode, message: str, position: int, *, ended: bool = False, got: bool = False, end: int = -1
+    ) -> None:
         super().__init__(message)
         self.code: ErrorCode = code
         self.message = message
         self.position = position
         self.ended = ended
         self.got = got
+        self.end = end
 
     def told(self, raw: str, mark: int) -> str:
         """The message with its position, given the call's text and the offset at which it starts."""
@@ -146,7 +150,7 @@ class Reader:
 
     __slots__ = (
         "at", "base", "buf", "cut", "ended", "hot", "hot_index", "hot_key", "hot_kind", "kept", "limits", "mark",
-        "named", "out", "repairs", "rewound", "room", "since", "surplus",
+        "named", "out", "repairs", "rewound", "room", "since", "surplus", "unclosed",
     )  # fmt: skip
 
     def __init__(self, limits: Limits, repairs: frozenset[str]) -> None:
@@ -165,6 +169,7 @@ class Reader:
         self.room = _UNBOUNDED  # absolute offset at which the open call is too long
         self.surplus = ""  # what has arrived beyond that
         self.rewound = 0
+        self.unclosed: set[int] = set()  # offsets of ends of calls before which, as was told, a value is not closed
         self.hot: Search | None = None
         self.hot_kind: type[Text] | type[Thinking] | None = None
         self.hot_index = 0

@@ -1,4 +1,4 @@
-"""The same declarations read backwards: calls and results as text. Pure; knows no registry and no model.
+"""The same declarations read backwards: calls as text. Pure; knows no registry and no model.
 
 Whatever is written here is read back before it is handed out, so that a value is either carried exactly or refused
 with a `FormatError`: it is never altered in silence.
@@ -7,16 +7,16 @@ with a `FormatError`: it is never altered in silence.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final, get_args
+from typing import Any, Final
 
-from agentkit.errors import ErrorCode, FormatError
+from agentkit.errors import FormatError
 from agentkit.events import CallEnd
 from agentkit.formats import values
-from agentkit.formats.catalog import CATALOG
 from agentkit.formats.engine import Parser, get
+from agentkit.formats.rawvalue import CDATA_CLOSE, CDATA_OPEN
 from agentkit.formats.spec import (
     Braced,
     CountedName,
@@ -25,7 +25,6 @@ from agentkit.formats.spec import (
     Format,
     Json,
     KeyEnvelope,
-    Layout,
     Name,
     NameTag,
     NestedTags,
@@ -42,7 +41,6 @@ from agentkit.formats.spec import (
     ToolElement,
     ToolSpec,
 )
-from agentkit.formats.tagtext import CDATA_CLOSE, CDATA_OPEN
 from agentkit.formats.textbodies import group_of
 from agentkit.messages import ToolCall
 
@@ -242,8 +240,6 @@ def _nested(part: NestedTags, name: str, value: Any, schema: values.Schema, root
         body = "".join(_nested(part, part.item, v, items if isinstance(items, Mapping) else {}, root) for v in value)
     else:
         body = values.write(value, schema, root, nulls=True)
-    if part.token in body and not isinstance(value, Mapping | list):
-        raise FormatError(f"a value that holds {part.token!r} cannot be written in this format")
     return f"{part.token}<{name}>{body}{part.token}</{name}>"
 
 
@@ -280,7 +276,7 @@ def _write_pairs(w: Writing, part: Pairs) -> str:
             raise FormatError(f"{w.tool.name}: parameter {key!r}: this format cannot write null for it")
         verbatim = _is_word_null(value)
         kind = _kind(value, part)
-        body = _cdata(text) if verbatim and not kind else _paired(text, part)
+        body = _cdata(text) if verbatim and not kind else _paired(text, part, w.format.shapes[0])
         name = attribute(key) if part.key.endswith('="') else key
         out.append(f"{part.key}{name}{kind or part.middle}{body}{part.close}\n")
     return "".join(out)
@@ -308,10 +304,12 @@ def _is_word_null(value: Any) -> bool:
     return isinstance(value, str) and value in ("null", "None", "NULL")
 
 
-def _paired(text: str, part: Pairs) -> str:
-    """A value between literals: in CDATA where it holds what closes it."""
+def _paired(text: str, part: Pairs, shape: Shape) -> str:
+    """A value between literals: in CDATA where it holds what opens or closes something in a call."""
     both = part.newlines == "both"
-    if _CDATA_AT_START.match(text) or part.close.strip() in text or (both and text.endswith("\r")):
+    edges = [p for p in shape.call if isinstance(p, str) and p.strip()]
+    marked = any(mark.strip() in text for mark in (part.close, part.key, edges[0], edges[-1]))
+    if _CDATA_AT_START.match(text) or marked or (both and text.endswith("\r")):
         return _cdata(text)
     dropped = part.newlines != "none" and not part.middle.endswith("\n")
     start = "\n" if dropped and text.startswith(("\n", "\r\n")) else ""
@@ -341,13 +339,13 @@ def attribute(text: str) -> str:
 
 def raw_value(text: str, hazards: Iterable[str]) -> str:
     """Text as a raw value: as it is where no tag of `hazards` stands in it, else in CDATA."""
-    if _CDATA_AT_START.match(text) or _tags(tuple(hazards)).search(text):
+    if _CDATA_AT_START.match(text) or tags(tuple(hazards)).search(text):
         return _cdata(text)
     return f"\n{text}" if text.startswith(("\n", "\r\n")) else text  # the first newline is not part of a value
 
 
 @lru_cache(maxsize=1024)
-def _tags(names: tuple[str, ...]) -> re.Pattern[str]:
+def tags(names: tuple[str, ...]) -> re.Pattern[str]:
     """Any tag, opening or closing, of one of these names, in any case and with any namespace."""
     return re.compile(rf"<(?=/?(?:[^\W\d][\w.-]*:)?(?:{'|'.join(map(re.escape, names))})(?![\w.-]))", re.IGNORECASE)
 
@@ -371,7 +369,8 @@ def _write_element(w: Writing, part: ToolElement) -> str:
         elif node.kind == "content":
             content = _cdata(text) if _to_the_letter(value, element) else raw_value(text, (element.tag,))
         else:
-            elements[key] = _cdata(text) if _to_the_letter(value, element) else raw_value(text, (node.path[-1],))
+            hazards = (*node.path, element.tag)
+            elements[key] = _cdata(text) if _to_the_letter(value, element) else raw_value(text, hazards)
     if elements:
         body = _children(group_of(tool), elements)
     start = f"<{element.tag}{''.join(attributes)}"
@@ -412,89 +411,3 @@ WRITERS: Final[Mapping[type[Part], Write]] = {
     TextArgument: _write_text_argument,
     ToolElement: _write_element,
 }
-
-
-# ---------------------------------------------------------------- results
-
-
-def render_result(
-    format: str | Format,
-    name: str,
-    call_id: str,
-    text: str,
-    error: ErrorCode | None = None,
-    tools: Sequence[ToolSpec] = (),
-) -> str:
-    """A tool's result as the model of this format reads it.
-
-    Named, marked `success` or with its error code, and quarantined: no text in it can be read as a call.
-    """
-    declared = get(format)
-    slots = {"name": attribute(name), "id": attribute(call_id), "status": error or "success"}
-    start, end = declared.result.open.format_map(slots), declared.result.close
-    return f"{start}{quarantine(text, declared, tools)}{end}"
-
-
-def quarantine(text: str, format: str | Format, tools: Sequence[ToolSpec] = ()) -> str:
-    """Break every marker of every format in text that no model wrote.
-
-    It then never reads as a call and cannot close its wrapper. Only the markers change (`<invoke` becomes
-    `&lt;invoke`); all other characters stay. A bare tool name at the start of a line is a marker only for a format in
-    which it begins a call. Doing it twice changes nothing more.
-    """
-    elements = [t.with_element(layout).element for t in tools for layout in get_args(Layout)]
-    names = tuple(t.name for t in tools)
-    return _markers(get(format), tuple(e.tag for e in elements if e), names).sub(_broken, text)
-
-
-def _broken(found: re.Match[str]) -> str:
-    marker = found[0].lstrip()
-    space = found[0][: len(found[0]) - len(marker)]
-    return space + ("&lt;" if marker[0] == "<" else marker[0] + _JOINER) + marker[1:]
-
-
-_JOINER = "\u2060"  # WORD JOINER: shows nothing, and stands in no token, no JSON and no Python between tokens
-_TOKEN = re.compile(r"<[^<>\s]*>?|\[[^\[\]<>\s]+\]?|`{3}\w+|\w+\[")
-_COMMON = ("```json", "```python")
-_BARE = r"\{(?=\s*\"(?:name|tool_name|tool_calls|type|function)\")|\[(?=\s*[^\W\d][\w.]*\s*\()"
-"""Where JSON or Python in plain text may read as a call."""
-
-
-@lru_cache(maxsize=256)
-def _markers(format: Format, tags: tuple[str, ...], tools: tuple[str, ...]) -> re.Pattern[str]:
-    """Every marker of every format, this one's wrapper of results included."""
-    names: set[str] = set(tags)
-    literals: set[str] = set()
-    for declared in (*CATALOG, format):
-        for part in _fixed(declared):
-            match part:
-                case Tag(name) | NameTag(name) | TagParameters(name):
-                    names.add(name)
-                case str(text):
-                    for token in _TOKEN.findall(text):
-                        found = re.fullmatch(r"</?([\w.:-]+)>?", token)
-                        if found:
-                            names.add(found[1])
-                        elif len(token) > 2 and token not in _COMMON:
-                            literals.add(token)
-    literal = [*map(re.escape, sorted(literals, key=len, reverse=True))]
-    if tools and any(_starts_with_name(shape) for shape in format.shapes):
-        literal.append(rf"(?m:^\s*(?:{'|'.join(map(re.escape, tools))})(?=\s*[({{]))")
-    return re.compile("|".join([_tags(tuple(sorted(names))).pattern, *literal, _BARE]), re.IGNORECASE)
-
-
-def _starts_with_name(shape: Shape) -> bool:
-    """Whether a bare tool name at the start of a line begins a call."""
-    first = next((p for p in shape.call if not isinstance(p, str) or p.strip()), None)
-    return shape.section is None and isinstance(first, Name | PythonCall)
-
-
-def _fixed(format: Format) -> Iterator[Any]:
-    """Every fixed part of a format: its literals and tags."""
-    yield from (tag for pair in (*format.thinking, *format.answer) for tag in pair)
-    yield from (format.result.open, format.result.close, *format.markup)
-    for shape in format.shapes:
-        if shape.section is not None:
-            yield from (shape.section.open, shape.section.close)
-        for part in shape.call:
-            yield from (part.key, part.middle, part.close) if isinstance(part, Pairs) else (part,)

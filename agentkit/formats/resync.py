@@ -41,9 +41,9 @@ def _edges(shape: Shape) -> tuple[str, str]:
 
 def _element_edges(call: Call, layout: Layout) -> tuple[str, str]:
     """The same for an element per tool: any tool's tag starts a call, and its own closing tag ends one."""
-    every = (tool.with_element(layout).element for tool in call.tools.values())
+    every = [tool.with_element(layout).element for tool in call.tools.values()]
     starts = "|".join(opening_tag(element.tag) for element in every if element is not None)
-    own = call.tool.element if call.tool is not None else None
+    own = call.tool.with_element(layout).element if call.tool is not None else None
     return starts or _NEVER, closing_tag(own.tag) if own is not None else _NEVER
 
 
@@ -60,6 +60,8 @@ def resync_at(r: Reader, call: Call, damage: Damage) -> Generator[None, None, in
     """
     if damage.code == "limit":
         return r.offset
+    if damage.end >= 0:
+        return damage.end
     element = next((p for p in call.shape.call if isinstance(p, ToolElement)), None)
     if element is not None:
         starts, ends = _element_edges(call, element.layout)

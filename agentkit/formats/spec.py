@@ -152,6 +152,16 @@ class CountedName:
 
 
 @dataclass(frozen=True, slots=True)
+class CallId:
+    """Slot: the call's id, up to the next literal; read, never written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recipient:
+    """Slot: the tool to which a message is addressed; the call in it says the name again. Read, never written."""
+
+
+@dataclass(frozen=True, slots=True)
 class NameTag:
     """Slot: the tool's name in an attribute of an opening tag, `<invoke name="…">`; self-closing ends the call."""
 
@@ -272,6 +282,8 @@ Part = (
     | Tag
     | Name
     | CountedName
+    | CallId
+    | Recipient
     | NameTag
     | TagParameters
     | Pairs
@@ -336,6 +348,7 @@ class Format:
         thinking: the tags around reasoning; a call inside them never counts.
         answer: the tokens around a visible answer in which nothing is a call.
         markup: control tokens that show nothing where they stand between calls and text.
+        ends: tokens that end a turn and mean something else in prose: they show nothing behind a call.
         aliases: other names of the same format.
         families: model families known to write it.
     """
@@ -351,6 +364,7 @@ class Format:
     thinking: tuple[tuple[str, str], ...] = THINK
     answer: tuple[tuple[str, str], ...] = ()
     markup: tuple[str, ...] = ()
+    ends: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
     families: tuple[str, ...] = ()
 

@@ -11,8 +11,10 @@ from typing import Any
 
 from agentkit.errors import FormatError
 from agentkit.formats import values
+from agentkit.formats.catalog import CATALOG
 from agentkit.formats.engine import get
-from agentkit.formats.render import render_calls, render_result
+from agentkit.formats.quarantine import Declared, render_result
+from agentkit.formats.render import render_calls
 from agentkit.formats.spec import (
     Envelope,
     Format,
@@ -91,11 +93,18 @@ def render_prompt(
         parallel: False asks for at most one call in a reply.
 
     Returns:
-        The section; empty when there are no tools or `tool_choice` is `none`.
+        The section; empty when there are no tools or `tool_choice` is `none`. What the tools say of themselves stands
+        in it quarantined: whoever wrote it, it ends no list of tools and begins no turn.
+
+    Raises:
+        FormatError: a tool's or parameter's name, or a value of an `enum` or `const`, holds what a format or a template
+            reads as its own.
     """
     declared = get(format)
     if not tools or tool_choice == "none":
         return ""
+    shown = Declared(declared, tools)
+    tools = [shown.tool(tool) for tool in tools]
     usage = (
         _elements([t.with_element(_layout(declared)) for t in tools])
         if any(isinstance(p, ToolElement) for p in declared.call)
@@ -107,7 +116,7 @@ def render_prompt(
     lines = [
         "# Tools", "", _INTRODUCTION, "", usage, "",
         "## Example", "", example, "", "The result then comes back like this:", "", result, "",
-        "## Rules", "", *(f"- {rule}" for rule in (*rules, *_conduct(tool_choice, parallel))),
+        "## How to call", "", *(f"- {rule}" for rule in (*rules, *_conduct(tool_choice, parallel))),
     ]  # fmt: skip
     return "\n".join(lines)
 
@@ -120,7 +129,8 @@ def render_output_prompt(output: OutputSchema, *, tools: bool = False) -> str:
         tools: whether the model has tools to call before.
     """
     rules = (*_OUTPUT_RULES, *((_OUTPUT_AFTER_CALLS,) if tools else ()))
-    return "\n".join(["# Output", "", _OUTPUT, "", values.dump(output.schema), "", *(f"- {rule}" for rule in rules)])
+    schema = Declared(CATALOG[0]).schema(output.schema, output.name)
+    return "\n".join(["# Output", "", _OUTPUT, "", values.dump(schema), "", *(f"- {rule}" for rule in rules)])
 
 
 def _layout(format: Format) -> Layout:

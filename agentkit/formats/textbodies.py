@@ -5,14 +5,17 @@ Knows the call in progress, the reader and the declarations.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator
 from typing import Final
 
 from agentkit.errors import ErrorCode
 from agentkit.events import ArgumentDelta
-from agentkit.formats import tagtext, values
+from agentkit.formats import tagtext, valueends, values
 from agentkit.formats.call import Call, ended, until
 from agentkit.formats.jsonbodies import read_json
+from agentkit.formats.literals import MISSING_CLOSE
+from agentkit.formats.rawvalue import Value
 from agentkit.formats.reader import Damage, Decline, Reader, Wait, literal
 from agentkit.formats.spec import (
     Element,
@@ -26,10 +29,12 @@ from agentkit.formats.spec import (
     ToolElement,
     ToolSpec,
 )
+from agentkit.formats.unclosed import unsure
 
 
 def read_name_tag(r: Reader, call: Call, part: NameTag) -> Wait:
     """An opening tag with the tool's name in an attribute."""
+    yield from r.space()
     found = yield from r.sees(tagtext.tag(part.name, closing=False))
     if found is None:
         raise Decline
@@ -62,8 +67,7 @@ class _NameAndArguments(tagtext.Attributes):
 
 def read_tag_parameters(r: Reader, call: Call, part: TagParameters) -> Wait:
     """Repeated `<parameter name="key">value</parameter>`."""
-    closers = [tagtext.closing_tag(p.name) for p in call.shape.call if isinstance(p, Tag)]
-    end = tagtext.end_of_value(part.name, (tagtext.opening_tag(part.name), *closers), tuple(_section_end(call)))
+    end = valueends.end_of_parameter(call.shape, part)
     while not call.complete:
         yield from r.space()
         found = yield from r.sees(tagtext.tag(part.name, closing=False))
@@ -80,8 +84,7 @@ def read_tag_parameters(r: Reader, call: Call, part: TagParameters) -> Wait:
         if opening.empty:
             call.put(r, key, None)
             continue
-        value = tagtext.Value(r, call.index, key, end)
-        yield from value.read()
+        value = yield from _read_value(r, call, key, end)
         kind = opening.attributes.get(part.kind) if part.kind else None
         if kind == "true":
             call.set(r, key, value.text())
@@ -91,10 +94,20 @@ def read_tag_parameters(r: Reader, call: Call, part: TagParameters) -> Wait:
             call.put(r, key, value.text(), nulls=not value.verbatim)
 
 
-def _section_end(call: Call) -> list[str]:
-    """What ends the section, which models write without closing the call before it."""
-    close = call.shape.section.close if call.shape.section is not None else ""
-    return [] if isinstance(close, Tag) or not close.strip() else [close.strip()]
+def _read_value(r: Reader, call: Call, key: str, end: valueends.End) -> Generator[None, None, Value]:
+    """One of the call's raw values."""
+
+    def missing(name: str) -> bool:
+        properties = call.tool.parameters.get("properties", {}) if call.tool is not None else {}
+        return name in properties and name not in call.arguments and name != key
+
+    value = Value(r, call.index, key, end, missing)
+    yield from value.read()
+    if value.unclosed:
+        call.note(MISSING_CLOSE)
+    if not value.verbatim:
+        call.raw.add(key)
+    return value
 
 
 def _maybe_json(r: Reader, call: Call) -> Wait:
@@ -106,9 +119,7 @@ def _maybe_json(r: Reader, call: Call) -> Wait:
 
 def read_pairs(r: Reader, call: Call, part: Pairs) -> Wait:
     """Repeated key and value between literals."""
-    ends = [p.strip() for p in call.shape.call[call.part + 1 :] if isinstance(p, str) and p.strip()][:1]
-    ends += _section_end(call)
-    end = tagtext.end_of_pair(part.close.strip(), part.newlines, (part.key, *ends))
+    end = valueends.end_of_pair(call.shape, part)
     while True:
         yield from tagtext.layout(r)
         found = yield from r.sees(literal(part.key))
@@ -117,8 +128,7 @@ def read_pairs(r: Reader, call: Call, part: Pairs) -> Wait:
             return
         r.at = found.end()
         key, kind = yield from _key_and_kind(r, part)
-        value = tagtext.Value(r, call.index, key, end)
-        yield from value.read()
+        value = yield from _read_value(r, call, key, end)
         if kind == "string":
             call.set(r, key, value.text())
         elif kind:
@@ -131,19 +141,25 @@ def _key_and_kind(r: Reader, part: Pairs) -> Generator[None, None, tuple[str, st
     """A key, and its value's type where one is written, up to where the value starts."""
     start = r.offset
     middle, kind = part.middle.strip(), ""
-    key = yield from until(r, tuple(text.split()[0] for text in (*part.kind[:1], middle)))
+    key = yield from until(r, tuple(text.split()[0] for text in (*part.kind[:1], middle)), _IN_NO_KEY)
     if key is not None and part.kind and (found := (yield from r.sees(literal(part.kind[0].strip())))):
         r.at = found.end()
         middle = part.kind[1].strip()
-        kind = (yield from until(r, (middle.split()[0],))) or ""
+        kind = (yield from until(r, (middle.split()[0],), _IN_NO_KEY)) or ""
+        key = key if kind else None
     if key is None:
-        raise _no_value(middle, start, over=ended(r, start) or r.offset == r.cut)
+        over = ended(r, start) or r.cut >= start
+        r.back_to(start)  # a key that runs on may hold whole calls
+        raise _no_value(middle, start, over=over)
     for word in middle.split():
         yield from tagtext.layout(r)
         if (found := (yield from r.sees(literal(word)))) is None:
             raise _no_value(middle, start, over=r.ended and r.offset in (r.cut, r.base + len(r.buf)))
         r.at = found.end()
     return (tagtext.decoded(key) if part.key.endswith('="') else key).strip(), kind.strip()
+
+
+_IN_NO_KEY = re.compile("[<\n]").search  # what closes the key was forgotten
 
 
 def _no_value(middle: str, start: int, *, over: bool) -> Damage:
@@ -158,7 +174,7 @@ def read_text_argument(r: Reader, call: Call, part: TextArgument) -> Wait:
         return
     names = call.tool.first_required if call.tool else ("text",)
     closing = next(p for p in call.shape.call[call.part + 1 :] if isinstance(p, Tag))
-    value = tagtext.Value(r, call.index, names[0] if names else "text", tagtext.end_of_content(closing.name))
+    value = Value(r, call.index, names[0] if names else "text", valueends.end_of_content(closing.name))
     yield from value.read()
     required = call.tool.parameters.get("required", ()) if call.tool else ()
     if value.text().strip() or (names and names[0] in required):
@@ -213,14 +229,14 @@ def read_element(r: Reader, call: Call, part: ToolElement) -> Wait:
         return
     content = element.of("content")
     if content:
-        value = tagtext.Value(r, call.index, content[0].parameter, tagtext.end_of_content(element.tag))
+        value = Value(r, call.index, content[0].parameter, valueends.end_of_content(element.tag))
         yield from value.read()
         call.put(r, content[0].parameter, _stripped(element, value), nulls=not value.verbatim)
     else:
-        yield from _children(r, call, element, element.tag, group_of(tool))
+        yield from _children(r, call, element, (element.tag,), group_of(tool))
 
 
-def _stripped(element: Element, value: tagtext.Value) -> str:
+def _stripped(element: Element, value: Value) -> str:
     """The value, without the white space around it where the element says so and it is not marked as meant."""
     return value.text().strip() if element.strip and not value.verbatim else value.text()
 
@@ -242,10 +258,11 @@ def group_of(tool: ToolSpec) -> Group:
     return root
 
 
-def _children(r: Reader, call: Call, element: Element, parent: str, group: Group) -> Wait:
-    """Child elements in any order, up to the parent's closing tag, which is consumed."""
+def _children(r: Reader, call: Call, element: Element, parents: tuple[str, ...], group: Group) -> Wait:
+    """Child elements in any order, up to the closing tag of the first of `parents`, which is consumed."""
+    parent = parents[0]
     closing = tagtext.tag(parent, closing=True)
-    followers = (*(tagtext.opening_tag(name) for name in group), tagtext.closing_tag(parent))
+    wanted = " or ".join([*(f"<{name}>" for name in group), f"</{parent}>"])
     while True:
         yield from r.space()
         if found := (yield from r.sees(closing)):
@@ -255,9 +272,8 @@ def _children(r: Reader, call: Call, element: Element, parent: str, group: Group
         if found is None:
             if r.at >= len(r.buf):
                 raise Damage("truncated_call", f"the text ended inside <{parent}>", r.offset, ended=True)
-            wanted = " or ".join([*(f"<{name}>" for name in group), f"</{parent}>"])
             raise Damage("invalid_arguments", f"expected {wanted}", r.offset, got=True)
-        name = found["name"]
+        name, start = found["name"], r.offset - r.mark
         r.at = found.end()
         attributes = tagtext.Attributes(r, name, ())
         attributes.committed = True
@@ -265,12 +281,36 @@ def _children(r: Reader, call: Call, element: Element, parent: str, group: Group
         below = group.get(name)
         if isinstance(below, dict):
             if not opening.empty:
-                yield from _children(r, call, element, name, below)
+                yield from _children(r, call, element, (name, *parents), below)
             continue
+        if below is None and not (call.tool and call.tool.declares(name)):
+            raise _unknown(call, name, wanted, r.mark + start)
         parameter = below.parameter if below is not None else name
         if opening.empty:
             call.put(r, parameter, None)
             continue
-        value = tagtext.Value(r, call.index, parameter, tagtext.end_of_value(name, followers))
-        yield from value.read()
+        siblings, others = tuple({**group, name: None}), _other_tags(call, element)
+        value = yield from _read_value(r, call, parameter, valueends.end_of_element(name, siblings, parents, others))
+        if value.unclosed and (swallowed := _swallowed(value.text(), call, group, name)):
+            raise unsure(parameter, swallowed, r.offset, -1)
         call.put(r, parameter, _stripped(element, value), nulls=not value.verbatim)
+
+
+def _unknown(call: Call, name: str, wanted: str, position: int) -> Damage:
+    """The error for a child element that is none of the tool's."""
+    return Damage(
+        "invalid_arguments", f"<{name}> is no parameter of {call.name!r}, expected {wanted}", position, got=True
+    )
+
+
+def _other_tags(call: Call, element: Element) -> tuple[str, ...]:
+    """The tags of the other tools."""
+    part = next(p for p in call.shape.call if isinstance(p, ToolElement))
+    every = (tool.with_element(part.layout).element for tool in call.tools.values())
+    return tuple(e.tag for e in every if e is not None and e.tag != element.tag)
+
+
+def _swallowed(text: str, call: Call, group: Group, own: str) -> str:
+    """The first sibling, not given so far, that begins in a value whose own end was missing; nothing if none does."""
+    names = (n for n, below in group.items() if isinstance(below, Node) and below.parameter not in call.arguments)
+    return next((n for n in names if n != own and re.search(tagtext.opening_tag(n), text, re.IGNORECASE)), "")

@@ -1,7 +1,8 @@
 """Values whose closing tag was forgotten: the next parameter's opening then stands in the middle of one.
 
 Told only after the whole call, by what the tool's schema says: where a required parameter is missing, and its opening
-stands in the value of another one, that value ends there. Knows the call in progress and the declarations.
+stands in the value of another one and is not closed there, that value ends there. Where it is a parameter that may be
+left out, nobody can tell. Knows the call in progress and the declarations.
 """
 
 from __future__ import annotations
@@ -11,31 +12,55 @@ import re
 from agentkit.formats import values
 from agentkit.formats.call import Call
 from agentkit.formats.literals import MISSING_CLOSE
-from agentkit.formats.reader import pattern
+from agentkit.formats.reader import Damage, pattern
 from agentkit.formats.spec import Pairs, TagParameters
-from agentkit.formats.tagtext import opening_tag
+from agentkit.formats.tagtext import closing_tag, opening_tag
 
 
-def close_values(call: Call) -> None:
-    """Give back to missing parameters what an unclosed value before them swallowed."""
+def close_values(call: Call, end: int, *, repair: bool) -> None:
+    """Give back to missing parameters what an unclosed value before them swallowed.
+
+    Args:
+        call: the call, which has been read.
+        end: absolute offset behind it.
+        repair: whether that is permitted.
+
+    Raises:
+        Damage: `ambiguous_call` where the swallowed parameter may as well be missing.
+    """
     part = next((p for p in call.shape.call if isinstance(p, Pairs | TagParameters)), None)
     if part is None or call.tool is None:
         return
     known = [n for n in call.tool.parameters.get("properties", {}) if n not in call.arguments]
     required = [n for n in known if n in call.tool.parameters.get("required", ())]
-    if not required:
+    if not known or not call.raw:
         return
+    closing = re.compile(pattern(part.close.strip()) if isinstance(part, Pairs) else closing_tag(part.name))
     opening = re.compile("|".join(f"(?P<_{i}>{_opening(part, name)})" for i, name in enumerate(known)))
     for name, value in list(call.arguments.items()):
-        found = list(opening.finditer(value)) if isinstance(value, str) else []
+        found = list(opening.finditer(value)) if isinstance(value, str) and name in call.raw else []
+        if not found or closing.search(value, found[0].end()):  # none, or balanced: content
+            continue
         names = [known[int((f.lastgroup or "_0")[1:])] for f in found]
-        if not set(names).isdisjoint(required) and len(set(names)) == len(names):
-            starts = [0, *(f.end() for f in found)]
-            ends = [*(f.start() for f in found), len(value)]
-            for key, start, end in zip((name, *names), starts, ends, strict=True):
-                text = _trimmed(part, value[start:end], first=not start, last=end == len(value))
-                call.arguments[key] = values.read(text, *call.schema(key))
-            call.note(MISSING_CLOSE)
+        if set(names).isdisjoint(required) or len(set(names)) < len(names) or not repair:
+            raise unsure(name, names[0], end, end)
+        starts = [0, *(f.end() for f in found)]
+        stops = [*(f.start() for f in found), len(value)]
+        for key, start, stop in zip((name, *names), starts, stops, strict=True):
+            text = _trimmed(part, value[start:stop], first=not start, last=stop == len(value))
+            call.arguments[key] = values.read(text, *call.schema(key))
+        call.note(MISSING_CLOSE)
+
+
+def unsure(name: str, swallowed: str, at: int, end: int) -> Damage:
+    """The error for a value in which another parameter begins, so that its own end may be missing."""
+    return Damage(
+        "ambiguous_call",
+        f"{swallowed!r} begins inside the value of {name!r}: close each value, and put one that holds such markup in "
+        f"<![CDATA[ … ]]>",
+        at,
+        end=end,
+    )
 
 
 def _opening(part: Pairs | TagParameters, name: str) -> str:

@@ -11,11 +11,11 @@ from typing import Any, Final, Literal
 
 from agentkit.formats import rules, values
 from agentkit.formats.hoist import LLGUIDANCE, XGRAMMAR, Hoist
+from agentkit.formats.rawvalue import CDATA_OPEN
 from agentkit.formats.render import attribute
 from agentkit.formats.rules import Blocked, Chars, Lit, Raw, Repeat, Rule, alt, opt, seq
 from agentkit.formats.schemarules import ATTRIBUTE, JSON, Gap, Refused, Schemas, inside, kind_of
 from agentkit.formats.spec import Format, Layout, ToolElement, ToolSpec
-from agentkit.formats.tagtext import CDATA_OPEN
 
 Target = Literal["structural_tag", "lark", "gbnf"]
 """`structural_tag` for vLLM, SGLang and xgrammar; `lark` for llguidance; `gbnf` for llama.cpp."""

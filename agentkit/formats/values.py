@@ -93,6 +93,12 @@ def without_surrogates(value: Any) -> Any:
     return value
 
 
+def encodable(arguments: dict[str, Any], raw: str) -> dict[str, Any]:
+    """A call's arguments, with U+FFFD for what no encoding carries: the one rule, whatever the body and the chunks."""
+    found = not raw.isascii() and SURROGATE.search(raw)
+    return without_surrogates(arguments) if found else arguments
+
+
 def dump(value: Any) -> str:
     """JSON text of a value, in one line and readable Unicode.
 

@@ -58,13 +58,30 @@ def __getattr__(name: str) -> Any:
     return getattr(importlib.import_module(f"{__name__}.{home}"), name)
 
 
+def known(name: str) -> tuple[str, str]:
+    """A model string's provider and model. No key is looked for.
+
+    Raises:
+        ConfigError: the string names no known provider.
+    """
+    prefix, _, id = name.partition(":")
+    if prefix not in PROVIDERS or not id:
+        wanted = ", ".join(f"{p}:" for p in PROVIDERS)
+        hint = "" if prefix in PROVIDERS or ":" in name else f"; did you mean {'openai:' + name!r}?"
+        raise ConfigError(f"a model string is one of {wanted} and then the model's name; got {name!r}{hint}")
+    return prefix, id
+
+
 def model(
     name: str,
     *,
     format: str | Format | None = None,
     base_url: str | None = None,
+    server: str | None = None,
     api_key: str | None = None,
     timeout: float = 600.0,
+    max_response: int = 256 * 1024 * 1024,
+    linger: float = 1.0,
     max_retries: int = 2,
     max_tokens: int | None = None,
     temperature: float | None = None,
@@ -72,6 +89,7 @@ def model(
     extra: Mapping[str, Any] | None = None,
     headers: Mapping[str, str] | None = None,
     http_client: Any = None,
+    continues: bool | None = None,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     dice: Callable[[], float] = random.random,
 ) -> Model:
@@ -83,8 +101,13 @@ def model(
             in place of native calls.
         base_url: the address of a compatible server; None for the provider's own, or the one in `OPENAI_BASE_URL` or
             `ANTHROPIC_BASE_URL`.
+        server: what answers at `base_url`: `vllm`, `sglang`, `llamacpp`, `ollama` or `lmstudio`. With a `format` it is
+            then asked to leave the calls in the text, in the way that it wants to be asked.
         api_key: None takes `OPENAI_API_KEY` or `ANTHROPIC_API_KEY`. With a `base_url` it may be missing.
         timeout: seconds without a byte from the server before the request fails; not a bound on a whole response.
+        max_response: bytes of one response at most, decompressed.
+        linger: seconds to wait for the usage of a response that has finished, if the server neither tells it nor ends
+            the stream.
         max_retries: further attempts after a failure that may pass, before the first event came; with back-off, or
             after the time that the provider names.
         max_tokens: bound on the tokens of one response, where a request names none. Anthropic insists on a number, and
@@ -97,24 +120,27 @@ def model(
             own, and None takes a field out.
         headers: further HTTP headers.
         http_client: an `httpx2.AsyncClient` to use, for proxies, certificates and tests.
+        continues: whether the model goes on with its own last message, exactly where that ends, so that a text call
+            which the token limit cut can be gone on with. None: as far as it is known (Claude before 4.6, Mistral's API
+            and DeepSeek's beta do). True for a server that does, such as vLLM and SGLang, which are then told to, or
+            llama.cpp and Ollama.
         sleep: waits between attempts.
         dice: random numbers from 0 to 1, for the jitter of the back-off.
 
     Raises:
-        ConfigError: the string names no known provider, or there is no key.
+        ConfigError: the string names no known provider, no server has that name, or there is no key.
         FormatError: no format has that name.
     """
     from agentkit.models.remote import Settings
 
-    prefix, _, id = name.partition(":")
-    if prefix not in PROVIDERS or not id:
-        known = ", ".join(f"{p}:" for p in PROVIDERS)
-        hint = "" if prefix in PROVIDERS or ":" in name else f"; did you mean {'openai:' + name!r}?"
-        raise ConfigError(f"a model string is one of {known} and then the model's name; got {name!r}{hint}")
+    prefix, id = known(name)
     settings = Settings(
         base_url=base_url,
+        server=server,
         api_key=api_key,
         timeout=timeout,
+        max_response=max_response,
+        linger=linger,
         max_retries=max_retries,
         max_tokens=max_tokens,
         temperature=temperature,
@@ -122,6 +148,7 @@ def model(
         extra=extra or {},
         headers=headers or {},
         http_client=http_client,
+        continues=continues,
         sleep=sleep,
         dice=dice,
     )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, aclosing
 from typing import Any, Final
 
 from agentkit import flavours
@@ -21,7 +22,7 @@ from agentkit.messages import (
     ToolCall,
     ToolMessage,
 )
-from agentkit.models import history
+from agentkit.models import history, prefill
 from agentkit.models.arguments import ArgumentsError, read_arguments
 from agentkit.models.base import ModelRequest
 from agentkit.models.caching import marked
@@ -106,6 +107,8 @@ def anthropic_messages(messages: Sequence[Message], provider: str) -> list[dict[
             rendered[-1]["content"] += blocks
         elif blocks:
             rendered.append({"role": role, "content": blocks})
+    if rendered and rendered[-1]["role"] == "assistant" and "text" in (end := rendered[-1]["content"][-1]):
+        end["text"] = end["text"].rstrip()  # "final assistant content cannot end with trailing whitespace"
     if rendered and rendered[0]["role"] == "assistant":
         rendered.insert(0, {"role": "user", "content": [{"type": "text", "text": "(the conversation goes on)"}]})
     return rendered
@@ -148,8 +151,8 @@ def _assistant(message: AssistantMessage, provider: str, *, last: bool) -> list[
                 blocks.append(_tool_use(part, callers))
             case ThinkingPart(_, by, data) if by == provider and data:
                 blocks.append(dict(data))
-            case ProviderPart(data=data) if at in kept:
-                blocks.append(dict(data))
+            case ProviderPart() if at in kept:
+                blocks.append(dict(kept[at]))
     while blocks and blocks[-1]["type"] in ("thinking", "redacted_thinking"):
         blocks.pop()  # a message must not end with thinking
     return blocks
@@ -161,24 +164,34 @@ def _tool_use(call: ToolCall, callers: Mapping[str, Mapping[str, Any]]) -> dict[
     return {**callers.get(call.id, {}), **plain}
 
 
-def _paired(blocks: Mapping[int, Mapping[str, Any]], *, last: bool) -> set[int]:
-    """The places of the server tools' blocks that may stay: calls and the answers behind them.
+def _paired(blocks: Mapping[int, Mapping[str, Any]], *, last: bool) -> dict[int, Mapping[str, Any]]:
+    """The server tools' blocks that may stay, by their places: calls and the answers behind them, their ids unique.
 
     Calls without an answer stay in the conversation's last message, where the provider is to go on with them.
     """
-    kept: set[int] = set()
-    begun: dict[Any, int | None] = {}  # the place of each call's block; None once it is answered
+    kept: dict[int, Mapping[str, Any]] = {}
+    begun: dict[Any, int] = {}  # the place of each open call's block
+    used: Counter[Any] = Counter()
+
+    def keep(at: int) -> Any:
+        id = blocks[at].get("id")
+        used[id] += 1
+        unique = id if used[id] == 1 else f"{id}_{used[id]}"  # messages that were joined may hold one id twice
+        kept[at] = {**blocks[at], "id": unique}
+        return unique
+
     for at, block in blocks.items():
         if "tool_use_id" in block:
-            call = begun.get(block["tool_use_id"])
+            call = begun.pop(block["tool_use_id"], None)
             if call is not None:
-                kept |= {call, at}
-                begun[block["tool_use_id"]] = None
+                kept[at] = {**block, "tool_use_id": keep(call)}
         elif text_of(block.get("type")).endswith("_tool_use"):
-            begun.setdefault(block.get("id"), at)
+            begun[block.get("id")] = at
         else:
-            kept.add(at)
-    return kept | {at for at in begun.values() if last and at is not None}
+            kept[at] = block
+    for at in begun.values() if last else ():
+        keep(at)
+    return kept
 
 
 # ---------------------------------------------------------------- response
@@ -197,11 +210,12 @@ class MessagesWire:
         self._blocks: dict[int, dict[str, Any]] = {}
         self._pieces: dict[int, list[str]] = {}
         self._joiners: dict[int, Joiner] = {}
-        self._call_at: dict[int, NativeCall] = {}
+        self._call_at: dict[int, NativeCall] = {}  # stopped ones as well
+        self._early: dict[int, list[str]] = {}
         self._callers: dict[int, Mapping[str, Any]] = {}
         self._usage: dict[str, Any] = {}
         self._finish: str | None = None
-        self.done = False
+        self.done = self.over = False
 
     def feed(self, event: WireEvent) -> list[SourceEvent]:
         """One event of the stream."""
@@ -211,7 +225,7 @@ class MessagesWire:
                 self._count(mapping_of(mapping_of(event.get("message")).get("usage")))
             case "content_block_start":
                 return self._start(at, mapping_of(event.get("content_block")))
-            case "content_block_delta" if at in self._blocks:
+            case "content_block_delta":
                 return self._delta(at, mapping_of(event.get("delta")))
             case "content_block_stop" if at in self._blocks:
                 return self._stop(at)
@@ -220,14 +234,16 @@ class MessagesWire:
                 self._count(mapping_of(event.get("usage")))
                 self.done = self.done or self._finish is not None  # all is said; only `message_stop` is to come
             case "message_stop":
-                self.done = True
+                self.done = self.over = True
             case "error":
                 raise ErrorInStream.of(event.get("error"))
         return []
 
     def close(self) -> list[SourceEvent]:
         """The last events."""
-        events = [event for at in list(self._blocks) if at not in self._call_at for event in self._stop(at)]
+        events = [event for at in list(self._blocks) for event in self._leave(at)]
+        for text in map("".join, self._early.values()):  # arguments of a call that nothing names
+            events += self._calls.more(self._calls.begin("", "")[0], text)
         ending: Finish | None = None
         if self.done:
             ending = finish(FINISHES, self._finish, calls=bool(self._calls.all))
@@ -238,8 +254,16 @@ class MessagesWire:
         self._usage.update({k: v for k, v in usage.items() if v is not None})
 
     def _start(self, at: int, block: Mapping[str, Any]) -> list[SourceEvent]:
+        known = self._blocks.get(at)
+        if known is not None and block.get("type") == "tool_use" and known.get("id") == block.get("id"):
+            return []  # begun twice
+        before = self._leave(at) if known is not None else []
         self._blocks[at] = dict(block)
         self._pieces[at], self._joiners[at] = [], Joiner()
+        self._call_at.pop(at, None)
+        return before + self._begun(at, block)
+
+    def _begun(self, at: int, block: Mapping[str, Any]) -> list[SourceEvent]:
         match block.get("type"):
             case "text":
                 return self._say(at, Text, text_of(block.get("text")))
@@ -251,27 +275,45 @@ class MessagesWire:
                 caller = mapping_of(block.get("caller"))
                 if caller and caller != {"type": "direct"}:  # a server tool's code made the call; the API asks for that
                     self._callers[call.index] = caller
-                return events
+                self._pieces[at] = self._early.pop(at, [])
+                return events + self._calls.more(call, "".join(self._pieces[at]))
         return []
 
     def _delta(self, at: int, delta: Mapping[str, Any]) -> list[SourceEvent]:
-        block = self._blocks[at]
+        block = self._blocks.get(at)
         match delta.get("type"):
-            case "text_delta" if block.get("type") == "text":
-                return self._say(at, Text, text_of(delta.get("text")))
-            case "thinking_delta":
-                return self._say(at, Thinking, text_of(delta.get("thinking")))
-            case "signature_delta":
-                block["signature"] = text_of(delta.get("signature"))
-            case "input_json_delta" if at in self._call_at:
-                piece = text_of(delta.get("partial_json"))
-                self._pieces[at].append(piece)
-                return self._calls.more(self._call_at[at], piece)
+            case "text_delta" if block is None or block.get("type") == "text":
+                return self._implied(at, "text") + self._say(at, Text, text_of(delta.get("text")))
+            case "thinking_delta" if block is None or block.get("type") == "thinking":
+                return self._implied(at, "thinking") + self._say(at, Thinking, text_of(delta.get("thinking")))
+            case "signature_delta" if block is not None:
+                signature, piece = text_of(block.get("signature")), text_of(delta.get("signature"))
+                block["signature"] = piece if piece == signature else signature + piece
             case "input_json_delta":
-                self._pieces[at].append(text_of(delta.get("partial_json")))
-            case "compaction_delta":
+                return self._hand_over(at, text_of(delta.get("partial_json")))
+            case "compaction_delta" if block is not None:
                 block["content"] = text_of(block.get("content")) + text_of(delta.get("content"))
         return []
+
+    def _implied(self, at: int, kind: str) -> list[SourceEvent]:
+        """The beginning of a block whose own did not come."""
+        return [] if at in self._blocks else self._start(at, {"type": kind})
+
+    def _hand_over(self, at: int, piece: str) -> list[SourceEvent]:
+        """More of a call's input, or of a server tool's. What comes before its block waits for it."""
+        if at in self._blocks:
+            self._pieces[at].append(piece)
+        elif at not in self._call_at:
+            self._early.setdefault(at, []).append(piece)
+        return self._calls.more(self._call_at[at], piece) if at in self._call_at else []
+
+    def _leave(self, at: int) -> list[SourceEvent]:
+        """A block is over, though its end did not come: another one begins in its place, or nothing more comes."""
+        call = self._call_at.get(at)
+        if call is None:
+            return self._stop(at)
+        block = self._blocks.pop(at)
+        return [] if call.text else self._calls.tell(call, _whole_input(block))
 
     def _say(self, at: int, kind: type[Text] | type[Thinking], text: str) -> list[SourceEvent]:
         text = self._joiners[at].feed(text)
@@ -285,7 +327,9 @@ class MessagesWire:
             case "text":
                 return [Text(rest)] if rest else []
             case "tool_use":
-                return self._stop_call(self._call_at.pop(at), block, "".join(pieces))
+                call = self._call_at[at]
+                whole = [] if "".join(pieces) else self._calls.tell(call, _whole_input(block))
+                return whole + self._calls.end(call)
             case "thinking":
                 thought = {**block, "thinking": "".join(pieces) + rest}
                 events: list[SourceEvent] = [Thinking(rest)] if rest else []
@@ -300,15 +344,14 @@ class MessagesWire:
             block["input"] = _input("".join(pieces))
         return [provider_block(self.provider, block)]
 
-    def _stop_call(self, call: NativeCall, block: Mapping[str, Any], text: str) -> list[SourceEvent]:
-        events: list[SourceEvent] = []
-        if not text and block.get("input"):  # given whole, without deltas
-            events = self._calls.more(call, json.dumps(block["input"], ensure_ascii=False))
-        return events + self._calls.end(call)
-
     def _caller(self, call: NativeCall) -> list[SourceEvent]:
         caller = self._callers.get(call.index)
         return [] if caller is None else [provider_block(self.provider, {"caller": caller}, index=call.index)]
+
+
+def _whole_input(block: Mapping[str, Any]) -> str:
+    """The input of a call that its block gives whole, without deltas; empty where it does not."""
+    return json.dumps(block["input"], ensure_ascii=False) if mapping_of(block.get("input")) else ""
 
 
 def _input(text: str) -> Mapping[str, Any]:
@@ -360,6 +403,7 @@ class AnthropicModel(RemoteModel):
     home = "https://api.anthropic.com"
     key_variable = "ANTHROPIC_API_KEY"
     url_variable = "ANTHROPIC_BASE_URL"
+    adds_version = "/v1/messages"
     login_variables = (
         "ANTHROPIC_AUTH_TOKEN",
         "ANTHROPIC_PROFILE",
@@ -367,11 +411,25 @@ class AnthropicModel(RemoteModel):
         "ANTHROPIC_IDENTITY_TOKEN_FILE",
     )
 
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[SourceEvent, None]:
+        """Answer a request. What goes on with its last message goes on with all of it, white space at the end too."""
+        untrimmed = prefill.Untrimmed(prefill.space_after(request.messages))
+        async with aclosing(super().stream(request)) as events:
+            async for event in events:
+                if not isinstance(event, Text):
+                    yield event
+                elif text := untrimmed.feed(event.text):
+                    yield Text(text)
+
+    def _continues(self) -> bool:
+        return self.at_home and prefill.claude_continues(self.model, self.settings.extra)
+
     def _body(self, request: ModelRequest) -> dict[str, Any]:
         output = request.output_schema
         if output is not None and not (self.at_home and flavours.anthropic_output(output)):
             request = history.output_in_prompt(request, constrained=False)
         body = messages_body(request, self.model, self.provider)
+        body["messages"] = prefill.trimmed(body["messages"])
         max_tokens = self._max_tokens(request)
         body["max_tokens"] = MAX_TOKENS if max_tokens is None else max_tokens
         body["temperature"] = self._temperature(request)
@@ -381,16 +439,10 @@ class AnthropicModel(RemoteModel):
         create = client.messages.with_streaming_response.create
         return self._send(create, body, model=self.model, messages=[], max_tokens=1)
 
-    async def _streamed(self, response: Any) -> AsyncGenerator[object, None]:
-        from anthropic import AsyncStream
-
-        async for event in await response.parse(to=AsyncStream[object]):
-            yield event
-
     def _as_streamed(self, body: Mapping[str, Any]) -> list[WireEvent]:
         return events_of(body)
 
-    def _wire(self) -> MessagesWire:
+    def _wire(self, body: Mapping[str, Any]) -> MessagesWire:
         return MessagesWire(self.provider)
 
     def _new_client(self, **arguments: Any) -> Any:

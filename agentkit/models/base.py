@@ -42,7 +42,12 @@ class ModelRequest:
 
 
 class Model(Protocol):
-    """Anything that answers a `ModelRequest` with events; write one to plug in a model of your own."""
+    """Anything that answers a `ModelRequest` with events; write one to plug in a model of your own.
+
+    A model may have an attribute `continues` beside: True where it goes on with its own last message, exactly where
+    that ends, when the conversation sent ends with one (a prefilled reply). Only such a model is asked to go on with a
+    reply that its token limit cut inside a text call; without the attribute a model does not continue.
+    """
 
     @property
     def name(self) -> str:
@@ -60,3 +65,8 @@ class Model(Protocol):
         For a model with a `format` the calls are still inside the `Text` events: the processor reads them.
         """
         ...
+
+
+def continues(model: Model) -> bool:
+    """Whether a model goes on with its own last message, see `Model`."""
+    return bool(getattr(model, "continues", False))

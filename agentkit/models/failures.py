@@ -10,9 +10,12 @@ import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from email.utils import parsedate_to_datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from agentkit.errors import ProviderError, ProviderErrorKind
+from agentkit.events import Finish, SourceEvent, Usage
+from agentkit.models.receiving import Unreadable
+from agentkit.models.secrets import without_secrets
 from agentkit.models.wire import ErrorInStream
 
 KINDS: Final[Mapping[int, ProviderErrorKind]] = {
@@ -67,9 +70,9 @@ TOO_LONG: Final = re.compile(
 requests. Source: their words in public bug reports, such as https://github.com/boldsoftware/exe.dev/issues/62,
 https://github.com/evalstate/fast-agent/issues/621."""
 
+_ADDRESS_ERRORS = frozenset(("TooManyRedirects", "UnsupportedProtocol", "InvalidURL"))
+_SHOWN_HEAD = 300  # characters of a response that broke off
 _SHOWN = 500  # characters of a body that is no JSON, such as a proxy's page
-_KEYLIKE = re.compile(r"\b(?:sk|pk|rk|gsk|xai|key)[-_][A-Za-z0-9_\-]{8,}|(?i:bearer)\s+[A-Za-z0-9._\-]{8,}")
-_BLOT = "[key]"
 
 
 def kind_of_status(status: int) -> ProviderErrorKind:
@@ -84,34 +87,37 @@ def kind_of_code(code: str | None) -> ProviderErrorKind:
     return CODES.get(code or "", "stream")
 
 
-def without_secrets(value: Any, secrets: Sequence[str]) -> Any:
-    """Text, or JSON of any depth, with keys blotted out."""
-    if isinstance(value, str):
-        for secret in secrets:
-            value = value.replace(secret, _BLOT)
-        return _KEYLIKE.sub(_BLOT, value)
-    if isinstance(value, Mapping):
-        return {k: without_secrets(v, secrets) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return type(value)(without_secrets(v, secrets) for v in value)
-    return value
+class Asked(NamedTuple):
+    """A request: who was asked, what must not be seen, how long was waited, what may be wrong with the address."""
+
+    provider: str
+    secrets: Sequence[str] = ()
+    timeout: float = 600.0
+    misplaced: str = ""
 
 
-def provider_error(error: Exception, *, provider: str, secrets: Sequence[str], request_id: str | None) -> ProviderError:
+class Came(NamedTuple):
+    """What had come of a response: how many bytes, and the first of them."""
+
+    size: int
+    head: bytes
+
+
+def provider_error(error: Exception, asked: Asked, came: Came | None, request_id: str | None) -> ProviderError:
     """The failure of a request, in agentkit's words.
 
     Args:
-        error: an SDK's exception, an `httpx2` one, damaged JSON, or an `ErrorInStream`.
-        provider: who failed.
-        secrets: the keys that must not be seen.
+        error: an SDK's exception, an `httpx2` one, damaged JSON, an `Unreadable` response, or an `ErrorInStream`.
+        asked: the request.
+        came: the response, as far as it came; None when none began.
         request_id: the provider's id of the request, when it answered.
     """
+    secrets = asked.secrets
     for cause in _chain(error):
-        if any(secret in str(argument) for secret in secrets for argument in cause.args):
-            cause.args = tuple(without_secrets(str(a), secrets) for a in cause.args)
+        _blot(cause, secrets)
     status = getattr(error, "status_code", None)
     headers = getattr(getattr(error, "response", None), "headers", {})
-    body = without_secrets(getattr(error, "body", None), secrets)
+    body = getattr(error, "body", None)
     reported = _reported(error, body)
     if isinstance(status, int) and status >= 300:
         kind, shown = kind_of_status(status), f" {status}"
@@ -120,25 +126,67 @@ def provider_error(error: Exception, *, provider: str, secrets: Sequence[str], r
     else:
         status, kind, shown = None, _kind_of_connection(error), ""
     code = reported.code if reported is not None else None
-    said = str(reported) if reported is not None else _cause_text(error)
+    said = str(reported) if reported is not None else _cause_text(error, asked.timeout, came)
     if kind == "bad_request" and (CODES.get(code or "") == "too_long" or TOO_LONG.search(said)):
         kind = "too_long"
+    if reported is None and came is not None and not isinstance(error, json.JSONDecodeError):
+        said += f"; {_begun(came, secrets)}"
+    if asked.misplaced and (status in (404, 405) or (status is None and kind in ("stream", "bad_request"))):
+        said += f" ({asked.misplaced})"
     return ProviderError(
-        without_secrets(f"{provider}{shown}{f' ({code})' if code else ''}: {said}", secrets),
+        without_secrets(f"{asked.provider}{shown}{f' ({code})' if code else ''}: {said}", secrets),
         kind=kind,
-        provider=provider,
+        provider=asked.provider,
         status=status,
         code=code,
         retry_after=retry_after(headers, time.time()),
-        request_id=getattr(error, "request_id", None) or request_id,
+        request_id=without_secrets(getattr(error, "request_id", None) or request_id, secrets),
         body=body,
     )
 
 
-def broken_off(provider: str, request_id: str | None) -> ProviderError:
+def broken_off(asked: Asked, came: Came | None, request_id: str | None) -> ProviderError:
     """A stream that ended in good order, yet before the response did."""
     said = "the stream ended before the response did: no finish reason and no closing event came"
+    said += f"; {_begun(came, asked.secrets)}" if came is not None else ""
+    said += f" ({asked.misplaced})" if asked.misplaced else ""
+    provider, request_id = asked.provider, without_secrets(request_id, asked.secrets)
     return ProviderError(f"{provider}: {said}", kind="stream", provider=provider, request_id=request_id)
+
+
+def no_calls(provider: str, events: Sequence[SourceEvent], request_id: str | None) -> ProviderError | None:
+    """The failure of a response that says it calls tools and holds neither a call nor a word, given its last events."""
+    *rest, ending = events
+    if not isinstance(ending, Finish) or ending.reason != "tool_calls" or any(not isinstance(e, Usage) for e in rest):
+        return None
+    said = f"the response says that it calls tools ({ending.raw}), yet it holds no call and no text"
+    return ProviderError(
+        f"{provider}: {said}; the server may have dropped a call that it could not read",
+        kind="server",
+        provider=provider,
+        request_id=request_id,
+    )
+
+
+def _begun(came: Came, secrets: Sequence[str]) -> str:
+    """How much had come, and how it begins."""
+    if not came.size:
+        return "not one byte of it had come"
+    head = without_secrets(came.head.decode(errors="replace"), secrets)
+    shown = head if len(head) <= _SHOWN_HEAD else head[:_SHOWN_HEAD] + "…"
+    return f"{came.size:,} bytes had come, which begin {shown!r}"
+
+
+def _blot(error: BaseException, secrets: Sequence[str]) -> None:
+    """Take the secrets out of what an exception shows: its arguments, and the provider's words in it."""
+    shown = without_secrets(error.args, secrets)
+    if shown != error.args:
+        error.args = shown
+    for name in ("message", "body", "code", "doc", "request_id"):
+        value = getattr(error, name, None)
+        shown = without_secrets(value, secrets)
+        if shown != value:
+            setattr(error, name, shown)
 
 
 def retry_after(headers: Mapping[str, str], now: float) -> float | None:
@@ -182,15 +230,26 @@ def _reported(error: Exception, body: Any) -> ErrorInStream | None:
 
 
 def _kind_of_connection(error: Exception) -> ProviderErrorKind:
-    if isinstance(error, json.JSONDecodeError | UnicodeDecodeError):
+    names = {type(e).__name__ for e in _chain(error)}
+    if isinstance(error, json.JSONDecodeError | UnicodeDecodeError | Unreadable):
         return "stream"
-    return "timeout" if any("Timeout" in type(e).__name__ for e in _chain(error)) else "connection"
+    if names & _ADDRESS_ERRORS:
+        return "bad_request"  # the same again would lead to the same place
+    return "timeout" if any("Timeout" in name for name in names) else "connection"
 
 
-def _cause_text(error: Exception) -> str:
+def _cause_text(error: Exception, timeout: float, came: Came | None) -> str:
     """The innermost reason: the SDKs themselves only speak of a connection error."""
     *_, cause = _chain(error)
     if isinstance(error, json.JSONDecodeError):
         return f"the response is no JSON: {error} in {error.doc[:_SHOWN]!r}"
+    if isinstance(error, Unreadable):
+        return str(error)
+    names = {type(e).__name__ for e in _chain(error)}
+    if "ConnectTimeout" in names:
+        return "no connection came about in time"
+    if "ReadTimeout" in names:
+        where = ", in the middle of the response" if came is not None else ", before the response began"
+        return f"nothing came for {timeout:g} s (timeout){where}"
     text = str(cause)
     return f"{type(cause).__name__}: {text}" if text else type(cause).__name__

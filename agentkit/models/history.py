@@ -59,10 +59,18 @@ def conversation(messages: Sequence[Message], ids: IdRule) -> list[Message]:
     """The messages in the order and shape that every provider accepts.
 
     Each call is followed by its result, results in the order of their calls. A call without a result gets one with the
-    code `interrupted`; a result without its call is left out. Neighbours of one role are joined. Ids are unique and
-    obey `ids`, the same one for a call and its result.
+    code `interrupted`; a result without its call is left out, and so is a user message without a word or an image,
+    which no provider takes. Neighbours of one role are joined. Ids are unique and obey `ids`, the same one for a call
+    and its result.
     """
-    return joined(_answered(messages, ids))
+    return joined(message for message in _answered(messages, ids) if not _is_empty(message))
+
+
+def _is_empty(message: Message) -> bool:
+    """Whether a user says nothing."""
+    return isinstance(message, UserMessage) and not any(
+        not isinstance(part, TextPart) or part.text.strip() for part in message.content
+    )
 
 
 def _answered(messages: Sequence[Message], ids: IdRule) -> Iterator[Message]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final
 
@@ -22,13 +21,14 @@ from agentkit.messages import (
     ToolMessage,
     UserMessage,
 )
-from agentkit.models import chat_thinking, history
-from agentkit.models.arguments import ArgumentsError, read_arguments
+from agentkit.models import chat_thinking, history, prefill
 from agentkit.models.base import ModelRequest
+from agentkit.models.chat_calls import WhichCall
 from agentkit.models.chat_thinking import ChatThinking
 from agentkit.models.remote import RemoteModel
 from agentkit.models.surrogates import Joiner, clean
 from agentkit.models.wire import (
+    DONE,
     ErrorInStream,
     NativeCall,
     NativeCalls,
@@ -43,9 +43,6 @@ from agentkit.models.wire import (
 )
 
 IDS: Final = history.IdRule(limit=40)  # "string too long. Expected a string with maximum length 40"
-
-DONE: Final[WireEvent] = {"[DONE]": True}
-"""The wire event of a stream's closing line `data: [DONE]`, which the SDK keeps to itself."""
 
 FINISHES: Final[Mapping[str, FinishReason]] = {
     "stop": "stop",
@@ -176,26 +173,26 @@ class ChatWire:
 
     Args:
         provider: whose blocks these are.
+        tools: the names of the tools that were offered.
     """
 
-    def __init__(self, provider: str) -> None:
+    def __init__(self, provider: str, tools: Iterable[str] = ()) -> None:
         self.provider = provider
-        self._calls = NativeCalls(marks_ends=False, before_end=self._extras)
-        self._at_index: dict[int, NativeCall] = {}
-        self._by_id: dict[str, NativeCall] = {}
+        self._calls = NativeCalls(marks_ends=False, whole_names=False, before_end=self._extras)
+        self._which = WhichCall(tools)
         self._extra_fields: dict[int, dict[str, Any]] = {}
         self._text, self._thinking = Joiner(), ChatThinking(provider)
         self._usage: Usage | None = None
         self._finish: str | None = None
         self._refused = False
-        self.done = False
+        self.done = self.over = False
 
     def feed(self, event: WireEvent) -> list[SourceEvent]:
         """One chunk, or `DONE`."""
         if event.get("error"):
             raise ErrorInStream.of(event["error"])
         if event is DONE:
-            self.done = True
+            self.done = self.over = True
         if event.get("usage"):
             self._usage = usage_of(mapping_of(event["usage"]))
         events: list[SourceEvent] = []
@@ -242,57 +239,25 @@ class ChatWire:
         arguments = function.get("arguments")
         text = json.dumps(arguments) if isinstance(arguments, Mapping) else text_of(arguments)
         index = piece["index"] if isinstance(piece.get("index"), int) else None
-        call = self._known_call(index, id, name)
         events = self._thinking.end()
+        call = self._which.call(index, id, name, text)
         if call is None:
             if self._calls.all:
                 events += self._calls.end(self._calls.all[-1])
             call, begun = self._calls.begin(id, name)
             events += begun
-        if index is not None:
-            self._at_index[index] = call
-        if id:
-            self._by_id[id] = call
-            call.id = call.id or clean(id)
+        elif name:
+            self._calls.rename(call, self._which.name(call, name))
+        self._which.add(call, index, id)
         extra = {k: v for k, v in piece.items() if k not in ("index", "id", "type", "function", "custom") and v}
         if extra:
             self._extra_fields.setdefault(call.index, {}).update(extra)
-        return events + self._calls.more(call, text, name=name)
-
-    def _known_call(self, index: int | None, id: str, name: str) -> NativeCall | None:
-        """Which call a piece continues; None when it begins one.
-
-        Servers repeat ids, leave out indices, number all calls 0, or name neither. An id that is known decides, then
-        the index; a piece with another id, or without any, begins a call only if it names a tool.
-        """
-        if id and id in self._by_id:
-            return self._by_id[id]
-        last = self._calls.all[-1] if self._calls.all else None
-        known = self._at_index.get(index) if index is not None else last
-        if known is None:
-            return last if not name and index is None else None
-        if not name or (not known.name and not (id and known.id)):
-            return known
-        if id and known.id:
-            return None
-        if index is not None:
-            return known
-        return None if known.name != name or _complete(known) else known
+        return events + self._calls.more(call, text)
 
     def _extras(self, call: NativeCall) -> list[SourceEvent]:
         """Fields of a call beyond the usual ones, such as Gemini's thought signatures: its server wants them back."""
         extra = self._extra_fields.get(call.index)
         return [provider_block(self.provider, extra, index=call.index)] if extra else []
-
-
-def _complete(call: NativeCall) -> bool:
-    if call.pieces and not call.pieces[-1].rstrip().endswith("}"):  # not to read all of it for each piece
-        return False
-    try:
-        read_arguments(call.text)
-    except ArgumentsError:
-        return False
-    return True
 
 
 def usage_of(usage: Mapping[str, Any]) -> Usage:
@@ -337,24 +302,23 @@ class OpenAIModel(RemoteModel):
         # OpenAI's reasoning models refuse the old name, most other servers do not know the new one
         body["max_completion_tokens" if own else "max_tokens"] = self._max_tokens(request)
         body["temperature"] = self._temperature(request)
+        if self.continues and prefill.is_begun(body["messages"]):
+            body = prefill.chat_continued(body, self._address.url)
         return self._merged(request, body)
+
+    def _continues(self) -> bool:
+        return prefill.server_continues(self._address.url)
 
     def _request(self, client: Any, body: dict[str, Any]) -> AbstractAsyncContextManager[Any]:
         create = client.chat.completions.with_streaming_response.create
         return self._send(create, body, model=self.model, messages=[])
 
-    async def _streamed(self, response: Any) -> AsyncGenerator[object, None]:
-        stream = await response.parse(to=_stream_class())
-        async for chunk in stream:
-            yield chunk
-        if stream.closed_well:
-            yield DONE
-
     def _as_streamed(self, body: Mapping[str, Any]) -> list[WireEvent]:
         return chunks_of(body)
 
-    def _wire(self) -> ChatWire:
-        return ChatWire(self.provider)
+    def _wire(self, body: Mapping[str, Any]) -> ChatWire:
+        offered = [text_of(mapping_of(tool.get("function")).get("name")) for tool in items_of(body.get("tools"))]
+        return ChatWire(self.provider, offered)
 
     def _new_client(self, **arguments: Any) -> Any:
         import openai
@@ -365,22 +329,3 @@ class OpenAIModel(RemoteModel):
         import openai
 
         return (openai.OpenAIError,)
-
-
-@functools.cache
-def _stream_class() -> type[Any]:
-    """The SDK's stream of plain JSON values, which also remembers whether `[DONE]` came.
-
-    Without that a stream without a finish reason could not be told from one that broke off.
-    """
-    from openai import AsyncStream
-
-    class Stream(AsyncStream[object]):
-        closed_well = False
-
-        async def _iter_events(self) -> AsyncIterator[Any]:
-            async for sse in super()._iter_events():
-                self.closed_well = self.closed_well or sse.data.startswith("[DONE]")
-                yield sse
-
-    return Stream

@@ -10,27 +10,28 @@ import asyncio
 import json
 import os
 import random
-import re
 import urllib.parse
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Final
 
+from agentkit import bounds
 from agentkit.errors import ConfigError, ProviderError
 from agentkit.events import SourceEvent
+from agentkit.models import servers
 from agentkit.models.base import ModelRequest
-from agentkit.models.failures import broken_off, provider_error
+from agentkit.models.failures import Asked, Came, broken_off, no_calls, provider_error
+from agentkit.models.receiving import Body, Unreadable
 from agentkit.models.retry import Retry
+from agentkit.models.secrets import MIN_SECRET, Address, is_secret, shown, watch_logs
 from agentkit.models.wire import ErrorInStream, Wire, WireEvent
 
 PLACEHOLDER_KEY: Final = "no-key"
 """Sent to a compatible server when no key is set; the SDKs insist on one, local servers ignore it."""
 
-MIN_SECRET: Final = 6  # characters; what is shorter is no key, and blotting it out would garble texts
-
-_SECRET = re.compile("auth|cookie|key|secret|token$", re.IGNORECASE)
+MAX_RESPONSE: Final = 256 * 1024 * 1024  # bytes; a stream of 128,000 tokens in chunks of 1 kB is half of it
 
 CONNECT_TIMEOUT: Final = 10.0  # seconds; a server that cannot be reached is no slow answer
 
@@ -41,8 +42,12 @@ class Settings:
 
     Args:
         base_url: another server's address; None for the provider's own, or the one that its environment variable names.
+        server: what answers there, by a name of `agentkit.models.servers`; None when that is not known.
         api_key: None takes the one in the provider's environment variable.
         timeout: seconds without a byte from the server before the request fails; not a bound on a whole response.
+        max_response: bytes of one response at most, decompressed.
+        linger: seconds to wait for the usage of a response that has finished, if the server neither tells it nor ends
+            the stream.
         max_retries: further attempts after a failure that may pass; only before the first event came.
         max_tokens: for requests that name none.
         temperature: for requests that name none.
@@ -54,20 +59,35 @@ class Settings:
             belongs to one event loop.
         sleep: waits between attempts.
         dice: random numbers from 0 to 1, for the jitter between attempts.
+        continues: whether the model goes on with its own last message; None where `agentkit.models.prefill` knows it.
     """
 
-    base_url: str | None = None
+    base_url: str | None = field(default=None, repr=False)
+    server: str | None = None
     api_key: str | None = field(default=None, repr=False)
     timeout: float = 600.0
+    max_response: int = MAX_RESPONSE
+    linger: float = 1.0
     max_retries: int = 2
     max_tokens: int | None = None
     temperature: float | None = None
     cache: bool = False
-    extra: Mapping[str, Any] = field(default_factory=dict)
+    extra: Mapping[str, Any] = field(default_factory=dict, repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     http_client: Any = field(default=None, repr=False)
     sleep: Callable[[float], Awaitable[None]] = field(default=asyncio.sleep, repr=False)
     dice: Callable[[], float] = field(default=random.random, repr=False)
+    continues: bool | None = None
+
+    def __post_init__(self) -> None:
+        bounds.refuse("model", {"server": self.server}, servers.BOUNDS)
+
+    def __repr__(self) -> str:
+        """The settings but for keys, and without the credentials in the address."""
+        told = {f.name: getattr(self, f.name) for f in fields(self) if f.repr}
+        url = {} if self.base_url is None else {"base_url": shown(self.base_url)}
+        extra = {k: "[key]" if is_secret(k) else v for k, v in self.extra.items() if v is not None}
+        return f"Settings({', '.join(f'{k}={v!r}' for k, v in {**url, **told, 'extra': extra}.items())})"
 
 
 class RemoteModel(ABC):
@@ -89,6 +109,8 @@ class RemoteModel(ABC):
     """The environment variable of the key."""
     url_variable: ClassVar[str]
     """The environment variable of another server's address."""
+    adds_version: ClassVar[str] = ""
+    """The path that the SDK puts between `base_url` and the rest, if it does."""
     login_variables: ClassVar[tuple[str, ...]] = ()
     """Further environment variables by which the SDK itself finds credentials."""
 
@@ -97,12 +119,14 @@ class RemoteModel(ABC):
         self.settings = settings or Settings()
         self._retry = Retry(times=self.settings.max_retries)
         self._clients: dict[asyncio.AbstractEventLoop, Any] = {}
-        self._base_url = self.settings.base_url or os.environ.get(self.url_variable) or self.home
-        server = self._server(self._base_url)
-        self.provider = self.prefix if f".{server}".endswith(f".{self._server(self.home)}") else server
+        self._address = self._find_address(self.settings.base_url or os.environ.get(self.url_variable) or self.home)
+        server = urllib.parse.urlsplit(self._address.url).netloc
+        home = urllib.parse.urlsplit(self.home).netloc
+        self.provider = self.prefix if f".{server}".endswith(f".{home}") else server
         """Who answers: the provider, or the host of another server. Its blocks are sent back to nobody else."""
         self._api_key = self._find_key()
         self._secrets = self._find_secrets()
+        watch_logs(self, self._secrets)
 
     def __repr__(self) -> str:
         return f"<{self.name}>" if self.at_home else f"<{self.name} at {self.provider}>"
@@ -118,13 +142,33 @@ class RemoteModel(ABC):
         return f"{self.prefix}:{self.model}"
 
     @property
+    def server(self) -> str | None:
+        """What kind of server answers, if it was named."""
+        return self.settings.server
+
+    @property
     def format(self) -> str | None:
         """None: the model calls natively."""
         return None
 
+    @property
+    def continues(self) -> bool:
+        """Whether the model goes on with its own last message: as it was declared, or is known."""
+        return self._continues() if self.settings.continues is None else self.settings.continues
+
+    def _continues(self) -> bool:
+        """Whether it is known to."""
+        return False
+
     async def stream(self, request: ModelRequest) -> AsyncGenerator[SourceEvent, None]:
-        """Answer a request. Ends with exactly one `Finish`, or raises `ProviderError` after whatever came before it."""
+        """Answer a request. Ends with exactly one `Finish`, or raises `ProviderError` after whatever came before it.
+
+        Raises:
+            ConfigError: the conversation is empty.
+        """
         body = self._body(request)
+        if not body.get("messages", body.get("input")):
+            raise ConfigError(f"{self.name}: nothing to send: the conversation holds no message that says anything")
         failures = 0
         while True:
             begun = False
@@ -151,45 +195,53 @@ class RemoteModel(ABC):
     async def _attempt(self, body: dict[str, Any]) -> AsyncGenerator[SourceEvent, None]:
         """One request, from its first event to its last."""
         client = self._client()
-        wire = self._wire()
+        wire = self._wire(body)
         begun = False
         cause: Exception | None = None
         request_id: str | None = None
+        received: Body | None = None
         try:
             async with self._request(client, body) as response:
                 request_id = response.headers.get("x-request-id") or response.headers.get("request-id")
-                async with aclosing(self._wire_events(response, body)) as wire_events:
+                received = self._received(response)
+                read = received.events if body.get("stream") else received.whole
+                async with aclosing(read(wire, self._as_streamed)) as wire_events:
                     async for wire_event in wire_events:
                         for event in wire.feed(wire_event):
                             begun = True
                             yield event
         except self._failures() as error:
             cause = error
-        for event in wire.close():
-            if begun or wire.done:  # a response that broke off before its first event can be asked for again
+        last = wire.close()
+        if not wire.done:
+            for event in last if begun else ():  # what broke off before its first event can be asked for again
                 yield event
-        if wire.done:
-            return
-        if cause is None:
-            raise broken_off(self.provider, request_id)
-        raise provider_error(cause, provider=self.provider, secrets=self._secrets, request_id=request_id) from cause
-
-    async def _wire_events(self, response: Any, body: Mapping[str, Any]) -> AsyncGenerator[WireEvent, None]:
-        """The wire events of a response: streamed, or those that a whole one would have been streamed in.
-
-        A server that was asked for a stream and sends one JSON object is understood all the same.
-        """
-        if body.get("stream") and "json" not in response.headers.get("content-type", ""):
-            async with aclosing(self._streamed(response)) as events:
-                async for event in events:
-                    if isinstance(event, Mapping):
-                        yield event
-            return
-        whole = await response.json()
-        if not isinstance(whole, Mapping):
-            raise ErrorInStream(f"expected a JSON object, found {str(whole)[:200]}", None, whole)
-        for event in self._as_streamed(whole):
+            raise self._failure(cause, received, request_id) from cause
+        if not begun and (promised := no_calls(self.provider, last, request_id)) is not None:
+            raise promised
+        for event in last:
             yield event
+
+    def _received(self, response: Any) -> Body:
+        settings = self.settings
+        pieces = response.http_response.aiter_bytes()
+        content_type = response.headers.get("content-type", "")
+        return Body(pieces, content_type, limit=settings.max_response, linger=settings.linger)
+
+    def _failure(self, cause: Exception | None, received: Body | None, request_id: str | None) -> ProviderError:
+        """Why there was no whole response, in words."""
+        came = Came(received.size, received.head) if received is not None else None
+        asked = Asked(self.provider, self._secrets, self.settings.timeout, self._misplaced())
+        return broken_off(asked, came, request_id) if cause is None else provider_error(cause, asked, came, request_id)
+
+    def _misplaced(self) -> str:
+        """What may be wrong with the address, when nobody there knows the request; empty when nothing seems to be."""
+        if self.at_home:
+            return ""
+        path = urllib.parse.urlsplit(self._address.url).path.rstrip("/")
+        if self.adds_version:
+            return f"base_url ends in {path}, and the SDK adds {self.adds_version}" if path.endswith("/v1") else ""
+        return "" if path else "base_url has no path; most servers answer under /v1"
 
     def _client(self) -> Any:
         """The SDK's client for the running event loop: a connection cannot outlive the loop it was made in."""
@@ -200,9 +252,10 @@ class RemoteModel(ABC):
                 del self._clients[other]
             client = self._clients[loop] = self._new_client(
                 api_key=self._api_key,
-                base_url=self._base_url,
+                base_url=self._address.url,
                 http_client=self.settings.http_client,
-                default_headers=dict(self.settings.headers),
+                default_headers={**self._address.headers, **self.settings.headers},
+                default_query=dict(self._address.query),
                 max_retries=0,
             )
         return client
@@ -226,14 +279,15 @@ class RemoteModel(ABC):
         import httpx2
 
         connection = (httpx2.HTTPError, httpx2.StreamError, anyio.EndOfStream, OSError)
-        return (*self._sdk_errors(), *connection, json.JSONDecodeError, UnicodeDecodeError, ErrorInStream)
+        damaged = (json.JSONDecodeError, UnicodeDecodeError, Unreadable)
+        return (*self._sdk_errors(), *connection, *damaged, ErrorInStream)
 
-    def _server(self, url: str) -> str:
-        """The host and port of an address; never the credentials in it."""
-        parts = urllib.parse.urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ConfigError(f"{self.name}: base_url must be an address such as http://127.0.0.1:8000/v1, got {url!r}")
-        return f"{parts.hostname}:{parts.port}" if parts.port else parts.hostname
+    def _find_address(self, url: str) -> Address:
+        try:
+            return Address.of(url)
+        except ValueError:
+            said = f"base_url must be an address such as http://127.0.0.1:8000/v1, got {shown(url)!r}"
+            raise ConfigError(f"{self.name}: {said}") from None  # the cause may show the credentials
 
     def _find_key(self) -> str | None:
         key = self.settings.api_key or os.environ.get(self.key_variable)
@@ -248,9 +302,9 @@ class RemoteModel(ABC):
 
     def _find_secrets(self) -> list[str]:
         """What must not be seen in an error: the key, and whatever else opens doors."""
-        found = [self._api_key or ""]
-        found += [value for name, value in self.settings.headers.items() if _SECRET.search(name)]
-        found += [os.environ.get(name, "") for name in self.login_variables if _SECRET.search(name)]
+        found = [self._api_key or "", *self._address.secrets]
+        found += [value for name, value in self.settings.headers.items() if is_secret(name)]
+        found += [os.environ.get(name, "") for name in self.login_variables if is_secret(name)]
         return [s for s in found if len(s) >= MIN_SECRET and s != PLACEHOLDER_KEY]
 
     def _merged(self, request: ModelRequest, body: dict[str, Any]) -> dict[str, Any]:
@@ -289,13 +343,9 @@ class RemoteModel(ABC):
         """Send a request; gives the SDK's raw response, whose body is still to be read."""
 
     @abstractmethod
-    def _streamed(self, response: Any) -> AsyncGenerator[object, None]:
-        """The events of a streamed response, as parsed JSON."""
-
-    @abstractmethod
     def _as_streamed(self, body: Mapping[str, Any]) -> list[WireEvent]:
         """A whole response as the events it would have been streamed in."""
 
     @abstractmethod
-    def _wire(self) -> Wire:
-        """The machine for one response."""
+    def _wire(self, body: Mapping[str, Any]) -> Wire:
+        """The machine for one response to a request."""

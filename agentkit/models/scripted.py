@@ -56,6 +56,7 @@ class ScriptedModel:
         name: what the model calls itself.
         format: act as a model that writes calls as text in this format: a `ToolCall` of the script is then written out.
         chunk: characters in which text, thinking and arguments arrive; None sends each whole.
+        continues: act as a model that goes on with its own last message; see `Model`.
 
     Example:
         ```python
@@ -70,6 +71,7 @@ class ScriptedModel:
         name: str = "scripted",
         format: str | Format | None = None,
         chunk: int | None = None,
+        continues: bool = False,
     ) -> None:
         if chunk is not None and chunk < 1:
             raise ConfigError(f"chunk is a number of characters, at least 1; got {chunk}")
@@ -77,6 +79,8 @@ class ScriptedModel:
         self._turns = [] if callable(script) else list(script)
         self._name, self._format, self._chunk = name, format, chunk
         self._ids = itertools.count(1)
+        self.continues = continues
+        """Whether it goes on with its own last message."""
         self.requests: list[ModelRequest] = []
         """What the model was asked, oldest first."""
 

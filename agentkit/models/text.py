@@ -7,12 +7,13 @@ for the processor to read.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from agentkit import formats
 from agentkit.errors import ConfigError, FormatError
-from agentkit.events import SourceEvent
+from agentkit.events import Finish, SourceEvent
 from agentkit.formats.spec import Format, ToolSpec
 from agentkit.messages import (
     AssistantMessage,
@@ -27,7 +28,8 @@ from agentkit.messages import (
     UserMessage,
 )
 from agentkit.models import history
-from agentkit.models.base import Model, ModelRequest
+from agentkit.models.base import Model, ModelRequest, continues
+from agentkit.models.servers import SERVERS, CutOut
 
 _IDS = history.IdRule(limit=10_000)  # nobody but the model reads them
 Part = TextPart | ThinkingPart | ToolCall | MarkupPart | ProviderPart
@@ -53,6 +55,7 @@ class TextCalling:
                 "any other with ProcessorConfig(formats='auto')"
             )
         self._format = formats.get(format)
+        self._taught: tuple[object, str] = ((), "")
 
     def __repr__(self) -> str:
         return f"TextCalling({self.inner!r}, {self._format.name!r})"
@@ -67,12 +70,15 @@ class TextCalling:
         """The format: its name where it is in the catalogue, else its declaration."""
         return self._format.name if self._format in formats.CATALOG else self._format
 
+    @property
+    def continues(self) -> bool:
+        """Whether the model behind goes on with its own last message."""
+        return continues(self.inner)
+
     async def stream(self, request: ModelRequest) -> AsyncGenerator[SourceEvent, None]:
         """Answer a request; the calls are still inside the `Text` events."""
         history.named_tool(request)
-        section = formats.render_prompt(
-            self._format, request.tools, tool_choice=request.tool_choice, parallel=request.parallel_tool_calls
-        )
+        section = self._section(request)
         messages = text_messages(request.messages, self._format, request.tools)
         asked = replace(
             request,
@@ -81,13 +87,40 @@ class TextCalling:
             tool_choice="auto",
             parallel_tool_calls=None,
             output_schema=None,  # a provider that held the text to it would allow no call
+            extra={**self._asks(), **request.extra},
         )
         events = self.inner.stream(asked)
+        cut_out = CutOut()
         try:
             async for event in events:
+                cut_out.sees(event)
+                if isinstance(event, Finish):
+                    error = cut_out.error(event, getattr(self.inner, "provider", self.name), self._server())
+                    if error is not None:
+                        raise error
                 yield event
         finally:
             await _close(events)
+
+    def _server(self) -> str | None:
+        return getattr(self.inner, "server", None)
+
+    def _asks(self) -> Mapping[str, Any]:
+        """What makes the server leave calls in the text; what the model's own settings say goes before."""
+        server = self._server()
+        own = getattr(getattr(self.inner, "settings", None), "extra", {})
+        if server is None or not self.name.startswith("openai:"):  # the fields are those of chat completions
+            return {}
+        return {k: v for k, v in SERVERS[server].text.items() if k not in own}
+
+    def _section(self, request: ModelRequest) -> str:
+        """What teaches the model its tools; kept, as most requests of a run offer the same ones."""
+        asked = (request.tools, request.tool_choice, request.parallel_tool_calls)
+        if self._taught[0] != asked:
+            choice, parallel = request.tool_choice, request.parallel_tool_calls
+            section = formats.render_prompt(self._format, request.tools, tool_choice=choice, parallel=parallel)
+            self._taught = (asked, section)
+        return self._taught[1]
 
     async def aclose(self) -> None:
         """Close the connections of the model behind, if it has any."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from agentkit.errors import ErrorCode
 from agentkit.events import (
@@ -28,6 +28,9 @@ from agentkit.models.surrogates import Joiner, clean, clean_json
 
 WireEvent = Mapping[str, Any]
 """One event of a provider's stream, as its JSON says it."""
+
+DONE: Final[WireEvent] = {"[DONE]": True}
+"""The wire event of a stream's closing line `data: [DONE]`."""
 
 
 class ErrorInStream(Exception):
@@ -60,6 +63,11 @@ class Wire(Protocol):
     @property
     def done(self) -> bool:
         """Whether the response came to its end; False also when the provider broke off."""
+        ...
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more is to come; a response that is done may still tell its usage."""
         ...
 
     def feed(self, event: WireEvent) -> list[SourceEvent]:
@@ -151,15 +159,22 @@ class NativeCalls:
 
     Args:
         marks_ends: whether the provider says of each call that it is over. Where it does, a call of a broken response
-            without that mark is truncated; elsewhere one whose arguments are complete counts.
+            without that mark is truncated. Elsewhere what comes after a call is the mark: the next call, or the finish.
+        whole_names: whether a name comes whole. Where it may come in fragments, a call is told of once its name is
+            whole: with the first of its arguments, or when the next call begins.
         before_end: what goes before a call's end, given the call; for what a provider wants to see again with it.
     """
 
     def __init__(
-        self, *, marks_ends: bool, before_end: Callable[[NativeCall], list[SourceEvent]] | None = None
+        self,
+        *,
+        marks_ends: bool,
+        whole_names: bool = True,
+        before_end: Callable[[NativeCall], list[SourceEvent]] | None = None,
     ) -> None:
         self.all: list[NativeCall] = []
         self._marks_ends = marks_ends
+        self._whole_names = whole_names
         self._before_end = before_end
 
     def begin(self, id: str, name: str) -> tuple[NativeCall, list[SourceEvent]]:
@@ -169,7 +184,7 @@ class NativeCalls:
         return call, self.more(call, name=name)
 
     def more(self, call: NativeCall, text: str = "", *, name: str = "") -> list[SourceEvent]:
-        """More of a call: its name, of which the first one counts, and more of its arguments' text.
+        """More of a call: its name, of which the first one counts, and more of its arguments' text; see `rename`.
 
         What comes for a call that has ended is dropped: some servers repeat a call that was complete.
         """
@@ -181,8 +196,24 @@ class NativeCalls:
         if piece:
             call.pieces.append(piece)
         if not call.started:
-            return self._start(call) if call.name else []
+            return self._start(call) if call.name and (self._whole_names or call.text) else []
         return [ArgumentDelta(call.index, piece)] if piece else []
+
+    def tell(self, call: NativeCall, whole: str) -> list[SourceEvent]:
+        """The arguments as the provider tells them whole, if it does: they decide over what came in pieces."""
+        whole = clean(whole)
+        if not whole or call.ended:
+            return []
+        call.joiner = Joiner()
+        if whole.startswith(call.text):
+            return self.more(call, whole[len(call.text) :])
+        call.pieces[:] = [whole]
+        return []
+
+    def rename(self, call: NativeCall, name: str) -> None:
+        """Set the name of a call of which more has come; that of a call that has ended stays."""
+        if not call.ended:
+            call.name = clean(name)
 
     def end(self, call: NativeCall) -> list[SourceEvent]:
         """Nothing more of this call is expected. It ends now if its arguments are complete beyond doubt.
@@ -193,23 +224,25 @@ class NativeCalls:
         call.stopped = True
         if call.ended or not call.name:
             return []
+        events = [] if call.started else self._start(call)
         try:
             arguments = read_arguments(call.text)
         except ArgumentsError:
-            return []
+            return events
         if not arguments.values:
-            return []
-        return self._close(call, CallEnd(call.index, call.call(arguments.values), arguments.repairs))
+            return events
+        return events + self._close(call, CallEnd(call.index, call.call(arguments.values), arguments.repairs))
 
-    def settle(self, cut: str = "") -> list[SourceEvent]:
+    def settle(self, cut: str = "", *, broken: bool = False) -> list[SourceEvent]:
         """End every open call.
 
         Args:
             cut: why the response was cut short; empty when it was not. A call that was cut never executes.
+            broken: whether the response ended without saying so.
         """
-        return [event for call in self.all if not call.ended for event in self._settle(call, cut)]
+        return [event for call in self.all if not call.ended for event in self._settle(call, cut, broken)]
 
-    def _settle(self, call: NativeCall, cut: str) -> list[SourceEvent]:
+    def _settle(self, call: NativeCall, cut: str, broken: bool) -> list[SourceEvent]:
         rest = call.joiner.close()
         events = self.more(call, rest) if rest else []
         if not call.started:
@@ -218,15 +251,18 @@ class NativeCalls:
             arguments = read_arguments(call.text)
         except ArgumentsError as e:
             return events + (self._cut(call, cut) if cut else self._fail(call, e.code, str(e), e.position))
-        if cut and self._may_be_cut(call, arguments.values):
+        if cut and self._may_be_cut(call, arguments.values, broken):
             return events + self._cut(call, cut)
         if not call.name:
             return events + self._fail(call, "unknown_tool", "the call names no tool", 0)
+        if self._marks_ends and not call.stopped and not call.text.strip():
+            return events + self._fail(call, "truncated_call", "neither arguments nor the end of this call came", 0)
         return events + self._close(call, CallEnd(call.index, call.call(arguments.values), arguments.repairs))
 
-    def _may_be_cut(self, call: NativeCall, arguments: Mapping[str, Any]) -> bool:
+    def _may_be_cut(self, call: NativeCall, arguments: Mapping[str, Any], broken: bool) -> bool:
         """Whether a call whose arguments can be read was cut all the same: no arguments may mean none so far."""
-        return (self._marks_ends and not call.stopped) or (call is self.all[-1] and not arguments)
+        marked = call.stopped if self._marks_ends else not broken
+        return not marked or (call is self.all[-1] and not arguments)
 
     def _start(self, call: NativeCall) -> list[SourceEvent]:
         call.started = True
@@ -264,7 +300,10 @@ def last_events(calls: NativeCalls, usage: Usage | None, ending: Finish | None) 
         usage: None when the provider named none.
         ending: None when the response broke off.
     """
-    events = calls.settle("the response broke off" if ending is None else CUTS.get(ending.reason, ""))
+    if ending is None:
+        events = calls.settle("the response broke off", broken=True)
+    else:
+        events = calls.settle(CUTS.get(ending.reason, ""))
     if usage is not None:
         events.append(usage)
     if ending is not None:

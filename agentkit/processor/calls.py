@@ -6,15 +6,16 @@ come in as arguments.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import Any
+from typing import Any, Final
 
 from agentkit.events import (
     ArgumentDelta,
     CallEnd,
     CallError,
+    CallQuoted,
     CallStart,
     Finish,
     Markup,
@@ -32,8 +33,9 @@ from agentkit.messages import (
     ThinkingPart,
     ToolCall,
 )
-from agentkit.processor.continuing import Joint, Record
-from agentkit.processor.recovery import Recovery, TextReader
+from agentkit.processor.continuing import Made, Record
+from agentkit.processor.recovery import Quoted, Recovery
+from agentkit.processor.textreader import TextReader
 
 Part = TextPart | ThinkingPart | ToolCall | MarkupPart | ProviderPart
 TextualPart = type[TextPart] | type[ThinkingPart] | type[MarkupPart]
@@ -51,6 +53,16 @@ class _Open:
 
 
 _OpenCalls = dict[int, _Open]
+
+MADE: Final = (
+    "the reply that the token limit cut has this very call, with its answer; it was not run a second time. If it is "
+    "meant once more, call it again in your next reply"
+)
+
+QUOTED: Final = (
+    "this call stands, the same, in a tool result or a user message, and was not run: it may be quoted. To make it, "
+    "call the tool natively"
+)
 
 _OF_CALLS = (CallStart, ArgumentDelta, CallEnd, CallError, ProviderBlock)
 _NO_USAGE = Usage()
@@ -72,6 +84,9 @@ class ResponseReader:
         recovery: finds the calls that a native model wrote as text; None lets them be text.
         limit: calls that are read; with the last of them the response is `full` and over. None reads all.
         record: keeps the text as it was written, so that a further response may go on with it; None keeps none.
+        quoted: tells of a text call that it stands already in what a native model has read: it is answered with an
+            error. None asks nobody.
+        made: the calls that ran in the response before, where its token limit cut that one.
     """
 
     def __init__(
@@ -83,6 +98,8 @@ class ResponseReader:
         *,
         limit: int | None = None,
         record: Record | None = None,
+        quoted: Quoted | None = None,
+        made: Made | None = None,
     ) -> None:
         self.full = False
         self.usage = Usage()
@@ -95,7 +112,14 @@ class ResponseReader:
         self._limit = inf if limit is None else limit
         self._ended = 0
         self._record = record
-        self._joint: Joint | None = None
+        self._quoted = quoted
+        self._made = made or Made()
+        self._further: list[str] | None = None  # the text of a further response, until it is whole
+        self._good: list[ToolCall] = []  # the text calls that could be read
+        self._resumed = False  # it was asked for, so that calls may be begun again
+        self._silent = False  # it said nothing
+        self._anew = False  # it was no continuation but a reply of its own
+        self._first = False  # whether the parser reads the very beginning
         self._spent = _NO_USAGE  # by the responses that this one continues
         self._thought_in_text = False
         self._parser: TextReader | None = None
@@ -112,8 +136,9 @@ class ResponseReader:
                 self._take_usage(event, self._native)
             return ()
         if isinstance(event, Text) and self._new_parser is not None:
-            if self._joint is not None:
-                return self._join(event.text)
+            if self._further is not None:
+                self._further.append(event.text)
+                return ()
             return self._keep(self._read_text(event.text), self._textual)
         if isinstance(event, Finish):
             return self._finished(event)
@@ -126,17 +151,18 @@ class ResponseReader:
         taken = self._take(event, self._native)
         return (taken, self.finish) if self._ended == self._limit else (taken,)
 
-    def close(self, *, whole: bool = True) -> Iterator[SourceEvent]:
+    def close(self, *, whole: bool = True, cut: bool = False) -> Iterator[SourceEvent]:
         """End the response: the text held back, and an error for each call that was left unfinished.
 
-        Only a response that is `whole`, not broken off, is known to hold no native call: else none is recovered.
+        Only a response that is `whole`, not broken off, is known to hold no native call: else none is recovered. One
+        that its token limit `cut` may have ended inside the first characters of a call.
         """
         if self.full:
             return
         if self._recovery is not None:
             yield from self._keep(self._recovery.close(whole=whole), self._textual)
         else:
-            yield from self._end_text()
+            yield from self._end_text(cut=cut)
         for index, opened in list(self._native.items()):
             raw = "".join(opened.raw)
             message = f"the response ended after {len(raw)} characters of this call's arguments; call again, in full"
@@ -155,10 +181,15 @@ class ResponseReader:
     @property
     def open(self) -> bool:
         """Whether a further response can go on with a text call that this one left unfinished."""
-        if self._record is None or self._parser is None or self.full or self._native:
+        if self._record is None or self._parser is None or self.full or self._native or self._anew:
             return False
         native = any(call is not None and call.format is None for call in self.calls)
-        return not native and not self._record.behind_call and bool(self._record.open.strip())
+        return not native and self._record.may_be_call
+
+    @property
+    def waits(self) -> bool:
+        """Whether a further response was asked for and has said nothing yet."""
+        return self._further == []
 
     def partial(self) -> AssistantMessage:
         """What was written so far, for a model that shall go on: its thinking, and all its text as it wrote it."""
@@ -172,28 +203,37 @@ class ResponseReader:
         return AssistantMessage((*content, TextPart(text)))
 
     def resume(self) -> None:
-        """A further response goes on with the open call, or begins it again: its first text tells."""
-        if self._record is not None:
-            self._joint = self._record.joint()
+        """A further response may go on with the open call. Nothing of its text is read before `join`."""
+        self._further, self._resumed = [], True
         self._spent = self.usage
 
-    def _join(self, text: str) -> Iterator[SourceEvent]:
-        """Read the beginning of a further response; nothing while it cannot be told how it goes on."""
-        assert self._joint is not None
-        again = self._joint.begins_again(text)
-        if again is None:
+    def join(self, *, cut: bool) -> Iterator[SourceEvent]:
+        """Read what a further response brought, now that it is whole: as more of the call, or as a reply of its own.
+
+        Args:
+            cut: whether it met its token limit, too.
+        """
+        if self._further is None:
             return
-        text, self._joint = self._joint.text, None
-        if again:
+        text, self._further = "".join(self._further), None
+        if not text or self._record is None or self._new_parser is None or self.full:
+            self._silent = not text
+            return
+        new_parser = self._new_parser
+        rest = self._record.rest(text, lambda same: new_parser(same and self._first), cut=cut)
+        self._made = Made(self._good)
+        if rest is None:
+            self._anew = True
             yield from self._end_text(again=True)
         if not self.full:
-            yield from self._keep(self._read_text(text), self._textual)
+            yield from self._keep(self._read_text(text if rest is None else rest), self._textual)
 
     # -------------------------------------------------------------- text
 
     def _read_text(self, text: str) -> Iterable[SourceEvent]:
         if self._parser is None and self._new_parser is not None:
-            self._parser = self._new_parser(not self._parts and not self._run)
+            self._first = not self._parts and not self._run
+            self._parser = self._new_parser(self._first)
         events = self._parser.feed(text) if self._parser is not None else ()
         if self._record is not None:
             self._record.fed(text)
@@ -206,18 +246,20 @@ class ResponseReader:
             case CallStart() | CallEnd() | CallError():
                 return event.index not in self._native
             case _:  # a further response may think before it goes on with the text
-                return isinstance(event, (Thinking, ProviderBlock)) and self._joint is None
+                return isinstance(event, (Thinking, ProviderBlock)) and self._further is None
 
-    def _end_text(self, *, again: bool = False) -> Iterator[SourceEvent]:
-        """Read the rest. A call that is begun `again` does not run here, though a parser may make do with it."""
+    def _end_text(self, *, again: bool = False, cut: bool = False) -> Iterator[SourceEvent]:
+        """Read the rest. A call that may be begun `again` does not run here, though a parser may make do with it."""
+        yield from self.join(cut=cut)
         if self._parser is None:
             return
-        if self._joint is not None:
-            rest, self._joint = self._joint.text, None
-            yield from self._keep(self._read_text(rest), self._textual)
         parser, self._parser = self._parser, None
         last = parser.close()
-        yield from self._keep(map(_unfinished, last) if again else last, self._textual)
+        if again:
+            last = [*map(_unfinished, last)]
+        if (cut or again or self._silent) and self._record is not None:
+            last = _as_cut(last, self._record)
+        yield from self._keep(last, self._textual)
         self._textual.clear()
         if self._record is not None:
             self._record.ended()
@@ -227,7 +269,7 @@ class ResponseReader:
         yield from self._keep((event,), self._native)
 
     def _finished(self, event: Finish) -> Iterator[SourceEvent]:
-        yield from self.close()
+        yield from self.close(cut=event.reason == "length")
         yield from self._keep((event,), self._native)
 
     # -------------------------------------------------------------- what is kept
@@ -272,6 +314,9 @@ class ResponseReader:
         self.usage = self._spent.plus(event) if self._spent is not _NO_USAGE else event
         return self.usage
 
+    def _take_quoted(self, event: CallQuoted, _: _OpenCalls) -> SourceEvent:
+        return event
+
     def _take_finish(self, event: Finish, _: _OpenCalls) -> SourceEvent:
         self.finish = event
         return event
@@ -291,8 +336,20 @@ class ResponseReader:
         return event if event.index == call.index else ArgumentDelta(call.index, event.text, event.key)
 
     def _take_end(self, event: CallEnd, opened: _OpenCalls) -> SourceEvent:
+        if opened is self._textual and (why := self._refused(event.call)):
+            return self._take_error(CallError(event.index, "ambiguous_call", why, event.call), opened)
         index, call = self._end(event.index, event.call, opened)
+        if opened is self._textual:
+            self._good.append(call)
+            if self._resumed:
+                self._made.add(call)
         return event if call is event.call and index == event.index else CallEnd(index, call, event.repairs)
+
+    def _refused(self, call: ToolCall) -> str | None:
+        """Why a call that can be read is not to be run."""
+        if self._made.again(call):
+            return MADE
+        return QUOTED if self._quoted is not None and self._quoted(call) is not None else None
 
     def _take_error(self, event: CallError, opened: _OpenCalls) -> SourceEvent:
         index, call = self._end(event.index, event.call, opened)
@@ -359,8 +416,26 @@ def _unfinished(event: SourceEvent) -> SourceEvent:
     """A call as one that was cut."""
     if not isinstance(event, CallEnd):
         return event
-    message = "the response ended inside this call, which was then begun again: see the next one"
+    message = (
+        "the response ended inside this call, and what followed is read as a reply of its own; call again, in full"
+    )
     return CallError(event.index, "truncated_call", message, event.call, len(event.call.raw))
+
+
+def _as_cut(last: Sequence[SourceEvent], record: Record) -> Sequence[SourceEvent]:
+    """The last events of a text that was cut, where its end may be the first characters of a call."""
+    place = max((i + 1 for i, event in enumerate(last) if isinstance(event, CallEnd | CallError)), default=0)
+    behind = place > 0 or record.behind_call
+    begun = "".join(event.text for event in last[place:] if isinstance(event, Text | Markup | Thinking))
+    if isinstance(last[place - 1], CallError) if place else not last:
+        return last
+    if not record.begins_call(begun, behind=behind):
+        return last
+    space = begun[: len(begun) - len(begun.lstrip())]
+    raw = begun[len(space) :]
+    message = f"the response reached its token limit in what may be a call, at {raw!r:.80}; write it again, in full"
+    call = ToolCall("", "", format=record.format, raw=raw)
+    return [*last[:place], *([Text(space)] if space else []), CallError(-1, "truncated_call", message, call, len(raw))]
 
 
 _TAKE: Mapping[type, Callable[[ResponseReader, Any, _OpenCalls], SourceEvent]] = {
@@ -372,6 +447,7 @@ _TAKE: Mapping[type, Callable[[ResponseReader, Any, _OpenCalls], SourceEvent]] =
     ArgumentDelta: ResponseReader._take_delta,
     CallEnd: ResponseReader._take_end,
     CallError: ResponseReader._take_error,
+    CallQuoted: ResponseReader._take_quoted,
     Usage: ResponseReader._take_usage,
     Finish: ResponseReader._take_finish,
 }

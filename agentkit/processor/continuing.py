@@ -1,17 +1,40 @@
 """Going on after the token limit: what was written so far, and whether a further response goes on with it.
 
-Pure. Knows text and events; knows no parser and no model.
+Pure. Knows text, events and parsers by their interface; knows no model. What is not certain to be a continuation is
+none: a call that has to be written again costs tokens, one that was glued together wrongly does harm.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Final
+import json
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, NamedTuple
 
 from agentkit.events import CallEnd, CallError, CallStart, Markup, SourceEvent, Text, Thinking
+from agentkit.messages import ToolCall
+from agentkit.processor.textreader import TextReader
 
-_OPENING: Final = 24  # visible characters that tell a call begun again: `<tool_call>{"name":"add"`
-_SPACE: Final = 1024  # characters of white space before them, at most
+SURE: Final = 16  # characters that do not meet by chance; shorter repetitions, such as of an indent, do
+_BORDERS: Final = 4  # more ways to meet than this are a pattern, in which nothing can be told
+_HEAD: Final = 400  # characters in which a lead-in must end
+
+_OPENERS: Final = ("```", "~~~", "...", "…")
+_DRESS: Final = " \t\r\n*_#>([-"  # what may stand before a lead-in's first word
+_WORDS: Final = re.compile(
+    r"(?:continu|resum|sorry|apolog|sure\b|okay\b|ok\b|alright\b|certainly|of course|here(?:['\u2019]s| is| are)\b"
+    r"|again\b|(?:picking|carrying|going|go)\s+(?:up|on)\b|the rest\b|let me\b|i['\u2019]ll\b|i will\b|understood"
+    r"|got it|noted\b|my (?:last|previous)|as (?:i|we)\b|where (?:i|we)\b|finishing\b|yes\b|right\b)",
+    re.IGNORECASE,
+)
+_SENTENCE: Final = re.compile(  # words and nothing else, up to the end of a sentence or of the line
+    r"[^\W\d_][\w'\u2019,;\uff0c\u3001\- \t]*?"
+    r"(?:[.:!?\u2026](?=\s)|[\u3002\uff1a\uff01\uff1f]|[.:!?\u2026]?[ \t*_]*\r?\n)"
+)
+
+
+Parsers = Callable[[bool], TextReader]
+"""Makes a fresh parser: one like that of the text so far (True), or for a reply of its own."""
 
 
 class Record:
@@ -19,16 +42,21 @@ class Record:
 
     A parser's events and the raw text of its calls are, in order, what it was fed (the law of conservation). What it
     was fed and has not told of is therefore the call that is open.
+
+    Args:
+        format: the name of the format in which a call is open whose format is not known yet.
+        closings: what may stand behind a call and belong to its wrapping.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, format: str | None = None, closings: Sequence[str] = ()) -> None:
+        self.format = format
+        self._closings = [squeezed for closing in closings if (squeezed := "".join(closing.split()))]
         self._pieces: list[str] = []
         self._from = 0
         self._told = 0
-        self._lead = ""
+        self._calls = 0
         self.behind_call = False
-        """Whether nothing was said since a call ended: what is open can then only be the end of its wrapping, or the
-        very first characters of another call."""
+        """Whether nothing was said since a call ended: what is open can then be the end of its wrapping."""
 
     @property
     def text(self) -> str:
@@ -40,6 +68,21 @@ class Record:
         """What is not decided yet: the text of the open call, or what may become one."""
         return "".join(self._pieces[self._from :])[self._told :]
 
+    @property
+    def may_be_call(self) -> bool:
+        """Whether what is open may be more of a call than the end of the wrapping of the one before."""
+        return self.begins_call(self.open, behind=self.behind_call)
+
+    def begins_call(self, text: str, *, behind: bool) -> bool:
+        """Whether this text, of which a parser cannot tell what it is, may begin a call.
+
+        Args:
+            text: it.
+            behind: whether it stands right behind a call, whose wrapping it may therefore end.
+        """
+        begun = "".join(text.split())
+        return bool(begun) and not (behind and any(closing.startswith(begun) for closing in self._closings))
+
     def fed(self, text: str) -> None:
         """The parser was given this."""
         self._pieces.append(text)
@@ -50,13 +93,13 @@ class Record:
             match event:
                 case CallEnd(call=call) | CallError(call=call):
                     self._told += len(call.raw)
-                    self._lead, self.behind_call = "", True
+                    self._calls += 1
+                    self.behind_call = True
                 case Markup(text):
                     self._told += len(text)
-                    self._lead += text
                 case Text(text) | Thinking(text):
                     self._told += len(text)
-                    self._lead, self.behind_call = "", False
+                    self.behind_call = False
                 case CallStart():
                     self.behind_call = False
                 case _:
@@ -64,33 +107,124 @@ class Record:
 
     def ended(self) -> None:
         """The parser is done; another one reads on."""
-        self._from, self._told, self._lead, self.behind_call = len(self._pieces), 0, "", False
+        self._from, self._told, self._calls, self.behind_call = len(self._pieces), 0, 0, False
 
-    def joint(self) -> Joint:
-        """Where a continuation will meet what is open: a call begun again may begin with its wrapping, too."""
-        return Joint((self.open, self._lead + self.open))
+    def rest(self, text: str, parser: Parsers, *, cut: bool) -> str | None:
+        """What a further response adds to this text; None where it is none that goes on, or that cannot be told.
+
+        Args:
+            text: the further response, whole.
+            parser: makes a fresh parser: like the one that reads this text, or for a reply of its own.
+            cut: whether the further response met its limit, too.
+        """
+        possible = [(rest, sure) for rest, sure in ways_on(self.text, text) if self._fits(rest, parser, cut=cut)]
+        return possible[0][0] if len(possible) == 1 and possible[0][1] else None
+
+    def _fits(self, rest: str, parser: Parsers, *, cut: bool) -> bool:
+        """Whether the open call ends well in this rest, and before anything that the rest alone would be read to call.
+
+        A call inside the rest of a value may be quoted, or be the open one, begun again. That cannot be told apart.
+        """
+        read = "".join(self._pieces[self._from :])
+        spans = [span for span in _spans(parser(True), read + rest)[self._calls :] if span.start < len(read)]
+        if not spans or self.begins_call(read[spans[-1].end :], behind=True):
+            return False  # what was open is no call even now, and would be lost
+        opened = spans[-1]
+        new = next(iter(_spans(parser(False), rest)), None)
+        if isinstance(opened.event, CallError):
+            return cut and new is None and opened.end == len(read) + len(rest)
+        return not opened.event.repairs and (new is None or opened.end <= len(read) + new.start)
 
 
-class Joint:
-    """The beginning of a continuation: it goes on with the open call, or begins it again.
+def ways_on(written: str, text: str) -> list[tuple[str, bool]]:
+    r"""What a further response may add to what was written, and whether that can be relied on if nothing else fits.
+
+    Either all of it, or what stands behind its beginning, where that repeats the end of what was written.
+
+    >>> ways_on("def f(x):\n    return", "def f(x):\n    return x"), ways_on("rm -rf ./bui", "ld")
+    ([('def f(x):\n    return x', True), (' x', True)], [('ld', True)])
+    """
+    borders = _borders(written, text)
+    if len(borders) > _BORDERS:  # as good as any number of ways
+        return []
+    trimmed = written[-1:].isspace() and text[:1].isspace()  # the same, perhaps: servers and tokenizers trim it
+    whole = (text, not trimmed and not _leads_in(text))
+    return [whole, *((text[size:], size >= SURE) for size in borders if size < len(text))]
+
+
+def _borders(written: str, text: str) -> list[int]:
+    """In how many characters the end and the beginning agree: each possible number, the greatest first.
+
+    Linear: Knuth, Morris and Pratt's table.
+    """
+    size = min(len(written), len(text))
+    table = [0] * (size + 1)
+    for i in range(1, size):
+        n = table[i]
+        while n and text[i] != text[n]:
+            n = table[n]
+        table[i + 1] = n + 1 if text[i] == text[n] else 0
+    n = 0
+    for char in written[len(written) - size :]:
+        while n and (n == size or char != text[n]):
+            n = table[n]
+        n += n < size and char == text[n]
+    found: list[int] = []
+    while n and len(found) <= _BORDERS:
+        found.append(n)
+        n = table[n]
+    return found
+
+
+def _leads_in(text: str) -> bool:
+    """Whether it begins as a message does, and not in the middle of a call: with words to the reader, or a fence."""
+    head = text[:_HEAD].lstrip()
+    if head.startswith(_OPENERS):
+        return True
+    words = head.lstrip(_DRESS)
+    if _WORDS.match(words):
+        return True
+    return not words[:1].islower() and _SENTENCE.match(words) is not None
+
+
+class _Span(NamedTuple):
+    event: CallEnd | CallError
+    start: int
+    end: int
+
+
+def _spans(parser: TextReader, text: str) -> list[_Span]:
+    """The calls in a text, and where they stand."""
+    found: list[_Span] = []
+    at = 0
+    for event in (*parser.feed(text), *parser.close()):
+        match event:
+            case CallEnd(call=call) | CallError(call=call):
+                found.append(_Span(event, at, at + len(call.raw)))
+                at += len(call.raw)
+            case Text(said) | Thinking(said) | Markup(said):
+                at += len(said)
+    return found
+
+
+class Made:
+    """Calls that ran in a reply which its token limit cut: what follows may begin it again, and runs none of them.
 
     Args:
-        openings: how the open call began.
+        calls: they.
     """
 
-    def __init__(self, openings: Sequence[str]) -> None:
-        self._openings = [squeezed for opening in openings if (squeezed := _squeezed(opening))]
-        self.text = ""
+    def __init__(self, calls: Iterable[ToolCall] = ()) -> None:
+        self._calls = {_key(call) for call in calls}
 
-    def begins_again(self, text: str) -> bool | None:
-        """Add to the continuation; None while it cannot be told. White space makes no difference."""
-        self.text += text
-        seen = _squeezed(self.text)
-        if any(seen.startswith(opening) for opening in self._openings):
-            return True
-        undecided = len(self.text) < _SPACE and any(opening.startswith(seen) for opening in self._openings)
-        return None if undecided else False
+    def add(self, call: ToolCall) -> None:
+        """One more."""
+        self._calls.add(_key(call))
+
+    def again(self, call: ToolCall) -> bool:
+        """Whether this is one of them."""
+        return bool(self._calls) and _key(call) in self._calls
 
 
-def _squeezed(text: str) -> str:
-    return "".join(text[: _SPACE + _OPENING].split())[:_OPENING]
+def _key(call: ToolCall) -> Any:
+    return call.name, json.dumps(dict(call.arguments), sort_keys=True, default=str)

@@ -29,6 +29,7 @@ from agentkit.processor.approval import Decision, decide, decision_of
 from agentkit.processor.config import ProcessorConfig
 from agentkit.processor.inbox import Inbox
 from agentkit.processor.running import Outcome, outcome, run_tool
+from agentkit.processor.workers import WORKERS, Claim
 from agentkit.registry import BoundTool, InvalidArguments, ToolRegistry
 from agentkit.tool import ToolContext, ToolResult
 
@@ -41,6 +42,9 @@ _INTERRUPTED = "not run: the response broke off with an error"
 Scope = Callable[[ToolCall], AbstractContextManager[Any]]
 """Entered while a call's task is made: what it sets in context variables holds inside the tool."""
 
+Gate = Callable[[ToolCall], str | None]
+"""Asked once when a call is about to start: None lets it, words keep it from starting."""
+
 _ABANDONED: set[asyncio.Task[Any]] = set()  # tools that ignore their cancellation; held so that the loop can end them
 
 
@@ -50,6 +54,10 @@ _NOTHING_SET: AbstractContextManager[Any] = nullcontext()
 def no_scope(_: ToolCall) -> AbstractContextManager[None]:
     """Sets nothing."""
     return _NOTHING_SET
+
+
+def no_gate(_: ToolCall) -> None:
+    """Lets every call start."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,7 +78,8 @@ class _Running:
     since: float
     task: asyncio.Task[Any] = field(init=False)
     timer: asyncio.TimerHandle | None = None
-    begun: bool = False
+    begun: bool = False  # its task has
+    claim: Claim = field(default_factory=Claim)  # on the tool itself, which may have to wait for a thread
     stopped: ToolResult | None = None  # the answer it gets because it was stopped, by its timeout or by the caller
 
 
@@ -84,6 +93,7 @@ class Execution:
         inbox: takes the event of each tool that ends.
         approved: the ids of the calls that a person has approved.
         scope: entered while a call's task is made.
+        gate: asked when a call is about to start.
     """
 
     def __init__(
@@ -94,6 +104,7 @@ class Execution:
         inbox: Inbox,
         approved: Collection[str] = (),
         scope: Scope = no_scope,
+        gate: Gate = no_gate,
     ) -> None:
         self.answers: dict[int, ToolMessage] = {}
         self.waiting: deque[Admitted] = deque()
@@ -106,6 +117,7 @@ class Execution:
         self._inbox = inbox
         self._approved = approved
         self._scope = scope
+        self._gate = gate
         self._asking: dict[int, asyncio.Future[Any]] = {}  # calls in `waiting` whose approval is not decided yet
         self._running: set[_Running] = set()
         self._last: Admitted | None = None  # the terminating call: those behind it do not run
@@ -214,11 +226,20 @@ class Execution:
     # -------------------------------------------------------------- running
 
     def next(self) -> Admitted | None:
-        """The call that may start now. It stays in line until `start`.
+        """The call that may start now; it stays in line until `start`. Those that the gate keeps back are answered.
 
         With `sequential`, one whose approval is being decided holds up those behind it; one that waits for a person
         does not.
         """
+        while (ready := self._ready()) is not None:
+            refused = self._gate(ready.call)
+            if refused is None:
+                return ready
+            self.waiting.remove(ready)
+            self._inbox.put(self._skip(ready.index, ready.call, failed("limit", refused)))
+        return None
+
+    def _ready(self) -> Admitted | None:
         sequential = self._config.strategy == "sequential"
         if not self.waiting or (sequential and (self._running or self.untold)):
             return None
@@ -238,9 +259,10 @@ class Execution:
             return
         loop = asyncio.get_running_loop()
         running = _Running(admitted, perf_counter())
-        self._running.add(running)
+        context = self._contexts(admitted.call)
         with self._scope(admitted.call):
-            running.task = loop.create_task(self._run(running, self._contexts(admitted.call)))
+            self._running.add(running)  # only now: what raised above would leave it there for good
+            running.task = loop.create_task(self._run(running, context))
         timeout = admitted.tool.policy.timeout
         if timeout is None:
             timeout = self._config.timeout
@@ -254,7 +276,9 @@ class Execution:
         admitted = running.admitted
         done: Outcome | None = None
         try:
-            done = await run_tool(admitted.tool, admitted.arguments, context, *self._cap(admitted.tool))
+            done = await run_tool(
+                admitted.tool, admitted.arguments, context, *self._cap(admitted.tool), claim=running.claim
+            )
         except asyncio.CancelledError as e:  # stopped by us, or by the end of the loop, or raised by the tool itself
             if task is not None and not task.cancelling():
                 done = self._outcome(running, crashed(e))
@@ -273,8 +297,13 @@ class Execution:
         return (policy.max_output or config.max_output, policy.keep or config.keep)
 
     def _expire(self, running: _Running, timeout: float) -> None:
-        effects = "" if running.admitted.tool.is_async else "; it may still be at work, and its effects may yet appear"
-        self._stop(running, failed("timeout", f"no result after {timeout:g} s: the tool was stopped{effects}"))
+        if running.claim.take():  # it waits for a thread, and now gets none
+            why = f"not run: no thread was free for it within {timeout:g} s: {WORKERS.state()}"
+        else:
+            effects = "; it may still be at work, and its effects may yet appear"
+            why = f"no result after {timeout:g} s: the tool was stopped"
+            why += "" if running.admitted.tool.is_async else effects
+        self._stop(running, failed("timeout", why))
 
     def _stop(self, running: _Running, answer: ToolResult) -> None:
         """Cancel a tool, and answer for it if it does not end soon."""
@@ -328,7 +357,7 @@ class Execution:
             self._inbox.put(self._skip(*held, self._closed))
         running = list(self._running)
         for one in running:
-            self._stop(one, failed("cancelled", _CANCELLED))
+            self._stop(one, failed("cancelled", _NOT_BEGUN if one.claim.take() else _CANCELLED))
         return [one.task for one in running]
 
     def finish(self, calls: Sequence[ToolCall | None]) -> tuple[ToolMessage, ...]:

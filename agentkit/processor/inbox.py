@@ -42,8 +42,9 @@ class Inbox:
 
     def wake(self) -> None:
         """Make `wait` return, although nothing has come."""
-        if self._news is not None and not self._news.done():
-            self._news.set_result(None)
+        news = self._news
+        if news is not None and not news.done() and not news.get_loop().is_closed():  # there nobody wakes up any more
+            news.set_result(None)
 
     async def wait(self) -> None:
         """Until there is news."""

@@ -11,14 +11,16 @@ from types import MappingProxyType
 from typing import Any
 
 from agentkit import formats
-from agentkit.formats.spec import ToolSpec
-from agentkit.messages import ToolCall
+from agentkit.formats.spec import Format, Tag, ToolSpec
+from agentkit.messages import Message, ToolCall
 from agentkit.processor.calls import ResponseReader
 from agentkit.processor.config import ProcessorConfig
-from agentkit.processor.continuing import Record
-from agentkit.processor.execution import Execution, Scope, no_scope
+from agentkit.processor.continuing import Made, Record
+from agentkit.processor.echo import Heard
+from agentkit.processor.execution import Execution, Gate, Scope, no_gate, no_scope
 from agentkit.processor.inbox import Inbox, Source
-from agentkit.processor.recovery import Recovery, TextReader
+from agentkit.processor.recovery import Quoted, Recovery
+from agentkit.processor.textreader import TextReader
 from agentkit.processor.turn import More, Turn
 from agentkit.registry import ToolRegistry
 from agentkit.tool import ToolContext
@@ -42,11 +44,14 @@ class ResponseProcessor:
         taken: ids used earlier in the conversation, which no new call may have.
         new_context: makes the whole `ToolContext` of a call, in place of one that only has `context` as its `state`. It
             is asked when a call starts, and before that when a function must decide whether the call needs approval.
+        heard: gives the conversation so far, for a model that calls natively: a call in its text that stands in a
+            user's message or a tool's result is not run. None compares with nothing, as for a model that writes calls.
         scope: entered while a call's task is made: what it sets in context variables holds inside the tool.
+        gate: asked when a call is about to start; what it says keeps the call from starting.
 
     >>> import asyncio
     >>> from agentkit.events import CallEnd
-    >>> from agentkit.messages import ToolCall
+    >>> from agentkit.messages import Message, ToolCall
     >>> async def shout(text: str) -> str:
     ...     "Say it louder."
     ...     return text.upper()
@@ -66,7 +71,9 @@ class ResponseProcessor:
         new_id: Callable[[], str] = call_id,
         taken: Iterable[str] = (),
         new_context: Callable[[ToolCall], ToolContext] | None = None,
+        heard: Callable[[], Iterable[Message]] | None = None,
         scope: Scope = no_scope,
+        gate: Gate = no_gate,
     ) -> None:
         self.registry = registry
         self.config = config or ProcessorConfig()
@@ -75,6 +82,8 @@ class ResponseProcessor:
         self._taken = set(taken)
         self._new_context = new_context or self._context
         self._scope = scope
+        self._gate = gate
+        self._heard = None if heard is None else Heard(heard, self._searchers)
 
     def process(
         self,
@@ -83,6 +92,7 @@ class ResponseProcessor:
         offered: Sequence[ToolSpec] | None = None,
         approved: Collection[str] = (),
         more: More | None = None,
+        made: Iterable[ToolCall] = (),
     ) -> Turn:
         """Take one response's events; iterate the turn to read them and to run the calls.
 
@@ -92,17 +102,22 @@ class ResponseProcessor:
                 from a native model's text. None stands for all of the registry's.
             approved: the ids of calls that a person has approved; they run without asking again.
             more: asked when the response ends at the token limit inside a text call: given what was written so far, the
-                events of a further response that goes on with it, or None to let the call be cut. The turn reads them
-                as one response; a call that the further response begins again, the first one's is answered as cut.
+                events of a further response, of a model that goes on exactly where it was cut, or None to let the call
+                be cut. The turn reads them as one response, once they are complete; a further response that is not
+                surely a continuation is read as a reply of its own, and the cut call is answered as cut.
+            made: the text calls of the response before, where its token limit cut that one: if this response begins it
+                again, they are answered with an error and not run a second time.
         """
         inbox = Inbox()
-        execution = Execution(self.registry, self.config, self._new_context, inbox, approved, self._scope)
-        return Turn(self.registry, self.config, self._reader(offered, more), execution, inbox, events, more)
+        execution = Execution(self.registry, self.config, self._new_context, inbox, approved, self._scope, self._gate)
+        return Turn(self.registry, self.config, self._reader(offered, more, made), execution, inbox, events, more)
 
     def _context(self, call: ToolCall) -> ToolContext:
         return ToolContext(call.id, call.name, self.context, call.id)
 
-    def _reader(self, offered: Sequence[ToolSpec] | None, more: More | None) -> ResponseReader:
+    def _reader(
+        self, offered: Sequence[ToolSpec] | None, more: More | None, made: Iterable[ToolCall]
+    ) -> ResponseReader:
         config = self.config
         specs = self.registry.specs()
 
@@ -111,13 +126,46 @@ class ResponseProcessor:
             return formats.Parser(config.text_formats, specs, in_code=config.in_code, thinking=thinking)
 
         if config.text_formats:
-            record = Record() if more is not None else None
-            return ResponseReader(new_parser, self._new_id, self._taken, limit=config.max_calls, record=record)
+            record = _record(config.text_formats) if more is not None else None
+            quoted = self._quoted({tool.name: tool for tool in specs})
+            return ResponseReader(
+                new_parser,
+                self._new_id,
+                self._taken,
+                limit=config.max_calls,
+                record=record,
+                quoted=quoted,
+                made=Made(made),
+            )
         tools = specs if offered is None else offered
 
         def new_finder(first: bool) -> TextReader:
             thinking = first and config.starts_thinking
             return formats.Parser(formats.auto(), tools, in_code="reply", thinking=thinking)
 
-        recovery = Recovery(new_finder, tools) if tools and config.recovers else None
+        quoted = self._quoted({tool.name: tool for tool in tools})
+        recovery = Recovery(new_finder, tools, quoted) if tools and config.recovers else None
         return ResponseReader(None, self._new_id, self._taken, recovery, limit=config.max_calls)
+
+    def _quoted(self, tools: Mapping[str, ToolSpec]) -> Quoted | None:
+        """Whether a call stands in what the model has read."""
+        heard = self._heard
+        return None if heard is None else lambda call: heard.quoted(call, tools)
+
+    def _searchers(self, tools: Sequence[ToolSpec]) -> Sequence[TextReader]:
+        """Find calls wherever they stand, in every format. One needs a parser of its own: its tags are names."""
+        known = formats.auto()
+        own = [f for f in self.config.text_formats if f not in known]
+        read = ((*known, *own), (formats.get("legacy"),))
+        return [formats.Parser(several, tools, in_code="execute") for several in read]
+
+
+def _record(read: Sequence[Format]) -> Record:
+    sections = [shape.section for f in read for shape in f.shapes if shape.section is not None]
+    return Record(read[0].name, [_written(section.close) for section in sections])
+
+
+def _written(edge: str | Tag) -> str:
+    if isinstance(edge, str):
+        return edge
+    return f"</{edge.name}>" if edge.closing else f"<{edge.name}>"

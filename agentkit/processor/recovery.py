@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import groupby
-from typing import Final, Literal, NamedTuple, Protocol
+from typing import Final, Literal, NamedTuple
 
 from agentkit import formats
 from agentkit.events import (
     ArgumentDelta,
     CallEnd,
     CallError,
+    CallQuoted,
     CallStart,
     Markup,
     SourceEvent,
@@ -24,6 +25,7 @@ from agentkit.events import (
 )
 from agentkit.formats.spec import ToolElement, ToolSpec
 from agentkit.messages import ToolCall
+from agentkit.processor.textreader import TextReader
 
 _THINKING: Final = frozenset("".join(tag.split()) for f in formats.auto() for pair in f.thinking for tag in pair)
 _CLOSES: Final = tuple(sorted({tag for f in formats.auto() for _, tag in f.thinking if "think" in tag.lower()}))
@@ -34,20 +36,10 @@ _QUOTES: Final = frozenset("\"'\u201c\u2018\u201e\u00ab")
 _FILLER: Final = " \t\r\n;,"  # what stands between bare calls and says nothing
 _HEAD: Final = 300  # characters: longer than any opener with a tool's name
 
+Quoted = Callable[[ToolCall], CallQuoted | None]
+
 _Standing = Literal["firm", "loose", "quoted"]
 """How a call stands in the text: with markup of its own; bare or fenced, so that more must speak for it; as a quote."""
-
-
-class TextReader(Protocol):
-    """What reads calls from text: `formats.Parser`."""
-
-    def feed(self, text: str) -> Sequence[SourceEvent]:
-        """The events that this much more text completes."""
-        ...
-
-    def close(self) -> Sequence[SourceEvent]:
-        """The events that the end of the text completes."""
-        ...
 
 
 class _Wrapping(NamedTuple):
@@ -83,17 +75,21 @@ class Recovery:
     the response ends, or until a native call makes it text, since nothing may overtake it.
 
     A call counts when it can be read without damage, names an offered tool, has all required arguments, and is not
-    quoted: not in thinking, code or quotation marks. One without markup of its own (bare JSON, `name(…)`) must begin a
-    line, and one in a code fence the reply; only calls may follow either. A tag that the tool's author did not declare
-    must hold an argument.
+    quoted: not in thinking, code or quotation marks, nor in what the model has read of others. One without markup of
+    its own (bare JSON, `name(…)`) must begin a line, and one in a code fence the reply; only calls may follow either. A
+    tag that the tool's author did not declare must hold an argument.
 
     Args:
         new_parser: makes a parser for every format, given whether it reads the very beginning.
         tools: the offered tools.
+        quoted: tells of a call that it stands already in what the model has read, and so is a quote. None asks nobody.
     """
 
-    def __init__(self, new_parser: Callable[[bool], TextReader], tools: Sequence[ToolSpec]) -> None:
+    def __init__(
+        self, new_parser: Callable[[bool], TextReader], tools: Sequence[ToolSpec], quoted: Quoted | None = None
+    ) -> None:
         self._new_parser = new_parser
+        self._quoted = quoted
         self._tools = {tool.name: tool for tool in tools}
         self._parser: TextReader | None = None
         self._begun = self._over = False
@@ -217,6 +213,10 @@ class Recovery:
     def _judge(self, end: CallEnd, call: ToolCall) -> None:
         standing = self._run = self._standing(call)
         if standing == "quoted" or not self._counts(call):
+            self._refuse(call)
+            return
+        if self._quoted is not None and (quote := self._quoted(call)) is not None:
+            self._put(quote)
             self._refuse(call)
             return
         loose = standing == "loose"

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from agentkit.messages import ResultContent
 from agentkit.policy import Keep
 from agentkit.processor.answers import capped, crashed, failed, words
-from agentkit.processor.workers import WORKERS
+from agentkit.processor.workers import WORKERS, Claim, NoThread
 from agentkit.registry import BoundTool
 from agentkit.tool import ToolContext, ToolResult
 
@@ -27,7 +27,12 @@ class Outcome(NamedTuple):
 
 
 async def run_tool(
-    tool: BoundTool, arguments: Mapping[str, Any], context: ToolContext, limit: int, keep: Keep = "both"
+    tool: BoundTool,
+    arguments: Mapping[str, Any],
+    context: ToolContext,
+    limit: int,
+    keep: Keep = "both",
+    claim: Claim | None = None,
 ) -> Outcome:
     """Run a tool to its end: on the event loop when it is async, in a worker thread when it is not.
 
@@ -37,18 +42,23 @@ async def run_tool(
         context: given to a method that asks for it.
         limit: characters of the result that the model reads.
         keep: which end of a longer one is kept.
+        claim: taken when the tool begins; one that was taken before lets it never begin.
 
     Raises:
         asyncio.CancelledError: as any coroutine; whether the tool or its caller was cancelled is for the caller to say.
         KeyboardInterrupt: raised by a tool on the event loop, where it is the operator's own.
     """
     try:
+        claim = Claim() if claim is None else claim
         if tool.is_async:
+            claim.take()
             return outcome(ToolResult.of(await tool.invoke(arguments, context)), limit, keep)
-        done = await WORKERS.run(partial(_run_plain, tool, arguments, context, limit, keep))
+        done = await WORKERS.run(partial(_run_plain, tool, arguments, context, limit, keep), claim)
         return done if isinstance(done, Outcome) else outcome(ToolResult.of(await done), limit, keep)
     except (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):
         raise
+    except NoThread as e:
+        return outcome(failed("limit", f"not run: {e}"), limit, keep)
     except BaseException as e:  # noqa: BLE001 - the boundary: a tool's fault is data, even sys.exit() and a native panic
         return outcome(crashed(e), limit, keep)
 

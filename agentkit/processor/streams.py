@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator
@@ -10,6 +11,7 @@ from types import TracebackType
 from typing import Generic, Self, TypeVar
 
 T = TypeVar("T")
+_LOG = logging.getLogger("agentkit.processor")
 
 
 class EventStream(ABC, Generic[T]):
@@ -23,6 +25,7 @@ class EventStream(ABC, Generic[T]):
         self._iterator: weakref.ref[AsyncGenerator[T, None]] | None = None
         self._begun = False
         self._over = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     @abstractmethod
     def _events(self) -> AsyncGenerator[T, None]:
@@ -31,6 +34,12 @@ class EventStream(ABC, Generic[T]):
     def __aiter__(self) -> AsyncGenerator[T, None]:
         if self._iterator is not None:
             raise RuntimeError(f"this {type(self).__name__} was iterated before; what it brought stays on it")
+        if asyncio._get_running_loop() is None:
+            raise RuntimeError(
+                f"a {type(self).__name__} runs on asyncio, and no asyncio event loop runs here; under trio, use "
+                'a thread: `await trio.to_thread.run_sync(agent.run_sync, "…")`'
+            )
+        self._loop = asyncio.get_running_loop()
         iterator = self._events()
         self._iterator = weakref.ref(iterator)
         return iterator
@@ -43,6 +52,13 @@ class EventStream(ABC, Generic[T]):
     async def aclose(self) -> None:
         """End the stream now; returns when all that it started has ended. Once it is over this does nothing."""
         if self._over.is_set():
+            return
+        if self._loop is not None and self._loop.is_closed():
+            self._over.set()  # nothing of it can be ended there; to wait here would be an error for each that waits
+            _LOG.warning(
+                "%s: its event loop was closed before it had ended; what it had begun was left as it is",
+                type(self).__name__,
+            )
             return
         iterator = None if self._iterator is None else self._iterator()
         if iterator is not None:

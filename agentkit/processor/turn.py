@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from itertools import chain
 
 from agentkit import formats
+from agentkit.errors import ProviderError
 from agentkit.events import (
     ApprovalRequired,
     CallEnd,
@@ -83,7 +84,10 @@ class Turn(EventStream[Event]):
         self._more = more
         self._message: AssistantMessage | None = None
         self._fresh: Iterator[Event] = iter(())
+        self.refused: ProviderError | None = None
+        """Why the response could not go on behind its token limit, where it was asked to and its provider refused."""
         self._cut: Finish | None = None  # at the token limit, inside a call that may go on
+        self._limit: Finish | None = None  # the one behind which it was asked to go on
         self._ended: End | None = None
         self._drained = 0
         self._drain_timer: asyncio.TimerHandle | None = None
@@ -216,19 +220,29 @@ class Turn(EventStream[Event]):
             self._drained += 1
             if self._drained == DRAIN:
                 self._inbox.stop()
-        if isinstance(item, Finish) and item.reason == "length" and self._more is not None and self._reader.open:
-            self._cut = item
-            return ()
+        if isinstance(item, Finish) and item.reason == "length" and self._more is not None:
+            return self._at_limit(item)
         return self._reader.feed(item)  # type: ignore[arg-type]
+
+    def _at_limit(self, item: Finish) -> Iterator[Event]:
+        """The token limit: the response may go on, if it ended inside a call."""
+        yield from self._reader.join(cut=True)
+        if self._reader.open:
+            self._cut = item
+        else:
+            yield from self._reader.feed(item)
 
     def _end(self, end: End) -> Iterable[Event]:
         """The source is over: go on with a further one, or bring the response to its end."""
         cut, self._cut = self._cut, None
         if self._cancelled or self._reader.full:
             end = End()  # what becomes of the rest does not matter
+        if isinstance(end.failure, ProviderError) and self._limit is not None and self._reader.waits:
+            self.refused, end, cut = end.failure, End(), self._limit
         if cut is not None and self._more is not None and end.failure is None and not self._cancelled:
-            source = self._more(self._reader.partial())
+            source = None if self.refused is not None else self._more(self._reader.partial())
             if source is not None:
+                self._limit = cut
                 self._reader.resume()
                 self._inbox.read(source)
                 return ()

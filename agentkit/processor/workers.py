@@ -1,7 +1,8 @@
 """Threads for tools written as plain functions. Knows callables and the event loop; knows no tool, no call, no event.
 
 The threads are daemons: a function that never returns releases its caller (who was cancelled or timed out) and does not
-hold up the interpreter's exit. The pools of asyncio and of anyio do: both join their threads.
+hold up the interpreter's exit. The pools of asyncio and of anyio do: both join their threads. Its thread is lost until
+the function returns; once all threads are lost, whoever asks for one is told so at once.
 """
 
 from __future__ import annotations
@@ -16,6 +17,57 @@ from typing import Any
 
 LIMIT = 256  # threads; a sleeping one costs some 10 KiB, and a run starts at most `max_calls` at once
 IDLE = 10.0  # seconds after which a thread without work ends
+
+
+class NoThread(RuntimeError):
+    """A function was not run: every thread is held by one that does not return although nobody waits for it."""
+
+
+class Claim:
+    """On running something: who takes it first may, whichever thread that is."""
+
+    __slots__ = ("_lock",)
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    def take(self) -> bool:
+        """Take it; False when it is taken."""
+        return self._lock.acquire(blocking=False)
+
+
+class _Job:
+    """One function for one caller."""
+
+    def __init__(self, function: Callable[[], Any], claim: Claim) -> None:
+        self.claim = claim
+        self.lost = False  # it is at work, and nobody waits for it
+        self._function = function
+        self._context = contextvars.copy_context()
+        self._loop = asyncio.get_running_loop()
+        self.answer: asyncio.Future[tuple[Any, BaseException | None]] = self._loop.create_future()
+
+    def run(self) -> None:
+        """In a thread: run it, unless somebody else has the claim: its caller, who left while this waited."""
+        if self.answer.cancelled() or not self.claim.take():
+            return
+        try:
+            value = self._context.run(self._function)
+        except BaseException as e:  # noqa: BLE001 - carried to the caller, who raises it
+            self.settle(None, e)
+        else:
+            self.settle(value, None)
+
+    def settle(self, value: Any, error: BaseException | None) -> None:
+        """Tell the caller."""
+        try:
+            self._loop.call_soon_threadsafe(self._told, value, error)
+        except RuntimeError:  # the loop was closed meanwhile: nobody waits
+            return
+
+    def _told(self, value: Any, error: BaseException | None) -> None:
+        if not self.answer.done():
+            self.answer.set_result((value, error))
 
 
 class Workers:
@@ -34,57 +86,80 @@ class Workers:
     def _reset(self) -> None:
         self._process = os.getpid()
         self._changed = threading.Condition()
-        self._jobs: deque[Callable[[], None]] = deque()
+        self._jobs: deque[_Job] = deque()
         self._threads = 0
         self._free = 0
+        self._working: set[_Job] = set()
+        self._lost = 0  # threads whose function goes on although nobody waits for it
 
-    async def run(self, function: Callable[[], Any]) -> Any:
+    def state(self) -> str:
+        """What the threads do, in words."""
+        with self._changed:
+            busy, lost = self._threads - self._free, self._lost
+        if lost and lost >= busy:
+            return f"{lost} plain tools of this process have not returned"
+        given_up = f", {lost} of which were given up" if lost else ""
+        return f"{busy} plain tools of this process are at work{given_up}"
+
+    async def run(self, function: Callable[[], Any], claim: Claim | None = None) -> Any:
         """Run a function in a thread, with the caller's context variables, and return what it returns.
 
         When the caller is cancelled it is released at once; the function, if it has begun, runs on unheard.
 
+        Args:
+            function: what to run.
+            claim: taken when it begins; if somebody takes it before, the function never begins.
+
         Raises:
+            NoThread: no thread will ever be free, as far as can be told.
             RuntimeError: the function raised what a coroutine cannot raise or what would stop the loop, as its message
                 says (`StopIteration`, `KeyboardInterrupt`, `GeneratorExit`). Any other exception is raised as it is.
         """
-        loop = asyncio.get_running_loop()
-        answer: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
-        context = contextvars.copy_context()
-
-        def settle(outcome: tuple[Any, BaseException | None]) -> None:
-            if not answer.done():
-                answer.set_result(outcome)
-
-        def job() -> None:
-            if answer.cancelled():  # the caller left while this waited for a thread
-                return
-            outcome: tuple[Any, BaseException | None]
-            try:
-                outcome = (context.run(function), None)
-            except BaseException as e:  # noqa: BLE001 - carried to the caller, who raises it
-                outcome = (None, e)
-            try:
-                loop.call_soon_threadsafe(settle, outcome)
-            except RuntimeError:  # the loop was closed meanwhile: nobody waits
-                return
-
+        job = _Job(function, Claim() if claim is None else claim)
         self._submit(job)
-        value, error = await answer
+        try:
+            value, error = await job.answer
+        except asyncio.CancelledError:
+            self._leave(job)
+            raise
         if isinstance(error, StopIteration | KeyboardInterrupt | GeneratorExit):
             raise RuntimeError(f"{type(error).__name__}: {error}") from error
         if error is not None:
             raise error
         return value
 
-    def _submit(self, job: Callable[[], None]) -> None:
+    def _submit(self, job: _Job) -> None:
         if self._process != os.getpid():  # forked: the threads stayed behind
             self._reset()
         with self._changed:
+            if self._lost >= self.limit:
+                raise self._none_left()
             self._jobs.append(job)
             if self._free >= len(self._jobs):
                 self._changed.notify()
             elif self._threads < self.limit:
                 self._start()
+
+    def _none_left(self) -> NoThread:
+        return NoThread(
+            f"{self._lost} plain tools of this process have not returned, and no further one can be started until one "
+            "of them does; tools written with `async def` still run"
+        )
+
+    def _leave(self, job: _Job) -> None:
+        """A caller waits no more. Where that leaves no thread, those in line are told so."""
+        with self._changed:
+            if job not in self._working:
+                return
+            job.lost = True
+            self._lost += 1
+            if self._lost < self.limit:
+                return
+            waiting = tuple(self._jobs)
+            self._jobs.clear()
+            error = self._none_left()
+        for one in waiting:
+            one.settle(None, error)
 
     def _start(self) -> None:
         self._threads += 1
@@ -98,10 +173,11 @@ class Workers:
 
     def _work(self) -> None:
         while (job := self._next()) is not None:
-            job()
+            job.run()
+            self._done(job)
             del job  # an idle thread holds on to nothing
 
-    def _next(self) -> Callable[[], None] | None:
+    def _next(self) -> _Job | None:
         with self._changed:
             self._free += 1
             while not self._jobs:
@@ -110,7 +186,14 @@ class Workers:
                     self._threads -= 1
                     return None
             self._free -= 1
-            return self._jobs.popleft()
+            job = self._jobs.popleft()
+            self._working.add(job)
+            return job
+
+    def _done(self, job: _Job) -> None:
+        with self._changed:
+            self._working.discard(job)
+            self._lost -= job.lost
 
 
 WORKERS = Workers()

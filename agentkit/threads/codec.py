@@ -64,17 +64,19 @@ def from_json(body: Mapping[str, Any]) -> Message:
         content = body["content"]
         match body["role"]:
             case "system":
-                return SystemMessage(content)
+                return SystemMessage(_text(content, "content"))
             case "user":
-                return UserMessage(tuple(map(_read, content)))
+                return UserMessage(_parts(content, _SEEN))
             case "assistant":
-                return AssistantMessage(tuple(map(_read, content)))
+                return AssistantMessage(_parts(content, _WRITTEN))
             case "tool":
-                return ToolMessage(body["call_id"], body["name"], tuple(map(_read, content)), body.get("error"))
+                id, name = _text(body["call_id"], "call_id"), _text(body["name"], "name")
+                error: Any = _text_or_none(body.get("error"), "error")
+                return ToolMessage(id, name, _parts(content, _SEEN), error)
             case role:
-                raise ValueError(f"unknown role {role!r}")
-    except (KeyError, TypeError, ValueError) as e:
-        raise StoreError(f"a stored message cannot be read ({type(e).__name__}: {e}): {str(body)[:200]}") from e
+                raise ValueError(f"unknown role {role!r:.60}")
+    except UNREADABLE as e:
+        raise StoreError(f"a stored message cannot be read ({_why(e)}): {str(body)[:200]}") from e
 
 
 def call_to_json(call: ToolCall) -> dict[str, Any]:
@@ -88,8 +90,16 @@ def planned_call(call: ToolCall) -> dict[str, Any]:
 
 
 def call_from_json(body: Mapping[str, Any]) -> ToolCall:
-    """A call from its JSON object."""
-    call: ToolCall = _READ["call"](body)
+    """A call from its JSON object.
+
+    Raises:
+        StoreError: it is none that this version of agentkit can read.
+    """
+    try:
+        (call,) = _parts([body], ("call",))
+    except UNREADABLE as e:
+        raise StoreError(f"a stored call cannot be read ({_why(e)}): {str(body)[:200]}") from e
+    assert isinstance(call, ToolCall)
     return call
 
 
@@ -124,17 +134,72 @@ def _arguments(arguments: Mapping[str, Any]) -> str:
         return _ENCODER.encode(plain(arguments))
 
 
-def _read(part: Mapping[str, Any]) -> Any:
-    return _READ[part["type"]](part)
+UNREADABLE: Final = (KeyError, TypeError, ValueError, RecursionError)
+"""What the reading of a body raises where it is not as it was written."""
+
+_SEEN: Final = ("text", "image")
+_WRITTEN: Final = ("text", "thinking", "call", "markup", "provider")
+
+
+def _why(e: BaseException) -> str:
+    return f"{type(e).__name__}: {e}"
+
+
+def _parts(content: Any, kinds: tuple[str, ...]) -> tuple[Any, ...]:
+    if not isinstance(content, (list, tuple)):
+        raise TypeError(f"content is {content!r:.60}")
+    for part in content:
+        if part["type"] not in kinds:
+            raise ValueError(f"unknown part {part['type']!r:.60}, wanted one of {', '.join(kinds)}")
+    return tuple(_READ[part["type"]](part) for part in content)
+
+
+def _text(value: Any, name: str) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{name} is {value!r:.60}, wanted text")
+    return value
+
+
+def _text_or_none(value: Any, name: str) -> str | None:
+    return None if value is None else _text(value, name)
+
+
+def _object(value: Any, name: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise TypeError(f"{name} is {value!r:.60}, wanted an object")
+    return value
+
+
+def _image(p: Mapping[str, Any]) -> ImagePart:
+    if "url" in p:
+        return ImagePart(url=_text(p["url"], "url"))
+    data = base64.b64decode(_text(p["data"], "data"), validate=True)
+    return ImagePart(data, _text(p["media_type"], "media_type"))
+
+
+def _thinking(p: Mapping[str, Any]) -> ThinkingPart:
+    data = p.get("data")
+    provider = _text_or_none(p.get("provider"), "provider")
+    return ThinkingPart(_text(p["text"], "text"), provider, None if data is None else _object(data, "data"))
+
+
+def _provider(p: Mapping[str, Any]) -> ProviderPart:
+    return ProviderPart(
+        _text(p["provider"], "provider"), _object(p["data"], "data"), _text_or_none(p.get("call_id"), "call_id")
+    )
+
+
+def _call(p: Mapping[str, Any]) -> ToolCall:
+    arguments = _object(json.loads(_text(p["arguments"], "arguments")), "arguments")
+    format = _text_or_none(p.get("format"), "format")
+    return ToolCall(_text(p["id"], "id"), _text(p["name"], "name"), arguments, format, _text(p["raw"], "raw"))
 
 
 _READ: Final[Mapping[str, Callable[[Mapping[str, Any]], Any]]] = {
-    "text": lambda p: TextPart(p["text"]),
-    "image": lambda p: (
-        ImagePart(url=p["url"]) if "url" in p else ImagePart(base64.b64decode(p["data"]), p["media_type"])
-    ),
-    "thinking": lambda p: ThinkingPart(p["text"], p.get("provider"), p.get("data")),
-    "markup": lambda p: MarkupPart(p["text"]),
-    "provider": lambda p: ProviderPart(p["provider"], p["data"], p.get("call_id")),
-    "call": lambda p: ToolCall(p["id"], p["name"], json.loads(p["arguments"]), p.get("format"), p["raw"]),
+    "text": lambda p: TextPart(_text(p["text"], "text")),
+    "image": _image,
+    "thinking": _thinking,
+    "markup": lambda p: MarkupPart(_text(p["text"], "text")),
+    "provider": _provider,
+    "call": _call,
 }

@@ -32,8 +32,9 @@ def encode(body: Body, name: str) -> str:
     """A body as JSON in ASCII.
 
     Raises:
-        StoreError: it holds what JSON cannot (NaN, an object of some class, a circle), an integer of more digits than
-            Python converts (4,300), or more than `MAX_DEPTH` levels; says where, starting with `name`.
+        StoreError: it holds what JSON cannot (NaN, a key that is no text, an object of some class, a circle), an
+            integer of more digits than Python converts (4,300), or more than `MAX_DEPTH` levels; says where, starting
+            with `name`.
     """
     if not isinstance(body, Mapping):
         raise StoreError(f"cannot keep {name}: a JSON object is wanted, found {body!r:.100}")
@@ -43,6 +44,8 @@ def encode(body: Body, name: str) -> str:
         raise StoreError(f"cannot keep {_too_deep(body, name)}: nested deeper than {MAX_DEPTH} levels") from e
     except (TypeError, ValueError) as e:
         raise StoreError(f"cannot keep {_fault(body, name) or name}: {e}") from e
+    if not _has_text_keys(body):  # Python would write 1 as "1" and None as "null", and so alter them
+        raise StoreError(f"cannot keep {_odd_key(body, name)}: a key is text")
     # No body is deeper than it has brackets; those in strings count too, hence the second look.
     if text.count("{") + text.count("[") > MAX_DEPTH and (place := _too_deep(body, name)):
         raise StoreError(f"cannot keep {place}: nested deeper than {MAX_DEPTH} levels")
@@ -88,6 +91,29 @@ def _walk(body: Body, name: str) -> Iterator[tuple[str, object, int]]:
         if depth <= MAX_DEPTH and depth > seen.get(id(value), 0):
             seen[id(value)] = depth
             waiting.extend((place + step, child, depth + 1) for step, child in _children(value))
+
+
+def _has_text_keys(body: Body) -> bool:
+    """Whether every key in a body that is no circle is text."""
+    waiting: list[object] = [body]
+    for value in waiting:
+        if isinstance(value, Mapping):
+            if not all(isinstance(key, str) for key in value):
+                return False
+            waiting.extend(value.values())
+        elif isinstance(value, (list, tuple)):
+            waiting.extend(value)
+    return True
+
+
+def _odd_key(body: Body, name: str) -> str:
+    """The place of a key that is no text; empty when there is none."""
+    for place, value, _ in _walk(body, name):
+        if isinstance(value, Mapping):
+            for key in value:
+                if not isinstance(key, str):
+                    return f"{place}[{key!r:.60}]"
+    return ""
 
 
 def _fault(body: Body, name: str) -> str:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import weakref
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from agentkit.agent.approval import edited
-from agentkit.agent.journal import Response, Unsettled
+from agentkit.agent.journal import Ask, Response, Unsettled
 from agentkit.agent.run import uncancelled
 from agentkit.errors import ConfigError, StoreConflict, StoreError, ThreadBusy, ThreadExists
 from agentkit.events import ApprovalRequired, ToolEvent, ToolStarted
@@ -24,6 +25,7 @@ from agentkit.threads.codec import call_from_json, planned_call, to_json
 from agentkit.threads.compaction import LEAST_GAIN, Compaction, tighter
 from agentkit.threads.history import ids_of, messages_of
 from agentkit.threads.owner import is_dead, this_process
+from agentkit.threads.reading import read_log
 from agentkit.threads.resume import INTERRUPTED, answer, settle
 from agentkit.threads.shortening import READ_RESULT
 from agentkit.threads.store import (
@@ -40,13 +42,12 @@ from agentkit.threads.store import (
     Revise,
     Store,
 )
-from agentkit.threads.summary import compacted
+from agentkit.threads.summary import Writer, compacted
 from agentkit.threads.tokens import thread_tokens
 from agentkit.tokens import json_tokens, message_tokens, messages_tokens, text_tokens
 from agentkit.tool import ToolContext
 
 if TYPE_CHECKING:
-    from agentkit.models.base import Model
     from agentkit.processor import Turn
     from agentkit.registry import ToolRegistry
 
@@ -55,6 +56,11 @@ LEASE = 30.0  # seconds; renewed three times within them. A holder that died on 
 NEWEST: Final = -1  # stands for the place of an entry until it is written
 _UNANSWERED: Final[tuple[CallStatus, ...]] = ("planned", "waiting", "approved", "started")
 _LOG = logging.getLogger("agentkit.threads")
+
+
+_RUNNING: Final[weakref.WeakSet[ThreadJournal]] = weakref.WeakSet()
+"""The journals of this process that hold a lease, or are taking one. A lease of this process that none of them holds
+was left behind: by an event loop that was closed over a run, or that ended while the lease was being taken."""
 
 
 class ThreadJournal:
@@ -66,7 +72,7 @@ class ThreadJournal:
         system: instructions for the model; not kept in the thread.
         temporary: a message put before the last user message; not kept in the thread.
         compaction: when and how the conversation is made shorter; None never does it.
-        model: who writes the summaries; None for none.
+        writer: who writes the summaries; None for none.
     """
 
     def __init__(
@@ -77,23 +83,28 @@ class ThreadJournal:
         system: str | None = None,
         temporary: Message | None = None,
         compaction: Compaction | None = None,
-        model: Model | None = None,
+        writer: Writer | None = None,
     ) -> None:
         self.thread_id = thread_id
         self._store = store
         self._system = system
         self._temporary = temporary
         self._compaction = compaction
-        self._model = model
+        self._writer = writer
+        self._ask: Ask | None = None  # how the writer is asked, at the run's expense
         self._readable = False  # whether the model can read stored results again
         self._beside = 0  # tokens of the system prompt and the tools
         self._tokens = 0  # of the conversation, as far as known; counted only for a compaction
         self._due = 0  # tokens below which no further compaction is tried
         self._lease: Lease | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._taking = False  # the lease, just now
         self._renewal: asyncio.Task[None] | None = None
-        self._lost: StoreError | None = None  # why nothing more can be written
+        self._lost: StoreError | asyncio.CancelledError | None = None  # why nothing more can be written
         self._messages: list[Message] = []  # what the model reads
         self._whole: list[Message] = []  # the same without the compactions of this run
+        self._past: Log | None = None  # what earlier runs compacted, until it is asked for; then in `_earlier`
+        self._earlier: list[Message] = []
         self._taken: set[str] = set()
         self._last = -1  # seq of the newest entry that `_messages` has
         self._seen = -1  # seq of the newest entry that the last request had
@@ -108,6 +119,12 @@ class ThreadJournal:
         self._edits: dict[str, ToolCall] = {}
         self._new: list[Message] = []
 
+    def holds(self, thread_id: str, fence: int) -> bool:
+        """Whether it holds this lease, or may get it now, on an event loop that can still go on with it."""
+        if thread_id != self.thread_id or self._loop is None or self._loop.is_closed():
+            return False
+        return self._taking or (self._lease is not None and self._lease.fence == fence)
+
     @property
     def taken(self) -> Iterable[str]:
         """The ids of all calls of the thread, the compacted ones included."""
@@ -120,17 +137,22 @@ class ThreadJournal:
 
     # -------------------------------------------------------------- the beginning
 
-    async def open(self, registry: ToolRegistry) -> Unsettled:
+    async def open(self, registry: ToolRegistry, ask: Ask) -> Unsettled:
         """Take the thread's lease, and settle what an interrupted run left open.
+
+        Args:
+            registry: the run's tools.
+            ask: by which a model is asked for a summary.
 
         Raises:
             ThreadBusy: somebody else runs the thread.
             ThreadNotFound: there is no such thread.
             ConfigError: it has no message that could be answered.
         """
-        await uncancelled(self._take())
+        self._ask = ask
+        await uncancelled(self._take(), again=self._take)
         self._renewal = asyncio.create_task(self._renew())
-        log = await self._store.load(self.thread_id)
+        log = await read_log(self._store, self.thread_id)
         plan = settle(log, registry)
         changes: list[Change] = [Revise(e.seq, _interrupted(e.body)) for e in plan.close]
         changes += [_answered(call, said) for call, said in plan.answer]
@@ -138,7 +160,7 @@ class ThreadJournal:
         changes += [Move(c.seq, c.ordinal, "waiting", ("approved",), note={}) for c in plan.wait]
         if changes:
             await self._write(changes)
-            log = await self._store.load(self.thread_id)
+            log = await read_log(self._store, self.thread_id)
         self._readable = READ_RESULT in registry.tools
         self._beside = _beside(self._system, self._temporary, registry)
         self._read(log)
@@ -183,17 +205,23 @@ class ThreadJournal:
         return said
 
     async def _take(self) -> None:
-        self._lease = await self._acquire()
+        self._loop, self._taking = asyncio.get_running_loop(), True
+        _RUNNING.add(self)
+        try:
+            self._lease = await self._acquire()
+        finally:
+            self._taking = False
 
     async def _acquire(self) -> Lease:
         owner = this_process()
         try:
             return await self._store.acquire(self.thread_id, owner, LEASE)
         except ThreadBusy as e:
-            if e.owner == owner:
-                hint = "That is this process: a run left by `break` ends a moment later; `async with` waits for it"
+            others = (journal for journal in tuple(_RUNNING) if journal is not self)
+            if e.owner == owner and any(other.holds(self.thread_id, e.fence) for other in others):
+                hint = "Wait for that run: one that was left by `break` ends a moment later, `async with` waits for it"
                 raise ThreadBusy(f"{e}. {hint}", owner=e.owner, fence=e.fence) from None
-            if not is_dead(e.owner):
+            if e.owner != owner and not is_dead(e.owner):
                 raise
             return await self._store.acquire(self.thread_id, owner, LEASE, dead=e.fence)
 
@@ -212,6 +240,7 @@ class ThreadJournal:
         """Build the conversation anew."""
         self._messages = self._conversation(log)
         self._whole = list(self._messages)
+        self._past = log if any(e.kind == "compaction" for e in log.entries) else None
         self._taken = ids_of(log)
         self._last = max((e.seq for e in log.entries), default=-1)
 
@@ -238,7 +267,7 @@ class ThreadJournal:
     async def messages(self) -> Sequence[Message]:
         """The conversation, with what others added since the last request."""
         await self._write_new()
-        log = await self._store.load(self.thread_id, after=self._last)
+        log = await read_log(self._store, self.thread_id, after=self._last)
         if log.entries:
             others = tuple(e for e in log.entries if e.seq not in self._own)
             self._say(messages_of(replace(log, entries=others)))
@@ -251,7 +280,7 @@ class ThreadJournal:
 
     async def news(self) -> bool:
         """Whether somebody added a message since the last request."""
-        log = await self._store.load(self.thread_id, after=self._seen)
+        log = await read_log(self._store, self.thread_id, after=self._seen)
         return any(e.seq not in self._own for e in log.entries)
 
     async def shrink(self) -> bool:
@@ -261,12 +290,13 @@ class ThreadJournal:
 
     async def _compact(self, policy: Compaction) -> bool:
         """Compact the thread; whether there was anything to gain."""
-        log = await self._store.load(self.thread_id)
-        body = await compacted(log, policy, self._tokens, model=self._model, readable=self._readable)
+        log = await read_log(self._store, self.thread_id)
+        write = None if self._writer is None or self._ask is None else self._writer.asked_by(self._ask)
+        body = await compacted(log, policy, self._tokens, write=write, readable=self._readable)
         if body is not None:
             await self._write([Append(body, "compaction")])
             self._seq = None
-            log = await self._store.load(self.thread_id)
+            log = await read_log(self._store, self.thread_id)
             self._messages = self._conversation(log)
             late = tuple(e for e in log.entries if e.seq > self._last and e.seq not in self._own)
             self._whole += messages_of(replace(log, entries=late))  # it came while the summary was being written
@@ -281,6 +311,13 @@ class ThreadJournal:
     def all(self) -> tuple[Message, ...]:
         """The conversation, as it was before the compactions of this run."""
         return (*self._whole, *self._new)
+
+    def heard(self) -> Sequence[Message]:
+        """The conversation, with what the compactions of this and of earlier runs took out. Decoded when asked for."""
+        if self._past is not None:
+            entries = tuple(e for e in self._past.entries if e.kind != "compaction")
+            self._earlier, self._past = messages_of(replace(self._past, entries=entries)), None
+        return (*self._earlier, *self._whole, *self._new)
 
     def context(self, call: ToolCall) -> ToolContext:
         """The key under which a call's effect happens once, and which attempt this is."""
@@ -336,7 +373,7 @@ class ThreadJournal:
         self._open.clear()
         self._held.clear()
         if response is None:
-            self._read(await self._store.load(self.thread_id))
+            self._read(await read_log(self._store, self.thread_id))
         elif turn.message.content:
             self._say([turn.message, *turn.results])
             if self._compaction is not None and response.usage.input_tokens:
@@ -374,20 +411,21 @@ class ThreadJournal:
         with suppress(ThreadExists):
             first = Append({"message": to_json(user(task))})
             await self._store.create(id, {"parent": self.thread_id, "call": call_id}, [first])
-        return ThreadJournal(self._store, id, system=system, compaction=self._compaction, model=self._model)
+        return ThreadJournal(self._store, id, system=system, compaction=self._compaction, writer=self._writer)
 
     async def close(self) -> None:
         """Give the lease back."""
         if self._renewal is not None:
             self._renewal.cancel()
-        lease, self._lease = self._lease, None
-        if lease is None:
+        if self._lease is None:
             return
         self._new.clear()  # a question that nobody will be asked
         try:
-            await self._store.release(lease)
+            await self._store.release(self._lease)
         except StoreError as e:
             _LOG.warning("thread %s: the lease was not given back: %s", self.thread_id, e)
+        self._lease = None  # only now: who is cancelled before that gives it back once more
+        _RUNNING.discard(self)
 
     # -------------------------------------------------------------- the store
 
@@ -431,7 +469,9 @@ class ThreadJournal:
         assert self._lease is not None
         try:
             places = await self._store.commit(self.thread_id, changes, fence=self._lease.fence)
-        except StoreError as e:  # whether it was done is not known: what is in memory is no longer what is in the store
+        except (StoreError, asyncio.CancelledError) as e:
+            # Whether it was done is not known: what is in memory is no longer what is in the store. Only an event loop
+            # that ends cancels a write.
             self._lost = e
             raise
         self._own.update(places)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -11,10 +12,10 @@ from types import MappingProxyType
 from typing import Any, Final, Unpack
 
 from agentkit import models
-from agentkit.agent import Agent, Budget, Hook, RunOptions, RunStream, call_hash
+from agentkit.agent import Agent, Budget, Hook, RunOptions, RunStream, call_hash, checked_hooks
 from agentkit.agent.approval import denial
 from agentkit.bounds import CALLABLE, PATH, TEXT, Bounds, each, either, instance, like, or_none, refuse, whole
-from agentkit.errors import ConfigError, StoreConflict, ThreadNotFound
+from agentkit.errors import ConfigError, StoreConflict, StoreError, ThreadNotFound
 from agentkit.messages import (
     AssistantMessage,
     Message,
@@ -33,12 +34,15 @@ from agentkit.threads.compaction import Compaction
 from agentkit.threads.fork import copied
 from agentkit.threads.history import messages_of
 from agentkit.threads.journal import ThreadJournal, child_id
+from agentkit.threads.reading import read_log
 from agentkit.threads.results import StoredResults
 from agentkit.threads.resume import waiting
 from agentkit.threads.shortening import READ_RESULT
 from agentkit.threads.store import Append, Call, Log, Move, NewCall, Store, Thread
 from agentkit.threads.stores import open_store
+from agentkit.threads.summary import Writer
 
+_LOG = logging.getLogger("agentkit.threads")
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 _BOUNDS: Final[Bounds] = {
@@ -47,6 +51,7 @@ _BOUNDS: Final[Bounds] = {
     "hooks": each(CALLABLE, "several functions: hooks=[print]"),
     "compaction": or_none(instance(Compaction, "a Compaction")),
 }
+_NEW: Final[Bounds] = {"metadata": instance(Mapping, "a mapping, such as {'title': 'Holidays'}")}
 _PAGE: Final[Bounds] = {"limit": whole(0), "before": or_none(instance(Thread, "a thread that list_threads gave"))}
 _RUN: Final[Bounds] = {
     "thread_id": TEXT,
@@ -93,7 +98,7 @@ class ThreadManager:
         refuse("ThreadManager", given, _BOUNDS)
         self.store = open_store(store)
         self.registry = ToolRegistry() if registry is None else registry
-        self.hooks = tuple(hooks)
+        self.hooks = checked_hooks("ThreadManager", hooks)
         self.compaction = compaction
         if compaction is not None and READ_RESULT not in self.registry.tools:
             self.registry.register(StoredResults(self.store))
@@ -126,13 +131,15 @@ class ThreadManager:
 
         Args:
             thread_id: its id; a new one unless given.
-            metadata: the application's, as JSON.
+            metadata: the application's: a JSON object.
             messages: its first messages, in one transaction with the thread itself; see `add_message`.
 
         Raises:
             ThreadExists: there is a thread with this id.
-            ConfigError: as `add_message`.
+            ConfigError: as `add_message`, or the metadata is no mapping.
+            StoreError: the metadata holds what JSON cannot, or a key that is no text.
         """
+        refuse("create_thread", {"metadata": metadata}, _NEW)
         id = secrets.token_hex(8) if thread_id is None else thread_id
         if not id:
             raise ConfigError("create_thread(''): a thread's id is not empty; leave it out for a new one")
@@ -160,13 +167,22 @@ class ThreadManager:
     async def delete_thread(self, thread_id: str) -> None:
         """Remove a thread and all that belongs to it, the threads of its sub-agents included.
 
+        A thread that is damaged in the store can be deleted, too. Where its calls cannot be read, the threads of its
+        sub-agents stay, and a warning is logged.
+
         Raises:
             ThreadBusy: somebody runs it.
         """
-        log = await self.store.load(thread_id)
+        keys: list[Any] = []
+        try:
+            keys = [call.body.get("key") for call in (await self.store.load(thread_id)).calls]
+        except ThreadNotFound:
+            raise
+        except StoreError as e:
+            _LOG.warning("thread %s is deleted without the threads of its sub-agents: %s", thread_id, e)
         await self.store.delete(thread_id)
-        for key in (call.body.get("key") for call in log.calls):
-            if key:
+        for key in keys:
+            if isinstance(key, str) and key:
                 with suppress(ThreadNotFound):  # most calls employ no agent
                     await self.delete_thread(child_id(thread_id, key))
 
@@ -193,7 +209,9 @@ class ThreadManager:
             ThreadExists: there is a thread with the new id.
             ConfigError: it has no entry `until`.
         """
-        thread, log = await self.store.get(thread_id), await self.store.load(thread_id)
+        if metadata is not None:
+            refuse("fork_thread", {"metadata": metadata}, _NEW)
+        thread, log = await self.store.get(thread_id), await read_log(self.store, thread_id)
         if until is not None and until not in (entry.seq for entry in log.entries):
             raise ConfigError(
                 f"fork_thread(until={until!r}): thread {thread_id!r} has {len(log.entries)} entries, from 0"
@@ -234,11 +252,15 @@ class ThreadManager:
 
     async def get_llm_messages(self, thread_id: str) -> list[Message]:
         """The conversation as a model reads it: every call followed by its answer, from the newest compaction on."""
-        return messages_of(await self.store.load(thread_id))
+        return messages_of(await read_log(self.store, thread_id))
 
     async def get_log(self, thread_id: str) -> Log:
-        """Everything that the thread holds, as stored."""
-        return await self.store.load(thread_id)
+        """Everything that the thread holds, as stored.
+
+        Raises:
+            StoreError: an entry is damaged; the message names it. `store.load` shows what can be read of it.
+        """
+        return await read_log(self.store, thread_id)
 
     # -------------------------------------------------------------- runs
 
@@ -255,6 +277,7 @@ class ThreadManager:
         auto_continue: int = 5,
         output_retries: int = 2,
         budget: Budget | None = None,
+        max_depth: int = 3,
         compaction: Compaction | None = None,
         name: str = "agent",
         **options: Unpack[RunOptions],
@@ -277,6 +300,7 @@ class ThreadManager:
             auto_continue: see `Agent`.
             output_retries: see `Agent`.
             budget: what the run may spend.
+            max_depth: see `Agent`.
             compaction: in place of the manager's.
             name: of the agent, in traces.
             **options: see `RunOptions`.
@@ -299,6 +323,7 @@ class ThreadManager:
             auto_continue=auto_continue,
             output_retries=output_retries,
             budget=budget,
+            max_depth=max_depth,
             name=name,
         )
         return self.run_agent(
@@ -339,7 +364,7 @@ class ThreadManager:
             system=system,
             temporary=temporary,
             compaction=policy,
-            model=None if policy is None else _summariser(policy, agent),
+            writer=None if policy is None else _writer(policy, agent),
         )
         return agent.begin(journal, hooks=self.hooks, **options)
 
@@ -350,7 +375,7 @@ class ThreadManager:
 
         Those after which the user wrote again are none of them: they are not run any more.
         """
-        return tuple(call_from_json(call.body) for call in waiting(await self.store.load(thread_id)))
+        return tuple(call_from_json(call.body) for call in waiting(await read_log(self.store, thread_id)))
 
     async def approve(
         self,
@@ -415,7 +440,7 @@ class ThreadManager:
             raise ConfigError("somebody else decided about this call in the meantime") from e
 
     async def _waiting(self, thread_id: str, call_id: str) -> Call:
-        log = await self.store.load(thread_id)
+        log = await read_log(self.store, thread_id)
         for call in waiting(log):
             if call.id == call_id:
                 return call
@@ -433,22 +458,28 @@ class ThreadManager:
         return {call.id: str(call.body["name"]) for call in calls if call.status != "answered"}
 
     async def _open_call(self, thread_id: str, call_id: str) -> Call:
-        log = await self.store.load(thread_id)
+        log = await read_log(self.store, thread_id)
         for call in reversed(log.calls):
             if call.id == call_id and call.status != "answered":
                 return call
         raise ConfigError(f"no call {call_id!r} of thread {thread_id!r} waits for an answer")
 
 
-def _summariser(policy: Compaction, agent: Agent) -> Model:
-    """Who writes the summaries of an agent's runs."""
-    match policy.summary_model:
-        case None:
-            return agent.model
-        case str(name):
-            return models.model(name)
-        case model:
-            return model
+def _writer(policy: Compaction, agent: Agent) -> Writer:
+    """Who writes the summaries of an agent's runs; a model string is resolved when the first one is due.
+
+    Raises:
+        ConfigError: the string names no provider, or the agent's budget has no price for the model.
+    """
+    model = policy.summary_model
+    if model is None:
+        return Writer(lambda: agent.model)
+    name = model if isinstance(model, str) else model.name
+    if isinstance(model, str):
+        models.known(model)
+    if policy.summary_tokens:
+        agent.budget.price(name)
+    return Writer(lambda: models.model(model) if isinstance(model, str) else model)
 
 
 def _one(message: Prompt, calls: Mapping[str, str]) -> Message:

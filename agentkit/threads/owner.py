@@ -20,6 +20,21 @@ def this_process() -> str:
     return f"{_machine()}/{pid}/{_started(pid) or ''}"
 
 
+def in_words(owner: str) -> str:
+    """An owner for a reader; one that is not in the words of `this_process` as it is.
+
+    >>> in_words("web-1/7d1f/pid:[402]/4711/88")
+    "process 4711 on 'web-1'"
+    >>> in_words("nightly job")
+    "'nightly job'"
+    """
+    host, *rest = owner.rsplit("/", 4)
+    if len(rest) != 4 or not rest[2].isdigit():
+        return repr(owner)
+    here = "this process" if owner == this_process() else f"process {rest[2]}"
+    return f"{here} on {host!r}"
+
+
 def is_dead(owner: str) -> bool:
     """Whether an owner is known to be gone: a process of this machine that has ended.
 

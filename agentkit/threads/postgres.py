@@ -15,7 +15,7 @@ from functools import lru_cache
 from importlib import import_module
 from threading import Thread
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from agentkit.errors import ConfigError, StoreError
 from agentkit.threads.answers import Job, answer
@@ -50,7 +50,7 @@ class PostgresStore(SqlStore):
             tests that crash there.
 
     Raises:
-        ConfigError: asyncpg is not installed, or `schema` is not a plain name.
+        ConfigError: asyncpg is not installed, the DSN cannot be read, or `schema` is not a plain name.
     """
 
     def __init__(
@@ -143,7 +143,10 @@ class Server:
             return await self._work(connection, steps, kind)
 
     async def _open(self) -> Any:
-        pool = await self._driver.create_pool(**self._options)
+        try:
+            pool = await self._driver.create_pool(**self._options)
+        except (ValueError, TypeError) as e:  # asyncpg parses the DSN here; what it quotes of it may be the password
+            raise StoreError(f"{self._name}: asyncpg cannot read this DSN ({type(e).__name__})") from None
         try:
             async with pool.acquire() as connection:
                 if not await self._work(connection, self._operations.ready, "read"):
@@ -199,7 +202,7 @@ class Server:
         """An error in agentkit's words; others than the database's are left as they are."""
         if type(e) is StoreError:
             return e if self._name in str(e) else StoreError(f"{self._name}: {e}")
-        if isinstance(e, (OSError, TimeoutError, self._driver.PostgresConnectionError)):
+        if isinstance(e, (OSError, TimeoutError, UnicodeError, self._driver.PostgresConnectionError)):  # a host's name
             return _caused(f"{self._name} cannot be reached, nothing was changed: {e or type(e).__name__}", e)
         if isinstance(e, (self._driver.PostgresError, self._driver.InterfaceError)):
             return _caused(f"{self._name}: PostgreSQL refused, nothing was changed: {e}", e)
@@ -245,5 +248,22 @@ def _numbered(sql: str) -> str:
 
 
 def _without_password(dsn: str) -> str:
-    parts = urlsplit(dsn)
-    return f"{parts.scheme or 'postgresql'}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+    """A DSN as it may be shown.
+
+    Raises:
+        ConfigError: it cannot be read. The message shows nothing of it: where one cannot tell what is the password, any
+            part may be.
+    """
+    wanted = "wanted postgresql://user:password@host:5432/database, other characters than letters and digits as %40"
+    try:
+        if not dsn.isprintable():  # asyncpg takes a NUL as far as the system's resolver
+            raise ValueError
+        parts = urlsplit(dsn)
+    except ValueError:
+        raise ConfigError(f"the PostgreSQL DSN is no URL; {wanted}") from None
+    hosts = parts.netloc.rpartition("@")[2]
+    ports = [host.rpartition("]")[2].partition(":")[2] for host in hosts.split(",")]
+    ports += [port for given in parse_qs(parts.query).get("port", ()) for port in given.split(",")]
+    if not all(port == "" or (port.isascii() and port.isdigit() and 0 < int(port) < 65536) for port in ports):
+        raise ConfigError(f"the PostgreSQL DSN has a port that is no number from 1 to 65535; {wanted}")
+    return f"{parts.scheme or 'postgresql'}://{hosts}{parts.path}"

@@ -7,6 +7,7 @@ from typing import Any, Final
 from agentkit.messages import ImagePart, ToolMessage
 from agentkit.schema import openapi_schema
 from agentkit.threads.history import answer_of, key_of
+from agentkit.threads.reading import read_log
 from agentkit.threads.store import Call, Log, Store
 from agentkit.tool import ToolContext, ToolResult
 
@@ -39,7 +40,7 @@ class StoredResults:
             return ToolResult(error="there are no stored results here: this conversation is not kept in a store")
         if offset < 0 or limit < 1:
             return ToolResult(error=f"offset must be 0 or more and limit 1 or more, got {offset} and {limit}")
-        found = _found(await self._store.load(thread_id), call_id)
+        found = _found(await read_log(self._store, thread_id), call_id)
         if found is None:
             return ToolResult(error=f"no stored result is called {call_id!r}; use the id in the note that names it")
         return _page(found, offset, min(limit, LONGEST))

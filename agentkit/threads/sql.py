@@ -15,25 +15,30 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar, assert_never
 
-from agentkit.errors import StoreConflict, StoreError, ThreadBusy, ThreadExists, ThreadNotFound
-from agentkit.threads.encoding import decode, decode_id, encode, encode_id
-from agentkit.threads.store import Append, Body, Call, Change, Entry, Lease, Log, Move, NewCall, Revise, Thread
+from agentkit.errors import StoreConflict, StoreError, ThreadExists, ThreadNotFound
+from agentkit.threads.encoding import decode, encode, encode_id
+from agentkit.threads.rows import CALL, ENTRY, HEAD, THREAD, Head, call_of, entry_of, head_of, thread_of, version_of
+from agentkit.threads.store import Append, Body, Change, Lease, Log, Move, NewCall, Revise, Thread
 
 T = TypeVar("T")
 Rows = Sequence[Sequence[Any]]
 Steps = Generator[tuple[str, tuple[Any, ...]], Rows, T]
 """An operation under way: yields (SQL with `?` for each parameter, parameters), is sent rows, returns its result."""
 
-SCHEMA_VERSION: Final = 1
-"""Of the tables below. A store with a higher one was written by a newer agentkit and is refused."""
+SCHEMA_VERSION: Final = 2
+"""Of the tables below. A store with a higher one was written by a newer agentkit and is refused; one with a lower one
+is brought up to it. 2: a lease has its length, `lease_seconds`."""
+
+OLD_LEASE: Final = 30.0
+"""Seconds of a lease that was taken before its length was kept: what runs have always taken."""
 
 CALLS_PER_INSERT: Final = 50
 """So many calls go into one statement: 550 parameters, below the 999 that an old SQLite allows."""
 
-THREAD: Final = "id, metadata, entries, created, updated, version"
-HEAD: Final = "entries, version, updated, lease_owner, lease_fence, lease_until"
-ENTRY: Final = "seq, kind, body, key, created"
-CALL: Final = "seq, ordinal, id, status, body, note, answer, attempts, started, ended"
+LARGEST: Final = 2**63 - 1
+"""The largest number that a database takes: more than it has rows."""
+
+_NEW_THREAD: Final = f"{THREAD}, lease_owner, lease_fence, lease_until, lease_seconds"
 MOVED: Final = (
     "status = ?, body = COALESCE(?, body), note = COALESCE(?, note), answer = ?,"
     " attempts = attempts + ?, started = COALESCE(?, started), ended = ?"
@@ -65,31 +70,6 @@ class Dialect:
     before_install: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
-    """A thread's row, locked, and the time."""
-
-    entries: int
-    version: int
-    updated: float
-    owner: str | None
-    fence: int
-    until: float
-    now: float
-
-    def busy(self, thread_id: str, what: str) -> ThreadBusy:
-        """The error that names the holder, if there is one."""
-        if self.owner is None:
-            return ThreadBusy(f"thread {thread_id!r}: {what}; nobody holds it now")
-        owner = decode_id(self.owner)
-        left = self.until - self.now
-        return ThreadBusy(
-            f"thread {thread_id!r}: {what}; {owner!r} holds it for another {max(left, 0):.1f} s",
-            owner=owner,
-            fence=self.fence,
-        )
-
-
 class Operations:
     """The operations of `Store`, for one database."""
 
@@ -102,7 +82,7 @@ class Operations:
     # the tables
 
     def ready(self) -> Steps[bool]:
-        """Whether the tables are there.
+        """Whether the tables are there, of the present version.
 
         Raises:
             StoreError: they are those of a newer agentkit, or another program's.
@@ -112,20 +92,30 @@ class Operations:
             if others := names & {"threads", "entries", "calls"}:
                 raise StoreError(f"table {sorted(others)[0]!r} was not made by agentkit; name another place")
             return False
+        return (yield from self._version()) == SCHEMA_VERSION
+
+    def _version(self) -> Steps[int]:
+        """Which version the tables have, which are there."""
         rows = yield f"SELECT value FROM {self.facts} WHERE name = ?", ("schema",)
-        found = rows[0][0] if rows else 0
+        found = rows[0][0] if rows else None
+        if not isinstance(found, int) or found < 1:
+            raise StoreError(
+                f"the tables have version {found!r}, wanted a number from 1 to {SCHEMA_VERSION}: they are damaged"
+            )
         if found > SCHEMA_VERSION:
             raise StoreError(
                 f"the tables have version {found}, this agentkit knows up to {SCHEMA_VERSION}; install a newer agentkit"
             )
-        return bool(rows)
+        return found
 
     def install(self) -> Steps[None]:
-        """Make the tables, unless another process was quicker."""
+        """Make the tables, or bring those of an older agentkit up to date, unless another process was quicker."""
         for statement in self.dialect.before_install:
             yield statement, ()
-        if (yield from self.ready()):
+        if "agentkit" in {row[0] for row in (yield self.dialect.tables, ())}:
+            yield from self._upgrade((yield from self._version()))
             return
+        yield from self.ready()  # refuses tables of another program
         text = self.dialect.text
         # `floor`: no thread begins with a lower fence or version, so that a lease of a deleted thread is worth nothing
         # in a later thread of the same id.
@@ -135,7 +125,8 @@ class Operations:
             (
                 f"CREATE TABLE {self.threads} (id {text} PRIMARY KEY, metadata TEXT NOT NULL, entries BIGINT NOT NULL,"
                 " created DOUBLE PRECISION NOT NULL, updated DOUBLE PRECISION NOT NULL, version BIGINT NOT NULL,"
-                " lease_owner TEXT, lease_fence BIGINT NOT NULL, lease_until DOUBLE PRECISION NOT NULL)"
+                " lease_owner TEXT, lease_fence BIGINT NOT NULL, lease_until DOUBLE PRECISION NOT NULL,"
+                f" lease_seconds DOUBLE PRECISION NOT NULL DEFAULT {OLD_LEASE})"
             ),
             (),
         )
@@ -158,15 +149,23 @@ class Operations:
             (),
         )
 
+    def _upgrade(self, version: int) -> Steps[None]:
+        if version == SCHEMA_VERSION:
+            return
+        column = f"lease_seconds DOUBLE PRECISION NOT NULL DEFAULT {OLD_LEASE}"
+        yield f"ALTER TABLE {self.threads} ADD COLUMN {column}", ()
+        yield f"UPDATE {self.facts} SET value = ? WHERE name = ?", (SCHEMA_VERSION, "schema")
+
     # threads
 
     def create(self, thread_id: str, metadata: Body, changes: Sequence[Append]) -> Steps[Thread]:
         """See `Store.create`."""
         ((now,),) = yield f"SELECT {self.dialect.now}", ()
         key = encode_id(thread_id)
-        values = (key, encode(metadata, "metadata"), 0, now, now, 1, None, 0, 0.0)
+        values = (key, encode(metadata, "metadata"), 0, now, now, 1, None, 0, 0.0, 0.0)
+        places = ", ".join("?" * len(values))
         try:
-            yield f"INSERT INTO {self.threads} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", values
+            yield f"INSERT INTO {self.threads} ({_NEW_THREAD}) VALUES ({places})", values
         except Duplicate:
             raise ThreadExists(f"there is a thread {thread_id!r} already") from None
         # After the insert: it waits for a transaction that deletes this very id, which may raise the floor.
@@ -182,7 +181,7 @@ class Operations:
     def get(self, thread_id: str) -> Steps[Thread]:
         """See `Store.get`."""
         rows = yield f"SELECT {THREAD} FROM {self.threads} WHERE id = ?", (encode_id(thread_id),)
-        return _thread(_found(rows, thread_id))
+        return thread_of(_found(rows, thread_id))
 
     def update(self, thread_id: str, metadata: Body) -> Steps[Thread]:
         """See `Store.update`."""
@@ -201,14 +200,14 @@ class Operations:
             values = (before.updated, before.updated, encode_id(before.id))
         rows = yield (
             f"SELECT {THREAD} FROM {self.threads} {after} ORDER BY updated DESC, id LIMIT ?",
-            (*values, max(limit, 0)),
+            (*values, min(max(limit, 0), LARGEST)),
         )
-        return tuple(map(_thread, rows))
+        return tuple(map(thread_of, rows))
 
     def delete(self, thread_id: str) -> Steps[None]:
         """See `Store.delete`."""
         head = yield from self._lock(thread_id)
-        if head.owner is not None and head.until > head.now:
+        if head.held:
             raise head.busy(thread_id, "not deleted while it runs")
         floor = max(head.fence, head.version)
         yield f"UPDATE {self.facts} SET value = ? WHERE name = ? AND value < ?", (floor, "floor", floor)
@@ -223,13 +222,17 @@ class Operations:
         row = _found((yield f"SELECT version FROM {self.threads} WHERE id = ?", (key,)), thread_id)
         entries = yield (
             f"SELECT {ENTRY} FROM {self.entries} WHERE thread = ? AND seq > ? ORDER BY seq",
-            (key, after),
+            (key, min(after, LARGEST)),
         )
         calls = yield (
             f"SELECT {CALL} FROM {self.calls} WHERE thread = ? AND seq > ? ORDER BY seq, ordinal",
-            (key, after),
+            (key, min(after, LARGEST)),
         )
-        return Log(tuple(map(_entry, entries)), tuple(map(_call, calls)), row[0])
+        return Log(
+            tuple(entry_of(thread_id, row) for row in entries),
+            tuple(call_of(thread_id, row) for row in calls),
+            version_of(thread_id, row),
+        )
 
     def commit(self, thread_id: str, changes: Sequence[Change], fence: int | None) -> Steps[tuple[int, ...]]:
         """See `Store.commit`."""
@@ -334,10 +337,10 @@ class Operations:
     def acquire(self, thread_id: str, owner: str, seconds: float, dead: int | None) -> Steps[Lease]:
         """See `Store.acquire`."""
         head = yield from self._lock(thread_id)
-        if head.owner is not None and head.until > head.now and head.fence != dead:
+        if head.held and head.fence != dead:
             raise head.busy(thread_id, "somebody else runs it")
         lease = Lease(thread_id, owner, head.fence + 1, head.now + seconds)
-        yield from self._lease(thread_id, encode_id(owner), lease.fence, lease.until)
+        yield from self._lease(lease, encode_id(owner), seconds)
         return lease
 
     def renew(self, lease: Lease, seconds: float) -> Steps[Lease]:
@@ -346,7 +349,7 @@ class Operations:
         if head.owner is None or head.fence != lease.fence:
             raise head.busy(lease.thread_id, f"lease {lease.fence} was lost")
         renewed = Lease(lease.thread_id, lease.owner, lease.fence, head.now + seconds)
-        yield from self._lease(lease.thread_id, head.owner, lease.fence, renewed.until)
+        yield from self._lease(renewed, encode_id(head.owner), seconds)
         return renewed
 
     def release(self, lease: Lease) -> Steps[None]:
@@ -356,12 +359,17 @@ class Operations:
         except ThreadNotFound:
             return
         if head.owner is not None and head.fence == lease.fence:
-            yield from self._lease(lease.thread_id, None, lease.fence, 0.0)
+            yield from self._lease(lease, None, 0.0)
 
-    def _lease(self, thread_id: str, owner: str | None, fence: int, until: float) -> Steps[None]:
+    def _lease(self, lease: Lease, owner: str | None, seconds: float) -> Steps[None]:
+        """Note who holds a thread; nobody does where `owner` is None."""
+        until = 0.0 if owner is None else lease.until
         yield (
-            f"UPDATE {self.threads} SET lease_owner = ?, lease_fence = ?, lease_until = ? WHERE id = ?",
-            (owner, fence, until, encode_id(thread_id)),
+            (
+                f"UPDATE {self.threads} SET lease_owner = ?, lease_fence = ?, lease_until = ?, lease_seconds = ?"
+                " WHERE id = ?"
+            ),
+            (owner, lease.fence, until, seconds, encode_id(lease.thread_id)),
         )
 
     def _lock(self, thread_id: str) -> Steps[Head]:
@@ -369,26 +377,10 @@ class Operations:
             f"SELECT {HEAD}, {self.dialect.now} FROM {self.threads} WHERE id = ?{self.dialect.lock}",
             (encode_id(thread_id),),
         )
-        return Head(*_found(rows, thread_id))
+        return head_of(thread_id, _found(rows, thread_id))
 
 
 def _found(rows: Rows, thread_id: str) -> Sequence[Any]:
     if not rows:
         raise ThreadNotFound(f"there is no thread {thread_id!r}")
     return rows[0]
-
-
-def _thread(row: Sequence[Any]) -> Thread:
-    key, metadata, entries, created, updated, version = row
-    return Thread(decode_id(key), decode(metadata), entries, created, updated, version)
-
-
-def _entry(row: Sequence[Any]) -> Entry:
-    seq, kind, body, key, created = row
-    return Entry(seq, kind, decode(body), None if key is None else decode_id(key), created)
-
-
-def _call(row: Sequence[Any]) -> Call:
-    seq, ordinal, key, status, body, note, answer, *times = row
-    said = None if answer is None else decode(answer)
-    return Call(seq, ordinal, decode_id(key), status, decode(body), decode(note), said, *times)

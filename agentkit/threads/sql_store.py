@@ -82,7 +82,8 @@ class SqlStore:
 
     async def create(self, thread_id: str, metadata: Body | None = None, changes: Sequence[Append] = ()) -> Thread:
         """See `Store.create`."""
-        return await self._run(lambda: self._operations.create(thread_id, metadata or {}, changes), "write")
+        said = {} if metadata is None else metadata
+        return await self._run(lambda: self._operations.create(thread_id, said, changes), "write")
 
     async def get(self, thread_id: str) -> Thread:
         """See `Store.get`."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, Literal
 
-from agentkit.bounds import CALLABLE, Bounds, instance, number, one_of, refuse
+from agentkit.bounds import CALLABLE, Bound, Bounds, number, one_of, refuse
 from agentkit.errors import StoreError
 from agentkit.threads.sql import Dialect, Operations
 from agentkit.threads.sql_store import Driver, Kind, OnStatement, SqlStore
@@ -24,8 +24,19 @@ DIALECT: Final = Dialect(tables="SELECT name FROM sqlite_master WHERE type = 'ta
 SYNCHRONOUS: Final = {"power": "FULL", "process": "NORMAL"}
 """What SQLite calls them. FULL flushes the disk in every transaction, NORMAL only when the log is moved to the file."""
 
+
+def _names_a_file(path: object) -> bool:
+    """Whether the system can be asked for such a file: no NUL, no half of a surrogate pair."""
+    if not isinstance(path, (str, Path)):
+        return False
+    try:
+        return b"\0" not in os.fsencode(path)
+    except UnicodeEncodeError:
+        return False
+
+
 _BOUNDS: Final[Bounds] = {
-    "path": instance((str, Path), "the path of a file, or ':memory:'"),
+    "path": Bound(_names_a_file, "the path of a file, or ':memory:'"),
     "durability": one_of(SYNCHRONOUS),
     "busy_timeout": number("seconds, 0 or more", above=-1e-9),
     "clock": CALLABLE,

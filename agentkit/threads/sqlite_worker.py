@@ -116,6 +116,8 @@ class Place:
         """An error in agentkit's words: what was found, what was wanted, where. Others than SQLite's are left."""
         if isinstance(e, StoreError):
             return type(e)(f"thread store {self.path}: {e}") if type(e) is StoreError else e
+        if isinstance(e, OverflowError):
+            return StoreError(f"thread store {self.path}: a number is too large; nothing was changed ({e})")
         if not isinstance(e, sqlite3.Error):
             return e
         code = _code(e)

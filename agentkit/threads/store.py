@@ -253,6 +253,9 @@ class Store(Protocol):
     async def acquire(self, thread_id: str, owner: str, seconds: float, *, dead: int | None = None) -> Lease:
         """Take the lease for `seconds`.
 
+        A lease that ends later than now and its own length was taken under a clock that has been put back since; it is
+        void, so that nobody waits for it longer than for any other.
+
         Args:
             thread_id: the thread.
             owner: who asks, shown to those who come too late.

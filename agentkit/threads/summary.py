@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from contextlib import aclosing
 from typing import Any, Final
 
-from agentkit.errors import ProviderError
-from agentkit.events import Text, Usage
+from agentkit.agent.journal import Ask
+from agentkit.agent.spending import BudgetSpent
+from agentkit.events import Finish, SourceEvent, Text, Usage
 from agentkit.messages import AssistantMessage, ImagePart, SystemMessage, TextPart, ToolCall, user
 from agentkit.models.base import Model, ModelRequest
 from agentkit.threads.compaction import Compaction, Plan, entry_body, plan
@@ -22,31 +24,68 @@ _LOG = logging.getLogger("agentkit.threads")
 
 SUMMARY: Final = "Summary of the conversation up to here; the messages themselves were taken out to save space:"
 LEFT_OUT: Final = "[Earlier messages of this conversation were left out here: it had become too long.]"
+_BREATH: Final = 1_000  # events after which others get a turn: a model that never waits could not be timed out
 _USERS: Final = "The user's newest message follows, and what came last."
 
 
+Write = Callable[[ModelRequest], tuple[str, AsyncGenerator[SourceEvent, None]]]
+"""Asks who writes summaries: gives the model's name, and what it says."""
+
+
+class Writer:
+    """Who writes a thread's summaries.
+
+    Args:
+        find: gives the model; asked when the first summary is due.
+    """
+
+    def __init__(self, find: Callable[[], Model]) -> None:
+        self._find = find
+        self._found: Model | None = None
+
+    def asked_by(self, ask: Ask) -> Write:
+        """How it is asked, at the expense of a run."""
+
+        def write(request: ModelRequest) -> tuple[str, AsyncGenerator[SourceEvent, None]]:
+            self._found = model = self._found or self._find()
+            return model.name, ask(model, request)
+
+        return write
+
+
+class _Failed(Exception):
+    """A model was asked for a summary, and wrote none."""
+
+
 async def compacted(
-    log: Log, policy: Compaction, tokens: int, *, model: Model | None = None, readable: bool = True
+    log: Log, policy: Compaction, tokens: int, *, write: Write | None = None, readable: bool = True
 ) -> dict[str, Any] | None:
     """The compaction that a thread needs now, as the body of its entry; None when there is nothing to do, or to gain.
 
-    A summary that fails (the provider refused or took too long, nothing came) costs nothing but the summary: the oldest
-    turns are then left out, and a note says so.
+    A summary that fails (it raised, took too long, was refused or cut, nothing came) costs nothing but the summary: the
+    oldest turns are then left out, and a note says so. Where the run's budget has nothing left for it nothing is done:
+    there will be no request that could be too long.
 
     Args:
         log: the whole thread.
         policy: when and how.
         tokens: of the conversation, see `agentkit.threads.tokens`.
-        model: who writes summaries; None for no summaries.
+        write: asks who writes summaries; None for no summaries.
         readable: whether the model has a tool that reads stored results again.
     """
-    if model is not None and policy.summary_tokens:
+    if write is not None and policy.summary_tokens:
         wanted = plan(log, policy, tokens, readable=readable)
         if wanted is None or wanted.start is None:
             return None if wanted is None else entry_body(wanted, tokens, None, {})
-        summary, usage = await _summarised(wanted, policy, model)
-        if summary is not None:
-            made = {"model": model.name, "usage": list(usage)}
+        try:
+            summary, made = await _summarised(wanted, policy, write)
+        except BudgetSpent:
+            return None
+        except (Exception, asyncio.CancelledError) as e:
+            if isinstance(e, asyncio.CancelledError) and _is_cancelled():
+                raise
+            _LOG.warning("no summary, the oldest turns are left out: %s: %s", type(e).__name__, e)
+        else:
             return entry_body(wanted, tokens, _introduced(summary, wanted), made)
     wanted = plan(log, policy, tokens, summary=False, readable=readable)
     if wanted is None:
@@ -54,41 +93,49 @@ async def compacted(
     return entry_body(wanted, tokens, _noted(wanted, policy), {})
 
 
-async def _summarised(wanted: Plan, policy: Compaction, model: Model) -> tuple[str | None, Usage]:
-    """The summary of what is dropped, made in several steps where one request could not hold it."""
-    spent, summary = Usage(), _before(wanted)
-    try:
-        async with asyncio.timeout(policy.summary_timeout):
-            for part in _parts(_transcript(wanted.dropped, policy), policy.window // 2):
-                summary, usage = await _asked(summary, part, policy, model)
-                spent = spent.plus(usage)
-    except (ProviderError, TimeoutError) as e:
-        _LOG.warning("no summary, the oldest turns are left out: %s: %s", type(e).__name__, e)
-        return None, spent
+def _is_cancelled() -> bool:
+    """Whether the task that runs this is, and not only something in it."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+async def _summarised(wanted: Plan, policy: Compaction, write: Write) -> tuple[str, dict[str, Any]]:
+    """The summary of what is dropped, made in several steps where one request could not hold it, and what it cost."""
+    spent, summary, name = Usage(), _before(wanted), ""
+    async with asyncio.timeout(policy.summary_timeout):
+        for part in _parts(_transcript(wanted.dropped, policy), policy.window // 2):
+            name, summary, usage = await _asked(summary, part, policy, write)
+            spent = spent.plus(usage)
     if not summary:
-        _LOG.warning("no summary, the oldest turns are left out: %s wrote nothing", model.name)
-        return None, spent
-    return cut(summary, 2 * policy.summary_tokens), spent
+        raise _Failed("there was nothing to write of")
+    return cut(summary, 2 * policy.summary_tokens), {"model": name, "usage": list(spent)}
 
 
-async def _asked(summary: str, part: str, policy: Compaction, model: Model) -> tuple[str, Usage]:
+async def _asked(summary: str, part: str, policy: Compaction, write: Write) -> tuple[str, str, Usage]:
     before = f"<summary_so_far>\n{summary}\n</summary_so_far>\n\n" if summary else ""
     task = f"Write the summary of all of it, in at most {policy.summary_tokens * 3 // 4:,} words."
     asked = f"{before}<conversation>\n{part}\n</conversation>\n\n{task}"
     written: list[str] = []
-    usage = Usage()
-    events = model.stream(ModelRequest((SystemMessage(policy.summary_prompt), user(asked))))
-    try:
+    usage, finish = Usage(), Finish("unknown")
+    name, events = write(ModelRequest((SystemMessage(policy.summary_prompt), user(asked))))
+    async with aclosing(events):
         async for event in events:
-            if isinstance(event, Text):
-                written.append(event.text)
-            elif isinstance(event, Usage):
-                usage = event
-    finally:
-        close = getattr(events, "aclose", None)  # a generator's; any other iterator ends by itself
-        if close is not None:
-            await close()
-    return "".join(written).strip(), usage
+            match event:
+                case Text(text):
+                    written.append(text)
+                    if len(written) % _BREATH == 0:
+                        await asyncio.sleep(0)
+                case Usage():
+                    usage = event
+                case Finish():
+                    finish = event
+    if finish.reason != "stop" and not (finish.reason == "unknown" and finish.raw):
+        said = finish.raw or finish.reason
+        raise _Failed(f"{name} did not write to its end" + (f" ({said})" if said != "unknown" else ""))
+    text = "".join(written).strip()
+    if not text:
+        raise _Failed(f"{name} wrote nothing")
+    return name, text, usage
 
 
 def _before(wanted: Plan) -> str:

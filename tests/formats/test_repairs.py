@@ -97,14 +97,27 @@ def test_a_required_parameter_is_taken_out_of_a_value_that_was_not_closed() -> N
 
 @pytest.mark.parametrize(
     "value",
-    ["<parameter=unit>\nC", "<parameter=nothing>\nC", "<parameter=city>\nC"],
-    ids=["optional", "undeclared", "its own"],
+    ["<parameter=nothing>\nC", "<parameter=city>\nC", "<parameter=unit>\nC\n</parameter>"],
+    ids=["undeclared", "its own", "optional, and closed again"],
 )
 def test_what_is_not_missing_stays_in_the_value(value: str) -> None:
     text = (
         f"<function=weather>\n<parameter=state>\nTX\n</parameter>\n<parameter=city>\n{value}\n</parameter>\n</function>"
     )
     assert call("qwen3_coder", text) == ("weather", {"state": "TX", "city": value}, ())
+
+
+def test_a_parameter_that_may_be_left_out_and_begins_in_a_value_is_ambiguous() -> None:
+    text = (
+        "<function=weather>\n<parameter=state>\nTX\n</parameter>\n"
+        "<parameter=city>\nDallas\n<parameter=unit>\nC\n</parameter>\n</function>"
+    )
+    (error,) = (e for e in read("qwen3_coder", text) if isinstance(e, CallError))
+    assert error.code == "ambiguous_call"
+    assert error.message == (
+        "'unit' begins inside the value of 'city': close each value, and put one that holds such markup in "
+        "<![CDATA[ … ]]> at position 120"
+    )
 
 
 def test_json_escaped_once_more_is_read_where_a_list_is_wanted() -> None:

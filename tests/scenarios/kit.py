@@ -17,6 +17,7 @@ from agentkit.errors import ErrorCode
 from agentkit.events import Event, Finish, FinishReason, SourceEvent, Text
 from agentkit.messages import AssistantMessage, ToolMessage
 from agentkit.models.openai import ChatWire
+from agentkit.models.wire import DONE
 from agentkit.processor import ProcessorConfig, ResponseProcessor, Turn
 from agentkit.registry import ToolRegistry
 from agentkit.schema import openapi_schema, xml_schema
@@ -235,9 +236,9 @@ def delta(content: str | None = None, calls: Sequence[Mapping[str, Any]] = (), *
 
 
 def chat(chunks: Iterable[Mapping[str, Any]]) -> list[SourceEvent]:
-    """The events of a chat completion's chunks, read by the real wire."""
+    """The events of a chat completion's chunks and its closing line, read by the real wire."""
     wire = ChatWire("openai")
-    return [event for chunk in chunks for event in wire.feed(chunk)] + wire.close()
+    return [event for chunk in [*chunks, DONE] for event in wire.feed(chunk)] + wire.close()
 
 
 def native(*calls: tuple[str, str], finish: str | None = "tool_calls", **config: Any) -> Ran:

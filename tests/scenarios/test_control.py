@@ -92,6 +92,9 @@ def test_s16_a_call_that_is_begun_again_is_not_joined_with_its_half(format: str,
             tool, turn, _ = await continued(cut(half), second, format=format)
             assert tool.made == [("create_file", "a.txt", BODY)]
             assert [r.error for r in turn.results] == ["truncated_call", None]
+        tool, turn, _ = await continued(cut(half), [Text(whole), Finish("stop")], format=format)
+        assert tool.made == [("create_file", "a.txt", BODY)]  # the very same, to where it was cut: that much is dropped
+        assert [r.error for r in turn.results] == [None]
 
     asyncio.run(main())
 
@@ -108,10 +111,16 @@ def test_s16_a_call_that_lacked_only_its_end_does_not_run_twice_when_it_is_begun
 
 def test_s16_the_first_response_may_be_cut_at_any_place_of_the_call() -> None:
     async def main() -> None:
+        exact = 0
         for at in range(1, WHOLE.index("</create-file>") + 14):
             second = [Text(WHOLE[at:]), Finish("stop")]
-            tool, _, _ = await continued(cut(WHOLE[:at]), second, format="xml")
-            assert tool.made == [("create_file", "a.txt", BODY)], WHOLE[:at]
+            tool, turn, _ = await continued(cut(WHOLE[:at]), second, format="xml")
+            if tool.made:
+                exact += 1
+                assert tool.made == [("create_file", "a.txt", BODY)], WHOLE[:at]
+            else:  # the text repeats itself: what goes on there may also go back
+                assert [r.error for r in turn.results] == ["truncated_call"], WHOLE[:at]
+        assert exact > 60
 
     asyncio.run(main())
 
@@ -143,7 +152,7 @@ def test_s16_a_model_may_think_before_it_goes_on() -> None:
     asyncio.run(main())
 
 
-@pytest.mark.parametrize("said", ["So it ends", "<ping></ping> and\n", "<ping></ping>\n<pi"])
+@pytest.mark.parametrize("said", ["So it ends", "<ping></ping> and\n", "<ping></ping>\n"])
 def test_s16_text_without_an_open_call_is_not_continued(said: str) -> None:
     _, turn, (asked, _) = asyncio.run(continued(cut(said), [Text("x")], format="xml"))
     assert (asked, turn.finish) == ([], Finish("length"))

@@ -58,7 +58,9 @@ async def kept(store: SQLiteStore, responses: Sequence[Response], tool: Any = No
     thread = await threads.create_thread(messages="Go")
     run: RunResult | Exception
     try:
-        run = await threads.run_thread(thread, None, ScriptedModel(responses), config, **options).finished()
+        run = await threads.run_thread(
+            thread, None, ScriptedModel(responses, continues=True), config, **options
+        ).finished()
     except Exception as e:  # noqa: BLE001 - what became of the thread is what counts
         run = e
     return await read(store, thread, tool, run)

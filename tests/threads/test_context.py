@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from agentkit.agent import Budget, Spending
+from agentkit.agent.spending import asked
 from agentkit.errors import ConfigError, ProviderError
-from agentkit.events import Event, ToolCompleted, Usage
+from agentkit.events import Event, Finish, SourceEvent, Text, Thinking, ToolCompleted, Usage
 from agentkit.messages import AssistantMessage, Message, SystemMessage, TextPart, ToolCall, ToolMessage, UserMessage
-from agentkit.models.base import ModelRequest
+from agentkit.models.base import Model, ModelRequest
 from agentkit.registry import ToolRegistry
 from agentkit.testing import ScriptedModel
 from agentkit.threads import Compaction, SQLiteStore, StoredResults, ThreadManager
 from agentkit.threads.journal import ThreadJournal
-from agentkit.threads.summary import LEFT_OUT, SUMMARY
+from agentkit.threads.summary import LEFT_OUT, SUMMARY, Writer
 from agentkit.tool import ToolContext, ToolResult
 
 pytestmark = pytest.mark.anyio
@@ -32,6 +36,11 @@ def anyio_backend() -> str:
 def read_page(number: int) -> str:
     """Read a page."""
     return f"Page {number}: " + "".join(f"line {n} of it; " for n in range(100)) + "the end."
+
+
+def asks(model: Model, request: ModelRequest) -> AsyncGenerator[SourceEvent, None]:
+    """Asks a model at nobody's expense."""
+    return asked(Spending(Budget()), model, request)
 
 
 @pytest.fixture
@@ -94,20 +103,86 @@ async def test_the_model_reads_a_shortened_result_again(store: SQLiteStore) -> N
     assert page.result.output == f"[characters 1,300 to {len(whole):,} of {len(whole):,}]\n{whole[1_300:]}"
 
 
-@pytest.mark.parametrize(
-    "failure",
-    [ProviderError("overloaded", kind="overloaded", provider="small"), "", TimeoutError()],
-    ids=["refused", "nothing", "late"],
-)
-async def test_a_summary_that_fails_leaves_the_oldest_turns_out(store: SQLiteStore, failure: Exception | str) -> None:
+LOST_WORDS: dict[str, Any] = {
+    "refused": [ProviderError("overloaded", kind="overloaded", provider="small")],
+    "late": [TimeoutError()],
+    "nothing": [Finish("stop")],
+    "white space": ["  \n", Finish("stop")],
+    "only thinking": [Thinking("hm"), Finish("stop")],
+    "only a call": [ToolCall("a", "read_page", {"number": 99})],
+    "a refusal": ["I cannot help with that.", Finish("refusal")],
+    "cut at its limit": ["The user wan", Finish("length")],
+    "filtered": ["The", Finish("content_filter")],
+    "a failure": ["The", Finish("error")],
+    "a pause": ["The", Finish("pause")],
+    "broken off": ["half a summ", ProviderError("lost", kind="connection", provider="small")],
+    "never said to be over": ["half a summ", Finish("unknown")],
+    "own errors": ["half", ValueError("x")],
+    "no key": [ConfigError("no key")],
+    "its own bug": [KeyError("x")],
+}
+
+
+class Cancels:
+    """A model whose stream cancels itself."""
+
+    name = "small"
+    format = None
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[SourceEvent]:
+        yield Text("half")
+        raise asyncio.CancelledError
+
+
+class Cut:
+    """A model whose stream ends without a word."""
+
+    name = "small"
+    format = None
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[SourceEvent]:
+        yield Text("half a summ")
+
+
+class Endless:
+    """A model that never waits and never ends."""
+
+    name = "small"
+    format = None
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[SourceEvent]:
+        while True:
+            yield Text("more ")
+
+
+WRITERS = {
+    **{why: ScriptedModel(lambda request, said=said: said, name="small") for why, said in LOST_WORDS.items()},
+    **{type_.__name__: type_() for type_ in (Cancels, Cut, Endless)},
+    "a string without a key": "anthropic:claude-x",
+}
+
+
+@pytest.mark.parametrize("why", WRITERS)
+async def test_a_summary_that_fails_leaves_the_oldest_turns_out(
+    store: SQLiteStore, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
     threads = ThreadManager(store, ToolRegistry(read_page))
     thread = await threads.create_thread(messages="Read all pages.")
-    small = ScriptedModel(lambda request: failure, name="small")
-    policy = replace(POLICY, summary_model=small)
-    model = reader(60)
+    policy = replace(POLICY, summary_model=WRITERS[why], summary_timeout=0.05 if why == "Endless" else 30.0)
+    model = reader(28)
     result = await threads.run_thread(thread, model=model, compaction=policy, max_turns=100).finished()
     assert result.text == "Read."
     assert texts(model.requests[-1].messages)[:2] == [LEFT_OUT, "Read all pages."]
+
+
+async def test_a_summary_model_without_a_key_is_missed_only_when_it_is_needed(
+    store: SQLiteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    threads = ThreadManager(store, compaction=replace(POLICY, summary_model="anthropic:claude-x"))
+    thread = await threads.create_thread(messages="Hi")
+    assert (await threads.run_thread(thread, model=ScriptedModel(["Hello."])).finished()).text == "Hello."
 
 
 async def test_the_next_run_goes_on_from_the_compaction(store: SQLiteStore) -> None:
@@ -158,8 +233,8 @@ async def test_a_refused_conversation_is_made_shorter(store: SQLiteStore) -> Non
     await threads.run_thread(thread, model=reader(10)).finished()
     await threads.add_message(thread, "Go on.")
     small = ScriptedModel(lambda request: "Pages were read.")
-    journal = ThreadJournal(store, thread, compaction=Compaction(window=200_000), model=small)
-    await journal.open(threads.registry)
+    journal = ThreadJournal(store, thread, compaction=Compaction(window=200_000), writer=Writer(lambda: small))
+    await journal.open(threads.registry, asks)
     before = list(await journal.messages())
     assert await journal.shrink()
     after = list(await journal.messages())
@@ -172,7 +247,7 @@ async def test_a_conversation_without_compaction_cannot_be_made_shorter(store: S
     threads = ThreadManager(store)
     thread = await threads.create_thread(messages="Hi")
     journal = ThreadJournal(store, thread)
-    await journal.open(threads.registry)
+    await journal.open(threads.registry, asks)
     assert not await journal.shrink()
     await journal.close()
 

@@ -107,7 +107,7 @@ async def test_a_run_that_this_process_left_says_so(tmp_path: Path) -> None:
     async with threads.run_thread(thread, model=ScriptedModel([ToolCall("c1", "pay", {"amount": 5}), "ok"])) as run:
         async for event in run:
             if isinstance(event, ToolStarted):
-                with pytest.raises(ThreadBusy, match="That is this process"):
+                with pytest.raises(ThreadBusy, match=r"this process on .* Wait for that run"):
                     await threads.run_thread(thread, model=ScriptedModel([]))
     with pytest.raises(ThreadNotFound):
         await threads.run_thread("nowhere", model=ScriptedModel([]))

@@ -138,9 +138,9 @@ def test_a_schema_of_a_newer_agentkit_is_refused(new_store: NewStore) -> None:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(sql, "SCHEMA_VERSION", 0)
             newer = reopened(store)
-            with pytest.raises(StoreError, match=r"the tables have version 1, this agentkit knows up to 0"):
+            with pytest.raises(StoreError, match=r"the tables have version 2, this agentkit knows up to 0"):
                 await newer.get("t")
-            with pytest.raises(StoreError, match=r"the tables have version 1, this agentkit knows up to 0"):
+            with pytest.raises(StoreError, match=r"the tables have version 2, this agentkit knows up to 0"):
                 await newer.create("u")
             await newer.aclose()
         await store.aclose()

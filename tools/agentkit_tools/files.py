@@ -7,25 +7,25 @@ there is no check by name. Needs a POSIX system.
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import re
-import secrets
 import stat
-import threading
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from agentkit import Tool, ToolResult, openapi_schema, xml_schema
+from agentkit_tools.protected import PROTECTED, why_protected
+from agentkit_tools.replacing import Replaced, locked, replace
 
 MAX_BYTES = 10_000_000  # of a file that are ever held: ten times the longest source file of large public repositories
 MAX_CHARACTERS = 80_000  # of one answer: about 20,000 tokens, and less than a processor cuts by default
 MAX_PATH = 4096  # bytes: PATH_MAX of Linux
 MAX_NAME = 255  # bytes: NAME_MAX of every common file system
-PROTECTED = frozenset({".git", ".env", ".ssh", "conftest.py", "sitecustomize.py", "usercustomize.py"})
-"""Names that run code or hold secrets on their own: readable, but a model may not write them, nor below them."""
+ATTEMPTS = 5  # to change a file that programs which know no lock keep changing meanwhile
 
 
 class Refusal(Exception):
@@ -41,12 +41,20 @@ class Files(Tool):
 
     Refused before anything is opened: `..`, absolute paths, `~`, drive letters, backslashes, NUL, over-long names.
     Refused while walking: symbolic links wherever they lead, pipes, devices, sockets. A file is changed by writing a
-    new one beside it and renaming, so that a reader sees the old or the new text, never half; its mode is kept.
+    new one beside it and renaming, so that a reader sees the old or the new text, never half; its owner, mode, access
+    list and extended attributes are kept, or it is not changed.
+
+    Any number of instances, in any number of processes of one machine, may work on the same files: a change holds the
+    lock of the file's folder. What other programs change meanwhile is not overwritten. On a file system that cannot
+    lock a folder, such as NFS, two processes are kept apart by that alone, which leaves a moment in which a change can
+    be lost.
 
     Args:
-        root: the folder, the current one unless given; made when it is missing.
-        protected: names that may be read but not written, in any letter case; a path is protected when one of its
-            parts is.
+        root: the folder, the current one unless given; made when it is missing. It is this very folder that is worked
+            in: where another one, or a link, takes its place later, everything is refused.
+        protected: what may be read but not written, nor below it: names, also with `*`, or names that follow each
+            other such as `.github/workflows`; letter case is nothing to them. `PROTECTED` unless given, a set that can
+            be added to.
     """
 
     def __init__(self, root: str | Path = ".", *, protected: Collection[str] = PROTECTED) -> None:
@@ -54,8 +62,8 @@ class Files(Tool):
             raise OSError("Files needs a POSIX system: this one cannot open a file relative to a folder")
         self.root = Path(root).resolve()
         self.root.mkdir(parents=True, exist_ok=True)
-        self.protected = frozenset(name.casefold() for name in protected)
-        self._writing = threading.Lock()  # two changes of one file in parallel would lose one of them
+        self.protected = frozenset(protected)
+        self._identity = _place(os.stat(self.root))
 
     @openapi_schema
     @xml_schema(name="create-file", attributes=["file_path"], content="file_contents")
@@ -95,10 +103,12 @@ class Files(Tool):
     def _create(self, file_path: str, file_contents: str) -> str:
         names = self._writable(file_path)
         content = encoded("file_contents", file_contents)
-        with self._writing, self._folder(names, make=True) as folder:
-            mode = reserve(folder, names[-1], file_path)
+        with self._folder(names, make=True) as folder, locked(folder):
+            empty = reserve(folder, names[-1], file_path)
             try:
-                overwrite(folder, names[-1], content, mode)
+                replace(folder, names[-1], content, empty)
+            except Replaced as e:
+                raise Refusal(f"another program changed {file_path!r} while it was created; read it") from e
             except BaseException:
                 os.unlink(names[-1], dir_fd=folder)
                 raise
@@ -122,27 +132,24 @@ class Files(Tool):
         old, new = encoded("old_str", old_str), encoded("new_str", new_str)
         if not old or old == new:
             raise Refusal("old_str is empty" if not old else "old_str and new_str are the same: nothing would change")
-        with self._writing, self._folder(names) as folder:
-            content, size, mode = opened(folder, names[-1], file_path)
-            if size > MAX_BYTES:
-                raise Refusal(f"{file_path!r} has {size} bytes; only files of up to {MAX_BYTES} can be changed")
-            if b"\r" not in old + new and b"\n" in content and content.count(b"\n") == content.count(b"\r\n"):
-                old, new = old.replace(b"\n", b"\r\n"), new.replace(b"\n", b"\r\n")
-            start = only_place(content, old, file_path)
-            overwrite(folder, names[-1], content[:start] + new + content[start + len(old) :], mode)
-        return f"replaced 1 occurrence in {file_path}, line {line_of(content, start)}"
+        with self._folder(names) as folder, locked(folder):
+            for _ in range(ATTEMPTS):
+                with suppress(Replaced):
+                    line = exchange(folder, names[-1], old, new, file_path)
+                    return f"replaced 1 occurrence in {file_path}, line {line}"
+        raise Refusal(f"{file_path!r} was not changed: another program changes it all the time; try again later")
 
     def _writable(self, file_path: str) -> list[str]:
         names = parts(file_path)
-        guarded = next((name for name in names if name.casefold() in self.protected), None)
-        if guarded is not None:
-            raise Refusal(f"{file_path!r} may be read but not written: {guarded!r} is protected", denied=True)
+        why = why_protected(names, self.protected)
+        if why is not None:
+            raise Refusal(f"{file_path!r} may be read but not written: {why}", denied=True)
         return names
 
     @contextmanager
     def _folder(self, names: list[str], *, make: bool = False) -> Iterator[int]:
         """The open folder that holds the last of `names`, reached from the root without following a link."""
-        folder = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY)
+        folder = self._opened_root()
         try:
             for depth in range(1, len(names)):
                 outer, folder = folder, self._enter(folder, names[:depth], make)
@@ -150,6 +157,18 @@ class Files(Tool):
             yield folder
         finally:
             os.close(folder)
+
+    def _opened_root(self) -> int:
+        try:
+            folder = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        except OSError as e:
+            if e.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+                raise
+            raise Refusal(f"the working folder is no longer there: {_GONE}", denied=True) from e
+        if _place(os.fstat(folder)) != self._identity:
+            os.close(folder)
+            raise Refusal(f"the working folder is another one than before: {_GONE}", denied=True)
+        return folder
 
     def _enter(self, outer: int, names: list[str], make: bool) -> int:
         if make:
@@ -159,6 +178,13 @@ class Files(Tool):
             return os.open(names[-1], os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=outer)
         except OSError as e:
             raise refusal(e, outer, names[-1], "/".join(names)) from e
+
+
+_GONE = "it was moved, removed or replaced, and what stands in its place is not touched"
+
+
+def _place(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino
 
 
 def answer(act: Callable[[], str]) -> ToolResult:
@@ -212,11 +238,15 @@ def encoded(parameter: str, text: str) -> bytes:
 
 
 class Opened(NamedTuple):
-    """What was found in a text file: its first `MAX_BYTES` bytes, its size in bytes, its permissions."""
+    """What was found in a text file: its first `MAX_BYTES` bytes, and what the system says of it."""
 
     content: bytes
-    size: int
-    mode: int
+    status: os.stat_result
+
+    @property
+    def size(self) -> int:
+        """Its bytes in all."""
+        return self.status.st_size
 
 
 def opened(folder: int, name: str, file_path: str) -> Opened:
@@ -236,7 +266,7 @@ def opened(folder: int, name: str, file_path: str) -> Opened:
         os.close(handle)
     if b"\0" in content[:8192]:
         raise Refusal(f"{file_path!r} is binary ({status.st_size} bytes, NUL among the first), not text")
-    return Opened(content, status.st_size, stat.S_IMODE(status.st_mode))
+    return Opened(content, status)
 
 
 def refusal(error: OSError, folder: int, name: str, path: str) -> Refusal:
@@ -269,32 +299,28 @@ def kind(mode: int) -> str:
     return KINDS.get(stat.S_IFMT(mode), "a special file")
 
 
-def reserve(folder: int, name: str, file_path: str) -> int:
-    """Take a name that nothing has yet, by an empty file; its permissions, as the process's umask gives them."""
+def reserve(folder: int, name: str, file_path: str) -> os.stat_result:
+    """Take a name that nothing has yet, by an empty file; the umask and the folder say what its permissions are."""
     try:
         handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666, dir_fd=folder)
     except FileExistsError as e:
         raise Refusal(f"{file_path!r} exists already and was not touched; change it with str_replace") from e
     try:
-        return stat.S_IMODE(os.fstat(handle).st_mode)
+        return os.fstat(handle)
     finally:
         os.close(handle)
 
 
-def overwrite(folder: int, name: str, content: bytes, mode: int) -> None:
-    """Put `content` and `mode` in the place of a file, in one step."""
-    draft = f".agentkit-{secrets.token_hex(8)}.tmp"
-    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=folder)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fchmod(handle, mode)
-            os.fsync(handle)
-        os.rename(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
-    except BaseException:
-        os.unlink(draft, dir_fd=folder)
-        raise
+def exchange(folder: int, name: str, old: bytes, new: bytes, file_path: str) -> int:
+    """Replace the only `old` in a file; the line where it was."""
+    content, status = opened(folder, name, file_path)
+    if status.st_size > MAX_BYTES:
+        raise Refusal(f"{file_path!r} has {status.st_size} bytes; only files of up to {MAX_BYTES} can be changed")
+    if b"\r" not in old + new and b"\n" in content and content.count(b"\n") == content.count(b"\r\n"):
+        old, new = old.replace(b"\n", b"\r\n"), new.replace(b"\n", b"\r\n")
+    start = only_place(content, old, file_path)
+    replace(folder, name, content[:start] + new + content[start + len(old) :], status)
+    return line_of(content, start)
 
 
 def only_place(content: bytes, old: bytes, file_path: str) -> int:

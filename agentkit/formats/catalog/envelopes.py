@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentkit.formats.spec import Envelope, Format, Json, KeyEnvelope, Name, ResultShape, Section, Shape
+from agentkit.formats.spec import CallId, Envelope, Format, Json, KeyEnvelope, Name, ResultShape, Section, Shape
 
 _ARGUMENTS = Envelope("name", ("arguments", "parameters"))
 _PARAMETERS = Envelope("name", ("parameters", "arguments"))
@@ -11,10 +11,7 @@ _TOOL_RESPONSE = ResultShape("<tool_response>\n", "\n</tool_response>")
 HERMES = Format(
     "hermes",
     ("<tool_call>\n", _ARGUMENTS, "\n</tool_call>"),
-    also=(
-        Shape((_ARGUMENTS,), Section("<tool_call>\n[", "]\n</tool_call>")),
-        Shape(("<|im_start|>\n", _ARGUMENTS)),
-    ),
+    also=(Shape(("<|im_start|>\n", _ARGUMENTS)),),
     result=_TOOL_RESPONSE,
     markup=("<|im_end|>", "<|im_start|>"),
     aliases=("qwen", "qwen25", "qwen3_json", "granite4", "trinity"),
@@ -115,7 +112,11 @@ LLAMA3_JSON = Format(
     "llama3_json",
     (_PARAMETERS,),
     separator="; ",
-    also=(Shape(("<|python_tag|>", _PARAMETERS)),),
+    also=(
+        Shape(("<|python_tag|>", _PARAMETERS)),
+        Shape((_PARAMETERS,), Section("[", "]")),
+        Shape((_PARAMETERS,), Section('{"tool_calls": [', "]}")),
+    ),
     markup=("<|eot_id|>", "<|eom_id|>", "<|eot|>"),
     aliases=("llama4_json", "llama3"),
     families=("Llama 3.1", "Llama 3.2", "Llama 4"),
@@ -129,10 +130,11 @@ MISTRAL = Format(
     also=(
         Shape(("[TOOL_CALLS]", _ARGUMENTS)),
         Shape(("[TOOL_CALLS]", Name(), "[ARGS]", Json())),
+        Shape(("[TOOL_CALLS]", Name(), "[CALL_ID]", CallId(), "[ARGS]", Json())),
         Shape(("[TOOL_CALLS]", Name(), Json())),
     ),
     thinking=(("[THINK]", "[/THINK]"), ("<think>", "</think>")),
-    markup=("[TOOL_CALLS]",),
+    ends=("</s>",),
     families=("Mistral", "Mixtral", "Ministral", "Mistral Nemo"),
 )
 XLAM = Format(

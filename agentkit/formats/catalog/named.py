@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from agentkit.formats.spec import CountedName, Format, Json, Name, ResultShape, Section, Shape, Skip
+from agentkit.formats.spec import CallId, CountedName, Format, Json, Name, ResultShape, Section, Shape, Skip
+
+_DEEPSEEK_CALLS = Section("<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>")
+_V3 = ("<｜tool▁call▁begin｜>function<｜tool▁sep｜>", Name(), "\n```json\n", Json(), "\n```<｜tool▁call▁end｜>")
+_V3_BARE = ("<｜tool▁call▁begin｜>function<｜tool▁sep｜>", Name(), "\n", Json(), "\n<｜tool▁call▁end｜>")
+_V31 = ("<｜tool▁call▁begin｜>", Name(), "<｜tool▁sep｜>", Json(), "<｜tool▁call▁end｜>")
 
 DEEPSEEK_V3 = Format(
     "deepseek_v3",
-    ("<｜tool▁call▁begin｜>function<｜tool▁sep｜>", Name(), "\n```json\n", Json(), "\n```<｜tool▁call▁end｜>"),
-    Section("<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"),
+    _V3,
+    _DEEPSEEK_CALLS,
+    also=(Shape(_V3_BARE, _DEEPSEEK_CALLS), Shape(_V31, _DEEPSEEK_CALLS)),
     markup=("<｜end▁of▁sentence｜>",),
     result=ResultShape(
         "<｜tool▁outputs▁begin｜><｜tool▁output▁begin｜>", "<｜tool▁output▁end｜><｜tool▁outputs▁end｜>"
@@ -17,8 +23,8 @@ DEEPSEEK_V3 = Format(
 )
 DEEPSEEK_V31 = Format(
     "deepseek_v31",
-    ("<｜tool▁call▁begin｜>", Name(), "<｜tool▁sep｜>", Json(), "<｜tool▁call▁end｜>"),
-    Section("<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"),
+    _V31,
+    _DEEPSEEK_CALLS,
     separator="",
     markup=("<｜end▁of▁sentence｜>",),
     result=ResultShape("<｜tool▁output▁begin｜>", "<｜tool▁output▁end｜>"),
@@ -37,7 +43,11 @@ MISTRAL_COMPACT = Format(
     "mistral_compact",
     ("[TOOL_CALLS]", Name(), "[ARGS]", Json()),
     separator="",
-    also=(Shape(("[TOOL_CALLS]", Name(), Json())),),
+    also=(
+        Shape(("[TOOL_CALLS]", Name(), "[CALL_ID]", CallId(), "[ARGS]", Json())),
+        Shape(("[TOOL_CALLS]", Name(), Json())),
+    ),
+    ends=("</s>",),
     thinking=(("[THINK]", "[/THINK]"), ("<think>", "</think>")),
     aliases=("devstral", "magistral"),
     families=("Mistral Small 3.2", "Devstral", "Magistral"),
@@ -95,6 +105,7 @@ HARMONY = Format(
     markup=(
         "<|start|>assistant<|channel|>commentary<|message|>",
         "<|channel|>commentary<|message|>",
+        "<|channel|>commentary",
         "<|start|>assistant",
         "<|end|>",
         "<|return|>",

@@ -9,6 +9,7 @@ from agentkit.formats.spec import (
     NameTag,
     NestedTags,
     Pairs,
+    Recipient,
     ResultShape,
     Section,
     Shape,
@@ -178,10 +179,21 @@ KIMI_K3 = Format(
     markup=("<|open|>response<|sep|>", "<|close|>response<|sep|>", "<|close|>message<|sep|>"),
     families=("Kimi K3",),
 )
+_MUSE = (
+    NameTag("atem:invoke", "name"),
+    "\n",
+    TagParameters("atem:parameter", "name"),
+    Tag("atem:invoke", closing=True),
+)
 MUSE = Format(
     "muse",
-    (NameTag("atem:invoke", "name"), "\n", TagParameters("atem:parameter", "name"), Tag("atem:invoke", closing=True)),
+    _MUSE,
     section=Section("<|message|><atem:function_calls>\n", "\n</atem:function_calls><|eom|>"),
+    also=(
+        Shape(("<|start|>assistant to=", Recipient(), "<|message|><atem:function_calls>\n", *_MUSE)),
+        Shape(("to=", Recipient(), "<|message|><atem:function_calls>\n", *_MUSE)),
+        Shape(_MUSE, Section("<atem:function_calls>\n", "\n</atem:function_calls>")),
+    ),
     aliases=("musespark1x", "muse_glimmer"),
     thinking=(("to=self<|message|>", "<|eom|>"), ("<|start|>assistant to=self<|message|>", "<|eom|>")),
     answer=(("to=user<|message|>", "<|eom|>"), ("<|start|>assistant to=user<|message|>", "<|eom|>")),

@@ -12,7 +12,7 @@ PYTHONIC = Format(
     Section("[", "]"),
     separator=", ",
     also=(Shape(_CALL, Section("<|python_tag|>[", "]")), Shape(("\n", *_CALL))),
-    markup=("<|eot_id|>", "<|eom_id|>", "<end_of_turn>"),
+    markup=("<|eot_id|>", "<|eom_id|>", "<end_of_turn>", "<|python_start|>", "<|python_end|>"),
     families=("Llama 3.2", "ToolACE", "Gemma 3"),
 )
 LLAMA4_PYTHONIC = Format(

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from agentkit.formats.spec import Format, NameTag, Tag, TextArgument, ToolElement
+from agentkit.formats.spec import Format, Json, Name, NameTag, Shape, Tag, TextArgument, ToolElement
 
-XML = Format("xml", (ToolElement(),), families=("any instructed model",))
+XML = Format(
+    "xml",
+    (ToolElement(),),
+    also=(Shape(("<tool>", Name(), "</tool>\n<tool_input>", Json(), "</tool_input>")),),  # as LangChain's agents do
+    families=("any instructed model",),
+)
 CLINE = Format(
     "cline",
     (ToolElement("children"),),

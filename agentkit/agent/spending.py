@@ -1,0 +1,297 @@
+"""What is spent of budgets: set aside before it is asked for, counted when it is over. Asks no model, runs no tool.
+
+Every run has a `Spending`; that of a sub-agent spends from its caller's, too. All of them live in one event loop, and
+nothing waits between looking whether something is left and taking it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterable, Iterator, Sequence
+from time import monotonic
+from typing import Final, Literal
+
+from agentkit.agent.limits import REPLY_TOKENS, UNBOUNDED, Budget
+from agentkit.errors import AgentkitError
+from agentkit.events import ArgumentDelta, CallEnd, Finish, SourceEvent, Text, Thinking, Usage
+from agentkit.messages import Message
+from agentkit.models.base import Model, ModelRequest
+from agentkit.processor import Source
+from agentkit.tokens import PER_CALL, json_tokens, message_tokens, messages_tokens, text_tokens
+
+Exhausted = Literal["token_budget", "cost_budget", "time_budget", "call_budget"]
+
+_NOTHING: Final = Usage()
+
+
+class BudgetSpent(AgentkitError):
+    """A model was to be asked at a run's expense, and nothing is left of its budget."""
+
+
+class Spending:
+    """What a run spends, and all that it employs.
+
+    Args:
+        budget: the bounds.
+        parent: what the calling run spends: this is spent from it, too.
+    """
+
+    def __init__(self, budget: Budget, parent: Spending | None = None) -> None:
+        self.budget = budget
+        self.parent = parent
+        self.usage = Usage()
+        """Tokens of all responses that are over."""
+        self.estimated = False
+        """Whether some of them are an estimate, since their model did not tell."""
+        self.cost = 0.0
+        self.tool_calls = 0
+        self._aside = _NOTHING  # for responses under way
+        self._aside_cost = 0.0
+        self._since = monotonic()
+        self._bounded: bool = budget is not UNBOUNDED or (parent is not None and parent._bounded)
+        self._waiting: deque[asyncio.Future[None]] = deque() if parent is None else parent._waiting
+
+    def _all(self) -> Iterator[Spending]:
+        """This one and those from which it spends."""
+        one: Spending | None = self
+        while one is not None:
+            yield one
+            one = one.parent
+
+    @property
+    def counts(self) -> bool:
+        """Whether tokens or cost are bounded."""
+        return any(one.budget.tokens is not None or one.budget.cost is not None for one in self._all())
+
+    def check(self, model: str) -> None:
+        """See that each response of a model can be paid.
+
+        Raises:
+            ConfigError: a cost is bounded, and the model has no price.
+        """
+        for one in self._all():
+            one.budget.price(model)
+
+    # -------------------------------------------------------------- what is left
+
+    @property
+    def exhausted(self) -> Exhausted | None:
+        """The first bound that is reached; None while all hold."""
+        if not self._bounded:
+            return None
+        return next((reached for one in self._all() if (reached := one._reached()) is not None), None)
+
+    def _reached(self) -> Exhausted | None:
+        budget = self.budget
+        if budget is UNBOUNDED:
+            return None
+        spent: tuple[tuple[Exhausted, float | None, float], ...] = (
+            ("token_budget", budget.tokens, _total(self.usage)),
+            ("cost_budget", budget.cost, self.cost),
+            ("call_budget", budget.tool_calls, self.tool_calls),
+            ("time_budget", budget.seconds, monotonic() - self._since),
+        )
+        return next((name for name, bound, value in spent if bound is not None and value >= bound), None)
+
+    def _has_room(self) -> bool:
+        """Whether a further response may begin, whatever becomes of those under way."""
+        tokens, cost = self.budget.tokens, self.budget.cost
+        if tokens is not None and _total(self.usage) + _total(self._aside) >= tokens:
+            return False
+        return cost is None or self.cost + self._aside_cost < cost
+
+    @property
+    def seconds_left(self) -> float | None:
+        """How much time is left of this budget; None without a bound. A parent's own clock ends its sub-agents."""
+        return None if self.budget.seconds is None else self.budget.seconds - (monotonic() - self._since)
+
+    # -------------------------------------------------------------- calls
+
+    @property
+    def calls_left(self) -> int | None:
+        """How many calls may still be run; None without a bound."""
+        if not self._bounded:
+            return None
+        left = [max(one.budget.tool_calls - one.tool_calls, 0) for one in self._all() if one.budget.tool_calls]
+        return min(left, default=None)
+
+    def take_call(self) -> bool:
+        """Count a call that is about to start; False where none is left."""
+        if self.calls_left == 0:
+            return False
+        for one in self._all():
+            one.tool_calls += 1
+        return True
+
+    # -------------------------------------------------------------- responses
+
+    async def set_aside(self, model: str, prompt: int, reply: int | None) -> Meter | None:
+        """Set aside what a response may cost; waits while those under way may use up what is left.
+
+        Args:
+            model: whose response, by its string.
+            prompt: its tokens, by estimate.
+            reply: what the request allows; None where it names no bound.
+
+        Returns:
+            What the response is to be counted with; None where nothing is left.
+        """
+        while self.exhausted is None:
+            if not self._bounded or all(one._has_room() for one in self._all()):
+                return Meter(self, model, prompt, REPLY_TOKENS if reply is None else reply)
+            change = asyncio.get_running_loop().create_future()
+            self._waiting.append(change)
+            try:
+                await change
+            finally:
+                if change in self._waiting:
+                    self._waiting.remove(change)
+        return None
+
+    def set_aside_now(self, model: str, request: ModelRequest) -> Meter:
+        """The same without waiting: for the rest of a response, which must not be left half."""
+        prompt = messages_tokens(request.messages) if self.counts else 0
+        return Meter(self, model, prompt, REPLY_TOKENS if request.max_tokens is None else request.max_tokens)
+
+    def _change(self, model: str, aside: Usage, spent: Usage, *, estimated: bool = False) -> None:
+        """Add to what is set aside, and to what is spent, here and in all those from which this is spent."""
+        for one in self._all():
+            one._aside = one._aside.plus(aside)
+            one.usage = one.usage.plus(spent)
+            one.estimated = one.estimated or estimated
+            if one.budget.prices and (price := one.budget.price(model)):
+                one._aside_cost += price.of(aside)
+                one.cost += price.of(spent)
+
+    def _wake(self) -> None:
+        """Something was given back: those that wait look again, in their order."""
+        while self._waiting:
+            change = self._waiting.popleft()
+            if not change.done():
+                change.set_result(None)
+
+
+class Meter:
+    """What one response costs: set aside when it is made, counted once, when it is over.
+
+    Args:
+        spending: who pays.
+        model: whose response, by its string.
+        prompt: its tokens, by estimate.
+        reply: tokens of reply that are set aside.
+    """
+
+    def __init__(self, spending: Spending, model: str, prompt: int, reply: int) -> None:
+        self._spending = spending
+        self._model = model
+        self._prompt = prompt
+        self._counts = spending.counts
+        self._aside = Usage(prompt, reply) if self._counts else _NOTHING
+        self._told = _NOTHING
+        self._written: list[str] = []
+        self._calls = 0
+        self._begun = False  # whether anything came: a request that was refused costs nothing
+        self._whole = self._settled = False
+        if self._counts:
+            spending._change(model, self._aside, _NOTHING)
+
+    async def read(self, model: Model, request: ModelRequest) -> AsyncGenerator[SourceEvent, None]:
+        """Ask the model, and count what it says."""
+        events: Source = model.stream(request)
+        counts = self._counts
+        try:
+            if isinstance(events, AsyncIterable):
+                async for event in events:
+                    if counts or type(event) is Usage:
+                        self._see(event)
+                    yield event
+            else:
+                for event in events:
+                    self._see(event)
+                    yield event
+        finally:
+            self.settle()
+            if (close := getattr(events, "aclose", None)) is not None:  # a generator's; others end by themselves
+                await close()
+
+    def _see(self, event: SourceEvent) -> None:
+        kind = type(event)
+        self._begun = True
+        if kind is Usage:
+            self._told = event  # type: ignore[assignment]
+        elif kind is Finish:
+            self._whole = True
+        elif kind is Text or kind is Thinking or kind is ArgumentDelta:
+            self._written.append(event.text)  # type: ignore[union-attr]
+        elif kind is CallEnd:
+            self._calls += 1
+
+    def settle(self) -> None:
+        """The response is over, or will never be: count what it cost, and give back what was set aside for it."""
+        if self._settled:
+            return
+        self._settled = True
+        if not self._counts:
+            self._spending._change(self._model, _NOTHING, self._told)
+            return
+        spent = self._spent() if self._begun else _NOTHING
+        back = Usage(*(-tokens for tokens in self._aside))
+        self._spending._change(self._model, back, spent, estimated=spent != self._told)
+        self._spending._wake()
+
+    def _spent(self) -> Usage:
+        """What the model told; where it did not, an estimate."""
+        told = self._told
+        if told.input_tokens and told.output_tokens and self._whole:
+            return told
+        written = text_tokens("".join(self._written)) + PER_CALL * self._calls
+        output = told.output_tokens if told.output_tokens and self._whole else max(told.output_tokens, written)
+        return told._replace(input_tokens=told.input_tokens or self._prompt, output_tokens=output)
+
+
+class Prompts:
+    """The size of a run's requests, by estimate; what was in the request before is not counted again.
+
+    Args:
+        request: has the tools.
+    """
+
+    def __init__(self, request: ModelRequest) -> None:
+        self._beside = sum(json_tokens([s.name, s.description, s.parameters]) for s in request.tools)
+        self._counted = 0
+        self._last: Message | None = None
+        self._tokens = 0
+
+    def size(self, messages: Sequence[Message]) -> int:
+        """The tokens of a request with these messages."""
+        n = self._counted
+        if not (0 < n <= len(messages) and messages[n - 1] is self._last):
+            n, self._tokens = 0, 0  # another conversation, or one that was made shorter
+        self._tokens += sum(map(message_tokens, messages[n:]))
+        self._counted, self._last = len(messages), messages[-1] if messages else None
+        return self._tokens + self._beside
+
+
+async def asked(spending: Spending, model: Model, request: ModelRequest) -> AsyncGenerator[SourceEvent, None]:
+    """Ask a model at a run's expense, as soon as the budget allows it.
+
+    Raises:
+        BudgetSpent: nothing is left; the model was not asked.
+        ConfigError: a cost is bounded, and the model has no price.
+    """
+    prompt = messages_tokens(request.messages) if spending.counts else 0
+    meter = await spending.set_aside(model.name, prompt, request.max_tokens)
+    if meter is None:
+        raise BudgetSpent(f"nothing is left of the run's budget ({spending.exhausted})")
+    events = meter.read(model, request)
+    try:
+        async for event in events:
+            yield event
+    finally:
+        meter.settle()
+        await events.aclose()
+
+
+def _total(usage: Usage) -> int:
+    return usage.input_tokens + usage.output_tokens

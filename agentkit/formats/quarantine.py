@@ -1,0 +1,247 @@
+"""Text that no model wrote, as a model reads it: results and tool declarations in which no marker stays whole.
+
+A marker is what any format reads as a call, or any family's template as special (`control`). Pure; knows no registry.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+from agentkit.errors import ErrorCode, FormatError
+from agentkit.formats import control
+from agentkit.formats.catalog import CATALOG
+from agentkit.formats.engine import get
+from agentkit.formats.render import attribute, tags
+from agentkit.formats.spec import (
+    Format,
+    Name,
+    NameTag,
+    Pairs,
+    PythonCall,
+    Shape,
+    Tag,
+    TagParameters,
+    ToolSpec,
+)
+
+# ---------------------------------------------------------------- results
+
+
+def render_result(
+    format: str | Format,
+    name: str,
+    call_id: str,
+    text: str,
+    error: ErrorCode | None = None,
+    tools: Sequence[ToolSpec] = (),
+) -> str:
+    """A tool's result as the model of this format reads it.
+
+    Named, marked `success` or with its error code, and quarantined, its name and its id too: no text in it can be read
+    as a call.
+    """
+    declared = get(format)
+    safe = _breaker(declared, tools)
+    slots = {"name": attribute(safe(name)), "id": attribute(safe(call_id)), "status": error or "success"}
+    return f"{declared.result.open.format_map(slots)}{safe(text)}{declared.result.close}"
+
+
+def quarantine(text: str, format: str | Format, tools: Sequence[ToolSpec] = ()) -> str:
+    """Break every marker of every format, and every control token of any family, in text that no model wrote.
+
+    It then never reads as a call, cannot close its wrapper and cannot end or begin a turn. Only the markers change
+    (`<invoke` becomes `&lt;invoke`); all other characters stay. A bare tool name at the start of a line is a marker
+    only for a format in which it begins a call. Doing it twice changes nothing more.
+    """
+    return _breaker(format, tools)(text)
+
+
+def _breaker(format: str | Format, tools: Sequence[ToolSpec]) -> Callable[[str], str]:
+    made = (tag for t in tools for tag in (t.name, t.name.replace("_", "-")))  # those of tools without an element
+    own = (t.element.tag for t in tools if t.element is not None)
+    markers = _markers(get(format), tuple(dict.fromkeys((*own, *made))), tuple(t.name for t in tools))
+    return lambda text: markers.sub(_broken, text)
+
+
+def _broken(found: re.Match[str]) -> str:
+    marker = found[0].lstrip()
+    space = found[0][: len(found[0]) - len(marker)]
+    return space + ("&lt;" if marker[0] == "<" else marker[0] + _JOINER) + marker[1:]
+
+
+_JOINER = "\u2060"  # WORD JOINER: shows nothing, and stands in no token, no JSON and no Python between tokens
+_TOKEN = re.compile(r"<[^<>\s]*>?|\[[^\[\]<>\s]+\]?|`{3}\w+|\w+\[")
+_COMMON = ("```json", "```python")
+_BARE = r"\{(?=\s*\"(?:name|tool_name|tool_calls|type|function)\")|\[(?=\s*[^\W\d][\w.]*\s*\()"
+"""Where JSON or Python in plain text may read as a call."""
+
+
+@lru_cache(maxsize=256)
+def _markers(format: Format, tags_: tuple[str, ...], tools: tuple[str, ...]) -> re.Pattern[str]:
+    """Every marker of every format, this one's wrapper of results included, and every control token."""
+    names: set[str] = set(tags_)
+    literals: set[str] = set(control.tokens())
+    for declared in (*CATALOG, format):
+        for part in _fixed(declared):
+            match part:
+                case Tag(name) | NameTag(name) | TagParameters(name):
+                    names.add(name)
+                case str(text):
+                    for token in _TOKEN.findall(text):
+                        found = re.fullmatch(r"</?([\w.:-]+)>?", token)
+                        if found:
+                            names.add(found[1])
+                        elif len(token) > 2 and token not in _COMMON:
+                            literals.add(token)
+    starting: dict[str, list[str]] = {"<": [tags(tuple(sorted(names))).pattern, control.PIPED]}
+    for literal in sorted(literals, key=len, reverse=True):
+        starting.setdefault(literal[0].lower(), []).append(re.escape(literal))
+    # one look at a character decides for all markers that begin with it
+    every = [f"(?={re.escape(first)})(?:{'|'.join(those)})" for first, those in starting.items()]
+    if tools and any(_starts_with_name(shape) for shape in format.shapes):
+        every.append(rf"(?m:^\s*(?:{'|'.join(map(re.escape, tools))})(?=\s*[({{]))")
+    return re.compile("|".join([*every, _BARE]), re.IGNORECASE)
+
+
+def _starts_with_name(shape: Shape) -> bool:
+    """Whether a bare tool name at the start of a line begins a call."""
+    first = next((p for p in shape.call if not isinstance(p, str) or p.strip()), None)
+    return shape.section is None and isinstance(first, Name | PythonCall)
+
+
+def _fixed(format: Format) -> Iterator[Any]:
+    """Every fixed part of a format: its literals and tags."""
+    yield from (tag for pair in (*format.thinking, *format.answer) for tag in pair)
+    yield from (format.result.open, format.result.close, *format.markup)
+    for shape in format.shapes:
+        if shape.section is not None:
+            yield from (shape.section.open, shape.section.close)
+        for part in shape.call:
+            yield from (part.key, part.middle, part.close) if isinstance(part, Pairs) else (part,)
+
+
+# ---------------------------------------------------------------- declarations
+
+_CLOSING = re.compile(r"</[^\W\d_][\w.:-]*|<!\[CDATA\[|<!--")
+_FENCE = re.compile(r"`{3,}")
+_HEADING = re.compile(r"^([ \t]{0,3}#{1,6})(?=[ \t])", re.MULTILINE)
+_UNSEEN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+"""What shows nothing, or shows other text in its place: control characters, reordering, lone surrogates."""
+_PLAIN = re.compile(r"[\w ,.;:!?'()=+*/%$@&|^~\"\n\t-]*\Z", re.ASCII).match
+"""Text in which no marker can be, but for a bare tool name: most of what declarations say."""
+
+
+_WORDS = (
+    "type", "properties", "required", "description", "title", "items", "string", "integer", "number", "boolean",
+    "array", "object", "additionalProperties", "default", "enum", "anyOf", "$ref", "$defs", "format",
+)  # fmt: skip
+"""Words of JSON Schema that stand in most declarations."""
+
+
+class Declared:
+    """Tool declarations as a prompt shows them, when nobody knows who wrote them.
+
+    What explains (descriptions, titles, defaults, examples) is shown with its markers broken, so that it can still be
+    read. What a model must write back to the letter (parameters' names, `enum` and `const`) is not touched: a broken
+    spelling would be a second one for the same value, to be told apart in every format, and a control token cannot be
+    written back anyhow, as it ends the reply. Where such a word holds a marker, the declaration is refused.
+    """
+
+    def __init__(self, format: str | Format, tools: Sequence[ToolSpec] = ()) -> None:
+        self._break = _breaker(format, tools)
+        self._known = {word: word for word in _WORDS}
+        self._bare = any(_starts_with_name(shape) for shape in get(format).shapes)
+
+    def text(self, text: str) -> str:
+        """What explains, with nothing in it that a format, a template or the prompt itself reads as its own."""
+        if (known := self._known.get(text)) is not None:
+            return known
+        shown = text if not self._bare and _PLAIN(text) else self._broken(text)
+        self._known[text] = shown
+        return shown
+
+    def _broken(self, text: str) -> str:
+        shown = self._break(_UNSEEN.sub("\ufffd", text))
+        for closing in set(_CLOSING.findall(shown)):
+            name = closing.removeprefix("</")
+            shown = re.sub(rf"<(?=/?{re.escape(name.lstrip('<'))})", "&lt;", shown)
+        shown = _FENCE.sub(lambda m: m[0][0] + _JOINER + m[0][1:], shown)
+        return _HEADING.sub(rf"\1{_JOINER}", shown)
+
+    def tool(self, tool: ToolSpec) -> ToolSpec:
+        """A tool with what it says of itself as it is shown.
+
+        Raises:
+            FormatError: its name, or what a model must write to the letter, holds a marker.
+        """
+        self.word(tool.name, "a tool's name")
+        return replace(
+            tool, description=self.text(tool.description), parameters=self.schema(tool.parameters, tool.name)
+        )
+
+    def schema(self, schema: Mapping[str, Any], where: str) -> dict[str, Any]:
+        """A JSON Schema as it is shown.
+
+        Raises:
+            FormatError: what must be written to the letter holds a marker.
+        """
+        for word, place in words(schema):
+            self.word(word, f"{where}: {place}")
+        return self._shown(schema)  # type: ignore[no-any-return]  # an object stays one
+
+    def word(self, word: str, where: str) -> None:
+        """Refuse a word that a model must write back and that could only be shown in another spelling."""
+        if (changed := self.text(word)) != word:
+            raise FormatError(
+                f"{where}: {word!r} holds what a prompt or a model's template reads as its own "
+                f"(it would have to be shown as {changed!r}, and could not be written back); use another word"
+            )
+
+    def _shown(self, value: Any) -> Any:
+        match value:
+            case str():
+                return self.text(value)
+            case Mapping():
+                return {self.text(k): self._shown(v) for k, v in value.items()}
+            case list() | tuple():
+                return [self._shown(v) for v in value]
+            case _:
+                return value
+
+
+_OF_SCHEMAS = ("properties", "$defs", "definitions", "patternProperties", "dependentSchemas")
+_DATA = ("enum", "const", "required", "default", "examples", "example")
+
+
+def words(schema: Any) -> Iterator[tuple[str, str]]:
+    """What a model must write to the letter where it fills in this JSON Schema, each with where it stands."""
+    for key, value in schema.items() if isinstance(schema, Mapping) else ():
+        if key in ("enum", "const", "required"):
+            yield from ((word, key) for word in strings(value))
+        elif key == "properties" and isinstance(value, Mapping):
+            yield from ((name, "parameter") for name in value)
+        if key in _OF_SCHEMAS and isinstance(value, Mapping):
+            value = list(value.values())
+        if key not in _DATA:
+            for below in value if isinstance(value, list | tuple) else (value,):
+                yield from words(below)
+
+
+def strings(value: Any) -> Iterator[str]:
+    """The strings in a JSON value, keys included."""
+    match value:
+        case str():
+            yield value
+        case Mapping():
+            for k, v in value.items():
+                yield k
+                yield from strings(v)
+        case list() | tuple():
+            for v in value:
+                yield from strings(v)
+        case _:
+            pass

@@ -1,0 +1,192 @@
+"""What may stand in and behind a raw value: the tags and literals of its own kind of call, as one pattern.
+
+Knows the declarations; reads nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+from agentkit.formats.reader import Delimiter, Search, beginnings, may_begin, pattern
+from agentkit.formats.spec import Name, NameTag, Pairs, Shape, Tag, TagParameters
+from agentkit.formats.tagtext import PREFIX, SPACES, TAG_PART, closing_tag, opening_tag, tag
+
+_LAYOUT: Final = r"(?:\s|\\n){0,1024}"  # white space between pairs, where GLM models also write a newline as its escape
+_INSIDE: Final = r"[^<>]{0,512}"  # characters of an opening tag behind its name; a longer one is content
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """Where a raw value ends.
+
+    Args:
+        token: matches what may end the value, or open or close something inside it; its groups are told below.
+        stops: finds the first place at which a token may be.
+        what: the closing tag, for messages.
+        nested: matches an opening tag of the same name inside the value, whose closing tag is content; only for the
+            content of an element, where a value and its call end with one tag.
+        verbatim: whether a newline at the value's start belongs to the value.
+
+    Groups of the token: `close`, a value's closing; `fit`, that what may follow it does, and in it `over`, that this is
+    the end of the call; `odd`, that a tag follows which nobody declared; `value` and `call`, the opening of a value
+    (with its `name`) and of a call; `end`, the call's end; `tail`, what is written between that and the section's end;
+    `section`, that end; `other`, the opening of another tool's call.
+    """
+
+    token: Delimiter
+    stops: Search
+    what: str
+    nested: Delimiter | None = None
+    verbatim: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """What one kind of call is made of, as regular expressions; empty for what there is none of."""
+
+    close: str
+    value: str
+    call: str
+    end: str
+    follow: str
+    tail: str = ""
+    section: str = ""
+    other: str = ""
+    odd: str = ""
+
+    def token(self, newline: str, space: str) -> str:
+        """All of them as one regular expression; `newline` may stand before what closes, `space` behind a value."""
+        over = f"(?P<over>{'|'.join(filter(None, (self.end, self.section)))})"
+        fit = f"(?P<fit>(?={space}(?:{over}|{self.follow})))"
+        if self.odd:
+            fit += f"|(?P<odd>(?={space}(?:{self.odd})))"
+        rest = {"end": self.end, "tail": self.tail, "section": self.section}
+        closing = "|".join(f"(?P<{name}>{text})" for name, text in rest.items() if text)
+        openings = {"value": self.value, "call": self.call, "other": self.other}
+        opening = "|".join(f"(?P<{name}>{text})" for name, text in openings.items() if text)
+        return f"{newline}(?:(?P<close>{self.close})(?:{fit})?|{closing})|{opening}"
+
+
+def _whole_tag(names: str) -> str:
+    """A regular expression for a whole opening tag that does not close itself."""
+    return rf"<{PREFIX}(?:{names})(?=[\s>]){_INSIDE}(?<!/)>"
+
+
+def _started_tag(names: str) -> str:
+    """The same for its beginnings, behind its name."""
+    return rf"<{PREFIX}(?:{names})\s{_INSIDE}"
+
+
+@cache
+def end_of_parameter(shape: Shape, part: TagParameters) -> End:
+    """The end of a value between `<parameter name="…">` and its closing tag."""
+    at = shape.call.index(part)
+    own = re.escape(part.name)
+    calls = "|".join(re.escape(p.name) for p in shape.call if isinstance(p, NameTag)) or "(?!)"
+    ends = [closing_tag(p.name) for p in shape.call[at:] if isinstance(p, Tag)]
+    texts = [p.strip() for p in shape.call[at:] if isinstance(p, str) and p.strip()]
+    close = shape.section.close if shape.section is not None else ""
+    section = "" if isinstance(close, Tag) else close.strip()
+    name = rf"""(?=[^<>]*?\s{re.escape(part.attribute)}\s{{0,64}}=\s{{0,64}}["']?(?P<name>[^"'<>]{{1,256}}))"""
+    marks = Marks(
+        close=closing_tag(part.name),
+        value=rf"<{PREFIX}{own}(?=[\s>]){name}{_INSIDE}(?<!/)>",
+        call=_whole_tag(calls),
+        end="|".join(ends),
+        follow=opening_tag(part.name),
+        tail="|".join(map(pattern, texts)),
+        section=closing_tag(close.name) if isinstance(close, Tag) else pattern(section),
+    )
+    literals = [*texts, *([section] if section else [])]
+    begun = [TAG_PART, _started_tag(f"{own}|{calls}")]
+    begun += [f"(?:{closing_tag(part.name)}{SPACES})?{beginnings(text)}" for text in literals]
+    first = {p.name[0] for p in shape.call if isinstance(p, NameTag | TagParameters)}
+    stops = rf"<(?=[/\w{re.escape(''.join(sorted(first)))}]|\Z)" + "".join(f"|{may_begin(t)}" for t in literals)
+    token = Delimiter(marks.token("", SPACES), "|".join(begun), re.IGNORECASE)
+    return End(token, re.compile(stops).search, f"</{part.name}>")
+
+
+@cache
+def end_of_pair(shape: Shape, part: Pairs) -> End:
+    """The end of a value between literals.
+
+    With `newlines` "both", one newline before the literal belongs to the end; with "none", not even the one at the
+    value's start is dropped.
+    """
+    close, key = part.close.strip(), part.key.strip()
+    at = shape.call.index(part)
+    first = next(p for p in shape.call if isinstance(p, str) and p.strip()).strip()
+    rest = [p.strip() for p in shape.call[at + 1 :] if isinstance(p, str) and p.strip()]
+    section = shape.section.close if shape.section is not None else ""
+    ending = "" if isinstance(section, Tag) else section.strip()
+    words = [text.split()[0] for text in (part.middle, *part.kind[:1])]
+    named = rf"""\s{{0,64}}(?P<name>[^<>"\n]{{1,256}}?)\s{{0,64}}(?={"|".join(map(pattern, words))})"""
+    marks = Marks(
+        close=pattern(close),
+        value=pattern(key) + named,
+        call=pattern(first) + _name_of(shape),
+        end=pattern(rest[0]),
+        follow=pattern(key),
+        tail="|".join(map(pattern, rest[1:])),
+        section=pattern(ending),
+    )
+    trim = part.newlines == "both"
+    texts = [*rest, *([ending] if ending else [])]
+    begun = [beginnings(text) for text in (close, first, key, *texts)]
+    begun += [rf"{pattern(key)}\s{{0,64}}[^<>\"\n]{{0,256}}\s{{0,64}}{beginnings(word)}" for word in words]
+    begun.append(rf"{pattern(first)}\s{{0,64}}")
+    follow = "|".join(["\\\\", *(beginnings(text) for text in (key, rest[0], *([ending] if ending else [])))])
+    begun += [f"{pattern(close)}{_LAYOUT}(?:{follow})"]
+    before = r"(?:\r?\n|\r)?" if trim else ""
+    starts = sorted({text[0] for text in (close, *texts)})
+    marked = f"[{re.escape(''.join(starts))}]"
+    newline_stops = rf"|\n(?={marked}|\Z)|\r(?=\n(?:{marked}|\Z)|\Z)" if trim else ""
+    stops = "|".join(dict.fromkeys(may_begin(text) for text in (close, first, key, *texts))) + newline_stops
+    token = Delimiter(marks.token(r"(?:\r?\n)?" if trim else "", _LAYOUT), f"{before}(?:{'|'.join(begun)})")
+    return End(token, re.compile(stops).search, close, verbatim=part.newlines == "none")
+
+
+def _name_of(shape: Shape) -> str:
+    """What must stand behind the literal that opens a call: the beginning of a name, where one comes next."""
+    at = next(i for i, p in enumerate(shape.call) if isinstance(p, str) and p.strip())
+    named = len(shape.call) > at + 1 and isinstance(shape.call[at + 1], Name)
+    return r"(?=\s{0,64}[^\W\d])" if named else ""
+
+
+@cache
+def end_of_element(name: str, siblings: tuple[str, ...], parents: tuple[str, ...], others: tuple[str, ...]) -> End:
+    """The end of a child element's value.
+
+    Args:
+        name: the child's.
+        siblings: the names that may stand beside it.
+        parents: the elements around it, the innermost first, the tool's own last.
+        others: the tags of the other tools.
+    """
+    tool = re.escape(parents[-1])
+    marks = Marks(
+        close=closing_tag(name),
+        value=_whole_tag(re.escape(name)),
+        call=_whole_tag(tool),
+        end=closing_tag(parents[0]),
+        tail="|".join(map(closing_tag, parents[1:])),
+        follow="|".join(map(opening_tag, siblings)) or r"(?!)",
+        other="|".join(map(opening_tag, others)),
+        odd=r"<[^\W\d!]",
+    )
+    token = Delimiter(marks.token("", SPACES), f"{TAG_PART}|{_started_tag(f'{re.escape(name)}|{tool}')}", re.IGNORECASE)
+    return End(token, _ELEMENT_STOPS, f"</{name}>")
+
+
+_ELEMENT_STOPS: Final = re.compile(r"<(?=[/\w]|\Z)").search
+
+
+@cache
+def end_of_content(name: str) -> End:
+    """The end of an element's own content: its closing tag, balanced against opening tags of the same name inside."""
+    whole = Delimiter(f"(?P<close>{closing_tag(name)})", TAG_PART, re.IGNORECASE)
+    stops = re.compile(rf"<(?=[/\w{re.escape(name[0])}]|\Z)").search
+    return End(whole, stops, f"</{name}>", nested=tag(name, closing=False))

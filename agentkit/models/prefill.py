@@ -1,0 +1,96 @@
+"""Which models go on with their own last message, and what has to be sent for it. Pure.
+
+A model that does is asked to go on with a reply that its token limit cut; any other would begin a new message, which
+must not be glued to the old one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from agentkit.messages import AssistantMessage, Message, TextPart
+
+_CLAUDE: Final = re.compile(r"claude-(?:[23](?=[-.])|instant-|(?:opus|sonnet|haiku)-4(?:-[015])?(?:-\d{8})?$)")
+"""Claude's models up to 4.5. Those from 4.6 on answer 400, "This model does not support assistant message prefill".
+Source: Anthropic, What's new in Claude 4.6, Prefill removal; strands-agents issue 1694."""
+
+_PREFIX: Final = re.compile(r"https://api\.(?:mistral\.ai|deepseek\.com/beta)(?:/|$)")
+"""Servers that go on with a last message which says `"prefix": true`.
+Source: DeepSeek, Chat prefix completion (beta); Mistral, API specification, AssistantMessage.prefix."""
+
+CONTINUE: Final[Mapping[str, Any]] = {"continue_final_message": True, "add_generation_prompt": False}
+"""What vLLM and SGLang want to be told; llama.cpp and Ollama go on without it.
+Source: their requests of chat completions."""
+
+
+def claude_continues(model: str, extra: Mapping[str, Any]) -> bool:
+    """Whether Anthropic's API lets this model go on; none that thinks may ("not supported with extended thinking")."""
+    thinking = extra.get("thinking")
+    thinks = isinstance(thinking, Mapping) and thinking.get("type") != "disabled"
+    return not thinks and _CLAUDE.match(model) is not None
+
+
+def server_continues(base_url: str) -> bool:
+    """Whether a chat server at this address is known to let its models go on."""
+    return _PREFIX.match(base_url) is not None
+
+
+def chat_continued(body: Mapping[str, Any], base_url: str) -> dict[str, Any]:
+    """A request of chat completions whose last message, the model's own, is to be gone on with."""
+    *before, last = body["messages"]
+    if server_continues(base_url):
+        return {**body, "messages": [*before, {**last, "prefix": True}]}
+    return {**body, **CONTINUE}
+
+
+def is_begun(messages: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether the last message is a reply that was begun; one that only waits for results is none."""
+    return bool(messages) and messages[-1].get("role") == "assistant" and not messages[-1].get("tool_calls")
+
+
+def trimmed(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Anthropic's messages without white space at the end of a last one of the model's own, which is refused.
+
+    "final assistant content cannot end with trailing whitespace"
+    """
+    if not messages or messages[-1]["role"] != "assistant" or not messages[-1]["content"]:
+        return messages
+    *before, block = messages[-1]["content"]
+    if block.get("type") != "text":
+        return messages
+    text = block["text"].rstrip()
+    kept = [*before, {**block, "text": text}] if text else before
+    return [*messages[:-1], {**messages[-1], "content": kept}] if kept else messages[:-1]
+
+
+def space_after(messages: Sequence[Message]) -> str:
+    """The white space that `trimmed` takes off."""
+    last = messages[-1] if messages else None
+    if not isinstance(last, AssistantMessage) or not last.content or not isinstance(last.content[-1], TextPart):
+        return ""
+    text = last.content[-1].text
+    return text[len(text.rstrip()) :]
+
+
+class Untrimmed:
+    """The text of a continuation, as if the white space had been sent: without it, where it was written again.
+
+    Args:
+        space: what was not sent.
+    """
+
+    def __init__(self, space: str) -> None:
+        self._space = space
+        self._seen = ""
+
+    def feed(self, text: str) -> str:
+        """More text in, what is new of it out; nothing while it may still be that white space."""
+        if not self._space:
+            return text
+        self._seen += text
+        if self._space.startswith(self._seen):
+            return ""
+        seen, space, self._space = self._seen, self._space, ""
+        return seen.removeprefix(space)

@@ -1,0 +1,159 @@
+"""The body of one response while it comes: bounded, left when it is over, and its beginning kept for the error message.
+
+Knows bytes and when a wire is done; knows no provider. It reads the SDK's connection itself: the SDKs' own readers have
+no bound on a line, lose the first event behind a byte order mark, and wait for the connection's end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping
+from contextlib import aclosing
+from typing import Any, Final
+
+from agentkit.models.sse import BOM, EventReader, EventTooLong
+from agentkit.models.wire import DONE, ErrorInStream, Wire, WireEvent
+
+MAX_EVENT: Final = 64 * 1024 * 1024
+"""Bytes of one event of a stream. The longest that are known repeat a whole response, its images included."""
+
+DRAIN: Final = 0.1
+"""Seconds for the connection's end once nothing more is to be said; a connection that ends in time is used again."""
+
+HEAD: Final = 2_000
+"""Bytes of a response's beginning that are kept, in case it has to be shown. Keys are blotted out before it is cut."""
+
+_BIG_PIECE = 256 * 1024  # bytes; unpacked data comes in such pieces without ever waiting for the network
+
+
+class Unreadable(Exception):
+    """A response that is not what was asked for: no event stream, no JSON, or too much of it."""
+
+
+class Body:
+    """The body of one response.
+
+    Args:
+        pieces: its bytes, decompressed.
+        content_type: as the server names it.
+        limit: bytes of it at most.
+        linger: seconds to wait, once the wire is done, for what may follow: the usage.
+    """
+
+    def __init__(self, pieces: AsyncIterator[bytes], content_type: str, *, limit: int, linger: float) -> None:
+        self._pieces = pieces
+        self._type = content_type.partition(";")[0].strip()
+        self._limit = limit
+        self._linger = linger
+        self.size = 0
+        self.head = b""
+
+    async def events(
+        self, wire: Wire, as_streamed: Callable[[Mapping[str, Any]], Iterable[WireEvent]]
+    ) -> AsyncGenerator[WireEvent, None]:
+        """The events of a stream.
+
+        Args:
+            wire: who reads them.
+            as_streamed: of a whole response the same events: some servers send one although a stream was asked for.
+
+        Raises:
+            Unreadable: it is neither.
+            ErrorInStream: the server reports an error outside of its own events.
+        """
+        reader: EventReader | None = None
+        begun: list[bytes] = []
+        async with aclosing(self._bounded(wire)) as pieces:
+            async for piece in pieces:
+                if reader is None:
+                    begun.append(piece)
+                    if not self._streams():
+                        continue
+                    reader, piece = EventReader(MAX_EVENT), b"".join(begun)
+                for event in _events(reader.feed(piece)):
+                    yield event
+        rest = _events(reader.close()) if reader else as_streamed(_whole(b"".join(begun))) if self.size else ()
+        for event in rest:
+            yield event
+
+    def _streams(self) -> bool:
+        """Whether what has come begins an event stream: not a whole response, nor mere blanks.
+
+        Raises:
+            Unreadable: it begins a page.
+        """
+        start = self.head.removeprefix(BOM).lstrip()[:1]
+        if start == b"<" and "json" not in self._type:
+            named = f" ({self._type})" if self._type else ""
+            raise Unreadable(f"expected an event stream, got a page{named}")
+        return "json" not in self._type and start not in (b"", b"{", b"[")
+
+    async def whole(
+        self, wire: Wire, as_streamed: Callable[[Mapping[str, Any]], Iterable[WireEvent]]
+    ) -> AsyncGenerator[WireEvent, None]:
+        """The same of a response that was not to be streamed."""
+        async with aclosing(self._bounded(wire)) as pieces:
+            body = b"".join([piece async for piece in pieces])
+        for event in as_streamed(_whole(body)):
+            yield event
+
+    async def _bounded(self, wire: Wire) -> AsyncGenerator[bytes, None]:
+        """The pieces, until the body ends or the wire has waited long enough for its end.
+
+        What is there already is read even when the time is over: a busy machine costs no usage.
+        """
+        clock = asyncio.get_running_loop().time
+        ends: float | None = None
+        while True:
+            if wire.done:
+                wait = DRAIN if wire.over else self._linger
+                ends = min(ends or clock() + wait, clock() + wait)
+            try:
+                async with asyncio.timeout_at(ends):
+                    piece = await anext(self._pieces)
+            except StopAsyncIteration:
+                return
+            except TimeoutError:
+                if ends is None:
+                    raise
+                return
+            self.size += len(piece)
+            if self.size > self._limit:
+                raise Unreadable(f"the response is larger than the {self._limit:,} bytes of max_response")
+            if len(self.head) < HEAD:
+                self.head += piece[: HEAD - len(self.head)]
+            yield piece
+            if len(piece) >= _BIG_PIECE:
+                await asyncio.sleep(0)  # let others run: a compressed body unpacks for long without a wait
+
+
+def _events(found: Iterator[str]) -> Iterator[WireEvent]:
+    """The events in the data of a stream; what is no object is none, as some proxies' heartbeats."""
+    try:
+        for data in found:
+            event = DONE if data.startswith("[DONE]") else _json(data)
+            if isinstance(event, Mapping):
+                if event.get("error") and event.get("type", "error") == "error":
+                    raise ErrorInStream.of(event["error"])
+                yield event
+    except EventTooLong:
+        raise Unreadable(f"an event of the stream is longer than {MAX_EVENT:,} bytes") from None
+
+
+def _whole(body: bytes) -> Mapping[str, Any]:
+    found = _json(body.removeprefix(BOM).decode())
+    if not isinstance(found, Mapping):
+        raise Unreadable(f"expected a JSON object, found {str(found)[:200]}")
+    return found
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        raise
+    except RecursionError:
+        raise Unreadable("JSON in the response is nested too deep to be read") from None
+    except ValueError as e:  # an integer of more digits than Python reads
+        raise Unreadable(f"JSON in the response cannot be read: {e}") from e

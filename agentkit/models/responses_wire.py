@@ -1,0 +1,335 @@
+"""One response of OpenAI's Responses API, as a state machine.
+
+The API tells of an item several times: in its deltas, in the `done` of a part, in the `done` of the item, and in the
+response at the end. Servers leave some of these out, and repeat or contradict others. What tells of the whole decides:
+the item's `done` before the part's, that before the response's, and all of them before deltas.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from agentkit.events import Finish, FinishReason, SourceEvent, Text, Thinking, Usage
+from agentkit.models.surrogates import Joiner, clean
+from agentkit.models.wire import (
+    ErrorInStream,
+    NativeCall,
+    NativeCalls,
+    WireEvent,
+    count_of,
+    finish,
+    items_of,
+    last_events,
+    mapping_of,
+    provider_block,
+    text_of,
+)
+
+FINISHES: Final[Mapping[str, FinishReason]] = {
+    "completed": "stop",
+    "max_output_tokens": "length",
+    "max_tokens": "length",  # vLLM
+    "content_filter": "content_filter",
+}
+"""Of a completed response its status, of an incomplete one its reason."""
+
+CALLS: Final[Mapping[str, str]] = {"function_call": "arguments", "custom_tool_call": "input"}
+"""The kinds of calls that are answered here, and where each keeps what it hands over."""
+
+_PLAIN_FIELDS = frozenset(("type", "id", "call_id", "name", "arguments", "input", "status"))
+
+_KINDS: Final[Mapping[str, str]] = {
+    "response.output_text": "message",
+    "response.refusal": "message",
+    "response.content_part": "message",
+    "response.reasoning_text": "reasoning",
+    "response.reasoning_summary_text": "reasoning",
+    "response.reasoning_summary_part": "reasoning",
+    "response.function_call_arguments": "call",
+    "response.custom_tool_call_input": "call",
+}
+"""The kind of item that an event speaks of, by the event's type without its last word."""
+
+
+@dataclass(slots=True, eq=False)
+class _Item:
+    """An output item that is being received.
+
+    Attributes:
+        kind: `call`, `message`, `reasoning`, or the item's own type.
+        said: what its deltas said; of a call that has not begun, the beginning of its arguments.
+        parts: the same of each part of a message.
+        told: the arguments as a whole, as the wire told them elsewhere than in deltas.
+        first: the item as it was added.
+    """
+
+    kind: str
+    at: int
+    id: str
+    call_id: str = ""
+    call: NativeCall | None = None
+    said: list[str] = field(default_factory=list)
+    parts: dict[int, list[str]] = field(default_factory=dict)
+    told: str = ""
+    thoughts: str = ""
+    first: Mapping[str, Any] = field(default_factory=dict)
+    joiner: Joiner = field(default_factory=Joiner)
+    ended: bool = False
+
+
+class ResponsesWire:
+    """One response of the Responses API.
+
+    Args:
+        provider: whose blocks these are.
+    """
+
+    def __init__(self, provider: str) -> None:
+        self.provider = provider
+        self._calls = NativeCalls(marks_ends=True, before_end=self._form)
+        self._items: list[_Item] = []
+        self._forms: dict[int, dict[str, Any]] = {}
+        self._usage: Usage | None = None
+        self._finish: str | None = None
+        self._refused = self._cut = False
+        self.done = self.over = False
+
+    def feed(self, event: WireEvent) -> list[SourceEvent]:
+        """One event of the stream."""
+        kind = text_of(event.get("type"))
+        match kind:
+            case "response.output_item.added":
+                return self._added(count_of(event.get("output_index")), mapping_of(event.get("item")))
+            case "response.output_item.done":
+                return self._ended(count_of(event.get("output_index")), mapping_of(event.get("item")))
+            case "response.completed" | "response.incomplete":
+                return self._complete(mapping_of(event.get("response")))
+            case "response.failed" | "response.cancelled":
+                error = mapping_of(event.get("response")).get("error")
+                raise ErrorInStream.of(error or {"message": "no reason given", "code": kind})
+            case "error":
+                raise ErrorInStream.of(event.get("error") or event)
+        base, _, last = kind.rpartition(".")
+        return self._more(event, base, last) if base in _KINDS else []
+
+    def close(self) -> list[SourceEvent]:
+        """The last events."""
+        events = [event for item in self._items if not item.ended for event in self._left(item)]
+        ending: Finish | None = None
+        if self.done:
+            ending = finish(FINISHES, self._finish, calls=bool(self._calls.all))
+            if self._refused and ending.reason == "stop":
+                ending = ending._replace(reason="refusal")
+        return events + last_events(self._calls, self._usage, ending)
+
+    def _left(self, item: _Item) -> list[SourceEvent]:
+        """An item whose end did not come, when nothing more will come."""
+        if item.kind == "call":
+            call, events = self._begun(item, {})  # one that nothing names is an error, and is told
+            whole = item.told or (_handed_over(item.first) if self.done and not self._cut else "")
+            return events + self._calls.tell(call, whole)
+        if item.kind == "message" and not item.said:
+            return self._ended(item.at, item.first)
+        return []
+
+    # ------------------------------------------------------------ which item
+
+    def _item(self, kind: str, at: int, id: str, call_id: str = "", *, whole: bool = False) -> _Item:
+        """The item that an event speaks of; a new one if it knows none.
+
+        Args:
+            kind: of the item.
+            at: its place in the output, which some servers give to several items.
+            id: its id, which some servers change from event to event.
+            call_id: of a call.
+            whole: whether the event holds the item, and so begins one unless it is known; else it holds a part.
+        """
+        kin = [i for i in self._items if i.kind == kind and not (call_id and i.call_id and call_id != i.call_id)]
+        by_call = [i for i in kin if call_id and i.call_id == call_id]
+        by_id = [i for i in kin if id and i.id == id]
+        here = [i for i in kin if i.at == at]
+        same = [i for i in by_id if i.at == at] or by_call or by_id
+        if not same:
+            open_here = here if whole else [i for i in here if not i.ended]
+            unlike = [i for i in open_here if id and i.id and id != i.id]
+            likely = [i for i in open_here if i not in unlike]
+            same = likely or (unlike if len(open_here) == 1 and not whole else [])
+        if same:
+            item = same[-1]
+            item.id, item.call_id = item.id or id, item.call_id or call_id
+            return item
+        item = _Item(kind, at, id, call_id)
+        self._items.append(item)
+        return item
+
+    def _item_of(self, at: int, item: Mapping[str, Any]) -> _Item:
+        kind = text_of(item.get("type"))
+        call_id = text_of(item.get("call_id")) if kind in CALLS else ""
+        return self._item("call" if kind in CALLS else kind, at, text_of(item.get("id")), call_id, whole=True)
+
+    # ------------------------------------------------------------ its pieces
+
+    def _added(self, at: int, whole: Mapping[str, Any]) -> list[SourceEvent]:
+        item = self._item_of(at, whole)
+        item.first = item.first or whole
+        return self._begun(item, whole)[1] if item.kind == "call" else []
+
+    def _begun(self, item: _Item, whole: Mapping[str, Any]) -> tuple[NativeCall, list[SourceEvent]]:
+        """The item's call, and its beginning if it had not begun; what came before its beginning comes now."""
+        if item.call is not None:
+            return item.call, []
+        id = text_of(whole.get("call_id")) or text_of(whole.get("id"))
+        item.call, events = self._calls.begin(id, text_of(whole.get("name")))
+        return item.call, events + self._calls.more(item.call, "".join(item.said))
+
+    def _more(self, event: WireEvent, base: str, last: str) -> list[SourceEvent]:
+        kind = _KINDS[base]
+        item = self._item(kind, count_of(event.get("output_index")), text_of(event.get("item_id")))
+        delta = text_of(event.get("delta"))
+        if item.ended:
+            return []
+        if kind == "reasoning":
+            if base.endswith("_part"):
+                delta = "\n\n" if last == "added" and count_of(event.get("summary_index")) else ""
+                base = "response.reasoning_summary_text"
+            return self._think(item, delta, base)
+        if kind == "message":
+            part = mapping_of(event.get("part")) or event
+            self._refused = self._refused or base == "response.refusal" or part.get("type") == "refusal"
+            whole = text_of(part.get("text")) or text_of(part.get("refusal")) if last == "done" else ""
+            at = count_of(event.get("content_index"))
+            return self._say(item, at, delta) + self._say_rest(item, at, whole)
+        if last == "done":
+            item.told = _handed_over(event)
+        elif base.endswith("arguments"):  # a custom tool's input is no JSON, and is told whole
+            item.said.append(delta)
+            return self._calls.more(item.call, delta) if item.call else []
+        return []
+
+    def _say(self, item: _Item, part: int, text: str) -> list[SourceEvent]:
+        item.said.append(text)
+        item.parts.setdefault(part, []).append(text)
+        said = item.joiner.feed(text)
+        return [Text(said)] if said else []
+
+    def _say_rest(self, item: _Item, part: int, whole: str) -> list[SourceEvent]:
+        """What did not come in deltas, of the text of one part that is told whole."""
+        said = "".join(item.parts.get(part, ()))
+        if not whole.startswith(said) or "".join(item.said).endswith(whole):
+            return []
+        return self._say(item, part, whole[len(said) :])
+
+    def _think(self, item: _Item, text: str, kind: str) -> list[SourceEvent]:
+        """Thinking, of which a server gives a summary, or all, or both; the first of them counts."""
+        if not text:
+            return []
+        item.thoughts = item.thoughts or kind
+        if kind != item.thoughts:
+            return []
+        item.said.append(text)
+        said = item.joiner.feed(text)
+        return [Thinking(said)] if said else []
+
+    # ------------------------------------------------------------ its end
+
+    def _ended(self, at: int, whole: Mapping[str, Any]) -> list[SourceEvent]:
+        """An item is complete. What of it did not stream before is said now; a whole response arrives only here."""
+        kind = text_of(whole.get("type"))
+        if not kind:
+            return []
+        item = self._item_of(at, whole)
+        if item.ended:
+            return []
+        if kind in CALLS:
+            return self._end_call(item, whole)
+        item.ended = True
+        if kind == "message":
+            parts = items_of(whole.get("content"))
+            self._refused = self._refused or any(p.get("type") == "refusal" for p in parts)
+            text = "".join(text_of(p.get("text")) or text_of(p.get("refusal")) for p in parts)
+            before = "".join(item.said)
+            said = self._say(item, 0, text[len(before) :]) if text.startswith(before) else []
+            rest = item.joiner.close()
+            said += [Text(rest)] if rest else []
+            phase = whole.get("phase")
+            return [*said, provider_block(self.provider, {"type": "message", "phase": phase})] if phase else said
+        if kind == "reasoning":
+            text = item.joiner.close() or ("" if item.said else clean(_thoughts(whole)))
+            thought: list[SourceEvent] = [Thinking(text)] if text else []
+            return [*thought, provider_block(self.provider, dict(whole), thinking=True)]
+        return [provider_block(self.provider, dict(whole))]
+
+    def _end_call(self, item: _Item, whole: Mapping[str, Any]) -> list[SourceEvent]:
+        call, events = self._begun(item, whole)
+        extra = {k: v for k, v in whole.items() if k not in _PLAIN_FIELDS and v and v != {"type": "direct"}}
+        if extra or whole["type"] == "custom_tool_call":
+            self._forms[call.index] = {**extra, "type": whole["type"]}
+        self._calls.rename(call, text_of(whole.get("name")) or call.name)
+        events += self._calls.tell(call, _handed_over(whole) or item.told)
+        if whole.get("status") == "incomplete":
+            return events
+        item.ended = True
+        return events + self._calls.end(call)
+
+    def _complete(self, response: Mapping[str, Any]) -> list[SourceEvent]:
+        """The response as a whole: what of it had not come before, though it was complete, comes now."""
+        if self.done:
+            return []
+        events: list[SourceEvent] = []
+        self._cut = cut = response.get("status") == "incomplete"
+        for at, whole in enumerate(items_of(response.get("output"))):
+            if not cut or whole.get("status") == "completed" or whole.get("type") not in CALLS:
+                events += self._ended(at, whole)
+            else:
+                events += self._added(at, whole)
+        self.done = self.over = True
+        if response.get("usage"):
+            self._usage = usage_of(mapping_of(response["usage"]))
+        reason = mapping_of(response.get("incomplete_details")).get("reason")
+        self._finish = text_of(reason) or text_of(response.get("status")) or "completed"
+        return events
+
+    def _form(self, call: NativeCall) -> list[SourceEvent]:
+        """What a call says beyond a plain function call (its namespace, its caller): the provider wants it back."""
+        form = self._forms.get(call.index)
+        return [provider_block(self.provider, form, index=call.index)] if form else []
+
+
+def _handed_over(whole: Mapping[str, Any]) -> str:
+    """A call's arguments as JSON text, as an item or a `done` tells them whole; empty where it does not."""
+    if text_of(whole.get("input")) or whole.get("type") == "custom_tool_call":
+        return json.dumps({"input": text_of(whole.get("input"))}, ensure_ascii=False)
+    arguments = whole.get("arguments")
+    return json.dumps(arguments, ensure_ascii=False) if isinstance(arguments, Mapping) else text_of(arguments)
+
+
+def _thoughts(item: Mapping[str, Any]) -> str:
+    parts = items_of(item.get("content")) or items_of(item.get("summary"))
+    return "\n\n".join(text_of(p.get("text")) for p in parts)
+
+
+def usage_of(usage: Mapping[str, Any]) -> Usage:
+    """The usage of a response."""
+    details = mapping_of(usage.get("input_tokens_details"))
+    return Usage(
+        input_tokens=count_of(usage.get("input_tokens")),
+        output_tokens=count_of(usage.get("output_tokens")),
+        cached_tokens=count_of(details.get("cached_tokens")),
+        cache_write_tokens=count_of(details.get("cache_write_tokens")),
+        reasoning_tokens=count_of(mapping_of(usage.get("output_tokens_details")).get("reasoning_tokens")),
+    )
+
+
+def events_of(body: Mapping[str, Any]) -> Iterator[WireEvent]:
+    """A whole response as the events it would have been streamed in."""
+    status = body.get("status")
+    if status in ("failed", "cancelled") or (body.get("error") and status is None):
+        yield {"type": f"response.{status or 'failed'}", "response": body}
+        return
+    for at, item in enumerate(items_of(body.get("output"))):
+        yield {"type": "response.output_item.done", "output_index": at, "item": item}
+    if status in ("completed", "incomplete"):
+        yield {"type": f"response.{status}", "response": body}

@@ -1,0 +1,113 @@
+"""What must not be seen: keys, and the credentials in an address. Pure but for the loggers that it watches."""
+
+from __future__ import annotations
+
+import base64
+import logging
+import re
+import urllib.parse
+import weakref
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+MIN_SECRET: Final = 6  # characters; what is shorter is no key, and blotting it out would garble texts
+
+BLOT: Final = "[key]"
+
+LOGGERS: Final = (
+    "httpx2",  # logs each request's address, at the level INFO
+    *("httpcore2.connection", "httpcore2.http11", "httpcore2.http2", "httpcore2.proxy"),  # headers, at DEBUG
+    *("openai._base_client", "anthropic._base_client"),  # all of a request, at DEBUG
+)
+"""The loggers of others that an address or a header passes through."""
+
+_NAMES = re.compile("auth|cookie|key|secret|token$|pass|^sig", re.IGNORECASE)
+_KEYLIKE = re.compile(r"\b(?:sk|pk|rk|gsk|xai|key)[-_][A-Za-z0-9_\-]{8,}|(?i:bearer)\s+[A-Za-z0-9._\-]{8,}")
+
+
+def is_secret(name: str) -> bool:
+    """Whether a header, field or parameter of this name holds something that must not be seen."""
+    return _NAMES.search(name) is not None
+
+
+def without_secrets(value: Any, secrets: Sequence[str]) -> Any:
+    """Text, or JSON of any depth, with keys blotted out."""
+    if isinstance(value, str):
+        for secret in secrets:
+            value = value.replace(secret, BLOT)
+        return _KEYLIKE.sub(BLOT, value)
+    if isinstance(value, Mapping):
+        return {without_secrets(k, secrets): without_secrets(v, secrets) for k, v in value.items()}
+    if isinstance(value, list):
+        return [without_secrets(v, secrets) for v in value]
+    if isinstance(value, tuple):
+        return tuple(without_secrets(v, secrets) for v in value)
+    return value
+
+
+class Address(NamedTuple):
+    """A server's address, and apart from it what opens its door.
+
+    Args:
+        url: without credentials and query; this may be seen.
+        query: the parameters of the query.
+        headers: the credentials as a header.
+        secrets: what of all that must not be seen.
+    """
+
+    url: str
+    query: Mapping[str, str]
+    headers: Mapping[str, str]
+    secrets: tuple[str, ...]
+
+    @classmethod
+    def of(cls, url: str) -> Address:
+        """Take an address apart.
+
+        Raises:
+            ValueError: it is none.
+
+        >>> Address.of("https://ada:secret@example.org/v1?key=abcdef").url
+        'https://example.org/v1'
+        """
+        parts = urllib.parse.urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError(f"no address: {shown(url)}")
+        host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+        place = f"{host}:{parts.port}" if parts.port else host
+        query = dict(urllib.parse.parse_qsl(parts.query, keep_blank_values=True))
+        user, password = (urllib.parse.unquote(part or "") for part in (parts.username, parts.password))
+        secrets = [password or user, *(value for name, value in query.items() if is_secret(name))]
+        headers = {}
+        if user or password:
+            basic = base64.b64encode(f"{user}:{password}".encode()).decode()
+            headers["Authorization"] = f"Basic {basic}"
+            secrets.append(basic)
+        spelled = [s for secret in secrets for s in (secret, urllib.parse.quote(secret, safe=""))]
+        return cls(f"{parts.scheme}://{place}{parts.path}", query, headers, tuple(dict.fromkeys(spelled)))
+
+
+def shown(url: str) -> str:
+    """An address as it may be seen, whatever is wrong with it."""
+    bare, _, query = re.sub(r"[^/\s]*@", "", url).partition("?")
+    return bare + ("?…" if query else "")
+
+
+class _Blots(logging.Filter):
+    def __init__(self, secrets: Sequence[str]) -> None:
+        super().__init__()
+        self._secrets = secrets
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        said = record.getMessage()
+        record.msg, record.args = without_secrets(said, self._secrets), None
+        return True
+
+
+def watch_logs(owner: object, secrets: Iterable[str]) -> None:
+    """Blot secrets out of what the libraries below log, for as long as their owner lives."""
+    blots = _Blots(tuple(secrets))
+    for name in LOGGERS:
+        logger = logging.getLogger(name)
+        logger.addFilter(blots)
+        weakref.finalize(owner, logger.removeFilter, blots)

@@ -1,0 +1,87 @@
+"""What servers of open models want of a request whose calls are read as text, and how to tell that they cut one out.
+
+Pure: tables with their sources. A server that nobody named is asked nothing that OpenAI does not know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from agentkit.bounds import Bounds, one_of, or_none
+from agentkit.errors import ProviderError
+from agentkit.events import ArgumentDelta, CallEnd, CallError, CallStart, Finish, SourceEvent, Text, Thinking, Usage
+
+
+class Server(NamedTuple):
+    """One kind of server.
+
+    Args:
+        text: fields of a request that make it leave calls in the text as the model wrote them.
+        advice: what its operator can change where it takes calls out of the text all the same.
+    """
+
+    text: Mapping[str, Any]
+    advice: str
+
+
+SERVERS: Final[Mapping[str, Server]] = {
+    # skip_special_tokens defaults to true, and takes <tool_call> and its like out of the text where these are special
+    # tokens: vLLM 0.33 `ChatCompletionRequest`, vLLM issue 25281. Nineteen of its parsers read requests without tools
+    # as well, and drop the calls: `abstract_parser.py`.
+    "vllm": Server(
+        {"skip_special_tokens": False},
+        "start vLLM without --tool-call-parser, or let the model call natively (leave `format` out)",
+    ),
+    # the same field, SGLang 0.5.23 `openai/protocol.py`; without tools only its parser minimax-m3 reads calls
+    "sglang": Server(
+        {"skip_special_tokens": False},
+        "start SGLang without --tool-call-parser, or let the model call natively (leave `format` out)",
+    ),
+    "llamacpp": Server(
+        {"parse_tool_calls": False},
+        "this llama-server reads calls although it was asked for raw text; let the model call natively (leave `format` "
+        "out)",
+    ),
+    "ollama": Server({}, "Ollama reads calls with and without tools; let the model call natively (leave `format` out)"),
+    "lmstudio": Server({}, "LM Studio reads calls by the model's template; let the model call natively"),
+}
+"""By the name to give as `model(server=…)`."""
+
+BOUNDS: Final[Bounds] = {"server": or_none(one_of(SERVERS), "for a server that is none of them, or OpenAI")}
+
+UNKNOWN: Final = (
+    "the server has most likely read a call itself and dropped it; switch its tool parser off, name the server with "
+    "model(…, server=…), or let the model call natively (leave `format` out)"
+)
+
+FEWEST: Final = 5  # tokens; the shortest call takes as many, and the end of an empty reply counts as one or two
+
+
+class CutOut:
+    """Watches a reply whose calls are to be read as text, for signs that the server cut one out."""
+
+    def __init__(self) -> None:
+        self._said = self._thought = False
+        self._spent = 0
+
+    def sees(self, event: SourceEvent) -> None:
+        """One event of the reply."""
+        match event:
+            case Text(text):
+                self._said = self._said or bool(text.strip())
+            case Thinking():
+                self._thought = True
+            case CallStart() | ArgumentDelta() | CallEnd() | CallError():
+                self._said = True
+            case Usage():
+                self._spent = event.output_tokens - event.reasoning_tokens
+
+    def error(self, ending: Finish, provider: str, server: str | None) -> ProviderError | None:
+        """The failure to report in place of an empty reply, if the model must have written more than came."""
+        empty = not self._said and not self._thought and ending.reason in ("stop", "unknown")
+        if not empty or self._spent < FEWEST:
+            return None
+        advice = SERVERS[server].advice if server is not None else UNKNOWN
+        said = f"the model wrote {self._spent} tokens, yet the reply holds no text: {advice}"
+        return ProviderError(f"{provider}: {said}", kind="stream", provider=provider)

@@ -1,0 +1,87 @@
+"""Server-sent events out of bytes, however these are cut. Pure; knows no provider and no connection.
+
+Source: https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-interpretation. Other than a
+browser, it reads the last event also where the blank line behind it is missing: some servers end so.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+BOM: Final = b"\xef\xbb\xbf"
+
+_LINE_END = re.compile(rb"\r\n|\r|\n")
+
+
+class EventTooLong(Exception):
+    """One event of a stream is longer than the reader was to take."""
+
+
+class EventReader:
+    r"""Reads the data of each event. Names and ids of events are left out: every wire names its events inside the data.
+
+    Args:
+        limit: bytes of one line, and of the data of one event.
+
+    Raises:
+        EventTooLong: from `feed`, before more than the limit is kept.
+        UnicodeDecodeError: from `feed`, data that is no UTF-8.
+
+    >>> reader = EventReader(1000)
+    >>> [*reader.feed(b': a comment\r\ndata: {"a": 1}\r'), *reader.feed(b"\n\r\ndata: [DONE]"), *reader.close()]
+    ['{"a": 1}', '[DONE]']
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._line: list[bytes] = []  # the pieces of a line that is still coming
+        self._kept = 0  # bytes of it, and of the event's data
+        self._data: list[bytes] = []
+        self._first = True
+        self._after_cr = False
+
+    def feed(self, piece: bytes) -> Iterator[str]:
+        """The data of each event that this piece completes."""
+        if self._after_cr and piece.startswith(b"\n"):
+            piece, self._after_cr = piece[1:], False
+        if not piece:
+            return
+        self._after_cr = piece.endswith(b"\r")
+        *whole, rest = _LINE_END.split(piece) if b"\r" in piece else piece.split(b"\n")
+        for end in whole:
+            self._keep(end)
+            line = b"".join(self._line)
+            self._kept -= len(line)
+            self._line.clear()
+            yield from self._read(line)
+        self._keep(rest)
+
+    def close(self) -> Iterator[str]:
+        """The last event, if the stream ended before it did."""
+        line = b"".join(self._line)
+        self._line.clear()
+        yield from self._read(line)
+        yield from self._read(b"")
+
+    def _keep(self, piece: bytes) -> None:
+        self._kept += len(piece)
+        if self._kept > self._limit:
+            raise EventTooLong
+        if piece:
+            self._line.append(piece)
+
+    def _read(self, line: bytes) -> Iterator[str]:
+        if self._first and line:
+            line, self._first = line.removeprefix(BOM), False
+        if line:
+            field, _, value = line.partition(b":")
+            if field == b"data":
+                self._data.append(value.removeprefix(b" "))
+                self._kept += len(value)
+        elif self._data:
+            data = b"\n".join(self._data)
+            self._data.clear()
+            self._kept = 0
+            yield data.decode()

@@ -1,0 +1,20 @@
+"""What reads calls from text, as the processor sees it. `formats.Parser` is one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from agentkit.events import SourceEvent
+
+
+class TextReader(Protocol):
+    """Text in, events out; see `formats.Parser`."""
+
+    def feed(self, text: str) -> Sequence[SourceEvent]:
+        """The events that this much more text completes."""
+        ...
+
+    def close(self) -> Sequence[SourceEvent]:
+        """The events that the end of the text completes."""
+        ...

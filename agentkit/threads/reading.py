@@ -1,0 +1,135 @@
+"""A thread as its store has it, held against what agentkit writes: the one door by which bodies are read.
+
+Behind it nobody asks again whether a body has what it should. A body that somebody else wrote, an older or newer
+agentkit perhaps, or that was damaged, is a `StoreError` that names the thread and the entry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+from agentkit.errors import StoreError
+from agentkit.events import Usage
+from agentkit.messages import ToolMessage
+from agentkit.threads.codec import UNREADABLE, call_from_json, from_json
+from agentkit.threads.store import Body, Call, Entry, Log, Store
+
+
+async def read_log(store: Store, thread_id: str, *, after: int = -1) -> Log:
+    """`Store.load`, with every body checked.
+
+    Raises:
+        ThreadNotFound: there is no such thread.
+        StoreError: an entry or a call is not as agentkit writes it.
+    """
+    log = await store.load(thread_id, after=after)
+    check(log, thread_id)
+    return log
+
+
+def check(log: Log, thread_id: str) -> None:
+    """Raise `StoreError` for the first body that is not as agentkit writes it."""
+    for entry in log.entries:
+        try:
+            _check_entry(entry)
+        except (*UNREADABLE, StoreError) as e:
+            raise StoreError(f"thread {thread_id!r}, entry {entry.seq} is damaged in the store: {e}") from e
+    for call in log.calls:
+        try:
+            _check_call(call)
+        except (*UNREADABLE, StoreError) as e:
+            where = f"thread {thread_id!r}, entry {call.seq}, call {call.ordinal}"
+            raise StoreError(f"{where} is damaged in the store: {e}") from e
+
+
+def _check_entry(entry: Entry) -> None:
+    body = entry.body
+    if entry.kind == "compaction":
+        _hold(body, _COMPACTION)
+        return
+    _hold(body, _ENTRY)
+    _hold(body.get("response", {}), _RESPONSE)
+    if isinstance(from_json(body["message"]), ToolMessage):
+        raise ValueError("a result stands where a message is wanted")
+
+
+def _check_call(call: Call) -> None:
+    call_from_json(call.body)
+    _hold(call.body, _CALL)
+    _hold(call.note, _NOTE)
+    if call.answer is not None and not isinstance(from_json(call.answer), ToolMessage):
+        raise ValueError("another message stands where a result is wanted")
+
+
+class _Field(NamedTuple):
+    """What may stand under a key; `needed` when the key must be there."""
+
+    holds: Callable[[Any], bool]
+    words: str
+    needed: bool = False
+
+
+_Fields = Mapping[str, _Field]
+
+
+def _hold(body: Body, fields: _Fields) -> None:
+    """Raise ValueError for a value that is none of these."""
+    for name, field in fields.items():
+        if name not in body:
+            if field.needed:
+                raise ValueError(f"{name!r} is missing, wanted {field.words}")
+        elif not field.holds(body[name]):
+            raise ValueError(f"{name!r} is {body[name]!r:.60}, wanted {field.words}")
+
+
+def _whole(value: Any) -> bool:
+    return type(value) is int
+
+
+def _text_or_none(value: Any) -> bool:
+    return value is None or isinstance(value, str)
+
+
+def _counts(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and len(value) <= len(Usage._fields) and all(map(_whole, value))
+
+
+def _texts(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(text, str) for text in value.values())
+
+
+_TEXT: Final = _Field(lambda value: isinstance(value, str), "text")
+_TEXT_OR_NONE: Final = _Field(_text_or_none, "text or null")
+_PLACE: Final = _Field(_whole, "the place of an entry")
+_PLACE_OR_NONE: Final = _Field(lambda value: value is None or _whole(value), "the place of an entry or null")
+_USAGE: Final = _Field(_counts, f"at most {len(Usage._fields)} whole numbers")
+_OBJECT: Final = _Field(lambda value: isinstance(value, Mapping), "an object")
+
+_ENTRY: Final[_Fields] = {
+    "message": _OBJECT._replace(needed=True),
+    "read": _PLACE,
+    "response": _OBJECT,
+}
+_RESPONSE: Final[_Fields] = {
+    "run": _TEXT,
+    "model": _TEXT,
+    "usage": _USAGE,
+    "finish": _TEXT,
+    "seconds": _Field(lambda value: type(value) in (int, float), "a number"),
+}
+_COMPACTION: Final[_Fields] = {
+    "start": _PLACE_OR_NONE,
+    "user": _PLACE_OR_NONE,
+    "summary": _TEXT_OR_NONE,
+    "answers": _Field(_texts, "texts by the calls' places"),
+    "tokens": _Field(lambda value: _counts(value) and len(value) == 2, "two whole numbers"),
+    "usage": _USAGE,
+    "model": _TEXT_OR_NONE,
+}
+_CALL: Final[_Fields] = {"key": _TEXT}
+_NOTE: Final[_Fields] = {
+    "hash": _TEXT,
+    "by": _TEXT_OR_NONE,
+    "edited": _Field(lambda value: isinstance(value, bool), "true or false"),
+}

@@ -1,0 +1,230 @@
+"""Every kind of damage inside every part of every format, in three cuttings; and what a fault of ours costs."""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from agentkit import formats
+from agentkit.events import CallEnd, CallError, CallStart, Event, SourceEvent, Text, merge
+from agentkit.formats import CATALOG, Format, Limits, Parser, Shape
+from agentkit.formats import engine as reading
+from agentkit.formats.reader import Reader, Wait
+from agentkit.formats.spec import (
+    Braced,
+    CallId,
+    CountedName,
+    Envelope,
+    Json,
+    KeyEnvelope,
+    Name,
+    NameTag,
+    NestedTags,
+    Pairs,
+    PythonCall,
+    Recipient,
+    Section,
+    Skip,
+    Tag,
+    TagParameters,
+    TextArgument,
+    ToolElement,
+)
+from corpora import source
+from format_tools import ANYTHING, NOTE, PING, TOOLS
+
+EVERY = int(os.environ.get("AGENTKIT_DAMAGE", "101"))  # one of so many texts is read; 1 reads them all
+
+LONG = "1" * 400
+VALUES = (
+    '"x"', "'x'", '"x" "y"', '"x" + "y"', '"%s" % "x"', 'f"{x}"', 'r"\\d"', 'b"x"', '"\\d"', '"it\\\'s"', '"\\x4"',
+    '"\\ud800"',
+    "'\\ud800'", '"\ud800"', '["\ud800"]', '"a\nb"', '"', "'", '"""', "2*3", "10/4", "6*12+2", "10-5", "9**9**9",
+    "1/0",
+    LONG, LONG * 12, "0x" + "f" * 300, "0x" + "f" * 9000, "1e999", "-1e-999", f"{LONG}*{LONG}", f"1.5*{LONG}",
+    "0644", "1_0",
+    "2024-12-25", "true", "True", "null", "None", "NaN", "[" * 200, "{" * 200, "(" * 200, "[" * 200 + "]" * 200,
+    "[1,]",
+    '{"a": 1,}', '{"a" 1}', "{'a': 1}", '{"a": 1, "a": 2}', "{1: 2}", "{", "}", "]", ")", "(", ",", ":", "=", "\\",
+    "", " ",
+    "\x00", "é\u2028", "<", "</", "<![CDATA[", "&#xD800;", "`", "```", "x" * 300,
+)  # fmt: skip
+"""What stands where a value should."""
+
+BODIES = (
+    "{}", "{}}", "[]", "[{}]", "null", '""', '"{}"', '{"text": V}', '{"text": V', '{"text": V,}', "{'text': V}",
+    "{text: V}",
+    '{"text": V} trailing', '{"number": V, "items": [V]}', '{"object": {"a": V}}', "V", '```json\n{"text": V}\n```',
+)  # fmt: skip
+"""What stands where the arguments should; V for a value."""
+
+
+def part_texts(part: Any, body: str, value: str) -> Iterator[str]:  # noqa: C901 - a table of the parts
+    """How one part may be written, damaged."""
+    match part:
+        case str(text):
+            yield text
+        case Tag(name, closing):
+            yield f"</{name}>" if closing else f"<{name}>"
+        case Name(prefix):
+            yield f"{prefix}anything"
+        case CountedName():
+            yield "functions.anything:0"
+        case CallId() | Recipient():
+            yield "anything"
+        case Skip(written):
+            yield written
+        case NameTag(name, attribute):
+            yield f'<{name} {attribute}="anything">'
+        case Json():
+            yield body
+        case Envelope(name, arguments):
+            yield f'{{"{name}": "anything", "{arguments[0]}": {body}}}'
+            yield f'{{"{arguments[0]}": {body}, "{name}": "anything"}}'
+            yield f'{{"{name}": "anything", "args": {body}}}'
+            yield f'{{"type": "function", "function": {{"{name}": {value}, "{arguments[0]}": {body}}}}}'
+            yield f'{{"{name}": {value}, "description": {value}}}'
+        case KeyEnvelope():
+            yield f'{{"anything": {body}}}'
+            yield f"{{{value}: {body}}}"
+        case PythonCall():
+            yield f"anything(text={value})"
+            yield f"anything({value}, number={value})"
+        case Pairs(key, middle, close):
+            yield f"{key}object{middle}{value}{close}"
+            yield f"{key}number{middle}{value}{close}{key}items{middle}{value}{close}"
+            yield body
+        case TagParameters(name, attribute):
+            yield f'<{name} {attribute}="object">{value}</{name}>'
+            yield f'<{name} {attribute}="number">{value}</{name}><{name} {attribute}="items">{value}</{name}>'
+            yield body
+        case Braced(quote):
+            yield f"{{text:{quote}{value}{quote},object:{{a:{value}}},number:{value}}}"
+            yield body
+        case NestedTags(token):
+            yield f"{token}<object>{token}<a>{value}{token}</a>{token}</object>{token}<number>{value}{token}</number>"
+        case TextArgument():
+            yield value
+        case ToolElement():
+            yield f"<any-thing><object>{value}</object><number>{value}</number></any-thing>"
+            yield f'<any-thing number="{value}">{body}</any-thing>'
+        case _:
+            raise TypeError(f"no damage is known for {part!r}")
+
+
+def edge(text: str | Tag) -> str:
+    return text if isinstance(text, str) else next(part_texts(text, "", ""))
+
+
+def shape_texts(shape: Shape, body: str, value: str) -> Iterator[str]:
+    """A call in this shape, with the damage in each of its parts in turn; a sound call stands behind it."""
+    variants = [list(part_texts(part, body, value)) for part in shape.call]
+    section = shape.section or Section("")
+    for n in range(max(map(len, variants))):
+        inner = "".join(texts[min(n, len(texts) - 1)] for texts in variants)
+        yield f"{edge(section.open)}{inner}{edge(section.close)}"
+
+
+def damaged(format: Format) -> Iterator[str]:
+    """Every damage inside every part of the format, one in `EVERY`."""
+    count = 0
+    for shape in format.shapes:
+        for body in BODIES:
+            for value in VALUES if "V" in body else VALUES[:1]:
+                for text in shape_texts(shape, body.replace("V", value), value):
+                    count += 1
+                    if count % EVERY == 0:
+                        yield text
+
+
+def read(text: str, cuts: list[int], given: Any) -> list[Event]:
+    parser = Parser(given, (ANYTHING, NOTE, PING))
+    events: list[SourceEvent] = []
+    for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True):
+        events += parser.feed(text[start:end])
+    return merge([*events, *parser.close()])
+
+
+@pytest.mark.parametrize("format", CATALOG, ids=lambda f: f.name)
+def test_damage_in_any_part_raises_nothing_loses_nothing_and_is_read_the_same_in_any_cutting(format: Format) -> None:
+    chance = random.Random(format.name)
+    for text in damaged(format):
+        whole = read(text, [], format)
+        assert source(whole) == text
+        assert [e for e in whole if isinstance(e, CallError) and e.code == "internal_error"] == []
+        assert read(text, list(range(1, len(text))), format) == whole
+        assert read(text, sorted(chance.sample(range(len(text)), min(4, len(text)))), format) == whole
+
+
+# ---------------------------------------------------------------- a fault of ours
+
+
+def broken(r: Reader, call: Any, part: Any) -> Wait:
+    """A part's reader with a fault, in the middle of a call."""
+    yield from r.space()
+    r.at += 1
+    raise KeyError("a fault")
+
+
+SOUND = '<tool_call>{"name": "ping", "arguments": {}}</tool_call>'
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_a_fault_of_ours_costs_the_call_in_which_it_shows(
+    size: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(reading, "READERS", {**reading.READERS, Json: broken})
+    text = f"One {SOUND} two <function=note>{{}}</function> three {SOUND} four"
+    parser = Parser(["hermes", "function_json"], TOOLS)
+    events = [e for at in range(0, len(text), size) for e in parser.feed(text[at : at + size])]
+    events = merge([*events, *parser.close()])
+    assert source(events) == text
+    (error,) = (e for e in events if isinstance(e, CallError))
+    assert (error.code, error.call.name, error.call.raw) == ("internal_error", "note", "<function=note>{}</function>")
+    assert error.message == "agentkit failed to read this call (KeyError: 'a fault') at position 81"
+    assert [e.call.name for e in events if isinstance(e, CallEnd)] == ["ping", "ping"]
+    assert [e.index for e in events if isinstance(e, CallStart | CallEnd | CallError)] == [0, 0, 1, 1, 2, 2]
+    assert [(r.name, r.levelno) for r in caplog.records] == [("agentkit.formats", logging.ERROR)]
+
+
+@pytest.mark.parametrize("where", ["mend_call", "resync_at", "get", "_prose", "_after_call", "_ticks", "_entries"])
+def test_whatever_part_of_reading_is_broken_the_parser_raises_nothing_and_loses_nothing(
+    where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parser = Parser("hermes", TOOLS)
+
+    def fault(*_: Any) -> Any:
+        raise RecursionError("a fault")
+
+    monkeypatch.setattr(Parser if where.startswith("_") else reading, where, fault)
+    text = f"One `x` <tool_call>{{'name': 1}}</tool_call>\n{SOUND} two"
+    for size in (1, 1000):
+        parser = parser._again() if where != "get" else parser
+        events = [e for at in range(0, len(text), size) for e in parser.feed(text[at : at + size])]
+        events += parser.close()
+        assert source(merge(events)) == text
+        assert where == "get" or any(isinstance(e, CallError) for e in events)
+        if where == "get":
+            return
+
+
+def test_what_is_damaged_and_never_ends_is_given_up_at_the_limit() -> None:
+    text = '<tool_call>{"name": "note", x' + "y" * 5000
+    parser = Parser("hermes", TOOLS, limits=Limits(call=200))
+    events = [e for c in text for e in parser.feed(c)]
+    events = merge([*events, *parser.close()])
+    assert source(events) == text
+    (error,) = (e for e in events if isinstance(e, CallError))
+    assert error.code == "invalid_json"
+
+
+def test_a_fault_in_the_public_door_is_an_error_event_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "READERS", {**reading.READERS, Envelope: broken})
+    events = formats.parse(f"{SOUND} and more", "hermes", TOOLS)
+    assert [e.code for e in events if isinstance(e, CallError)] == ["internal_error"]
+    assert events[-1] == Text(" and more")

@@ -1,0 +1,57 @@
+"""The fuzz (`fuzz.py`) in the suite: a bounded share of it here, a larger one with `make soak`.
+
+`AGENTKIT_FUZZ_TEXTS` asks for another number of texts, `AGENTKIT_FUZZ_SEED` for other ones.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+
+import pytest
+
+import fuzz
+from agentkit.formats import CATALOG
+from damages import DAMAGES, plan
+
+SEED = int(os.environ.get("AGENTKIT_FUZZ_SEED", "0"))
+TEXTS = int(os.environ.get("AGENTKIT_FUZZ_TEXTS", "1100"))
+
+
+def told(tally: fuzz.Tally) -> str:
+    """Each kind of fault with its smallest text."""
+    lines = []
+    for kind in sorted({kind for kind, _, _ in tally.faults}):
+        mine = {k: f for k, f in tally.examples.items() if k[0] == kind}
+        key = min(mine, key=lambda k: len(mine[k].text))
+        fault = fuzz.shrunk(mine[key], tries=100)
+        count = sum(n for k, n in tally.faults.items() if k[0] == kind)
+        lines.append(f"{kind}: {count}, as in {key[1]} {fault.text!r} -> {fault.detail}")
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("share", range(4))
+def test_damaged_texts_are_read_without_a_fault(share: int) -> None:
+    first = SEED * fuzz.SEEDS + share * TEXTS // 4
+    tally = fuzz.run(range(first, first + TEXTS // 4))
+    assert not tally.faults, told(tally)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("share", range(10))
+def test_many_damaged_texts_are_read_without_a_fault(share: int) -> None:
+    first = (SEED + 1) * fuzz.SEEDS + share * 3000
+    tally = fuzz.run(range(first, first + 3000))
+    assert not tally.faults, told(tally)
+
+
+def test_the_fuzz_puts_every_damage_into_every_format() -> None:
+    met: Counter[tuple[str, str]] = Counter()
+    for seed in range(60_000):
+        of = plan(seed)
+        met.update((of.format.name, damage) for damage in of.damages)
+    assert {(f.name, damage) for f in CATALOG for damage in DAMAGES} == set(met)
+
+
+def test_the_same_seed_is_the_same_text() -> None:
+    assert fuzz.fuzz(plan(7))[0] == fuzz.fuzz(plan(7))[0]

@@ -1,0 +1,211 @@
+"""Values as Python writes them mean what Python means by them, or they are an error: nothing is guessed or computed."""
+
+from __future__ import annotations
+
+import ast
+import json
+import warnings
+from typing import Any
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from agentkit import formats
+from agentkit.events import CallEnd, CallError
+from agentkit.formats.values import same
+from format_tools import spec
+
+TOOLS = (spec("run", None, ("x",), x={}, y={}, s={"type": "string"}),)
+
+words = st.text(st.sampled_from("ab %'\"\\/{}+,)=#\n.0é\u2028"), max_size=6)
+quoted = st.builds(
+    lambda prefix, quote, text: f"{prefix}{quote}{text}{quote}",
+    st.sampled_from(["", "", "", "r", "R", "b", "u", "f", "F", "rb", "rf", "t"]),
+    st.sampled_from(["'", '"', '"""', "'''"]),
+    words,
+)
+strings = quoted | words.map(repr) | words.map(json.dumps)
+numbers = st.sampled_from(
+    [
+        "0",
+        "7",
+        "-2",
+        "10",
+        "1.5",
+        ".5",
+        "1e3",
+        "0x1F",
+        "0b11",
+        "0o17",
+        "1_000",
+        "007",
+        "1__0",
+        "1j",
+        "9" * 50,
+        "0xg",
+        "1e999",
+    ]
+)
+atoms = strings | numbers | st.sampled_from(["True", "False", "None", "name", "[]", "{}", "()", "..."])
+
+
+def joined(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    operators = [
+        " ",
+        "",
+        " + ",
+        "+",
+        " % ",
+        " * ",
+        "*",
+        "/",
+        "-",
+        " - ",
+        "**",
+        "//",
+        " and ",
+        " in ",
+        " == ",
+        ", ",
+        " if x else ",
+    ]
+    return (
+        st.builds("{}{}{}".format, inner, st.sampled_from(operators), inner)
+        | st.builds("({})".format, inner)
+        | st.builds("[{}]".format, inner)
+        | st.builds("[{}, {}]".format, inner, inner)
+        | st.builds("{{{}: {}}}".format, strings, inner)
+        | st.builds("{}{}".format, inner, st.sampled_from([".upper()", ".format(1)", "[0]", "[1:]", "()", " % (1,)"]))
+    )
+
+
+expressions = st.recursive(atoms, joined, max_leaves=4)
+
+
+def python(text: str) -> Any:
+    """What Python reads, with arithmetic and joined strings; raises where it is no constant expression of these."""
+    call = ast.parse(f"run(x={text}, y=1)", mode="eval").body
+    if not isinstance(call, ast.Call) or call.args or [k.arg for k in call.keywords] != ["x", "y"]:
+        raise SyntaxError("more than one argument")
+    return constant(call.keywords[0].value)
+
+
+def constant(node: ast.expr) -> Any:
+    match node:
+        case ast.BinOp(left, ast.Add() | ast.Sub() | ast.Mult() | ast.Div() as sign, right):
+            a, b = constant(left), constant(right)
+            texts = isinstance(a, str) and isinstance(b, str) and isinstance(sign, ast.Add)
+            if not texts and not all(isinstance(v, int | float) and not isinstance(v, bool) for v in (a, b)):
+                raise ValueError("not computed")
+            compute = {ast.Add: "__add__", ast.Sub: "__sub__", ast.Mult: "__mul__", ast.Div: "__truediv__"}[type(sign)]
+            value = getattr(a, compute)(b)
+            return value if value is not NotImplemented else getattr(float(a), compute)(b)
+        case ast.List(items) | ast.Tuple(items):
+            return [constant(item) for item in items]
+        case ast.Dict(keys, values):
+            pairs = [(constant(k) if k else None, constant(v)) for k, v in zip(keys, values, strict=True)]
+            if not all(isinstance(k, str) for k, _ in pairs):
+                raise ValueError("a key that is no string")
+            return dict(pairs)
+        case ast.JoinedStr(parts) if all(isinstance(p, ast.Constant) for p in parts):
+            return "".join(p.value for p in parts if isinstance(p, ast.Constant))
+    value = ast.literal_eval(node)
+    if not isinstance(value, str | int | float | bool | None):
+        raise ValueError("no value of JSON")
+    return value
+
+
+def read(text: str) -> tuple[Any, tuple[str, ...]] | None:
+    """The argument that we read, with what was mended; None for an error."""
+    events = formats.parse(f"<|python_tag|>[run(x={text}, y=1)]", "pythonic", TOOLS)
+    ends = [e for e in events if isinstance(e, CallEnd | CallError)]
+    if len(ends) == 1 and isinstance(ends[0], CallEnd) and ends[0].call.arguments.get("y") == 1:
+        return ends[0].call.arguments["x"], ends[0].repairs
+    return None
+
+
+@settings(max_examples=1500, deadline=None)
+@given(text=expressions)
+def test_what_python_means_or_an_error(text: str) -> None:
+    got = read(text)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            meant = python(text)
+        except (SyntaxError, ValueError, OverflowError, ZeroDivisionError, TypeError):
+            try:
+                ast.parse(f"run(x={text}, y=1)", mode="eval")
+            except (SyntaxError, ValueError):
+                return  # Python does not read it, either: what was mended has a name, which others test
+            assert got is None, "Python would compute it; ours must not guess"
+            return
+    assume("\\ud" not in text.lower())
+    if got is not None:
+        assert same(got[0], meant)
+        assert set(got[1]) <= {"arithmetic"}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('"rm -rf " "build"', "rm -rf build"),
+        ("'a' \"b\" '''c'''", "abc"),
+        ('"a" + "b"', "ab"),
+        (r'r"\d+" "\n"', "\\d+\n"),
+        (r'"\033[1m\N{BULLET}\x41\/"', "\x1b[1m•A\\/"),
+        ('f"no slots {{x}}"', "no slots {x}"),
+        ('("a"\n  "b")', "ab"),
+        ('["a" "b", "c"]', ["ab", "c"]),
+        ("0b11", 3),
+        ("1_000", 1000),
+    ],
+)
+def test_python_strings_and_numbers_are_read_without_a_repair(text: str, value: Any) -> None:
+    assert read(text) == (value, ())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"%s" % "x"', '"a".upper()', '"a" if x else "b"', '"a" and "b"', '"a" * 3', '"a"[0]', '"a" in "b"', 'f"a{x}"',
+        'b"x"', '"a" + name', '"a" + 1', "9**9**9", "7//2", "1/0", "2024-12-25", "12/25/2024", "1e999", "9" * 5000,
+        "0x" + "f" * 9000, "-".join("9" * 400), "*".join(["1" + "0" * 200] * 3), "1.5*" + "9" * 400,
+    ],
+)  # fmt: skip
+def test_what_python_would_compute_is_an_error_and_no_quotes_are_guessed(text: str) -> None:
+    assert read(text) is None
+
+
+ARITHMETIC = [("2*3", 6), ("10/4", 2.5), ("6*12+2", 74), ("10-5", 5), ("(2+3)*4", 20), ("1 - -1", 2)]
+
+
+@pytest.mark.parametrize(("text", "value"), ARITHMETIC)
+def test_arithmetic_is_one_repair_in_json_as_in_python(text: str, value: float) -> None:
+    in_json = f'<tool_call>{{"name": "run", "arguments": {{"x": {text}}}}}</tool_call>'
+    (end,) = (e for e in formats.parse(in_json, "hermes", TOOLS) if isinstance(e, CallEnd))
+    assert read(text) == (value, ("arithmetic",))
+    assert (end.call.arguments, end.repairs) == ({"x": value}, ("arithmetic",))
+    for format, call in (("hermes", in_json), ("pythonic", f"[run(x={text})]")):
+        parser = formats.Parser(format, TOOLS, repairs=())
+        assert [e.call for e in [*parser.feed(call), *parser.close()] if isinstance(e, CallEnd)] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "repairs"),
+    [
+        (r'"it\'s"', "it's", ("invalid_escape",)),
+        (r'"\d+\/"', "\\d+/", ("invalid_escape",)),
+        (r'"\x41"', "A", ("invalid_escape",)),
+        ('"a" + "b"', "ab", ("joined_strings",)),
+        ("r'\\d'", "\\d", ("python_literals", "python_quotes")),
+        ("0644", 644, ("leading_zeros",)),
+        ('"a" "b"', None, ()),
+        ('["a" "b"]', None, ()),
+        ('"a".upper()', None, ()),
+    ],
+)
+def test_every_change_of_what_json_holds_has_a_name(text: str, value: Any, repairs: tuple[str, ...]) -> None:
+    events = formats.parse(f'<tool_call>{{"name": "run", "arguments": {{"x": {text}}}}}</tool_call>', "hermes", TOOLS)
+    found = [(e.call.arguments["x"], e.repairs) for e in events if isinstance(e, CallEnd)]
+    assert found == ([(value, repairs)] if repairs else [])

@@ -1,0 +1,280 @@
+"""How a raw value ends: what is balanced in it is content, what belongs to the enclosing call ends it.
+
+Over every format with raw values: what a value quotes, whether it is closed, what follows, how the text is cut.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from itertools import pairwise, product
+from typing import Any, NamedTuple
+
+import pytest
+
+from agentkit import formats
+from agentkit.events import ArgumentDelta, CallEnd, CallError, Event, SourceEvent, Text, merge
+from agentkit.formats import CATALOG, Element, Format, Node, Parser, ToolSpec
+from agentkit.formats.spec import NestedTags, Pairs, TagParameters, ToolElement
+from agentkit.messages import ToolCall
+from corpora import source
+from format_tools import PING, spec
+
+
+def child(name: str) -> Node:
+    return Node(name, "element", (name,))
+
+
+WRITE = spec(
+    "write", Element("write", (child("path"), child("content"))), ("content",), path="string", content="string"
+)
+BASH = spec("bash", Element("bash", (child("command"),)), ("command",), command="string")
+TOOLS = (WRITE, BASH, PING)
+RAW = [
+    f
+    for f in CATALOG
+    if any(isinstance(p, Pairs | TagParameters | NestedTags) for p in f.call)
+    or any(isinstance(p, ToolElement) and p.layout != "text" for p in f.call)
+]
+every_format = pytest.mark.parametrize("format", RAW, ids=lambda f: f.name)
+
+
+class Pieces(NamedTuple):
+    """A call as its format writes it: up to its last value, that value's closing, and the rest."""
+
+    head: str
+    close: str
+    tail: str
+
+    def call(self, value: str, *, closed: bool = True) -> str:
+        return self.head + value + (self.close + self.tail if closed else "\n" + self.tail.lstrip("\n"))
+
+
+def pieces(format: Format, name: str, **arguments: str) -> Pieces:
+    """The pieces of a call whose last argument is `VALUE`."""
+    text = formats.render_calls(format, [ToolCall("", name, arguments)], TOOLS)
+    head, rest = text.split("VALUE")
+    last = list(arguments)[-1]
+    closings = [p.close for p in format.call if isinstance(p, Pairs)]
+    closings += [f"</{p.name}>" for p in format.call if isinstance(p, TagParameters)]
+    closings += [f"{p.token}</{last}>" for p in format.call if isinstance(p, NestedTags)]
+    close = (closings or [f"</{last}>"])[0]
+    assert rest.startswith(close)
+    return Pieces(head, close, rest.removeprefix(close))
+
+
+def cuttings(text: str) -> list[list[str]]:
+    chance = random.Random(text)
+    edges = sorted(chance.sample(range(len(text) + 1), min(12, len(text))))
+    return [[text], list(text), [text[a:b] for a, b in pairwise([0, *edges, len(text)])]]
+
+
+def read(format: str | Format, text: str, tools: tuple[ToolSpec, ...] = TOOLS) -> list[Event]:
+    """The events, the same for three cuttings."""
+    found = []
+    for chunks in cuttings(text):
+        parser = Parser(format, tools)
+        events: list[SourceEvent] = [e for chunk in chunks for e in parser.feed(chunk)]
+        found.append(merge([*events, *parser.close()]))
+    assert found[0] == found[1] == found[2]
+    assert source(found[0]) == text
+    return found[0]
+
+
+def outcomes(events: list[Event]) -> list[object]:
+    """What became of each call: name, arguments and repairs, or the code of its error."""
+    return [
+        (e.call.name, dict(e.call.arguments), e.repairs) if isinstance(e, CallEnd) else e.code
+        for e in events
+        if isinstance(e, CallEnd | CallError)
+    ]
+
+
+QUOTES = ("nothing", "a whole call", "two whole calls", "its own call", "half a call", "an opening", "closings",
+          "one closing", "another format's call")  # fmt: skip
+
+
+def quoted(format: Format, what: str) -> str:
+    """What a value quotes."""
+    bash, write = pieces(format, "bash", command="VALUE"), pieces(format, "write", path="a", content="VALUE")
+    other = "invoke" if format.name == "hermes" else "hermes"
+    return {
+        "nothing": "if a < b && c > d: pass",
+        "a whole call": bash.call("ls"),
+        "two whole calls": f"{bash.call('ls')} and {write.call('b')}",
+        "its own call": write.call("b"),
+        "half a call": bash.head,
+        "an opening": bash.head.split("command")[0],
+        "closings": f"{write.close}{write.tail}",
+        "one closing": write.close,
+        "another format's call": formats.render_calls(other, [ToolCall("", "bash", {"command": "ls"})], TOOLS),
+    }[what]
+
+
+FOLLOWS = ("nothing", "a call", "text", "text and a call")
+CERTAIN = ("nothing", "a whole call", "two whole calls", "its own call", "one closing", "another format's call")
+"""What a value may quote so that everything is told: of the rest, some is an error, and nothing else."""
+
+
+@every_format
+def test_a_value_is_whole_or_the_call_is_an_error_and_no_neighbour_is_lost_in_silence(format: Format) -> None:
+    main, next_call = pieces(format, "write", path="a", content="VALUE"), pieces(format, "bash", command="VALUE")
+    for what, closed, follow in product(QUOTES, (True, False), FOLLOWS):
+        value = f"see\n{quoted(format, what)}\nend"
+        after = {"nothing": "", "a call": "\n" + next_call.call("pwd"), "text": "\nDone."}.get(
+            follow, "\nDone.\n" + next_call.call("pwd")
+        )
+        got = outcomes(read(format, main.call(value, closed=closed) + after))
+        repairs = () if closed else ("missing_close",)
+        wanted: list[object] = [("write", {"path": "a", "content": value}, repairs)]
+        if "call" in follow:
+            wanted.append(("bash", {"command": "pwd"}, ()))
+        made = [g for g in got if not isinstance(g, str)]
+        where = (what, closed, follow, got)
+        if what == "closings":  # cannot be told from a call and the rest of a damaged one, which must not cost it
+            continue
+        assert all(call in wanted for call in made), where
+        assert got == wanted or any(isinstance(g, str) for g in got), where
+        if (
+            closed
+            and what in CERTAIN
+            and not (any(isinstance(p, NestedTags) for p in format.call) and what == "one closing")
+        ):
+            assert got == wanted, where
+        if not closed and what in ("nothing", "a whole call", "its own call", "two whole calls"):
+            assert got == wanted, where
+
+
+@every_format
+def test_closings_that_stand_together_are_content_up_to_the_last_ones(format: Format) -> None:
+    main, next_call = pieces(format, "write", path="a", content="VALUE"), pieces(format, "bash", command="VALUE")
+    if any(isinstance(p, NestedTags) for p in format.call):
+        return  # its tags are no text
+    value = f"see\n{main.close}{main.tail}"
+    got = outcomes(read(format, f"{main.call(value)}\n{next_call.call('pwd')}"))
+    assert got == [("write", {"path": "a", "content": value}, ()), ("bash", {"command": "pwd"}, ())]
+
+
+@every_format
+def test_a_text_that_is_cut_off_in_a_value_that_quotes_a_call_makes_no_call_while_it_is_quoted(format: Format) -> None:
+    main = pieces(format, "write", path="a", content="VALUE")
+    value = f"see\n{quoted(format, 'its own call')}\nand more"
+    text = main.call(value)
+    for end in range(len(text)):
+        made = [g for g in outcomes(formats.parse(text[:end], format, TOOLS)) if not isinstance(g, str)]
+        assert made in ([], [("write", {"path": "a", "content": value}, ())]), text[:end]
+
+
+@every_format
+@pytest.mark.parametrize("follows", ["a call", "nothing"])
+def test_two_values_without_their_ends_are_two_calls(format: Format, follows: str) -> None:
+    one = pieces(format, "bash", command="VALUE")
+    text = "\n".join([one.call("ls", closed=False), one.call("pwd", closed=False)])
+    wanted = [("bash", {"command": c}, ("missing_close",)) for c in ("ls", "pwd")]
+    if follows == "a call":
+        text, wanted = f"{text}\n{one.call('id')}", [*wanted, ("bash", {"command": "id"}, ())]
+    assert outcomes(read(format, text)) == wanted
+
+
+@every_format
+@pytest.mark.parametrize("newline", ["\r\n", "\r", "\n\r", "\n"])
+def test_line_ends_of_any_kind_obey_the_cut_law(format: Format, newline: str) -> None:
+    one = pieces(format, "bash", command="VALUE")
+    text = one.head.rstrip("\n") + f"{newline}ls{newline}" + one.close.lstrip("\n") + one.tail
+    ((_, arguments, _),) = outcomes(read(format, text))  # type: ignore[misc]
+    assert "ls" in arguments["command"]
+
+
+def test_a_carriage_return_before_the_newline_of_the_format_belongs_to_the_format() -> None:
+    text = "<function=bash>\r\n<parameter=command>\r\nls\r\n</parameter>\r\n</function>"
+    assert outcomes(read("qwen3_coder", text)) == [("bash", {"command": "ls"}, ())]
+
+
+def test_a_value_is_told_while_it_streams_up_to_what_later_text_must_tell() -> None:
+    parser = Parser("qwen3_coder", TOOLS)
+    told = merge(
+        parser.feed("<function=bash>\n<parameter=command>\necho a\necho b </function> c\ncat x\n</function>\nls")
+    )
+    assert told[1:] == [ArgumentDelta(0, "echo a\necho b </function> c\ncat x", "command")]
+    told = merge(parser.feed("\n</parameter>\n</function>") + parser.close())
+    assert told[0] == ArgumentDelta(0, "\n</function>\nls", "command")
+    assert outcomes(told) == [("bash", {"command": "echo a\necho b </function> c\ncat x\n</function>\nls"}, ())]
+
+
+# ---------------------------------------------------------------- elements
+
+
+@pytest.mark.parametrize(
+    ("text", "position"),
+    [
+        ("<bash><command>ls</command><cwd>/tmp</cwd></bash>", 27),
+        ("<bash><cwd>/tmp</cwd><command>ls</command></bash>", 6),
+    ],
+)
+@pytest.mark.parametrize("after", ["\n<ping/>\nDone.", "\n<bash><command>pwd</command></bash>\nDone."])
+def test_an_unknown_child_element_is_named_and_costs_nothing_else(text: str, position: int, after: str) -> None:
+    events = read("xml", text + after)
+    (error,) = (e for e in events if isinstance(e, CallError))
+    assert error.code == "invalid_arguments"
+    assert error.message == (
+        f"<cwd> is no parameter of 'bash', expected <command> or </bash>, got {text[position:][:20]!r} "
+        f"at position {position}"
+    )
+    assert [e.call.name for e in events if isinstance(e, CallEnd)] == ["ping" if "ping" in after else "bash"]
+    assert error.call.raw == text
+    assert events[-1] == Text("\nDone.")
+
+
+NESTED = spec(
+    "nested", None, (), items={"type": "array", "items": {"type": "string"}}, object={"type": "object"}, text="string"
+)
+TOKEN = "]<]minimax[>["
+
+
+def nested(body: str) -> list[object]:
+    text = f'{TOKEN}<tool_call>\n{TOKEN}<invoke name="nested">{body}{TOKEN}</invoke>\n{TOKEN}</tool_call>'
+    return outcomes(read("minimax_m3", text, (NESTED,)))
+
+
+def test_an_empty_element_is_the_empty_value_of_its_type() -> None:
+    body = "".join(f"{TOKEN}<{name}>{TOKEN}</{name}>" for name in ("items", "object", "text"))
+    assert nested(body) == [("nested", {"items": [], "object": {}, "text": ""}, ())]
+
+
+@pytest.mark.parametrize("body", ["a{}<item>b{}</item>", "{}<item>b{}</item>a"])
+def test_text_beside_nested_elements_is_an_error(body: str) -> None:
+    inner = body.replace("{}", TOKEN)
+    assert nested(f"{TOKEN}<items>{inner}{TOKEN}</items>") == ["invalid_arguments"]
+
+
+# ---------------------------------------------------------------- linear time
+
+
+def floods(format: Format) -> list[tuple[str, str]]:
+    one = pieces(format, "bash", command="VALUE")
+    return [
+        ("", one.call("ls", closed=False)),
+        (one.head, one.close + one.tail),
+        (one.head, one.call("x")),
+        ("", one.head + one.call("x", closed=False)),
+        ("", one.call("x") + "\nprose\n"),
+        (one.head, one.tail),
+    ]
+
+
+@every_format
+@pytest.mark.parametrize("flood", range(6), ids=["unclosed", "closings", "quotes", "mixed", "prose", "ends"])
+def test_floods_of_what_must_be_weighed_take_linear_time(format: Format, flood: int) -> None:
+    head, piece = floods(format)[flood]
+
+    def seconds(size: int) -> float:
+        text = head + piece * (size // len(piece))
+        parser = Parser(format, TOOLS)
+        start = time.process_time()
+        events: list[Any] = [e for i in range(0, len(text), 64) for e in parser.feed(text[i : i + 64])]
+        events += parser.close()
+        spent = time.process_time() - start
+        assert source(events) == text
+        return spent
+
+    assert any(seconds(2 * size) <= 2.3 * seconds(size) for size in (8_000, 8_000, 16_000, 16_000, 32_000, 64_000))

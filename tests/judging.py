@@ -1,0 +1,281 @@
+"""Holds what was read of a damaged text against what was written: see `fuzz` for what counts as a fault."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agentkit.events import CallEnd, CallError, CallStart, Event, Markup, Text, Thinking
+from agentkit.formats.values import same, without_surrogates
+from agentkit.messages import ToolCall
+from damaged_texts import BEGIN, CALLED, END, MARKS, Written
+
+
+def spans(events: Sequence[Event]) -> list[tuple[Event, int, int]]:
+    """Every event that has a text of its own, with where that stands."""
+    at, out = 0, []
+    for event in events:
+        match event:
+            case Text(text) | Thinking(text) | Markup(text):
+                out.append((event, at, at + len(text)))
+                at += len(text)
+            case CallEnd(_, call) | CallError(_, _, _, call):
+                out.append((event, at, at + len(call.raw)))
+                at += len(call.raw)
+            case _:
+                pass
+    return out
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """One value of a finished call, under the key of the argument in which it stands."""
+
+    key: str
+    value: Any
+
+    @property
+    def numbers(self) -> list[int]:
+        """The written values that begin or end here, in order."""
+        if isinstance(self.value, bool) or not isinstance(self.value, str | int):
+            return []
+        return [int(a or b or c) for a, b, c in MARKS.findall(_text_of(self.value))]
+
+
+def _text_of(value: str | int) -> str:
+    return value if isinstance(value, str) else str(value) if abs(value) < 10**9 else ""
+
+
+def leaves(key: str, value: Any) -> Iterator[Leaf]:
+    """The strings, numbers, words and keys in a value."""
+    if isinstance(value, dict):
+        for k, v in value.items():
+            yield Leaf(key, k)
+            yield from leaves(key, v)
+    elif isinstance(value, list):
+        for v in value:
+            yield from leaves(key, v)
+    else:
+        yield Leaf(key, value)
+
+
+class Judge:
+    """Holds what was read against what was written."""
+
+    def __init__(self, written: Written, events: Sequence[Event]) -> None:
+        self.written = written
+        self.events = events
+        self.text = written.text
+        self.spans = spans(events)
+
+    def faults(self) -> Iterator[tuple[str, str]]:
+        """Each fault, in a few words and with what shows it."""
+        source = "".join(self._source(e) for e, _, _ in self.spans)
+        if source != self.text:
+            yield "conservation", repr(source)
+            return
+        yield from self._order()
+        made: Counter[int] = Counter()
+        for event, _, _ in self.spans:
+            if isinstance(event, CallEnd):
+                yield from self._call(event, made)
+        for number, times in made.items():
+            if times > self._times(number):
+                yield "called twice", str(self.written.calls[number])
+        yield from self._neighbours()
+
+    def _times(self, number: int) -> int:
+        """How often a call is written: damage may double it."""
+        own = [n for n, (call, _) in self.written.owner.items() if call == number]
+        return max((self.text.count(BEGIN.format(n)) + self.text.count(f"9100{n:02d}") for n in own), default=1)
+
+    def _source(self, event: Event) -> str:
+        return event.call.raw if isinstance(event, CallEnd | CallError) else event.text  # type: ignore[union-attr]
+
+    def _order(self) -> Iterator[tuple[str, str]]:
+        begun: list[int] = []
+        ended: list[int] = []
+        for event in self.events:
+            match event:
+                case CallStart(index):
+                    begun.append(index)
+                case CallEnd(index):
+                    ended.append(index)
+                    if begun[-1:] != [index]:
+                        yield "ended and never begun", repr(event)
+                case CallError(index):
+                    ended.append(index)
+                case _:
+                    pass
+        if ended != list(range(len(ended))) or not set(begun) <= set(ended):
+            yield "begun and ended otherwise", f"{begun} {ended}"
+
+    def _call(self, event: CallEnd, made: Counter[int]) -> Iterator[tuple[str, str]]:
+        """What is wrong with a call that would be executed."""
+        call = event.call
+        said = f"{call.name} {dict(call.arguments)} {event.repairs}"
+        if re.sub("[_-]", "", call.name).casefold() not in re.sub("[_-]", "", self.text).casefold():
+            yield "a name that is not there", said
+        if not runs(call):
+            return
+        found = [leaf for k, v in call.arguments.items() for leaf in (Leaf(k, k), *leaves(k, v))]
+        for leaf in found:
+            for kind in self._leaf(leaf, event):
+                yield kind, said
+        yield from self._whole(call, found, said, made)
+
+    def _whole(self, call: ToolCall, found: Sequence[Leaf], said: str, made: Counter[int]) -> Iterator[tuple[str, str]]:
+        """What is wrong with the values of a call together."""
+        w = self.written
+        numbers = {n for leaf in found for n in leaf.numbers}
+        whose = {w.owner[n][0] for n in numbers if n in w.owner}
+        glued = [leaf for leaf in found if len({w.owner[n][0] for n in leaf.numbers if n in w.owner}) > 1]
+        if len(whose) > 1 and not (glued and all(balanced(str(leaf.value)) for leaf in glued)):
+            yield "two calls in one", said
+        if any(n in w.inner and w.inner[n] not in numbers and not self._outer_hurt(n) for n in numbers):
+            yield "a quoted call is made", said
+        raw = {int(a or b or c) for a, b, c in MARKS.findall(call.raw)}
+        if lost := {n for n in raw - numbers if n not in w.inner and n not in w.touched}:
+            yield "written, and not among the arguments", f"{sorted(lost)} {said}"
+        for number in whose:
+            made[number] += 1
+            if call.name.casefold() != w.calls[number].name.casefold():
+                yield "another tool", said
+
+    def _outer_hurt(self, inner: int) -> bool:
+        return self.written.owner[self.written.inner[inner]][0] in self.written.hurt
+
+    def _leaf(self, leaf: Leaf, event: CallEnd) -> Iterator[str]:
+        """What is wrong with one value of a call."""
+        w = self.written
+        numbers = [n for n in leaf.numbers if n not in w.inner]
+        if not numbers:
+            return
+        text = str(leaf.value)
+        own = numbers[0]
+        if len(set(numbers)) > 1:
+            if own not in w.touched and len(set(numbers) - w.touched) > 1 and not balanced(text):
+                yield "two values in one"
+            return
+        if own in w.touched:
+            yield from self._touched(own, text, event)
+        elif BEGIN.format(own) in text and END.format(own) not in text:
+            yield "a value is cut off"
+        elif leaf.key != w.owner[own][1] and w.owner[own][0] not in w.rekeyed | w.hurt:
+            yield "under another key"
+        elif text != w.values[own] and (without_surrogates(text) != w.values[own] or not event.repairs):
+            yield from self._around(w.values[own], text, event)
+
+    def _around(self, whole: str, text: str, event: CallEnd) -> Iterator[str]:
+        """What is wrong with a value that is not as it was written though nothing touched it."""
+        w = self.written
+        around = text.replace(whole, "", 1)
+        if around == text:
+            yield "a value is altered"
+        elif not any(around.strip() in i for i in w.inserted) and not balanced(around):
+            yield "markup in a value"
+        elif not around.strip() and not event.repairs and not w.inserted:
+            yield "white space in a value"
+
+    def _touched(self, number: int, text: str, event: CallEnd) -> Iterator[str]:
+        """A damaged value of a call that is made: as written, or by a named repair; never without its end."""
+        w = self.written
+        now = [t.text for t in w.tokens if t.value == number]
+        if (
+            BEGIN.format(number) in text
+            and END.format(number) not in text
+            and any(END.format(number) in t for t in now)
+        ):
+            yield "a damaged value is cut off"
+        elif not event.repairs and not any(text in _readings(t) or t.strip() in text for t in now):
+            yield "a damaged value is altered and no repair is named"
+
+    def _neighbours(self) -> Iterator[tuple[str, str]]:
+        """Calls that no damage touched are read as they were meant."""
+        w = self.written
+        if w.quotes:
+            return
+        ends = [e for e, _, _ in self.spans if isinstance(e, CallEnd)]
+        at = 0
+        for number, call in enumerate(w.calls):
+            if number in w.hurt:
+                continue
+            hit = next((i for i in range(at, len(ends)) if equal(ends[i].call, call)), None)
+            if hit is not None:
+                at = hit + 1
+                if ends[hit].repairs and not any(equal(e.call, call) and not e.repairs for e in ends):
+                    yield "a sound call is repaired", f"{ends[hit].repairs} {call}"
+            elif self._covered(number, refused=True):
+                yield "a neighbour is lost in a call with invalid arguments", str(call)
+            elif not self._covered(number):
+                yield ("a neighbour is lost without an error" if w.done else "an undamaged text is misread"), str(call)
+            elif not w.done and not any(c.quoting for c in w.plan.calls):
+                yield "an undamaged text is refused", str(call)
+
+    def _covered(self, number: int, *, refused: bool = False) -> bool:
+        """Whether an error covers some of what was written for a call; or a call whose arguments will be refused."""
+        at, start, end = 0, -1, -1
+        for token in self.written.tokens:
+            if token.call == number:
+                start = at if start < 0 else start
+                end = at + len(token.text)
+            at += len(token.text)
+        over = [e for e, a, b in self.spans if a < end and b > start]
+        if refused:
+            return any(isinstance(e, CallEnd) and not runs(e.call) for e in over)
+        return any(isinstance(e, CallError) for e in over)
+
+
+def _readings(text: str) -> set[str]:
+    """What a damaged value may mean as it stands: the characters, or what they are in a JSON or Python string."""
+    text = without_surrogates(text)
+    out = {text, text.strip(), html.unescape(text)}
+    for one in list(out):
+        for loads in (lambda t: json.loads(f'"{t}"', strict=False), json.loads):
+            try:
+                out.add(str(without_surrogates(loads(one))))
+            except (ValueError, RecursionError):
+                continue
+        out |= {_unescaped(one), _unescaped(_unescaped(one))}
+    return out
+
+
+def _unescaped(text: str) -> str:
+    """What stands in a string with the escapes that JSON and Python share; what is no escape of theirs stays."""
+    return _ESCAPE.sub(lambda m: _ESCAPES.get(m[1][:1]) or chr(int(m[1][1:], 16)), text)
+
+
+_ESCAPE = re.compile(r"\\([nrt\"'\\/]|u[0-9a-fA-F]{4})")
+_ESCAPES = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "'": "'", "\\": "\\", "/": "/"}
+
+
+def balanced(text: str) -> bool:
+    """Whether every tag in a value that is closed is opened there, and the other way round."""
+    found = re.findall(r"<(/?)([^\s<>/=|]+)", text)
+    return Counter(n for c, n in found if c) == Counter(n for c, n in found if not c)
+
+
+TYPES = {"string": str, "integer": int, "boolean": bool, "array": list, "object": dict}
+
+
+def runs(call: ToolCall) -> bool:
+    """Whether this call would be executed: the tool is known, and the arguments are all there and of its types."""
+    tool = next((t for t in CALLED if t.name == call.name), None)
+    if tool is None or not set(tool.parameters["required"]) <= call.arguments.keys():
+        return False
+    properties = tool.parameters["properties"]
+    return all(k in properties and isinstance(v, TYPES[properties[k]["type"]]) for k, v in call.arguments.items())
+
+
+def equal(got: ToolCall, meant: ToolCall) -> bool:
+    """Whether these are the same call."""
+    return (
+        got.name == meant.name
+        and got.arguments.keys() == meant.arguments.keys()
+        and all(same(v, meant.arguments[k]) for k, v in got.arguments.items())
+    )

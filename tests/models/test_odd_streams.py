@@ -1,0 +1,336 @@
+"""Streams of odd servers: no call has arguments that the wire does not say, and none is lost that it says plainly.
+
+Whatever they leave out, repeat, reorder or number alike. Judged against the calls as the
+server's own final object holds them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentkit.events import CallEnd, CallError, Event, Finish, ProviderBlock, Text
+from agentkit.models.anthropic import MessagesWire
+from agentkit.models.openai import ChatWire
+from agentkit.models.responses import ResponsesWire
+from agentkit.models.wire import Wire, WireEvent
+
+TOOLS = ("get", "get_weather", "ping")
+OBJECTS = st.sampled_from(
+    [{}, {"n": "x"}, {"n": "precious"}, {"n": "x", "m": 2}, {"city": "Ulm", "deep": {"n": [1, {}]}}]
+)
+
+
+class Said(NamedTuple):
+    """A call as the final object has it."""
+
+    id: str
+    name: str
+    arguments: dict[str, Any]
+
+    @property
+    def text(self) -> str:
+        return json.dumps(self.arguments)
+
+
+def said(calls: list[tuple[str, dict[str, Any]]]) -> list[Said]:
+    return [Said(f"call_{at}", name, arguments) for at, (name, arguments) in enumerate(calls)]
+
+
+CALLS = st.lists(st.tuples(st.sampled_from(TOOLS), OBJECTS), min_size=1, max_size=3).map(said)
+
+
+def read(wire: Wire, events: Iterable[WireEvent]) -> list[Event]:
+    return [out for event in events for out in wire.feed(event)] + wire.close()
+
+
+def ended(events: Iterable[Event]) -> list[Said]:
+    """The calls that would run, by their ids."""
+    found = [Said(e.call.id, e.call.name, dict(e.call.arguments)) for e in events if isinstance(e, CallEnd)]
+    return sorted(found, key=lambda call: call.id)
+
+
+@st.composite
+def cut(draw: st.DrawFn, text: str) -> list[str]:
+    """The text in pieces."""
+    at = sorted(draw(st.lists(st.integers(0, len(text)), max_size=3)))
+    return [text[a:b] for a, b in zip([0, *at], [*at, len(text)], strict=True)]
+
+
+@st.composite
+def woven(draw: st.DrawFn, threads: Sequence[Sequence[WireEvent]]) -> list[WireEvent]:
+    """The events of several threads in one, each thread's in order."""
+    left = [list(thread) for thread in threads]
+    out = []
+    while any(left):
+        out.append(draw(st.sampled_from([thread for thread in left if thread])).pop(0))
+    return out
+
+
+# ---------------------------------------------------------------- Responses
+
+
+def response(kind: str, **fields: Any) -> WireEvent:
+    return {"type": f"response.{kind}", **fields}
+
+
+@st.composite
+def told(draw: st.DrawFn, call: Said, at: int, named: dict[str, str], *, in_end: bool) -> list[WireEvent]:
+    """The events of one call. Somewhere the wire tells its arguments whole, or all of its deltas come."""
+    bare = {"type": "function_call", "call_id": call.id, "name": call.name, "status": "completed"} | (
+        {"id": named["item_id"]} if named else {}
+    )
+    whole = {**bare, "arguments": call.text}
+    where = draw(st.sets(st.sampled_from(["added", "part", "item"])))
+    first = whole if "added" in where else {**bare, "arguments": "", "status": "in_progress"}
+    sure = in_end or "part" in where or "item" in where
+    text = draw(st.sampled_from(["", "{}", '{"n": "other"}', call.text])) if sure else call.text
+    if where == {"added"} and not in_end:
+        text = draw(st.sampled_from(["", call.text]))
+    deltas = [
+        response("function_call_arguments.delta", output_index=at, delta=piece, **named)
+        for piece in draw(cut(text))
+        if piece
+    ]
+    if not call.arguments and not deltas and not where & {"part", "item"} and not in_end:
+        where.add("item")
+    events = [response("output_item.added", output_index=at, item=first), *deltas]
+    if "part" in where:
+        done = response("function_call_arguments.done", output_index=at, arguments=call.text, **named)
+        events.insert(draw(st.integers(1, len(events))), done)
+    if "item" in where:
+        events.append(response("output_item.done", output_index=at, item=whole))
+    if sure and (in_end or "item" in where) and draw(st.booleans()):
+        events = events[1:]  # not begun
+    again = draw(st.sampled_from([None, *(e for e in events if "delta" not in e)]))
+    return events + ([again] if again else [])
+
+
+@st.composite
+def responses_streams(draw: st.DrawFn) -> tuple[list[Said], list[WireEvent]]:
+    calls = draw(CALLS)
+    by_id, by_place = draw(st.sampled_from([(True, True), (True, False), (False, True)]))
+    in_end = draw(st.booleans())
+    threads = []
+    for at, call in enumerate(calls):
+        named = {"item_id": f"fc_{at}"} if by_id else {}
+        threads.append(draw(told(call, at if by_place else 0, named, in_end=in_end)))
+    if draw(st.booleans()):  # thinking that shares its index with a call
+        threads.append([response("reasoning_text.delta", output_index=0, item_id="rs", delta="x" * 20)])
+    output = [
+        {"type": "function_call", "id": f"fc_{at}", "call_id": c.id, "name": c.name, "arguments": c.text}
+        for at, c in enumerate(calls)
+    ]
+    end = response("completed", response={"status": "completed", "output": output if in_end else []})
+    late = [] if in_end or not draw(st.booleans()) else [threads.pop()]
+    events = draw(woven(threads))
+    return calls, [*events, end, *(event for thread in late for event in thread)]
+
+
+@given(responses_streams())
+def test_responses(stream: tuple[list[Said], list[WireEvent]]) -> None:
+    calls, events = stream
+    assert ended(read(ResponsesWire("responses"), events)) == calls
+
+
+# ---------------------------------------------------------------- Messages
+
+
+@st.composite
+def block(draw: st.DrawFn, call: Said, at: int) -> list[WireEvent]:
+    """The events of one call: input in its block or in deltas, an end or none, a beginning twice or late."""
+    at_once = draw(st.booleans())
+    begins = {"type": "tool_use", "id": call.id, "name": call.name, "input": call.arguments if at_once else {}}
+    start = {"type": "content_block_start", "index": at, "content_block": begins}
+    text = draw(st.sampled_from(["", call.text])) if at_once else call.text
+    deltas = [
+        {"type": "content_block_delta", "index": at, "delta": {"type": "input_json_delta", "partial_json": piece}}
+        for piece in draw(cut(text))
+    ]
+    stop = {"type": "content_block_stop", "index": at}
+    ends = draw(st.booleans()) or not (text or call.arguments)
+    order = draw(st.sampled_from(["plain", "twice", "late", "deltas last"]))
+    if order == "twice":
+        deltas.insert(draw(st.integers(0, len(deltas))), start)
+    if order == "late" and text:
+        return [*deltas, start, *([stop] if ends else [])]
+    if order == "deltas last" and ends:
+        return [start, stop, *deltas]
+    return [start, *deltas, *([stop] if ends else [])]
+
+
+@st.composite
+def messages_streams(draw: st.DrawFn) -> tuple[list[Said], list[WireEvent]]:
+    calls = draw(CALLS)
+    end = [{"type": "message_delta", "delta": {"stop_reason": "tool_use"}}, {"type": "message_stop"}]
+    if draw(st.booleans()):
+        return calls, [*draw(woven([draw(block(call, at)) for at, call in enumerate(calls)])), *end]
+    one_after_the_other = [event for call in calls for event in draw(block(call, 0).filter(in_order))]
+    return calls, [*one_after_the_other, *end]
+
+
+def in_order(events: Sequence[WireEvent]) -> bool:
+    """Whether a block's index may be used again: its deltas stand between its beginning and its end."""
+    return (events[0]["type"] == "content_block_start" and events[-1]["type"] != "content_block_delta") or (
+        [e["type"] for e in events].count("content_block_stop") == 0 and events[0]["type"] == "content_block_start"
+    )
+
+
+@given(messages_streams())
+def test_messages(stream: tuple[list[Said], list[WireEvent]]) -> None:
+    calls, events = stream
+    assert ended(read(MessagesWire("anthropic"), events)) == calls
+
+
+# ---------------------------------------------------------------- chat completions
+
+
+def piece(text: str | None = None, **fields: Any) -> dict[str, Any]:
+    function = {k: v for k, v in (("name", fields.pop("name", None)), ("arguments", text)) if v is not None}
+    return {**{k: v for k, v in fields.items() if v is not None}, "function": function}
+
+
+def chunk(*pieces: dict[str, Any], finish: str | None = None) -> WireEvent:
+    return {"choices": [{"index": 0, "delta": {"tool_calls": list(pieces)}, "finish_reason": finish}]}
+
+
+class Style(NamedTuple):
+    """How a server names a call in its pieces: its place, its id, its name in the first piece or in several."""
+
+    index: str = "own"  # zero, none
+    id: str = "own"  # one, empty, none, changing
+    id_again: bool = False
+    name: str = "once"  # again, fragments, growing
+
+
+@st.composite
+def pieces(draw: st.DrawFn, call: Said, at: int, style: Style) -> list[WireEvent]:
+    whole = style.index != "own" and style.id in ("one", "empty", "none")  # nothing names the call that goes on
+    texts = [call.text] if whole else draw(cut(call.text))
+    index = {"own": at, "zero": 0, "none": None}[style.index]
+    names: list[str | None] = [call.name]
+    if style.name in ("fragments", "growing") and len(call.name) > 1:
+        middle = draw(st.integers(1, len(call.name) - 1))
+        names = [call.name[:middle], call.name[middle:] if style.name == "fragments" else call.name]
+    events = []
+    texts = [""] * (len(names) - 1) + texts
+    for number, text in enumerate(texts):
+        name = names[number] if number < len(names) else call.name if style.name == "again" else None
+        id = {"own": call.id, "one": "c", "empty": "", "none": None, "changing": f"{call.id}.{number}"}[style.id]
+        if number and not style.id_again and style.id != "changing":
+            id = "" if style.id == "empty" else None
+        events.append(chunk(piece(text, index=index, id=id, name=name)))
+    return events
+
+
+STYLES = st.builds(
+    Style,
+    st.sampled_from(["own", "zero", "none"]),
+    st.sampled_from(["own", "one", "empty", "none", "changing"]),
+    st.booleans(),
+    st.sampled_from(["once", "again", "fragments", "growing"]),
+)
+
+
+@st.composite
+def chat_streams(draw: st.DrawFn) -> tuple[list[Said], list[WireEvent]]:
+    calls, style = draw(CALLS), draw(STYLES)
+    if style.id == "changing":  # with a name in each piece, each would be a call of its own
+        style = style._replace(name="once")
+    if style.id == "one" and style.index != "own":  # what is said twice of one call is one call
+        calls = list({call.name: call for call in calls}.values())
+    threads = [draw(pieces(call, at, style)) for at, call in enumerate(calls)]
+    apart = style.index == "own" or (style.id == "own" and style.id_again)
+    events = draw(woven(threads)) if apart else [event for thread in threads for event in thread]
+    return calls, [*events, chunk(finish="tool_calls")]
+
+
+@given(chat_streams())
+def test_chat(stream: tuple[list[Said], list[WireEvent]]) -> None:
+    calls, events = stream
+    run = [e.call for e in read(ChatWire("server", TOOLS), events) if isinstance(e, CallEnd)]
+    assert Counter((c.name, str(c.arguments)) for c in run) == Counter((c.name, str(c.arguments)) for c in calls)
+
+
+# ---------------------------------------------------------------- what no property says
+
+
+def test_two_equal_calls_without_ids_at_one_index_both_run() -> None:
+    twice = [chunk(piece('{"n": 1}', index=0, id="", name="get"))] * 2
+    assert [c.name for c in ended(read(ChatWire("server", TOOLS), [*twice, chunk(finish="stop")]))] == ["get", "get"]
+
+
+def test_a_call_of_which_nothing_is_told_but_its_name_is_truncated() -> None:
+    added = response("output_item.added", output_index=0, item={"type": "function_call", "call_id": "a", "name": "get"})
+    begun = {"type": "content_block_start", "index": 0, "content_block": {"type": "tool_use", "id": "a", "name": "get"}}
+    for wire, events in (
+        (ResponsesWire("r"), [added, response("completed", response={"status": "completed"})]),
+        (MessagesWire("a"), [begun, {"type": "message_stop"}]),
+    ):
+        assert [e.code for e in read(wire, events) if isinstance(e, CallError)] == ["truncated_call"]
+
+
+def test_arguments_that_belong_to_no_call_are_an_error() -> None:
+    delta = response("function_call_arguments.delta", output_index=0, delta='{"n": 1}')
+    piece = {"type": "input_json_delta", "partial_json": '{"n": 1}'}
+    for wire, event, end in (
+        (ResponsesWire("r"), delta, response("completed", response={"status": "completed"})),
+        (MessagesWire("a"), {"type": "content_block_delta", "index": 0, "delta": piece}, {"type": "message_stop"}),
+    ):
+        assert [e.code for e in read(wire, [event, end]) if isinstance(e, CallError)] == ["unknown_tool"]
+
+
+HELLO = {"type": "output_text", "text": "Hello"}
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [response("output_text.done", output_index=0, content_index=0, text="Hello")],
+        [
+            response("output_text.delta", output_index=0, content_index=0, delta="Hel"),
+            response("output_text.done", output_index=0, content_index=0, text="Hello"),
+        ],
+        [response("content_part.done", output_index=0, part=HELLO)],
+        [response("output_item.added", output_index=0, item={"type": "message", "content": [HELLO]})],
+    ],
+    ids=["done alone", "the rest in done", "part alone", "added whole"],
+)
+def test_text_is_read_wherever_it_is_told(events: list[WireEvent]) -> None:
+    end = response("completed", response={"status": "completed", "output": []})
+    found = read(ResponsesWire("r"), [*events, end])
+    assert "".join(e.text for e in found if isinstance(e, Text)) == "Hello"
+    assert found[-1] == Finish("stop", "completed")
+
+
+def test_a_signature_in_pieces_is_joined() -> None:
+    deltas = [
+        {"type": "thinking_delta", "thinking": "Hm."},
+        {"type": "signature_delta", "signature": "SIG"},
+        {"type": "signature_delta", "signature": "NATURE"},
+    ]
+    events: list[WireEvent] = [
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "thinking", "thinking": ""}},
+        *({"type": "content_block_delta", "index": 0, "delta": delta} for delta in deltas),
+        {"type": "content_block_stop", "index": 0},
+    ]
+    whole = {"type": "thinking", "thinking": "Hm.", "signature": "SIGNATURE"}
+    assert ProviderBlock("a", whole, thinking=True) in read(MessagesWire("a"), events)
+
+
+def test_a_block_begun_again_at_its_index_ends_the_first_one_first() -> None:
+    first, second = Said("a", "get", {"n": "1"}), Said("b", "get", {"n": "2"})
+    events: list[WireEvent] = []
+    for call in (first, second):
+        begins = {"type": "tool_use", "id": call.id, "name": call.name, "input": {}}
+        delta = {"type": "input_json_delta", "partial_json": call.text}
+        events.append({"type": "content_block_start", "index": 0, "content_block": begins})
+        events.append({"type": "content_block_delta", "index": 0, "delta": delta})
+    found = read(MessagesWire("a"), [*events, {"type": "message_stop"}])
+    assert [e.call.id for e in found if isinstance(e, CallEnd)] == ["a", "b"]

@@ -1,0 +1,58 @@
+"""A number longer than any float, in a text call or a native model's text: a run is none the worse, nor its thread."""
+
+from __future__ import annotations
+
+from math import factorial
+
+import pytest
+
+from agentkit import formats
+from agentkit.errors import ERROR_CODES
+from agentkit.formats import CATALOG, Format
+from agentkit.messages import ToolCall
+from agentkit.models.scripted import ScriptedModel
+from agentkit.registry import ToolRegistry
+from agentkit.threads import SQLiteStore, ThreadManager
+
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.skipif("internal_error" not in ERROR_CODES, reason="the parser has no guard against its own faults"),
+]
+BIG = factorial(200)
+MADE: list[int] = []
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+def check(n: int) -> str:
+    """Check a number."""
+    MADE.append(n)
+    return "ok"
+
+
+REGISTRY = ToolRegistry(check)
+
+
+async def ran(text: str, format: Format | None) -> list[int]:
+    MADE.clear()
+    threads = ThreadManager(SQLiteStore(":memory:"), REGISTRY)
+    thread = await threads.create_thread(messages="Go.")
+    model = ScriptedModel([text, "Done."], format=format, chunk=7)
+    assert (await threads.run_thread(thread, model=model).finished()).finish == "stop"
+    await threads.aclose()
+    return list(MADE)
+
+
+@pytest.mark.parametrize("format", CATALOG, ids=lambda format: format.name)
+async def test_in_a_text_call(format: Format) -> None:
+    call = ToolCall("", "check", {"n": BIG})
+    assert await ran(formats.render_calls(format, [call], REGISTRY.specs()), format) == [BIG]
+
+
+@pytest.mark.parametrize("number", [str(BIG), hex(BIG)])
+async def test_in_a_native_models_text(number: str) -> None:
+    assert await ran(f"The address space ends at\ncheck(n={number})", None) == [BIG]
+    assert await ran(f"[check(n={number})]", None) == [BIG]
