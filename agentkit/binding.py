@@ -49,7 +49,7 @@ class BoundTool:
         where: its class and method, for messages.
         arguments: its arguments' schema and validator.
         context: the names of the parameters that receive the `ToolContext`.
-        native: whether it has a function name for models that call by name; not with `@xml_schema` alone.
+        xml_only: whether `@xml_schema` is all that declares it.
     """
 
     name: str
@@ -64,7 +64,7 @@ class BoundTool:
     where: str
     arguments: Arguments = field(repr=False)
     context: tuple[str, ...] = ()
-    native: bool = True
+    xml_only: bool = False
 
     @property
     def description(self) -> str:
@@ -95,7 +95,7 @@ class BoundTool:
                 return self.method_name
             case "schema":
                 xml = None if self.xml_schema is None else replace(self.xml_schema, tag_name=self.tag)
-                return self.schema if xml is None else BothSchemas(self.schema, xml) if self.native else xml
+                return self.schema if xml is None else xml if self.xml_only else BothSchemas(self.schema, xml)
             case _:
                 raise KeyError(f"a registered tool has the keys 'instance', 'method' and 'schema'; found {key!r}")
 
@@ -278,7 +278,7 @@ def _bind(
         where=where,
         arguments=made.arguments,
         context=signature.context,
-        native=xml is None or any(isinstance(schema, OpenAPISchema) for schema in schemas),
+        xml_only=xml is not None and not any(isinstance(schema, OpenAPISchema) for schema in schemas),
     )
 
 

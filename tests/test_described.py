@@ -41,6 +41,7 @@ class SandboxFilesTool(Tool):
         except Exception as e:  # noqa: BLE001 (as it is written there)
             return ToolResult(error=str(e))
 
+    @openapi_schema
     @xml_schema(
         tag_name="ask",
         mappings=[{"param_name": "text", "node_type": "content", "path": "."}],
@@ -115,13 +116,18 @@ def test_4_2_registering_by_hand() -> None:
                 }
     registry = ToolRegistry()
     registry.register_tool(tool_instance)
-    assert list(tools) == list(registry.tools) == ["str_replace_editor"]
+    assert list(tools) == list(registry.tools) == ["str_replace_editor", "ask"]
     assert list(xml_tools) == list(registry.xml_tools) == ["str_replace_editor", "ask"]
     for entry, ours in [
         *zip(tools.values(), registry.tools.values(), strict=True),
         *zip(xml_tools.values(), registry.xml_tools.values(), strict=True),
     ]:
         assert all(ours[key] == entry[key] for key in entry if key != "schema")
+
+
+def echo(text: str) -> str:
+    """A function with a tag of its own."""
+    return text
 
 
 def test_5_an_entry_has_instance_method_and_schema() -> None:
@@ -132,7 +138,8 @@ def test_5_an_entry_has_instance_method_and_schema() -> None:
     assert entry["schema"].xml_schema.tag_name == "str_replace_editor"
     with pytest.raises(SchemaError, match=r"lead to one entry: ask schema\.xml_schema"):
         _ = entry["schema"].schema_type
-    assert registry.xml_tools["ask"]["schema"].schema_type == SchemaType.XML
+    only = ToolRegistry(xml_schema(echo))
+    assert only.xml_tools["echo"]["schema"].schema_type == SchemaType.XML
     with pytest.raises(KeyError, match="the keys 'instance', 'method' and 'schema'; found 'name'"):
         entry["name"]  # type: ignore[index]
 
@@ -160,7 +167,7 @@ def test_8_1_schemas_and_examples() -> None:
             )
     assert examples == ["<ask>Why?</ask>"]
     assert examples[0] in registry.get_xml_examples()
-    assert [schema["function"]["name"] for schema in registry.get_openapi_schemas()] == ["str_replace_editor"]
+    assert [schema["function"]["name"] for schema in registry.get_openapi_schemas()] == ["str_replace_editor", "ask"]
 
 
 def test_results_in_its_words() -> None:
