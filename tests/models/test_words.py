@@ -68,7 +68,7 @@ SHAPES = [
 @given(said=st.lists(st.tuples(st.sampled_from(SHAPES), st.integers(0, 9)), min_size=1, max_size=5))
 def test_every_word_is_in_the_bytes(prefix: str, format: str | None, said: list[tuple[Any, int]]) -> None:
     words = [f"word-{place}-{number}" for place, (_, number) in enumerate(said)]
-    messages = messages_from([shape(word) for (shape, _), word in zip(said, words, strict=True)])
+    messages = messages_from([*(shape(word) for (shape, _), word in zip(said, words, strict=True)), "Go on."])
     body = json.dumps(sent(prefix, messages, {"format": format} if format else {}))
     assert [word for word in words if word not in body] == []
     assert '"content": ""' not in body
