@@ -147,10 +147,9 @@ class _Envelope:
 
     def read_other(self, key: str) -> Wait:
         """Any other key."""
-        span = yield from jsontext.scan(self.r)
         if self.call.known_only and not self.call.started and self.name is None and key not in (*BESIDE, *NESTED):
-            raise Decline
-        self.others.setdefault(key, span)
+            raise Decline  # before its value is read: in braces within braces each would read all that is within
+        self.others.setdefault(key, (yield from jsontext.scan(self.r)))
 
     def begin(self) -> None:
         """All that tells a call in prose from what is none has been read."""
@@ -161,7 +160,8 @@ class _Envelope:
     def describes(self) -> bool:
         """Whether this describes a tool and calls none."""
         value = self.arguments.read(self.r) if self.arguments is not None else None
-        return otherkeys.describes(self.call.tools.get(self.name or ""), self.others, value)
+        prose = self.call.known_only
+        return otherkeys.describes(self.call.tools.get(self.name or ""), self.others, value, prose=prose)
 
     def done(self) -> dict[str, Any]:
         """The arguments, wherever they stand."""
@@ -173,6 +173,10 @@ class _Envelope:
         given = {key: span.read(r) for key, span in self.others.items() if key not in BESIDE}
         if self.arguments is None and given:
             return self.elsewhere(self.name, given)
+        if stray := otherkeys.beside(call.tools.get(self.name), given):
+            shown = ", ".join(map(repr, stray))[:200]
+            where = f"expected all arguments of {self.name!r} under {self.part.arguments[0]!r}"
+            raise Damage("invalid_arguments", f"{where}; {shown} stands beside them", r.offset)
         if not call.started:
             call.begin(r, self.name)
         return take_arguments(r, call, self.arguments)
