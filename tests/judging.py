@@ -119,7 +119,8 @@ class Judge:
         """What is wrong with a call that would be executed."""
         call = event.call
         said = f"{call.name} {dict(call.arguments)} {event.repairs}"
-        if re.sub("[_-]", "", call.name).casefold() not in re.sub("[_-]", "", self.text).casefold():
+        text = str(without_surrogates(self.text))  # as nothing can carry them, names have none
+        if re.sub("[_-]", "", call.name).casefold() not in re.sub("[_-]", "", text).casefold():
             yield "a name that is not there", said
         if not runs(call):
             return
@@ -135,7 +136,8 @@ class Judge:
         numbers = {n for leaf in found for n in leaf.numbers}
         whose = {w.owner[n][0] for n in numbers if n in w.owner}
         glued = [leaf for leaf in found if len({w.owner[n][0] for n in leaf.numbers if n in w.owner}) > 1]
-        if len(whose) > 1 and not (glued and all(balanced(str(leaf.value)) for leaf in glued)):
+        content = glued and all(balanced(str(leaf.value)) for leaf in glued)  # half a call, and a whole one quoted
+        if len(whose) > 1 and not content:
             yield "two calls in one", said
         if any(n in w.inner and w.inner[n] not in numbers and not self._outer_hurt(n) for n in numbers):
             yield "a quoted call is made", said
@@ -144,7 +146,7 @@ class Judge:
             yield "written, and not among the arguments", f"{sorted(lost)} {said}"
         for number in whose:
             made[number] += 1
-            if call.name.casefold() != w.calls[number].name.casefold():
+            if call.name.casefold() != w.calls[number].name.casefold() and not content:
                 yield "another tool", said
 
     def _outer_hurt(self, inner: int) -> bool:
@@ -190,6 +192,7 @@ class Judge:
             BEGIN.format(number) in text
             and END.format(number) not in text
             and any(END.format(number) in t for t in now)
+            and number not in w.inner.values()  # what damage left of a quoted call balances no more: the first end
         ):
             yield "a damaged value is cut off"
         elif not event.repairs and not any(text in _readings(t) or t.strip() in text for t in now):
@@ -241,7 +244,7 @@ def _readings(text: str) -> set[str]:
                 out.add(str(without_surrogates(loads(one))))
             except (ValueError, RecursionError):
                 continue
-        out |= {_unescaped(one), _unescaped(_unescaped(one))}
+        out |= {_unescaped(one), _unescaped(_unescaped(one)), _JOINED.sub("", one)}
     return out
 
 
@@ -251,6 +254,7 @@ def _unescaped(text: str) -> str:
 
 
 _ESCAPE = re.compile(r"\\([nrt\"'\\/]|u[0-9a-fA-F]{4})")
+_JOINED = re.compile(r"(['\"])\s*\+?\s*\1")  # strings that stand side by side are one in Python
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "'": "'", "\\": "\\", "/": "/"}
 
 
