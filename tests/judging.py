@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import html
 import json
 import re
@@ -122,13 +123,22 @@ class Judge:
         text = str(without_surrogates(self.text))  # as nothing can carry them, names have none
         if re.sub("[_-]", "", call.name).casefold() not in re.sub("[_-]", "", text).casefold():
             yield "a name that is not there", said
-        if not runs(call):
+        if not runs(call) or self._begins_in_prose(call.raw):
             return
         found = [leaf for k, v in call.arguments.items() for leaf in (Leaf(k, k), *leaves(k, v))]
         for leaf in found:
             for kind in self._leaf(leaf, event):
                 yield kind, said
         yield from self._whole(call, found, said, made)
+
+    def _begins_in_prose(self, raw: str) -> bool:
+        """Whether this call was quoted in a value whose own call damage left without an opening.
+
+        That value then stands in prose, and nothing tells it from prose in front of a call.
+        """
+        prose = "".join(e.text for e in self.events if isinstance(e, Text))
+        begun = (n for n in self.written.inner.values() if self.written.owner[n][0] in self.written.hurt)
+        return any(BEGIN.format(n) in prose and BEGIN.format(n) not in raw and END.format(n) in raw for n in begun)
 
     def _whole(self, call: ToolCall, found: Sequence[Leaf], said: str, made: Counter[int]) -> Iterator[tuple[str, str]]:
         """What is wrong with the values of a call together."""
@@ -195,6 +205,8 @@ class Judge:
             and number not in w.inner.values()  # what damage left of a quoted call balances no more: the first end
         ):
             yield "a damaged value is cut off"
+        elif number in w.inner.values() and any(text in t for t in now):
+            return
         elif not event.repairs and not any(text in _readings(t) or t.strip() in text for t in now):
             yield "a damaged value is altered and no repair is named"
 
@@ -244,8 +256,18 @@ def _readings(text: str) -> set[str]:
                 out.add(str(without_surrogates(loads(one))))
             except (ValueError, RecursionError):
                 continue
-        out |= {_unescaped(one), _unescaped(_unescaped(one)), _JOINED.sub("", one)}
+        out |= {_unescaped(one), _unescaped(_unescaped(one)), *_in_python(one)}
     return out
+
+
+def _in_python(text: str) -> Iterator[str]:
+    """What stands in a Python string of either quotes; where it closes and opens again, the strings are one."""
+    for quote in "'\"":
+        try:
+            joined = re.sub(rf"{quote}\s*\+\s*{quote}", f"{quote} {quote}", text)
+            yield str(ast.literal_eval(quote + joined.replace("\n", "\\n").replace("\r", "\\r") + quote))
+        except (ValueError, SyntaxError):
+            continue
 
 
 def _unescaped(text: str) -> str:
@@ -254,7 +276,6 @@ def _unescaped(text: str) -> str:
 
 
 _ESCAPE = re.compile(r"\\([nrt\"'\\/]|u[0-9a-fA-F]{4})")
-_JOINED = re.compile(r"(['\"])\s*\+?\s*\1")  # strings that stand side by side are one in Python
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "'": "'", "\\": "\\", "/": "/"}
 
 

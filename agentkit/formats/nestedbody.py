@@ -111,8 +111,13 @@ def _leave(r: Reader, call: Call, stack: list[_Node], size: int, wanted: str) ->
     """Close the elements, down to so many, that what encloses them ends without their own closing tags."""
     if len(stack) > size and MISSING_CLOSE not in r.repairs:
         raise _expected(stack, wanted, r.offset)
+    part, raw = call.shape.call[call.part], r.raw()
+    token = re.escape(part.token) if isinstance(part, NestedTags) else ""
     while len(stack) > size:
         stack[-1].closed = False
+        closing = re.compile(f"(?<!{token})</{re.escape(stack[-1].name)}>")  # without its token, and so no tag
+        if any(closing.search(raw[a:b]) for a, b in stack[-1].spans):
+            raise _expected(stack, wanted, r.offset)
         call.note(MISSING_CLOSE)
         _pop(stack)
 

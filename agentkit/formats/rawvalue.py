@@ -77,7 +77,8 @@ class Value:
     """Read one raw value up to its end, telling it as deltas of `key`; `text` is the value once it has been read.
 
     `verbatim` tells then whether it stood in CDATA, and so is meant to the letter; `unclosed`, that its closing tag was
-    missing, and `over`, where the call's end stands behind it then. `missing` tells, by name, the parameters that the call's tool declares and that were not given yet.
+    missing, and `over`, where then the call's end is behind it. `missing` tells, by name, the parameters that the
+    call's tool declares and that were not given yet.
     """
 
     def __init__(self, r: Reader, index: int, key: str, end: End, missing: Callable[[str], bool] | None = None) -> None:
@@ -315,6 +316,8 @@ class Value:
             held.closed()
         elif kind == "fit" and held.open and held.ends:  # a call behind this one that is not as it should be
             held.closed()
+        elif kind == "fit" and held.open and held.fits:  # of a value in the call inside, or this one's, or that before
+            raise self.ambiguous(held)
         elif kind == "fit":
             if held.first is not None or (yield from self.is_over(token)):
                 return self.found(held, here)

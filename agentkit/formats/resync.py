@@ -96,7 +96,7 @@ def resync_at(r: Reader, call: Call, damage: Damage) -> Generator[None, None, in
     if in_tag and (yield from _closes_itself(r)):
         return r.offset
     if not damage.ended and any(isinstance(p, _RAW) for p in call.shape.call):
-        return (yield from _over_quoted(r, damage.position, starts, ends, _section_end(call.shape)))
+        return (yield from _over_quoted(r, damage, starts, ends, _section_end(call.shape)))
     if not damage.ended:
         yield from _next_edge(r, re.compile(f"(?P<start>{starts})|{ends}", re.IGNORECASE))
     return r.offset
@@ -137,22 +137,24 @@ def _found(r: Reader, edge: re.Pattern[str]) -> Generator[None, None, re.Match[s
         yield
 
 
-def _over_quoted(r: Reader, position: int, starts: str, ends: str, closes: str) -> Generator[None, None, int]:
-    """Where to go on behind damage in a call of raw values, at `position`: what starts behind it may be quoted in one.
+def _over_quoted(r: Reader, damage: Damage, starts: str, ends: str, closes: str) -> Generator[None, None, int]:
+    """Where to go on behind damage in a call of raw values: what starts behind it may be quoted in one.
 
-    A call that starts right at the damage is the next one. Any other belongs to the damaged call until that has ended:
-    behind as many ends as there were starts, or, where they are too few, behind the first.
+    A call that starts right at the damage is the next one, unless it is where a value ends that nobody can tell. Any
+    other belongs to the damaged call until that has ended: behind as many ends as there were starts, or, where they are
+    too few, behind the first.
     """
-    if r.offset > position:
-        r.back_to(position)
+    if r.offset > damage.position:
+        r.back_to(damage.position)
     edge = re.compile(f"(?P<start>{starts})|(?P<close>{closes})|{ends}", re.IGNORECASE)
     depth, first = 1, -1
     try:
         yield from r.space()
-        here = r.offset
+        here = r.offset if damage.code != "ambiguous_call" else -1
         while found := (yield from _found(r, edge)):
             at = r.base + found.start()
-            if at == here and found["start"] or (found["close"] and depth == 1 and first < 0):
+            if (at == here and found["start"]) or (found["close"] and depth == 1 and first < 0):
+                r.at = found.start()
                 return at
             depth += 1 if found["start"] else -1 if not found["close"] else 0
             r.at = found.end()

@@ -47,14 +47,19 @@ class End:
     def stray(self, text: str) -> int:
         """Where behind the first closing of a value that nothing in this text opens; -1 where there is none.
 
-        Small and capital letters are the same here: who wrote that closing meant the value to end with it.
+        Small and capital letters are the same here: who wrote that closing meant the value to end with it. So are most
+        of it and all of it, at the text's end.
         """
         depth = 0
         for found in self.own.finditer(text) if self.own is not None else ():
             depth += -1 if found["close"] else 1
             if depth < 0:
                 return found.end()
-        return -1
+        end = text.rstrip()
+        pieces = [self.what[:n] for n in range(3, len(self.what))] + [
+            self.what[n:] for n in range(1, len(self.what) // 2)
+        ]
+        return len(end) if end.endswith(tuple(pieces)) else -1
 
 
 @dataclass(frozen=True, slots=True)
