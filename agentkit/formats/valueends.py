@@ -18,6 +18,13 @@ _LAYOUT: Final = r"(?:\s|\\n){0,1024}"  # white space between pairs, where GLM m
 _INSIDE: Final = r"[^<>]{0,512}"  # characters of an opening tag behind its name; a longer one is content
 
 
+def halved(text: str, closing: str) -> bool:
+    """Whether a text ends with the beginning of a closing tag, or with most of it."""
+    size = len(closing)
+    pieces = (*(closing[:n] for n in range(3, size)), *(closing[n:] for n in range(1, size // 2)))
+    return text.rstrip().endswith(pieces)
+
+
 @dataclass(frozen=True, slots=True)
 class End:
     """Where a raw value ends.
@@ -55,11 +62,7 @@ class End:
             depth += -1 if found["close"] else 1
             if depth < 0:
                 return found.end()
-        end = text.rstrip()
-        pieces = [self.what[:n] for n in range(3, len(self.what))] + [
-            self.what[n:] for n in range(1, len(self.what) // 2)
-        ]
-        return len(end) if end.endswith(tuple(pieces)) else -1
+        return len(text.rstrip()) if halved(text, self.what) else -1
 
 
 @dataclass(frozen=True, slots=True)
