@@ -165,7 +165,7 @@ class Judge:
     def _leaf(self, leaf: Leaf, event: CallEnd) -> Iterator[str]:
         """What is wrong with one value of a call."""
         w = self.written
-        numbers = [n for n in leaf.numbers if n not in w.inner]
+        numbers = [n for n in leaf.numbers if n in w.owner and n not in w.inner]
         if not numbers:
             return
         text = str(leaf.value)
@@ -198,10 +198,13 @@ class Judge:
         """A damaged value of a call that is made: as written, or by a named repair; never without its end."""
         w = self.written
         now = [t.text for t in w.tokens if t.value == number]
+        if any(text + p in t for p in w.inserted if p[:1] in "\"'<" for t in now):
+            return  # what was put into it closed it, as far as anybody can tell
         if (
             BEGIN.format(number) in text
             and END.format(number) not in text
             and any(END.format(number) in t for t in now)
+            and not any(text in _readings(t) for t in now)
             and number not in w.inner.values()  # what damage left of a quoted call balances no more: the first end
         ):
             yield "a damaged value is cut off"
@@ -225,12 +228,23 @@ class Judge:
                 at = hit + 1
                 if ends[hit].repairs and not any(equal(e.call, call) and not e.repairs for e in ends):
                     yield "a sound call is repaired", f"{ends[hit].repairs} {call}"
+            elif self._quoted_more(number, ends):
+                continue
             elif self._covered(number, refused=True):
                 yield "a neighbour is lost in a call with invalid arguments", str(call)
             elif not self._covered(number):
                 yield ("a neighbour is lost without an error" if w.done else "an undamaged text is misread"), str(call)
             elif not w.done and not any(c.quoting for c in w.plan.calls):
                 yield "an undamaged text is refused", str(call)
+
+    def _quoted_more(self, number: int, ends: Sequence[CallEnd]) -> bool:
+        """Whether half a call that is quoted here was read as a whole one: what damage left behind it closes that."""
+        meant, quoting = self.written.calls[number], self.written.plan.calls[number].quoting
+        values = [v for v in meant.arguments.values() if isinstance(v, str)]
+        made = (e.call.arguments.values() for e in ends if e.call.name == meant.name and not e.repairs)
+        return quoting == "half" and any(
+            all(any(v in str(g) and balanced(str(g)) for g in m) for v in values) for m in made
+        )
 
     def _covered(self, number: int, *, refused: bool = False) -> bool:
         """Whether an error covers some of what was written for a call; or a call whose arguments will be refused."""

@@ -41,10 +41,9 @@ class Held:
         calls: how many of these are calls.
         first: where the value ends if everything is as it seemed at first: offset and what follows it; None if nothing.
         fits: the same for each closing of something inside the value that could also be the value's own.
-        ends: the enclosing call's ends without this value's: offset, that behind it, and if another call began before.
+        ends: the enclosing call's ends without this value's: where each starts and where it is over.
         odd: offset of a closing behind which an undeclared tag stands, and what follows it.
         inside: offsets of ends of quoted calls whose own value was not closed.
-        begun: whether a call has begun behind the first of `ends`.
         shut: how much of the text is up to the end of the last quoted call, -1 before one.
         doubled: whether the enclosing call's end stands right behind that of a quoted one, and may be its double.
     """
@@ -55,10 +54,9 @@ class Held:
     calls: int = 0
     first: tuple[int, int] | None = None
     fits: list[tuple[int, int]] = field(default_factory=list)
-    ends: list[tuple[int, int, bool]] = field(default_factory=list)
+    ends: list[tuple[int, int]] = field(default_factory=list)
     odd: tuple[int, int] | None = None
     inside: list[int] = field(default_factory=list)
-    begun: bool = False
     shut: int = -1
     doubled: bool = False
 
@@ -66,7 +64,6 @@ class Held:
         """Something opens."""
         self.open.append(kind)
         self.calls += kind == "call"
-        self.begun = self.begun or (kind == "call" and bool(self.ends))
 
     def closed(self) -> None:
         """The innermost thing that is open closes."""
@@ -293,8 +290,6 @@ class Value:
                 return None
             case "call" | "value":
                 held.opened(kind)
-            case "other":
-                held.begun = held.begun or bool(held.ends)
             case "end":
                 return (yield from self.call_ends(held, token))
             case "close" | "fit" | "odd":
@@ -316,7 +311,7 @@ class Value:
             held.closed()
         elif kind == "fit" and held.open and held.ends:  # a call behind this one that is not as it should be
             held.closed()
-        elif kind == "fit" and held.open and held.fits:  # of a value in the call inside, or this one's, or that before
+        elif kind == "fit" and self.is_unsure(held, token):
             raise self.ambiguous(held)
         elif kind == "fit":
             if held.first is not None or (yield from self.is_over(token)):
@@ -325,6 +320,15 @@ class Value:
         elif kind == "odd" and not held.open:
             held.odd = held.odd or here
         return None
+
+    def is_unsure(self, held: Held, token: re.Match[str]) -> bool:
+        """Whether a closing that may be this value's may as well be another's.
+
+        Of a value in the call inside, where this one's may have been before; or a closing too many behind a call that
+        was over, as only the section ends behind this one.
+        """
+        over = held.first is not None or bool(held.ends)
+        return bool(held.open and held.fits) or (over and token.groupdict().get("shut") is not None)
 
     def call_ends(self, held: Held, token: re.Match[str]) -> Generator[None, None, tuple[int, int] | None]:
         """A call's end: of one that was opened inside, or of the enclosing one."""
@@ -344,7 +348,7 @@ class Value:
                 held.doubled = True
             if held.odd is not None:
                 return self.found(held, held.odd)
-            held.ends.append((r.offset, r.base + token.end(), held.begun))
+            held.ends.append((r.offset, r.offset + len(token[0])))
         return None
 
     def found(self, held: Held, end: tuple[int, int]) -> tuple[int, int]:
@@ -358,26 +362,26 @@ class Value:
         """Where the value ends, now that the text has ended and it was not closed."""
         if held.odd is not None or held.first is not None:
             return self.found(held, held.first or held.odd or (0, 0))
-        sure = not held.doubled and not any(begun for _, _, begun in held.ends)
-        if held.ends and sure and MISSING_CLOSE in self.r.repairs:
+        if len(held.ends) == 1 and not held.doubled and MISSING_CLOSE in self.r.repairs:
             self.r.unclosed.update(held.inside)
-            end, self.over, _ = held.ends[-1]
+            ((end, self.over),) = held.ends
             self.unclosed = True
             return self.found(held, (end, end))
         if held.ends or held.fits:
-            raise self.ambiguous(held)
+            raise self.ambiguous(held, ended=True)
         raise self.truncated()
 
-    def ambiguous(self, held: Held) -> Damage:
-        """The error for a value whose end nobody can tell."""
+    def ambiguous(self, held: Held, *, ended: bool = False) -> Damage:
+        """The error for a value whose end nobody can tell; where the text ended, the last end is the call's own."""
+        end = held.ends[-1][1] if held.ends else self.r.offset
         return Damage(
             "ambiguous_call",
             f"nobody can tell where the value of {self.key!r} ends: what opens and closes in it does not balance. "
             f"Write {self.end.what} behind each value; one that holds parts of a call must stand in {CDATA_OPEN} … "
             f"{CDATA_CLOSE}",
             held.start,
-            ended=self.r.ended,
-            end=self.r.offset if self.r.ended else -1,
+            ended=ended,
+            end=end if ended else -1,
         )
 
     # ------------------------------------------------------------ CDATA

@@ -46,7 +46,7 @@ def close_values(call: Call, end: int, *, repair: bool) -> None:
         names = [known[int((f.lastgroup or "_0")[1:])] for f in found]
         if set(names).isdisjoint(required) or len(set(names)) < len(names) or not repair:
             raise unsure(name, names[0], end, end)
-        if edge.stray(value[: found[0].start()]) >= 0:
+        if edge.closes(value[: found[0].start()]):
             closed = f"expected a parameter or the end of the call behind {edge.what} of {name!r}"
             raise Damage("invalid_arguments", closed, end, end=end)
         starts = [0, *(f.end() for f in found)]

@@ -39,9 +39,10 @@ class End:
         own: matches the closing of a value (group `close`), or the opening of one.
 
     Groups of the token: `close`, a value's closing; `fit`, that what may follow it does, and in it `over`, that this is
-    the end of the call; `odd`, that a tag follows which nobody declared; `value` and `call`, the opening of a value
-    (with its `name`) and of a call; `end`, the call's end; `tail`, what is written between that and the section's end;
-    `section`, that end; `other`, the opening of another tool's call.
+    the end of the call, and in that `shut`, that it is only its section's; `odd`, that a tag follows which nobody
+    declared; `value` and `call`, the opening of a value (with its `name`) and of a call; `end`, the call's end; `tail`,
+    what is written between that and the section's end; `section`, that end; `other`, the opening of another tool's
+    call.
     """
 
     token: Delimiter
@@ -50,6 +51,11 @@ class End:
     nested: Delimiter | None = None
     verbatim: bool = False
     own: re.Pattern[str] | None = None
+
+    def closes(self, text: str) -> bool:
+        """Whether a closing of a value stands in this text, or a part of one at its end."""
+        found = self.own.finditer(text) if self.own is not None else ()
+        return any(f["close"] for f in found) or halved(text, self.what)
 
     def stray(self, text: str) -> int:
         """Where behind the first closing of a value that nothing in this text opens; -1 where there is none.
@@ -81,7 +87,8 @@ class Marks:
 
     def token(self, newline: str, space: str) -> str:
         """All of them as one regular expression; `newline` may stand before what closes, `space` behind a value."""
-        over = f"(?P<over>{'|'.join(filter(None, (self.end, self.section)))})"
+        shut = f"(?P<shut>{self.section})" if self.section else ""
+        over = f"(?P<over>{'|'.join(filter(None, (self.end, shut)))})"
         fit = f"(?P<fit>(?={space}(?:{over}|{self.follow})))"
         if self.odd:
             fit += f"|(?P<odd>(?={space}(?:{self.odd})))"
