@@ -152,7 +152,7 @@ async def test_of_what_is_written_to_a_thread() -> None:
         await threads.add_message("t", [])  # type: ignore[arg-type]
     with pytest.raises(StoreError, match="an id is text, found 5"):
         await threads.add_message(5, "Hi")  # type: ignore[arg-type]
-    with pytest.raises(StoreError, match="metadata: a JSON object is wanted, found 5"):
+    with pytest.raises(ConfigError, match=r"create_thread\(metadata=5\): wanted a mapping"):
         await threads.create_thread(metadata=5)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="is not empty"):
         await threads.create_thread("")

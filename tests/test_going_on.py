@@ -207,7 +207,7 @@ async def test_a_continuation_that_is_refused_ends_the_reply_and_not_the_run() -
 async def test_a_continuation_that_breaks_off_ends_the_run_as_any_reply_does() -> None:
     broken = ProviderError("the stream broke off", kind="stream", provider="x")
     text = reply("xml")
-    model = ScriptedModel([[text[:-40], Finish("length")], [text[-40:-20], broken]], format="xml", continues=True)
+    model = ScriptedModel([[text[:-30], Finish("length")], [text[-30:-20], broken]], format="xml", continues=True)
     RAN.clear()
     run = Agent(model, REGISTRY).stream("Go.")
     with pytest.raises(ProviderError, match="broke off"):

@@ -305,7 +305,8 @@ def read_skip(r: Reader, call: Call, part: Skip) -> Wait:
     following = call.shape.call[call.part + 1]
     assert isinstance(following, str)
     start = r.offset
-    if (yield from until(r, (following.strip(),), _IN_NO_TAG if "<" in part.written else _IN_NO_SKIP)) is None:
+    not_in = _IN_NO_TAG if "<" in part.written or not part.written else _IN_NO_SKIP
+    if (yield from until(r, (following.strip(),), not_in)) is None:
         if not call.started:
             raise Decline
         over = ended(r, start) or r.cut >= start
