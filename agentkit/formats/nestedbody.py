@@ -17,6 +17,7 @@ from agentkit.formats.call import Call
 from agentkit.formats.literals import MISSING_CLOSE
 from agentkit.formats.reader import Damage, Delimiter, Reader, Search, Wait, beginnings, literal, may_begin, pattern
 from agentkit.formats.spec import NestedTags, Shape
+from agentkit.formats.valueends import halved
 
 _TAG = Delimiter(r"<(?P<slash>/?)(?P<name>[^\s<>/]{1,128})>", r"<(?:/?[^\s<>/]{0,128})")
 _LAST_NEWLINE = re.compile(r"\r?\n\Z")
@@ -111,8 +112,15 @@ def _leave(r: Reader, call: Call, stack: list[_Node], size: int, wanted: str) ->
     """Close the elements, down to so many, that what encloses them ends without their own closing tags."""
     if len(stack) > size and MISSING_CLOSE not in r.repairs:
         raise _expected(stack, wanted, r.offset)
+    part, raw = call.shape.call[call.part], r.raw()
+    token = part.token if isinstance(part, NestedTags) else ""
     while len(stack) > size:
         stack[-1].closed = False
+        closing = f"</{stack[-1].name}>"
+        bare = re.compile(f"(?<!{re.escape(token)}){re.escape(closing)}")  # without its token, and so no tag
+        texts = [raw[a:b] for a, b in stack[-1].spans]
+        if any(map(bare.search, texts)) or halved("".join(texts), token + closing):
+            raise _expected(stack, wanted, r.offset)
         call.note(MISSING_CLOSE)
         _pop(stack)
 
