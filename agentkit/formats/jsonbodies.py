@@ -94,7 +94,9 @@ class _Envelope:
             first = False
             key = (yield from jsontext.scan(r)).read(r)
             yield from _expect_colon(r)
-            if key in self.part.arguments:
+            if key in self.part.arguments and self.call.started and self.arguments is None:
+                self.arguments = yield from jsontext.scan(r, self.call.index)
+            elif key in self.part.arguments:
                 yield from self.read_arguments(key)
             elif key == self.part.name:
                 self.take_name(key, (yield from jsontext.scan(r)))
@@ -170,9 +172,10 @@ class _Envelope:
             raise Damage("invalid_json", f"the call's JSON has no {self.part.name!r}", r.offset)
         if self.describes():
             raise Decline if not call.started else Damage("invalid_arguments", _DESCRIPTION.format(self.name), r.offset)
-        given = {key: span.read(r) for key, span in self.others.items() if key not in BESIDE}
-        if self.arguments is None and given:
-            return self.elsewhere(self.name, given)
+        if self.arguments is None and self.others:
+            given = {key: span.read(r) for key, span in self.others.items() if key not in BESIDE}
+            if given:
+                return self.elsewhere(self.name, given)
         if not call.started:
             call.begin(r, self.name)
         return take_arguments(r, call, self.arguments)

@@ -94,6 +94,8 @@ def describes(tool: ToolSpec | None, others: Mapping[str, Any] | frozenset[str],
         others: its keys beside name and arguments.
         arguments: what it holds as arguments; None without.
     """
+    if "description" not in others and not (isinstance(arguments, dict) and "type" in arguments):
+        return False
     known = tool.parameters.get("properties", {}) if tool is not None else {}
     if "description" in others and "description" not in known:
         return not arguments or is_schema(arguments)

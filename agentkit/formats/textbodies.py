@@ -306,8 +306,7 @@ def _unknown(call: Call, name: str, wanted: str, position: int) -> Damage:
 def _other_tags(call: Call, element: Element) -> tuple[str, ...]:
     """The tags of the other tools."""
     part = next(p for p in call.shape.call if isinstance(p, ToolElement))
-    every = (tool.with_element(part.layout).element for tool in call.tools.values())
-    return tuple(e.tag for e in every if e is not None and e.tag != element.tag)
+    return tuple(tag for tag in call.tags.get(part.layout, ()) if tag != element.tag)
 
 
 def _swallowed(text: str, call: Call, group: Group, own: str) -> str:

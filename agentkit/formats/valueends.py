@@ -77,7 +77,7 @@ def _whole_tag(names: str) -> str:
 
 def _started_tag(names: str) -> str:
     """The same for its beginnings, behind its name."""
-    return rf"<{PREFIX}(?:{names})\s{_INSIDE}"
+    return rf"<{PREFIX}(?:{names})\s{_INSIDE}+"
 
 
 @cache
