@@ -377,11 +377,14 @@ class Parser(Resuming):
         What closes the call once more is markup; so are white space and the separator before another call, or before
         the section's end.
         """
-        held = yield from self._over_closers()
+        held = yield from self._look_over_space()
+        if self.last is not None and self._may_close_again(self.last):
+            held = yield from self._over_closers(self.last, held)
         separator = self.last.format.separator.strip() if self.last else ""
         found = (yield from self.sees(literal(separator))) if separator else None
         if found is None:
-            yield from self.more()
+            if self.at >= len(self.buf):
+                yield from self.more()
             if self.buf[self.at : self.at + 1] in _BETWEEN and self._listed():
                 found = _ANY(self.buf, self.at)
         if found is not None:
@@ -413,16 +416,21 @@ class Parser(Resuming):
         first = self.last.shape.call[0] if self.last else None
         return isinstance(first, Envelope | PythonCall) or (isinstance(first, str) and not first.strip())
 
-    def _over_closers(self) -> Generator[None, None, str]:
-        """Consume what closes the last call although it is closed; returns the white space behind it."""
-        held = yield from self._look_over_space()
-        if self.last is None or self.quoting.quoted:
-            return held
+    def _own_end(self) -> str | Tag:
+        """What closes the section that is open; nothing without one."""
         section = self.section.shape.section if self.section is not None else None
-        own = section.close if section is not None else ""
-        if self.at < len(self.buf) and not self.openers.closes_again(self.last.format, own)(self.buf, self.at):
-            return held
-        for edge in self.openers.closers[self.last.format.name]:
+        return section.close if section is not None else ""
+
+    def _may_close_again(self, last: Entry) -> bool:
+        """Whether what closes the last call, although it is closed, may stand here."""
+        if self.at < len(self.buf) and not self.openers.closes_again(last.format, self._own_end())(self.buf, self.at):
+            return False
+        return not self.quoting.quoted
+
+    def _over_closers(self, last: Entry, held: str) -> Generator[None, None, str]:
+        """Consume what closes the last call again behind white space `held`; returns the white space behind it."""
+        own = self._own_end()
+        for edge in self.openers.closers[last.format.name]:
             while not begins(own, edge) and (found := (yield from self.sees(edge_of(edge)))):
                 self.out.append(Markup(held + self._take(found.end())))
                 held = yield from self._look_over_space()
@@ -438,10 +446,10 @@ class Parser(Resuming):
         if (entry := self.section) is None or entry.shape.section is None:
             return [*(yield from self._entries()), *self._without_opening()]
         if (yield from self.sees(edge_of(entry.shape.section.close))):
-            return [replace(entry, kind="close")]
+            return [self.openers.of_section(entry)[1]]
         if isinstance(entry.shape.call[0], str | NameTag | ToolElement):
             return (yield from self._entries())
-        inside = replace(entry, kind="call")
+        inside = self.openers.of_section(entry)[0]
         return [inside] if (yield from self._starts(inside)) else (yield from self._entries())
 
     def _without_opening(self) -> list[Entry]:
@@ -449,7 +457,7 @@ class Parser(Resuming):
         last = self.last
         if last is None or not self.buf.startswith("{", self.at) or self.quoting.quoted:
             return []
-        parts = last.shape.call[isinstance(last.shape.call[0], str) :]
+        parts = last.shape.call[1:] if isinstance(last.shape.call[0], str) else ()  # else it opens as it is
         if last.shape.section is not None or not parts or not isinstance(parts[0], Envelope):
             return []
         return [replace(last, kind="call", shape=Shape(parts), weak=True)]

@@ -80,6 +80,8 @@ _OF_SCHEMA = Delimiter(
 class _Envelope:
     """One envelope while it is read: what stood under which key."""
 
+    __slots__ = ("arguments", "call", "name", "others", "part", "r")
+
     def __init__(self, r: Reader, call: Call, part: Envelope) -> None:
         self.r, self.call, self.part = r, call, part
         self.name: str | None = None
@@ -163,6 +165,8 @@ class _Envelope:
     def describes(self) -> bool:
         """Whether this describes a tool and calls none."""
         value = self.arguments.read(self.r) if self.arguments is not None else None
+        if not self.others and not (isinstance(value, dict) and "type" in value):
+            return False
         return otherkeys.describes(self.call.tools.get(self.name or ""), self.others, value)
 
     def done(self) -> dict[str, Any]:

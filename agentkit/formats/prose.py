@@ -62,6 +62,7 @@ class Openers:
         self.formats, self.tools = tuple(formats), tuple(tools)
         self.named = {tool.name: tool for tool in tools}
         self.elements: dict[Layout, list[str]] = {}
+        self.sections: dict[int, tuple[Entry, Entry, Entry]] = {}
         self.behind_calls: dict[tuple[str, str | Tag], Search] = {}
         self.tags: dict[tuple[str, bool], list[Entry]] = {}
         self.literals: dict[str, list[Entry]] = {}
@@ -151,6 +152,14 @@ class Openers:
         entries = self.literals.setdefault(key, [])
         if entry.kind not in ("thinking", "answer", "markup") or not any(e.kind == entry.kind for e in entries):
             entries.append(entry)
+
+    def of_section(self, entry: Entry) -> tuple[Entry, Entry]:
+        """The next call of a section that is open, and its end."""
+        found = self.sections.get(id(entry))
+        if found is None:
+            inside = (replace(entry, kind="call"), replace(entry, kind="close"))
+            found = self.sections[id(entry)] = (*inside, entry)  # holds it, so that its id is not used again
+        return found[:2]
 
     def closes_again(self, format: Format, own: str | Tag) -> Search:
         """Matches where what closes calls of this format stands or begins, but for its section's `own` end."""

@@ -67,7 +67,7 @@ class _NameAndArguments(tagtext.Attributes):
 
 def read_tag_parameters(r: Reader, call: Call, part: TagParameters) -> Wait:
     """Repeated `<parameter name="key">value</parameter>`."""
-    end = valueends.end_of_parameter(call.shape, part)
+    end = valueends.end_of_value(call.shape, part)
     while not call.complete:
         yield from r.space()
         found = yield from r.sees(tagtext.tag(part.name, closing=False))
@@ -119,7 +119,7 @@ def _maybe_json(r: Reader, call: Call) -> Wait:
 
 def read_pairs(r: Reader, call: Call, part: Pairs) -> Wait:
     """Repeated key and value between literals."""
-    end = valueends.end_of_pair(call.shape, part)
+    end = valueends.end_of_value(call.shape, part)
     while True:
         yield from tagtext.layout(r)
         found = yield from r.sees(literal(part.key))
