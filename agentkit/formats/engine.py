@@ -457,7 +457,7 @@ class Parser(Resuming):
         last = self.last
         if last is None or not self.buf.startswith("{", self.at) or self.quoting.quoted:
             return []
-        parts = last.shape.call[1:] if isinstance(last.shape.call[0], str) else ()  # else it opens as it is
+        parts = last.shape.call[isinstance(last.shape.call[0], str) :]
         if last.shape.section is not None or not parts or not isinstance(parts[0], Envelope):
             return []
         return [replace(last, kind="call", shape=Shape(parts), weak=True)]

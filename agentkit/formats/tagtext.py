@@ -15,7 +15,9 @@ from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Wait
 
 SPACES: Final = r"\s{0,1024}"  # white space looked over before a delimiter; more than that is content
 PREFIX: Final = r"(?:[^\W\d][\w.-]{0,31}:)?"  # a namespace
-TAG_PART: Final = rf"<(?>/?[^\s<>/\"'=]{{0,160}}+(?> [^\s<>/\"'=]{{0,80}}+)?(?>\s{{0,64}}+(?>>{SPACES}+(?><[^<>]{{0,160}}+)?)?)?)?"  # each step tells itself by its first character: nothing is tried again
+TAG_PART: Final = (
+    rf"<(?>/?[^\s<>/\"'=]{{0,160}}+(?> [^\s<>/\"'=]{{0,80}}+)?(?>\s{{0,64}}+(?>>{SPACES}+(?><[^<>]{{0,160}}+)?)?)?)?"
+)
 _BOUNDARY: Final = r"(?=[\s/>])"
 
 ANY_OPENING: Final = Delimiter(r"<(?P<name>[^\W\d][\w.-]{0,127})(?=[\s/>])", r"<(?:[^\W\d][\w.-]{0,127})?")
