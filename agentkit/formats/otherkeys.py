@@ -105,6 +105,8 @@ def describes(
         arguments: what it holds as arguments; None without.
         prose: nothing marks it as a call, so that a description alone tells.
     """
+    if "description" not in others and not (isinstance(arguments, dict) and "type" in arguments):
+        return False
     known = tool.parameters.get("properties", {}) if tool is not None else {}
     if "description" in others and "description" not in known:
         return prose or not arguments or is_schema(arguments)

@@ -212,10 +212,11 @@ class Value:
             at = r.at + ahead
             if over_space:
                 at = _BLANK.match(r.buf, at).end()  # type: ignore[union-attr]  # it matches nothing too
-            if r.ended:
-                return token.match(r.buf, at)
+            found = token.match(r.buf, at)
+            if r.ended or (found is not None and found.lastgroup in _TOLD):
+                return found
             if at < len(r.buf) and token.part.match(r.buf, at) is None:
-                return token.match(r.buf, at)
+                return found
             yield
 
     def is_missing(self, token: re.Match[str]) -> bool:
@@ -420,6 +421,7 @@ class Value:
         return False
 
 
+_TOLD: Final = ("fit", "call")  # all that they take to be told stands there; more text makes them nothing else
 _LAST_NEWLINE = re.compile(r"\r?\n\Z")
 _SPACES_ONLY = re.compile(r"[ \t]*\r?\Z").match
 

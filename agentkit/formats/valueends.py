@@ -110,7 +110,19 @@ def _whole_tag(names: str) -> str:
 
 def _started_tag(names: str) -> str:
     """The same for its beginnings, behind its name."""
-    return rf"<{PREFIX}(?:{names})\s{_INSIDE}"
+    return rf"<{PREFIX}(?:{names})\s{_INSIDE}+"
+
+
+def end_of_value(shape: Shape, part: TagParameters | Pairs) -> End:
+    """The end of a value of this kind of call, which is looked up by the declaration itself: its hash is dear."""
+    found = _known.get((id(shape), id(part)))
+    if found is None:
+        end = end_of_pair(shape, part) if isinstance(part, Pairs) else end_of_parameter(shape, part)
+        found = _known[id(shape), id(part)] = (shape, part, end)  # holds both, so that no id is used again
+    return found[2]
+
+
+_known: dict[tuple[int, int], tuple[Shape, TagParameters | Pairs, End]] = {}
 
 
 @cache
