@@ -383,3 +383,16 @@ def test_a_block_begun_again_at_its_index_ends_the_first_one_first() -> None:
         events.append({"type": "content_block_delta", "index": 0, "delta": delta})
     found = read(MessagesWire("a"), [*events, {"type": "message_stop"}])
     assert [e.call.id for e in found if isinstance(e, CallEnd)] == ["a", "b"]
+
+
+def test_whole_arguments_under_another_id_are_not_those_of_the_call_before() -> None:
+    item = {"type": "function_call", "call_id": "call_0", "name": "get", "id": "fc_0", "arguments": ""}
+    other = {**item, "call_id": "call_1", "id": "fc_1", "arguments": '{"n": "x"}'}
+    events = [
+        response("output_item.added", output_index=0, item=item),
+        response("function_call_arguments.delta", output_index=0, item_id="fc_0", delta="{}"),
+        response("function_call_arguments.done", output_index=0, item_id="fc_1", arguments='{"n": "x"}'),
+        response("output_item.done", output_index=0, item=other),
+        response("completed", response={"status": "completed", "output": []}),
+    ]
+    assert ended(read(ResponsesWire("responses"), events)) == said([("get", {}), ("get", {"n": "x"})])
