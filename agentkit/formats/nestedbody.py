@@ -121,8 +121,8 @@ def _leave(r: Reader, call: Call, stack: list[_Node], size: int, wanted: str) ->
         stack[-1].closed = False
         closing = f"</{stack[-1].name}>"
         bare = re.compile(f"(?<!{re.escape(token)}){re.escape(closing)}")  # without its token, and so no tag
-        texts = [raw[a:b] for a, b in stack[-1].spans]
-        if any(map(bare.search, texts)) or halved("".join(texts), token + closing):
+        text = "".join(raw[a:b] for a, b in stack[-1].spans)  # however it came in pieces
+        if bare.search(text) or halved(text, token + closing):
             raise _expected(stack, wanted, r.offset)
         call.note(MISSING_CLOSE)
         _pop(stack)
