@@ -19,6 +19,7 @@ import itertools
 import json
 import os
 import random
+import secrets
 import signal
 import sys
 import tempfile
@@ -203,12 +204,14 @@ class Place:
 
     Args:
         folder: for the files.
-        dsn: of a PostgreSQL server; None keeps each thread in a SQLite file of its own.
+        dsn: of a PostgreSQL server, on which the runs have a schema of their own, since names of threads repeat; None
+            keeps each thread in a SQLite file of its own.
     """
 
     folder: Path
     dsn: str | None = None
     number: int = 0
+    schema: str = field(default_factory=lambda: f"crash_{secrets.token_hex(8)}")
 
     @property
     def thread(self) -> str:
@@ -223,12 +226,21 @@ class Place:
     def store(self, hook: Hook | None) -> Store:
         """The store, as a process opens it."""
         if self.dsn is not None:
-            return PostgresStore(self.dsn, on_statement=hook)
+            return PostgresStore(self.dsn, schema=self.schema, on_statement=hook)
         return SQLiteStore(self.folder / f"{self.number}.db", durability="process", on_statement=hook)
 
     def run(self, hook: Hook | None = None, pause: tuple[float, float] = (0, 0)) -> None:
         """A client's whole day, in this process."""
         asyncio.run(one_run(self.store(hook), self.thread, self.effects, pause))
+
+    async def cleared(self) -> None:
+        """Leave nothing on a server that others use."""
+        if self.dsn is not None:
+            import asyncpg  # not needed for SQLite
+
+            connection = await asyncpg.connect(self.dsn)
+            await connection.execute(f"DROP SCHEMA IF EXISTS {self.schema} CASCADE")
+            await connection.close()
 
     def look(self, where: str, count: Count) -> None:
         """Count what a finished thread came to."""
@@ -324,7 +336,10 @@ def main() -> None:
             against(given.peer, Path(folder), given.kills, given.seed)
             return
         ours = Place(Path(folder), given.store)
-        count = points(ours) if given.points else kills(ours, given.kills, given.seed)
+        try:
+            count = points(ours) if given.points else kills(ours, given.kills, given.seed)
+        finally:
+            asyncio.run(ours.cleared())
     if given.json:
         print(json.dumps(asdict(count)))
     else:

@@ -416,8 +416,7 @@ def unknown_child(rng: random.Random, out: Written) -> bool:
     key = out.owner[token.value][1]
     run = [i for i, t in enumerate(out.tokens) if t.call == token.call and t.body]
     text = "".join(out.tokens[i].text for i in run)
-    out.hurts(token)
-    out.touched.discard(token.value)
+    out.hurt.add(token.call)  # its values are as they were
     out.rekeyed.add(token.call)
     piece = (
         text.replace(token.text, "zzz").replace(key, "unknown") if text.count(token.text) == 1 else "<cwd>/tmp</cwd>"

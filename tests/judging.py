@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import html
 import json
 import re
@@ -119,9 +120,10 @@ class Judge:
         """What is wrong with a call that would be executed."""
         call = event.call
         said = f"{call.name} {dict(call.arguments)} {event.repairs}"
-        if re.sub("[_-]", "", call.name).casefold() not in re.sub("[_-]", "", self.text).casefold():
+        text = str(without_surrogates(self.text))  # as nothing can carry them, names have none
+        if re.sub("[_-]", "", call.name).casefold() not in re.sub("[_-]", "", text).casefold():
             yield "a name that is not there", said
-        if not runs(call):
+        if not runs(call) or self._begins_in_prose(call.raw):
             return
         found = [leaf for k, v in call.arguments.items() for leaf in (Leaf(k, k), *leaves(k, v))]
         for leaf in found:
@@ -129,13 +131,23 @@ class Judge:
                 yield kind, said
         yield from self._whole(call, found, said, made)
 
+    def _begins_in_prose(self, raw: str) -> bool:
+        """Whether this call was quoted in a value whose own call damage left without an opening.
+
+        That value then stands in prose, and nothing tells it from prose in front of a call.
+        """
+        prose = "".join(e.text for e in self.events if isinstance(e, Text))
+        begun = (n for n in self.written.inner.values() if self.written.owner[n][0] in self.written.hurt)
+        return any(BEGIN.format(n) in prose and BEGIN.format(n) not in raw and END.format(n) in raw for n in begun)
+
     def _whole(self, call: ToolCall, found: Sequence[Leaf], said: str, made: Counter[int]) -> Iterator[tuple[str, str]]:
         """What is wrong with the values of a call together."""
         w = self.written
         numbers = {n for leaf in found for n in leaf.numbers}
         whose = {w.owner[n][0] for n in numbers if n in w.owner}
         glued = [leaf for leaf in found if len({w.owner[n][0] for n in leaf.numbers if n in w.owner}) > 1]
-        if len(whose) > 1 and not (glued and all(balanced(str(leaf.value)) for leaf in glued)):
+        content = glued and all(balanced(str(leaf.value)) for leaf in glued)  # half a call, and a whole one quoted
+        if len(whose) > 1 and not content:
             yield "two calls in one", said
         if any(n in w.inner and w.inner[n] not in numbers and not self._outer_hurt(n) for n in numbers):
             yield "a quoted call is made", said
@@ -144,7 +156,7 @@ class Judge:
             yield "written, and not among the arguments", f"{sorted(lost)} {said}"
         for number in whose:
             made[number] += 1
-            if call.name.casefold() != w.calls[number].name.casefold():
+            if call.name.casefold() != w.calls[number].name.casefold() and not content:
                 yield "another tool", said
 
     def _outer_hurt(self, inner: int) -> bool:
@@ -153,7 +165,7 @@ class Judge:
     def _leaf(self, leaf: Leaf, event: CallEnd) -> Iterator[str]:
         """What is wrong with one value of a call."""
         w = self.written
-        numbers = [n for n in leaf.numbers if n not in w.inner]
+        numbers = [n for n in leaf.numbers if n in w.owner and n not in w.inner]
         if not numbers:
             return
         text = str(leaf.value)
@@ -186,12 +198,18 @@ class Judge:
         """A damaged value of a call that is made: as written, or by a named repair; never without its end."""
         w = self.written
         now = [t.text for t in w.tokens if t.value == number]
+        if any(text + p in t for p in w.inserted if p[:1] in "\"'<" for t in now):
+            return  # what was put into it closed it, as far as anybody can tell
         if (
             BEGIN.format(number) in text
             and END.format(number) not in text
             and any(END.format(number) in t for t in now)
+            and not any(text in _readings(t) for t in now)
+            and number not in w.inner.values()  # what damage left of a quoted call balances no more: the first end
         ):
             yield "a damaged value is cut off"
+        elif number in w.inner.values() and any(text in t for t in now):
+            return
         elif not event.repairs and not any(text in _readings(t) or t.strip() in text for t in now):
             yield "a damaged value is altered and no repair is named"
 
@@ -210,12 +228,23 @@ class Judge:
                 at = hit + 1
                 if ends[hit].repairs and not any(equal(e.call, call) and not e.repairs for e in ends):
                     yield "a sound call is repaired", f"{ends[hit].repairs} {call}"
+            elif self._quoted_more(number, ends):
+                continue
             elif self._covered(number, refused=True):
                 yield "a neighbour is lost in a call with invalid arguments", str(call)
             elif not self._covered(number):
                 yield ("a neighbour is lost without an error" if w.done else "an undamaged text is misread"), str(call)
             elif not w.done and not any(c.quoting for c in w.plan.calls):
                 yield "an undamaged text is refused", str(call)
+
+    def _quoted_more(self, number: int, ends: Sequence[CallEnd]) -> bool:
+        """Whether half a call that is quoted here was read as a whole one: what damage left behind it closes that."""
+        meant, quoting = self.written.calls[number], self.written.plan.calls[number].quoting
+        values = [v for v in meant.arguments.values() if isinstance(v, str)]
+        made = (e.call.arguments.values() for e in ends if e.call.name == meant.name and not e.repairs)
+        return quoting == "half" and any(
+            all(any(v in str(g) and balanced(str(g)) for g in m) for v in values) for m in made
+        )
 
     def _covered(self, number: int, *, refused: bool = False) -> bool:
         """Whether an error covers some of what was written for a call; or a call whose arguments will be refused."""
@@ -241,8 +270,18 @@ def _readings(text: str) -> set[str]:
                 out.add(str(without_surrogates(loads(one))))
             except (ValueError, RecursionError):
                 continue
-        out |= {_unescaped(one), _unescaped(_unescaped(one))}
+        out |= {_unescaped(one), _unescaped(_unescaped(one)), *_in_python(one)}
     return out
+
+
+def _in_python(text: str) -> Iterator[str]:
+    """What stands in a Python string of either quotes; where it closes and opens again, the strings are one."""
+    for quote in "'\"":
+        try:
+            joined = re.sub(rf"{quote}\s*\+\s*{quote}", f"{quote} {quote}", text)
+            yield str(ast.literal_eval(quote + joined.replace("\n", "\\n").replace("\r", "\\r") + quote))
+        except (ValueError, SyntaxError):
+            continue
 
 
 def _unescaped(text: str) -> str:

@@ -119,7 +119,7 @@ async def outcome(format: str, text: str, at: int, rest: str, *, continues: bool
         return f"WRONG {RAN}"
     if len(RAN) != len(set(RAN)):
         return f"TWICE {RAN}"
-    begun = [call for call, start in zip(WANTED, starts(format, text), strict=True) if at > start]
+    begun = [call for call, start in zip(WANTED, starts(format, text), strict=True) if at > start + 1]  # `<` is no call
     if all(call in RAN for call in begun):
         return "exact"
     told = any(isinstance(message, ToolMessage) and message.error for message in result.messages)

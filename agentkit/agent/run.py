@@ -210,6 +210,8 @@ class RunStream(EventStream[Event]):
                     stop()
 
     async def _conclude(self) -> None:
+        if self._left:
+            return
         self._settle()
         try:
             await uncancelled(self.journal.close(), again=self.journal.close)
@@ -378,6 +380,8 @@ class RunStream(EventStream[Event]):
         The task may be cancelled meanwhile; what has to wait is therefore done in a task of its own. A coroutine that
         does not wait cannot be cancelled, and a task takes longer than all that it would do.
         """
+        if self._left:
+            return
         number = self._turns if self._asked else 0
         waits = not turn.over or not self.journal.settled
         try:

@@ -87,7 +87,7 @@ def totals(log: Log) -> str:
         _count(sum(e.body.get("message", {}).get("role") == "assistant" for e in log.entries), "turn"),
         _count(len(log.calls), "call") + (f" ({failed} failed or refused)" if failed else ""),
         _tokens(usage),
-        f"{sum(r['seconds'] for r in responses):.1f} s",
+        f"{sum(r.get('seconds', 0) for r in responses):.1f} s",
     ]
     return ", ".join(filter(None, said))
 

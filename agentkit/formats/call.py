@@ -8,7 +8,7 @@ raises
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -25,6 +25,7 @@ from agentkit.formats.spec import (
     CountedName,
     Format,
     Json,
+    Layout,
     Name,
     Pairs,
     Part,
@@ -44,6 +45,7 @@ class Call:
 
     `known_only` tells that only an offered tool makes this a call, because what opened it is common in prose.
     `raw` names the arguments that stood as plain text between delimiters, not in CDATA.
+    `tags` are those of the tools' elements, where the format has some.
     `body` is the offset at which a JSON body starts, -1 before it.
     """
 
@@ -53,6 +55,7 @@ class Call:
     index: int
     tool: ToolSpec | None = None
     known_only: bool = False
+    tags: Mapping[Layout, Sequence[str]] = field(default_factory=dict)
     part: int = 0
     before: str = ""
     lead: str = ""
@@ -71,9 +74,9 @@ class Call:
 
         Some models write a tool's name twice, `search.search`, as the name of its server and its own.
         """
-        server, _, own = name.partition(".")
-        if server == own and name not in self.tools and own in self.tools:
-            name = own
+        if name not in self.tools and "." in name:
+            server, _, own = name.partition(".")
+            name = own if server == own and own in self.tools else name
         if self.known_only and name not in self.tools:
             raise Decline
         self.name, self.started = name, True

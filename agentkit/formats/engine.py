@@ -19,7 +19,7 @@ from agentkit.formats.call import Call
 from agentkit.formats.catalog import CATALOG
 from agentkit.formats.literals import MISSING_CLOSE, REPAIRS, WHOLE_CALL_REPAIRS
 from agentkit.formats.mending import mend_call
-from agentkit.formats.prose import TAG, Entry, Quoting, openers_of
+from agentkit.formats.prose import TAG, Entry, Quoting, begins, edge_of, openers_of
 from agentkit.formats.reader import Damage, Decline, Delimiter, Wait, literal, may_begin
 from agentkit.formats.resumed import Resuming
 from agentkit.formats.resync import resync_at
@@ -30,13 +30,11 @@ from agentkit.formats.spec import (
     Limits,
     NameTag,
     PythonCall,
-    Section,
     Shape,
     Tag,
     ToolElement,
     ToolSpec,
 )
-from agentkit.formats.tagtext import tag
 from agentkit.formats.unclosed import close_values
 from agentkit.messages import ToolCall
 
@@ -44,17 +42,12 @@ InCode = Literal["ignore", "reply", "execute"]
 
 _LOG = logging.getLogger("agentkit.formats")
 _FENCE = Delimiter(r"`{3,}[\w+-]{0,24}[ \t]{0,8}(?:\r?\n|(?=[\[{<]))", r"`{0,16}[\w+-]{0,24}[ \t]{0,8}\r?")
-_BETWEEN = Delimiter("[,;]", "")
+_BETWEEN = (",", ";")  # between calls that are told apart by it
+_ANY = re.compile(".").match
 _NO_SHAPE = Shape(())
 _LAST_WORD = re.compile(r"[\w.-]+\Z").match
 _UNDECIDED = re.compile(r".\s{0,64}\Z", re.DOTALL).match
 _SPACE_RUN = 1024  # white space after a call that is held back until it is known whether another call follows
-
-
-def _begins(section: Section | None, edge: str | Tag) -> bool:
-    """Whether this is the section's end, or the beginning of it."""
-    close = section.close if section is not None else ""
-    return close == edge or (isinstance(close, str) and isinstance(edge, str) and close.startswith(edge))
 
 
 def get(name: str | Format) -> Format:
@@ -107,8 +100,8 @@ class Parser(Resuming):
     ) -> None:
         super().__init__(limits or Limits(), frozenset(repairs))
         declared = [get(f) for f in ([formats] if isinstance(formats, str | Format) else formats)]
-        self.tools = {t.name: t for t in tools}
         self.openers = openers_of(declared, tools)
+        self.tools = self.openers.named
         self.quoting = Quoting(off=in_code == "execute")
         self.in_code: InCode = in_code
         self.opening_fence = self.openers.fence if in_code == "reply" else None
@@ -384,17 +377,21 @@ class Parser(Resuming):
         What closes the call once more is markup; so are white space and the separator before another call, or before
         the section's end.
         """
-        held = yield from self._over_closers()
-        listed = self._listed()
+        held = yield from self._look_over_space()
+        if self.last is not None and self._may_close_again(self.last):
+            held = yield from self._over_closers(self.last, held)
         separator = self.last.format.separator.strip() if self.last else ""
         found = (yield from self.sees(literal(separator))) if separator else None
-        if found is None and listed:
-            found = yield from self.sees(_BETWEEN)
+        if found is None:
+            if self.at >= len(self.buf):
+                yield from self.more()
+            if self.buf[self.at : self.at + 1] in _BETWEEN and self._listed():
+                found = _ANY(self.buf, self.at)
         if found is not None:
             held += self._take(found.end())
             held += yield from self._look_over_space()
         entries = yield from self._next_in_section()
-        if not entries and listed and found is not None and self.openers.line is not None:
+        if not entries and found is not None and self.openers.line is not None and self._listed():
             entries = self.openers.lines if (yield from self.sees(self.openers.line)) else []
         if not entries and self.at < len(self.buf):
             self.unread(held)
@@ -419,14 +416,22 @@ class Parser(Resuming):
         first = self.last.shape.call[0] if self.last else None
         return isinstance(first, Envelope | PythonCall) or (isinstance(first, str) and not first.strip())
 
-    def _over_closers(self) -> Generator[None, None, str]:
-        """Consume what closes the last call although it is closed; returns the white space behind it."""
-        held = yield from self._look_over_space()
-        if self.last is None or self.quoting.quoted:
-            return held
-        own = self.section.shape.section if self.section is not None else None
-        for edge in self.openers.closers[self.last.format.name]:
-            while not _begins(own, edge) and (found := (yield from self.sees(self._edge(edge)))):
+    def _own_end(self) -> str | Tag:
+        """What closes the section that is open; nothing without one."""
+        section = self.section.shape.section if self.section is not None else None
+        return section.close if section is not None else ""
+
+    def _may_close_again(self, last: Entry) -> bool:
+        """Whether what closes the last call, although it is closed, may stand here."""
+        if self.at < len(self.buf) and not self.openers.closes_again(last.format, self._own_end())(self.buf, self.at):
+            return False
+        return not self.quoting.quoted
+
+    def _over_closers(self, last: Entry, held: str) -> Generator[None, None, str]:
+        """Consume what closes the last call again behind white space `held`; returns the white space behind it."""
+        own = self._own_end()
+        for edge in self.openers.closers[last.format.name]:
+            while not begins(own, edge) and (found := (yield from self.sees(edge_of(edge)))):
                 self.out.append(Markup(held + self._take(found.end())))
                 held = yield from self._look_over_space()
         return held
@@ -440,11 +445,11 @@ class Parser(Resuming):
             return [replace(self.opening_fence, kind="fence_end")] if self.opening_fence else []
         if (entry := self.section) is None or entry.shape.section is None:
             return [*(yield from self._entries()), *self._without_opening()]
-        if (yield from self.sees(self._edge(entry.shape.section.close))):
-            return [replace(entry, kind="close")]
+        if (yield from self.sees(edge_of(entry.shape.section.close))):
+            return [self.openers.of_section(entry)[1]]
         if isinstance(entry.shape.call[0], str | NameTag | ToolElement):
             return (yield from self._entries())
-        inside = replace(entry, kind="call")
+        inside = self.openers.of_section(entry)[0]
         return [inside] if (yield from self._starts(inside)) else (yield from self._entries())
 
     def _without_opening(self) -> list[Entry]:
@@ -524,14 +529,11 @@ class Parser(Resuming):
             else:
                 self.say(kind, self.at + 1)
 
-    def _edge(self, edge: str | Tag) -> Delimiter:
-        return tag(edge.name, closing=edge.closing) if isinstance(edge, Tag) else literal(edge.strip())
-
     def _section_end(self, entry: Entry) -> Generator[None, None, bool]:
         """The end of a section counts only where one is open."""
         if self.section is None or self.section.format is not entry.format or entry.shape.section is None:
             return False
-        found = yield from self.sees(self._edge(entry.shape.section.close))
+        found = yield from self.sees(edge_of(entry.shape.section.close))
         if found is None:
             return False
         self.section = None
@@ -546,6 +548,7 @@ class Parser(Resuming):
         to be no call before anything was said of it.
         """
         call = Call(entry.format, entry.shape, self.tools, self.count, tool=entry.tool, known_only=entry.weak)
+        call.tags = self.openers.elements
         call.before = self.before
         if inside is None:
             self.open()
@@ -576,7 +579,8 @@ class Parser(Resuming):
     def _call_over(self) -> None:
         """The open call has been told."""
         self.shut()
-        self.quoting.said(self.before)
+        if self.before:
+            self.quoting.said(self.before)
         self.call, self.before = None, ""
         self.count += 1
         self.silent = False
@@ -593,7 +597,7 @@ class Parser(Resuming):
         """The opening of a section, which becomes markup once the call behind it has begun."""
         assert entry.shape.section is not None
         edge = entry.shape.section.open
-        found = yield from self.sees(self._edge(edge))
+        found = yield from self.sees(edge_of(edge))
         if found is None:
             raise Decline
         self.at = found.end()

@@ -80,6 +80,8 @@ _OF_SCHEMA = Delimiter(
 class _Envelope:
     """One envelope while it is read: what stood under which key."""
 
+    __slots__ = ("arguments", "call", "name", "others", "part", "r")
+
     def __init__(self, r: Reader, call: Call, part: Envelope) -> None:
         self.r, self.call, self.part = r, call, part
         self.name: str | None = None
@@ -94,7 +96,9 @@ class _Envelope:
             first = False
             key = (yield from jsontext.scan(r)).read(r)
             yield from _expect_colon(r)
-            if key in self.part.arguments:
+            if key in self.part.arguments and self.call.started and self.arguments is None:
+                self.arguments = yield from jsontext.scan(r, self.call.index)
+            elif key in self.part.arguments:
                 yield from self.read_arguments(key)
             elif key == self.part.name:
                 self.take_name(key, (yield from jsontext.scan(r)))
@@ -147,10 +151,9 @@ class _Envelope:
 
     def read_other(self, key: str) -> Wait:
         """Any other key."""
-        span = yield from jsontext.scan(self.r)
         if self.call.known_only and not self.call.started and self.name is None and key not in (*BESIDE, *NESTED):
-            raise Decline
-        self.others.setdefault(key, span)
+            raise Decline  # before its value is read: in braces within braces each would read all that is within
+        self.others.setdefault(key, (yield from jsontext.scan(self.r)))
 
     def begin(self) -> None:
         """All that tells a call in prose from what is none has been read."""
@@ -161,7 +164,10 @@ class _Envelope:
     def describes(self) -> bool:
         """Whether this describes a tool and calls none."""
         value = self.arguments.read(self.r) if self.arguments is not None else None
-        return otherkeys.describes(self.call.tools.get(self.name or ""), self.others, value)
+        if not self.others and not (isinstance(value, dict) and "type" in value):
+            return False
+        prose = self.call.known_only
+        return otherkeys.describes(self.call.tools.get(self.name or ""), self.others, value, prose=prose)
 
     def done(self) -> dict[str, Any]:
         """The arguments, wherever they stand."""
@@ -170,9 +176,14 @@ class _Envelope:
             raise Damage("invalid_json", f"the call's JSON has no {self.part.name!r}", r.offset)
         if self.describes():
             raise Decline if not call.started else Damage("invalid_arguments", _DESCRIPTION.format(self.name), r.offset)
-        given = {key: span.read(r) for key, span in self.others.items() if key not in BESIDE}
-        if self.arguments is None and given:
-            return self.elsewhere(self.name, given)
+        if self.others:
+            given = {key: span.read(r) for key, span in self.others.items() if key not in BESIDE}
+            if self.arguments is None and given:
+                return self.elsewhere(self.name, given)
+            if stray := otherkeys.beside(call.tools.get(self.name), given):
+                shown = ", ".join(map(repr, stray))[:200]
+                where = f"expected all arguments of {self.name!r} under {self.part.arguments[0]!r}"
+                raise Damage("invalid_arguments", f"{where}; {shown} stands beside them", r.offset)
         if not call.started:
             call.begin(r, self.name)
         return take_arguments(r, call, self.arguments)

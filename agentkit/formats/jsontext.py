@@ -94,7 +94,7 @@ def _whole(r: Reader, index: int | None) -> Span | None:
     text = r.buf[r.at : end]
     if text.count("{") + text.count("[") > r.limits.depth:
         return None  # maybe too deep: the scan counts
-    if "\\u" in text or values.SURROGATE.search(text):
+    if "\\u" in text or (not text.isascii() and values.SURROGATE.search(text)):
         value = values.without_surrogates(value)
     span = Span(r.offset, r.base + end, value, loose)
     if index is None:

@@ -77,6 +77,8 @@ _COMPUTE: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
 }  # fmt: skip
 _DATE = re.compile(r"[0-9]+([-/])[0-9]+\1[0-9]+(?![\w.])")
 _MAX_RESULT: Final = 1e300
+_QUOTES: Final = ('"', "'")
+_STRING_OVER: Final = ("", ",", ")", "]", "}", ":")  # behind a string: nothing joins it
 _PREFIXED = re.compile(r"([a-zA-Z]{0,2})(?=[\"'])")
 _PREFIXES: Final = frozenset(("", "r", "u", "f", "rf", "fr"))
 _RAW_CONTROL = re.compile(r"[\x00-\x1f]")
@@ -158,7 +160,7 @@ class Literals:
     def operand(self) -> Any:
         """A value without what is computed of it."""
         c = self.space()
-        if self.prefixed():
+        if c in _QUOTES or self.prefixed():
             return self.strings()
         if c in ("{", "[", "("):
             return self.container(c)
@@ -254,6 +256,8 @@ class Literals:
         text = self.one_string()
         while True:
             at = self.at
+            if self.text[at : at + 1] in _STRING_OVER:
+                return text
             joined = self.space() == "+"
             if joined:
                 self.at += 1
@@ -271,6 +275,8 @@ class Literals:
         Raises:
             NotALiteral: it has no end, or it is none that could be text: bytes, a template with something to fill in.
         """
+        if self.text[self.at : self.at + 1] in _QUOTES:
+            return self.string(self.text[self.at])
         found = self.prefixed()
         prefix = found[1].lower() if found else ""
         if found is None or prefix not in _PREFIXES:

@@ -10,13 +10,15 @@ from __future__ import annotations
 import re
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from agentkit.formats import values
 from agentkit.formats.call import Call
 from agentkit.formats.literals import MISSING_CLOSE
 from agentkit.formats.reader import Damage, Delimiter, Reader, Search, Wait, beginnings, literal, may_begin, pattern
-from agentkit.formats.spec import NestedTags, Shape
+from agentkit.formats.spec import NestedTags, Tag
+from agentkit.formats.valueends import halved
 
 _TAG = Delimiter(r"<(?P<slash>/?)(?P<name>[^\s<>/]{1,128})>", r"<(?:/?[^\s<>/]{0,128})")
 _LAST_NEWLINE = re.compile(r"\r?\n\Z")
@@ -37,7 +39,9 @@ def read_nested_tags(r: Reader, call: Call, part: NestedTags) -> Wait:
     closing = call.shape.call[call.part + 1]
     assert isinstance(closing, str)
     end, token = literal(closing.strip()), literal(part.token)
-    edges = _edges(call.shape, closing)
+    section = call.shape.section
+    around = (section.open, section.close) if section is not None else ("", "")
+    edges = _edges(str(call.shape.call[0]).strip(), closing.strip(), *around)
     stops = re.compile(may_begin(part.token)).search
     stack = [_Node("")]
     while True:
@@ -63,15 +67,15 @@ def read_nested_tags(r: Reader, call: Call, part: NestedTags) -> Wait:
         call.set(r, node.name, _value(node, raw, r.mark, schema, root))
 
 
-def _edges(shape: Shape, closing: str) -> Delimiter:
+@cache
+def _edges(call: str, end: str, first: str | Tag, last: str | Tag) -> Delimiter:
     """What opens and closes a call and its section; a section's opening counts only where a call follows."""
-    call, end, section = str(shape.call[0]).strip(), closing.strip(), shape.section
     opens, part = pattern(call), [beginnings(call), beginnings(end)]
     over = r"(?!)"
-    if section is not None and isinstance(section.open, str) and isinstance(section.close, str):
-        start, over = pattern(section.open.strip()), pattern(section.close.strip())
+    if isinstance(first, str) and first and isinstance(last, str):
+        start, over = pattern(first.strip()), pattern(last.strip())
         opens = rf"{opens}|{start}(?=\s{{0,1024}}{opens})"
-        part += [beginnings(section.open.strip()), beginnings(section.close.strip())]
+        part += [beginnings(first.strip()), beginnings(last.strip())]
         part.append(rf"{start}\s{{0,1024}}{beginnings(call)}")
     return Delimiter(f"(?P<opens>{opens})|(?P<ends>{pattern(end)})|(?P<over>{over})", "|".join(part))
 
@@ -111,8 +115,15 @@ def _leave(r: Reader, call: Call, stack: list[_Node], size: int, wanted: str) ->
     """Close the elements, down to so many, that what encloses them ends without their own closing tags."""
     if len(stack) > size and MISSING_CLOSE not in r.repairs:
         raise _expected(stack, wanted, r.offset)
+    part, raw = call.shape.call[call.part], r.raw()
+    token = part.token if isinstance(part, NestedTags) else ""
     while len(stack) > size:
         stack[-1].closed = False
+        closing = f"</{stack[-1].name}>"
+        bare = re.compile(f"(?<!{re.escape(token)}){re.escape(closing)}")  # without its token, and so no tag
+        text = "".join(raw[a:b] for a, b in stack[-1].spans)  # however it came in pieces
+        if bare.search(text) or halved(text, token + closing):
+            raise _expected(stack, wanted, r.offset)
         call.note(MISSING_CLOSE)
         _pop(stack)
 

@@ -60,6 +60,14 @@ def arguments_elsewhere(tool: ToolSpec | None, given: Mapping[str, Any]) -> tupl
     raise NoReading("invalid_arguments", f"got {keys}")
 
 
+def beside(tool: ToolSpec | None, given: Mapping[str, Any]) -> list[str]:
+    """What an envelope holds beside its arguments that would be arguments, too: dropping it would change the call."""
+    known = tool.parameters.get("properties", {}) if tool is not None else {}
+    return [
+        key for key, value in given.items() if key in known or (key in OTHER_ARGUMENTS and value not in (None, {}, ""))
+    ]
+
+
 def _decoded(value: Any) -> tuple[Any, tuple[str, ...]]:
     """What stands under a key of arguments, which may be JSON inside a string, or null for none."""
     if not isinstance(value, str):
@@ -86,15 +94,20 @@ def is_schema(value: Any) -> bool:
     ) or (isinstance(value, dict) and len(value) == 1 and value.get("type") == "object")  # fmt: skip
 
 
-def describes(tool: ToolSpec | None, others: Mapping[str, Any] | frozenset[str], arguments: Any) -> bool:
+def describes(
+    tool: ToolSpec | None, others: Mapping[str, Any] | frozenset[str], arguments: Any, *, prose: bool = False
+) -> bool:
     """Whether an envelope describes a tool: it says what the tool does, or has a JSON Schema for arguments.
 
     Args:
         tool: the tool that it names; None for one that is not offered.
         others: its keys beside name and arguments.
         arguments: what it holds as arguments; None without.
+        prose: nothing marks it as a call, so that a description alone tells.
     """
+    if "description" not in others and not (isinstance(arguments, dict) and "type" in arguments):
+        return False
     known = tool.parameters.get("properties", {}) if tool is not None else {}
     if "description" in others and "description" not in known:
-        return not arguments or is_schema(arguments)
+        return prose or not arguments or is_schema(arguments)
     return "type" not in known and is_schema(arguments)

@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final, Literal
 
-from agentkit.formats.reader import Delimiter, beginnings, behind, pattern
+from agentkit.formats.reader import Delimiter, Search, beginnings, behind, literal, pattern
 from agentkit.formats.spec import (
     Envelope,
     Format,
+    Layout,
     Name,
     NameTag,
     PythonCall,
@@ -25,6 +26,7 @@ from agentkit.formats.spec import (
     ToolElement,
     ToolSpec,
 )
+from agentkit.formats.tagtext import tag
 
 TAG: Final = Delimiter(
     r"<(?P<slash>/?)(?:[^\W\d][\w.-]{0,31}:)?(?P<name>[^\s<>/:\"'=]{1,160})(?=[\s/>])",
@@ -58,6 +60,10 @@ class Openers:
 
     def __init__(self, formats: Sequence[Format], tools: Sequence[ToolSpec]) -> None:
         self.formats, self.tools = tuple(formats), tuple(tools)
+        self.named = {tool.name: tool for tool in tools}
+        self.elements: dict[Layout, list[str]] = {}
+        self.sections: dict[int, tuple[Entry, Entry, Entry]] = {}
+        self.behind_calls: dict[tuple[str, str | Tag], Search] = {}
         self.tags: dict[tuple[str, bool], list[Entry]] = {}
         self.literals: dict[str, list[Entry]] = {}
         self.spelt: dict[str, str] = {}
@@ -107,9 +113,11 @@ class Openers:
                 self._edge(shape.section.close, Entry("close", format, shape))
         match first:
             case ToolElement(layout):
+                self.elements[layout] = []
                 for tool in tools:
                     tool = tool.with_element(layout)
                     assert tool.element is not None
+                    self.elements[layout].append(tool.element.tag)
                     self._tag(tool.element.tag, False, Entry("call", format, shape, tool))
             case NameTag(name) if " " in name:
                 self._edge(f"<{name}", Entry("call", format, shape))
@@ -145,6 +153,23 @@ class Openers:
         if entry.kind not in ("thinking", "answer", "markup") or not any(e.kind == entry.kind for e in entries):
             entries.append(entry)
 
+    def of_section(self, entry: Entry) -> tuple[Entry, Entry]:
+        """The next call of a section that is open, and its end."""
+        found = self.sections.get(id(entry))
+        if found is None:
+            inside = (replace(entry, kind="call"), replace(entry, kind="close"))
+            found = self.sections[id(entry)] = (*inside, entry)  # holds it, so that its id is not used again
+        return found[:2]
+
+    def closes_again(self, format: Format, own: str | Tag) -> Search:
+        """Matches where what closes calls of this format stands or begins, but for its section's `own` end."""
+        if (found := self.behind_calls.get((format.name, own))) is None:
+            edges = [edge_of(edge) for edge in self.closers[format.name] if not begins(own, edge)]
+            either = [*(e.whole.pattern for e in edges), *(e.part.pattern for e in edges)]
+            found = re.compile("|".join(either) or "(?!)", re.IGNORECASE).match
+            self.behind_calls[(format.name, own)] = found
+        return found
+
     def at_tag(self, found: re.Match[str]) -> Iterable[Entry]:
         """What this tag may open, the exactly spelt tool first."""
         closing = bool(found["slash"])
@@ -152,6 +177,16 @@ class Openers:
         entries = self.tags.get((whole, closing)) or self.tags.get((found["name"].lower(), closing)) or []
         exact = [e for e in entries if e.tool is None or (e.tool.element and e.tool.element.tag == found["name"])]
         return exact or entries
+
+
+def edge_of(edge: str | Tag) -> Delimiter:
+    """An edge of a call or a section as a delimiter."""
+    return tag(edge.name, closing=edge.closing) if isinstance(edge, Tag) else literal(edge.strip())
+
+
+def begins(own: str | Tag, edge: str | Tag) -> bool:
+    """Whether this is the section's own end, or the beginning of it."""
+    return own == edge or (isinstance(own, str) and isinstance(edge, str) and own.startswith(edge))
 
 
 @cache

@@ -16,7 +16,7 @@ from agentkit.formats.spec import PythonCall
 
 _NAME = Delimiter(r"(?P<name>[^\W\d][\w.-]{0,255})\s{0,64}\(", r"(?:[^\W\d][\w.-]{0,255}\s{0,64})?")
 _ARGUMENT = Delimiter(
-    r"\s{0,64}(?:[)\"'\[{(]|[+-]?[.0-9]|[^\W\d]\w{0,255}\s{0,64}=(?!=)|(?:True|False|None|true|false|null)\b"
+    r"\s{0,64}(?:[)\"'\[{(]|[+-]?[.0-9]|[^\W\d]\w{0,255}\s{0,64}=(?=[^=])|(?:True|False|None|true|false|null)\b"
     r"|[a-zA-Z]{1,2}[\"'])",
     r"\s{0,64}(?:[+-]|[^\W\d]\w{0,255}\s{0,64}=?)?",
 )

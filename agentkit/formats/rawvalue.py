@@ -41,10 +41,11 @@ class Held:
         calls: how many of these are calls.
         first: where the value ends if everything is as it seemed at first: offset and what follows it; None if nothing.
         fits: the same for each closing of something inside the value that could also be the value's own.
-        ends: offsets of the enclosing call's end without this value's, and whether another call began before it.
+        ends: the enclosing call's ends without this value's: where each starts and where it is over.
         odd: offset of a closing behind which an undeclared tag stands, and what follows it.
         inside: offsets of ends of quoted calls whose own value was not closed.
-        begun: whether a call has begun behind the first of `ends`.
+        shut: how much of the text is up to the end of the last quoted call, -1 before one.
+        doubled: whether the enclosing call's end stands right behind that of a quoted one, and may be its double.
     """
 
     start: int
@@ -53,16 +54,16 @@ class Held:
     calls: int = 0
     first: tuple[int, int] | None = None
     fits: list[tuple[int, int]] = field(default_factory=list)
-    ends: list[tuple[int, bool]] = field(default_factory=list)
+    ends: list[tuple[int, int]] = field(default_factory=list)
     odd: tuple[int, int] | None = None
     inside: list[int] = field(default_factory=list)
-    begun: bool = False
+    shut: int = -1
+    doubled: bool = False
 
     def opened(self, kind: str) -> None:
         """Something opens."""
         self.open.append(kind)
         self.calls += kind == "call"
-        self.begun = self.begun or (kind == "call" and bool(self.ends))
 
     def closed(self) -> None:
         """The innermost thing that is open closes."""
@@ -73,7 +74,8 @@ class Value:
     """Read one raw value up to its end, telling it as deltas of `key`; `text` is the value once it has been read.
 
     `verbatim` tells then whether it stood in CDATA, and so is meant to the letter; `unclosed`, that its closing tag was
-    missing. `missing` tells, by name, the parameters that the call's tool declares and that were not given yet.
+    missing, and `over`, where then the call's end is behind it. `missing` tells, by name, the parameters that the
+    call's tool declares and that were not given yet.
     """
 
     def __init__(self, r: Reader, index: int, key: str, end: End, missing: Callable[[str], bool] | None = None) -> None:
@@ -84,6 +86,7 @@ class Value:
         self.first_close = -1
         self.verbatim = False
         self.unclosed = False
+        self.over = -1
 
     def text(self) -> str:
         """The value, byte-exact but for the newlines and CDATA marks that are not part of it."""
@@ -117,6 +120,18 @@ class Value:
             r.heat(search, None, self.index, self.key)
         yield
 
+    def refuse_stray(self, start: int, end: int) -> None:
+        """A value that holds its own closing tag was closed: what stands behind that is wrong, no tag is missing.
+
+        Raises:
+            Damage: `invalid_arguments`; the call is over where its end stands.
+        """
+        r = self.r
+        if (stray := self.end.stray(r.raw()[start - r.mark : end - r.mark])) >= 0:
+            wanted = f"expected a parameter or the end of the call behind {self.end.what} of {self.key!r}"
+            r.at = self.over - r.base
+            raise Damage("invalid_arguments", wanted, start + stray, got=True, end=self.over)
+
     def truncated(self) -> Damage:
         """The error for a text that ends inside the value."""
         at = self.r.offset
@@ -146,6 +161,8 @@ class Value:
                     r.back_to(after)
                 else:
                     r.at = after - r.base
+                if self.unclosed:
+                    self.refuse_stray(start, end)
                 if self.unclosed and (newline := _LAST_NEWLINE.search(r.raw(), max(start, end - 2) - r.mark)):
                     end = r.mark + newline.start()
                 self.spans.append((start, max(start, end)))
@@ -169,7 +186,7 @@ class Value:
         if kind == "end":
             clean = yield from self.is_clean(token)
             if clean and r.offset in r.unclosed:
-                self.unclosed = True
+                self.unclosed, self.over = True, here[1]
                 return r.offset, r.offset
             return (yield from self.later(Held(r.offset))) if clean else None
         unsure = kind in ("odd", "call") or (kind == "value" and not self.is_missing(token))
@@ -195,10 +212,11 @@ class Value:
             at = r.at + ahead
             if over_space:
                 at = _BLANK.match(r.buf, at).end()  # type: ignore[union-attr]  # it matches nothing too
-            if r.ended:
-                return token.match(r.buf, at)
+            found = token.match(r.buf, at)
+            if r.ended or (found is not None and found.lastgroup in _TOLD):
+                return found
             if at < len(r.buf) and token.part.match(r.buf, at) is None:
-                return token.match(r.buf, at)
+                return found
             yield
 
     def is_missing(self, token: re.Match[str]) -> bool:
@@ -273,8 +291,6 @@ class Value:
                 return None
             case "call" | "value":
                 held.opened(kind)
-            case "other":
-                held.begun = held.begun or bool(held.ends)
             case "end":
                 return (yield from self.call_ends(held, token))
             case "close" | "fit" | "odd":
@@ -296,6 +312,8 @@ class Value:
             held.closed()
         elif kind == "fit" and held.open and held.ends:  # a call behind this one that is not as it should be
             held.closed()
+        elif kind == "fit" and self.is_unsure(held, token):
+            raise self.ambiguous(held)
         elif kind == "fit":
             if held.first is not None or (yield from self.is_over(token)):
                 return self.found(held, here)
@@ -304,12 +322,22 @@ class Value:
             held.odd = held.odd or here
         return None
 
+    def is_unsure(self, held: Held, token: re.Match[str]) -> bool:
+        """Whether a closing that may be this value's may as well be another's.
+
+        Of a value in the call inside, where this one's may have been before; or a closing too many behind a call that
+        was over, as only the section ends behind this one.
+        """
+        over = held.first is not None or bool(held.ends)
+        return bool(held.open and held.fits) or (over and token.groupdict().get("shut") is not None)
+
     def call_ends(self, held: Held, token: re.Match[str]) -> Generator[None, None, tuple[int, int] | None]:
         """A call's end: of one that was opened inside, or of the enclosing one."""
         r = self.r
         clean = yield from self.is_clean(token)
         if held.calls:
             unclosed = held.open[-1] == "value"
+            held.shut = r.offset + len(token[0]) - held.start
             while held.open[-1] == "value":
                 held.closed()
             held.closed()
@@ -317,9 +345,11 @@ class Value:
                 held.inside.append(r.offset)
         elif clean:
             held.open.clear()
+            if held.shut >= 0 and not "".join(held.pieces)[held.shut :].strip():
+                held.doubled = True
             if held.odd is not None:
                 return self.found(held, held.odd)
-            held.ends.append((r.offset, held.begun))
+            held.ends.append((r.offset, r.offset + len(token[0])))
         return None
 
     def found(self, held: Held, end: tuple[int, int]) -> tuple[int, int]:
@@ -333,25 +363,26 @@ class Value:
         """Where the value ends, now that the text has ended and it was not closed."""
         if held.odd is not None or held.first is not None:
             return self.found(held, held.first or held.odd or (0, 0))
-        if held.ends and not any(begun for _, begun in held.ends) and MISSING_CLOSE in self.r.repairs:
+        if len(held.ends) == 1 and not held.doubled and MISSING_CLOSE in self.r.repairs:
             self.r.unclosed.update(held.inside)
+            ((end, self.over),) = held.ends
             self.unclosed = True
-            end = held.ends[-1][0]
             return self.found(held, (end, end))
         if held.ends or held.fits:
-            raise self.ambiguous(held)
+            raise self.ambiguous(held, ended=True)
         raise self.truncated()
 
-    def ambiguous(self, held: Held) -> Damage:
-        """The error for a value whose end nobody can tell."""
+    def ambiguous(self, held: Held, *, ended: bool = False) -> Damage:
+        """The error for a value whose end nobody can tell; where the text ended, the last end is the call's own."""
+        end = held.ends[-1][1] if held.ends else self.r.offset
         return Damage(
             "ambiguous_call",
             f"nobody can tell where the value of {self.key!r} ends: what opens and closes in it does not balance. "
             f"Write {self.end.what} behind each value; one that holds parts of a call must stand in {CDATA_OPEN} … "
             f"{CDATA_CLOSE}",
             held.start,
-            ended=self.r.ended,
-            end=self.r.offset if self.r.ended else -1,
+            ended=ended,
+            end=end if ended else -1,
         )
 
     # ------------------------------------------------------------ CDATA
@@ -390,6 +421,7 @@ class Value:
         return False
 
 
+_TOLD: Final = ("fit", "call")  # all that they take to be told stands there; more text makes them nothing else
 _LAST_NEWLINE = re.compile(r"\r?\n\Z")
 _SPACES_ONLY = re.compile(r"[ \t]*\r?\Z").match
 

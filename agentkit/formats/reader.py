@@ -101,11 +101,14 @@ def pattern(text: str) -> str:
 
 
 def beginnings(text: str) -> str:
-    """A regular expression for every proper beginning of a literal, the empty one included."""
+    """A regular expression for every proper beginning of a literal, the empty one included.
+
+    It takes the longest one that stands there, and tries no shorter one: behind those the text does not end.
+    """
     out = ""
     for atom in reversed(_atoms(text)[:-1]):
         out = f"(?:{atom}{out})?"
-    return out
+    return f"(?>{out})" if out else ""
 
 
 @cache

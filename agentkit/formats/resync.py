@@ -11,7 +11,18 @@ from functools import cache
 
 from agentkit.formats.call import Call
 from agentkit.formats.reader import Damage, Reader, Wait, pattern
-from agentkit.formats.spec import Layout, NameTag, Shape, Tag, ToolElement
+from agentkit.formats.spec import (
+    Braced,
+    Layout,
+    NameTag,
+    NestedTags,
+    Pairs,
+    Shape,
+    Tag,
+    TagParameters,
+    TextArgument,
+    ToolElement,
+)
 from agentkit.formats.tagtext import closing_tag, opening_tag
 
 _NEVER = r"(?!)"
@@ -47,6 +58,14 @@ def _element_edges(call: Call, layout: Layout) -> tuple[str, str]:
     return starts or _NEVER, closing_tag(own.tag) if own is not None else _NEVER
 
 
+def _section_end(shape: Shape) -> str:
+    """A regular expression for the end of a section."""
+    close = shape.section.close if shape.section is not None else ""
+    return closing_tag(close.name) if isinstance(close, Tag) else pattern(close.strip()) or _NEVER
+
+
+_RAW = (TagParameters, Pairs, TextArgument, NestedTags, Braced)
+"""Bodies in whose values a call may stand as it is."""
 _INSIDE_TAG = re.compile(r"""<[^\s<>/]+(?:[^<>"']|"[^"]*"|'[^']*')*["']?\Z""")
 
 
@@ -76,6 +95,8 @@ def resync_at(r: Reader, call: Call, damage: Damage) -> Generator[None, None, in
         return r.mark + over.end()
     if in_tag and (yield from _closes_itself(r)):
         return r.offset
+    if not damage.ended and any(isinstance(p, _RAW) for p in call.shape.call):
+        return (yield from _over_quoted(r, damage, starts, ends, _section_end(call.shape)))
     if not damage.ended:
         yield from _next_edge(r, re.compile(f"(?P<start>{starts})|{ends}", re.IGNORECASE))
     return r.offset
@@ -100,14 +121,47 @@ _TAG_END = re.compile("[<>]")
 
 def _next_edge(r: Reader, edge: re.Pattern[str]) -> Wait:
     """Consume up to the next start of a call, or over the next end of one, or up to the text's end."""
+    if found := (yield from _found(r, edge)):
+        r.at = found.start() if found["start"] else found.end()
+
+
+def _found(r: Reader, edge: re.Pattern[str]) -> Generator[None, None, re.Match[str] | None]:
+    """The next edge once it is told which one it is; what cannot begin one is consumed."""
     while True:
         found = edge.search(r.buf, r.at)
-        if found and (
-            r.ended or len(r.buf) - found.start() >= _OVERLAP
-        ):  # else more may come that makes it another edge
-            r.at = found.start() if found["start"] else found.end()
-            return
+        if found and (r.ended or len(r.buf) - found.start() >= _OVERLAP):  # else more may come that makes it another
+            return found
         r.at = max(r.at, found.start() if found else len(r.buf) - (0 if r.ended else _OVERLAP))
         if r.ended:
-            return
+            return None
         yield
+
+
+def _over_quoted(r: Reader, damage: Damage, starts: str, ends: str, closes: str) -> Generator[None, None, int]:
+    """Where to go on behind damage in a call of raw values: what starts behind it may be quoted in one.
+
+    A call that starts right at the damage is the next one, unless it is where a value ends that nobody can tell. Any
+    other belongs to the damaged call until that has ended: behind as many ends as there were starts, or, where they are
+    too few, behind the first.
+    """
+    if r.offset > damage.position:
+        r.back_to(damage.position)
+    edge = re.compile(f"(?P<start>{starts})|(?P<close>{closes})|{ends}", re.IGNORECASE)
+    depth, first = 1, -1
+    try:
+        yield from r.space()
+        here = r.offset if damage.code != "ambiguous_call" else -1
+        while found := (yield from _found(r, edge)):
+            at = r.base + found.start()
+            if (at == here and found["start"]) or (found["close"] and depth == 1 and first < 0):
+                r.at = found.start()
+                return at
+            depth += 1 if found["start"] else -1 if not found["close"] else 0
+            r.at = found.end()
+            if found["start"] is None and found["close"] is None and first < 0:
+                first = r.offset
+            if not depth:
+                break
+    except Damage:  # the call is too long: it is over where it may have been
+        pass
+    return r.offset if not depth or first < 0 else first

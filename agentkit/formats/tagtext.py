@@ -16,7 +16,7 @@ from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Wait
 SPACES: Final = r"\s{0,1024}"  # white space looked over before a delimiter; more than that is content
 PREFIX: Final = r"(?:[^\W\d][\w.-]{0,31}:)?"  # a namespace
 TAG_PART: Final = (
-    rf"<(?:/?(?:[^\s<>/\"'=]{{0,160}}(?: [^\s<>/\"'=]{{0,80}})?(?:\s{{0,64}}(?:>{SPACES}(?:<[^<>]{{0,160}})?)?)?)?)?"
+    rf"<(?>/?[^\s<>/\"'=]{{0,160}}+(?> [^\s<>/\"'=]{{0,80}}+)?(?>\s{{0,64}}+(?>>{SPACES}+(?><[^<>]{{0,160}}+)?)?)?)?"
 )
 _BOUNDARY: Final = r"(?=[\s/>])"
 

@@ -67,7 +67,7 @@ class _NameAndArguments(tagtext.Attributes):
 
 def read_tag_parameters(r: Reader, call: Call, part: TagParameters) -> Wait:
     """Repeated `<parameter name="key">value</parameter>`."""
-    end = valueends.end_of_parameter(call.shape, part)
+    end = valueends.end_of_value(call.shape, part)
     while not call.complete:
         yield from r.space()
         found = yield from r.sees(tagtext.tag(part.name, closing=False))
@@ -119,7 +119,7 @@ def _maybe_json(r: Reader, call: Call) -> Wait:
 
 def read_pairs(r: Reader, call: Call, part: Pairs) -> Wait:
     """Repeated key and value between literals."""
-    end = valueends.end_of_pair(call.shape, part)
+    end = valueends.end_of_value(call.shape, part)
     while True:
         yield from tagtext.layout(r)
         found = yield from r.sees(literal(part.key))
@@ -306,8 +306,7 @@ def _unknown(call: Call, name: str, wanted: str, position: int) -> Damage:
 def _other_tags(call: Call, element: Element) -> tuple[str, ...]:
     """The tags of the other tools."""
     part = next(p for p in call.shape.call if isinstance(p, ToolElement))
-    every = (tool.with_element(part.layout).element for tool in call.tools.values())
-    return tuple(e.tag for e in every if e is not None and e.tag != element.tag)
+    return tuple(tag for tag in call.tags.get(part.layout, ()) if tag != element.tag)
 
 
 def _swallowed(text: str, call: Call, group: Group, own: str) -> str:

@@ -15,6 +15,7 @@ from agentkit.formats.literals import MISSING_CLOSE
 from agentkit.formats.reader import Damage, pattern
 from agentkit.formats.spec import Pairs, TagParameters
 from agentkit.formats.tagtext import closing_tag, opening_tag
+from agentkit.formats.valueends import end_of_pair, end_of_parameter
 
 
 def close_values(call: Call, end: int, *, repair: bool) -> None:
@@ -35,6 +36,7 @@ def close_values(call: Call, end: int, *, repair: bool) -> None:
     required = [n for n in known if n in call.tool.parameters.get("required", ())]
     if not known or not call.raw:
         return
+    edge = end_of_pair(call.shape, part) if isinstance(part, Pairs) else end_of_parameter(call.shape, part)
     closing = re.compile(pattern(part.close.strip()) if isinstance(part, Pairs) else closing_tag(part.name))
     opening = re.compile("|".join(f"(?P<_{i}>{_opening(part, name)})" for i, name in enumerate(known)))
     for name, value in list(call.arguments.items()):
@@ -44,6 +46,9 @@ def close_values(call: Call, end: int, *, repair: bool) -> None:
         names = [known[int((f.lastgroup or "_0")[1:])] for f in found]
         if set(names).isdisjoint(required) or len(set(names)) < len(names) or not repair:
             raise unsure(name, names[0], end, end)
+        if edge.closes(value[: found[0].start()]):
+            closed = f"expected a parameter or the end of the call behind {edge.what} of {name!r}"
+            raise Damage("invalid_arguments", closed, end, end=end)
         starts = [0, *(f.end() for f in found)]
         stops = [*(f.start() for f in found), len(value)]
         for key, start, stop in zip((name, *names), starts, stops, strict=True):

@@ -18,6 +18,13 @@ _LAYOUT: Final = r"(?:\s|\\n){0,1024}"  # white space between pairs, where GLM m
 _INSIDE: Final = r"[^<>]{0,512}"  # characters of an opening tag behind its name; a longer one is content
 
 
+def halved(text: str, closing: str) -> bool:
+    """Whether a text ends with the beginning of a closing tag, or with most of it."""
+    size = len(closing)
+    pieces = (*(closing[:n] for n in range(3, size)), *(closing[n:] for n in range(1, size // 2)))
+    return text.rstrip().endswith(pieces)
+
+
 @dataclass(frozen=True, slots=True)
 class End:
     """Where a raw value ends.
@@ -29,11 +36,13 @@ class End:
         nested: matches an opening tag of the same name inside the value, whose closing tag is content; only for the
             content of an element, where a value and its call end with one tag.
         verbatim: whether a newline at the value's start belongs to the value.
+        own: matches the closing of a value (group `close`), or the opening of one.
 
     Groups of the token: `close`, a value's closing; `fit`, that what may follow it does, and in it `over`, that this is
-    the end of the call; `odd`, that a tag follows which nobody declared; `value` and `call`, the opening of a value
-    (with its `name`) and of a call; `end`, the call's end; `tail`, what is written between that and the section's end;
-    `section`, that end; `other`, the opening of another tool's call.
+    the end of the call, and in that `shut`, that it is only its section's; `odd`, that a tag follows which nobody
+    declared; `value` and `call`, the opening of a value (with its `name`) and of a call; `end`, the call's end; `tail`,
+    what is written between that and the section's end; `section`, that end; `other`, the opening of another tool's
+    call.
     """
 
     token: Delimiter
@@ -41,6 +50,25 @@ class End:
     what: str
     nested: Delimiter | None = None
     verbatim: bool = False
+    own: re.Pattern[str] | None = None
+
+    def closes(self, text: str) -> bool:
+        """Whether a closing of a value stands in this text, or a part of one at its end."""
+        found = self.own.finditer(text) if self.own is not None else ()
+        return any(f["close"] for f in found) or halved(text, self.what)
+
+    def stray(self, text: str) -> int:
+        """Where behind the first closing of a value that nothing in this text opens; -1 where there is none.
+
+        Small and capital letters are the same here: who wrote that closing meant the value to end with it. So are most
+        of it and all of it, at the text's end.
+        """
+        depth = 0
+        for found in self.own.finditer(text) if self.own is not None else ():
+            depth += -1 if found["close"] else 1
+            if depth < 0:
+                return found.end()
+        return len(text.rstrip()) if halved(text, self.what) else -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +87,8 @@ class Marks:
 
     def token(self, newline: str, space: str) -> str:
         """All of them as one regular expression; `newline` may stand before what closes, `space` behind a value."""
-        over = f"(?P<over>{'|'.join(filter(None, (self.end, self.section)))})"
+        shut = f"(?P<shut>{self.section})" if self.section else ""
+        over = f"(?P<over>{'|'.join(filter(None, (self.end, shut)))})"
         fit = f"(?P<fit>(?={space}(?:{over}|{self.follow})))"
         if self.odd:
             fit += f"|(?P<odd>(?={space}(?:{self.odd})))"
@@ -69,6 +98,10 @@ class Marks:
         opening = "|".join(f"(?P<{name}>{text})" for name, text in openings.items() if text)
         return f"{newline}(?:(?P<close>{self.close})(?:{fit})?|{closing})|{opening}"
 
+    def own(self) -> re.Pattern[str]:
+        """What closes and opens a value."""
+        return re.compile(f"(?P<close>{self.close})|{self.value}", re.IGNORECASE)
+
 
 def _whole_tag(names: str) -> str:
     """A regular expression for a whole opening tag that does not close itself."""
@@ -77,7 +110,19 @@ def _whole_tag(names: str) -> str:
 
 def _started_tag(names: str) -> str:
     """The same for its beginnings, behind its name."""
-    return rf"<{PREFIX}(?:{names})\s{_INSIDE}"
+    return rf"<{PREFIX}(?:{names})\s{_INSIDE}+"
+
+
+def end_of_value(shape: Shape, part: TagParameters | Pairs) -> End:
+    """The end of a value of this kind of call, which is looked up by the declaration itself: its hash is dear."""
+    found = _known.get((id(shape), id(part)))
+    if found is None:
+        end = end_of_pair(shape, part) if isinstance(part, Pairs) else end_of_parameter(shape, part)
+        found = _known[id(shape), id(part)] = (shape, part, end)  # holds both, so that no id is used again
+    return found[2]
+
+
+_known: dict[tuple[int, int], tuple[Shape, TagParameters | Pairs, End]] = {}
 
 
 @cache
@@ -106,7 +151,7 @@ def end_of_parameter(shape: Shape, part: TagParameters) -> End:
     first = {p.name[0] for p in shape.call if isinstance(p, NameTag | TagParameters)}
     stops = rf"<(?=[/\w{re.escape(''.join(sorted(first)))}]|\Z)" + "".join(f"|{may_begin(t)}" for t in literals)
     token = Delimiter(marks.token("", SPACES), "|".join(begun), re.IGNORECASE)
-    return End(token, re.compile(stops).search, f"</{part.name}>")
+    return End(token, re.compile(stops).search, f"</{part.name}>", own=marks.own())
 
 
 @cache
@@ -146,7 +191,7 @@ def end_of_pair(shape: Shape, part: Pairs) -> End:
     newline_stops = rf"|\n(?={marked}|\Z)|\r(?=\n(?:{marked}|\Z)|\Z)" if trim else ""
     stops = "|".join(dict.fromkeys(may_begin(text) for text in (close, first, key, *texts))) + newline_stops
     token = Delimiter(marks.token(r"(?:\r?\n)?" if trim else "", _LAYOUT), f"{before}(?:{'|'.join(begun)})")
-    return End(token, re.compile(stops).search, close, verbatim=part.newlines == "none")
+    return End(token, re.compile(stops).search, close, verbatim=part.newlines == "none", own=marks.own())
 
 
 def _name_of(shape: Shape) -> str:
@@ -178,7 +223,7 @@ def end_of_element(name: str, siblings: tuple[str, ...], parents: tuple[str, ...
         odd=r"<[^\W\d!]",
     )
     token = Delimiter(marks.token("", SPACES), f"{TAG_PART}|{_started_tag(f'{re.escape(name)}|{tool}')}", re.IGNORECASE)
-    return End(token, _ELEMENT_STOPS, f"</{name}>")
+    return End(token, _ELEMENT_STOPS, f"</{name}>", own=marks.own())
 
 
 _ELEMENT_STOPS: Final = re.compile(r"<(?=[/\w]|\Z)").search

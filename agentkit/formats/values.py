@@ -285,9 +285,15 @@ def _array(text: str, schema: Schema, root: Schema) -> Any:
         return _UNREAD
     if not text:
         return []
+    if not _PLAIN_ITEMS(text):
+        return _UNREAD
     items = schema.get("items")
     items = items if isinstance(items, Mapping) else {"type": "string"}
     return [read(part.strip(), items, root) for part in text.split(",")]
+
+
+_PLAIN_ITEMS = re.compile(r"""[^"{}\[\]]*\Z""").match
+"""Items without a bracket or a quote: with one, it is JSON that is damaged, and its commas part nothing."""
 
 
 def _json(text: str) -> Any:

@@ -27,6 +27,7 @@ from agentkit.models.arguments import ArgumentsError, read_arguments
 from agentkit.models.base import ModelRequest
 from agentkit.models.caching import marked
 from agentkit.models.remote import RemoteModel
+from agentkit.models.shared_indexes import SharedIndexes
 from agentkit.models.surrogates import Joiner, clean
 from agentkit.models.wire import (
     ErrorInStream,
@@ -212,6 +213,7 @@ class MessagesWire:
         self._joiners: dict[int, Joiner] = {}
         self._call_at: dict[int, NativeCall] = {}  # stopped ones as well
         self._early: dict[int, list[str]] = {}
+        self._shared = SharedIndexes()
         self._callers: dict[int, Mapping[str, Any]] = {}
         self._usage: dict[str, Any] = {}
         self._finish: str | None = None
@@ -242,6 +244,8 @@ class MessagesWire:
     def close(self) -> list[SourceEvent]:
         """The last events."""
         events = [event for at in list(self._blocks) for event in self._leave(at)]
+        for call, given in self._shared.told():
+            events += self._calls.tell(call, json.dumps(given, ensure_ascii=False))
         for text in map("".join, self._early.values()):  # arguments of a call that nothing names
             events += self._calls.more(self._calls.begin("", "")[0], text)
         ending: Finish | None = None
@@ -255,7 +259,8 @@ class MessagesWire:
 
     def _start(self, at: int, block: Mapping[str, Any]) -> list[SourceEvent]:
         known = self._blocks.get(at)
-        if known is not None and block.get("type") == "tool_use" and known.get("id") == block.get("id"):
+        same_id = known is not None and block.get("id") and known.get("id") == block["id"]
+        if same_id and block.get("type") == "tool_use":
             return []  # begun twice
         before = self._leave(at) if known is not None else []
         self._blocks[at] = dict(block)
@@ -276,6 +281,7 @@ class MessagesWire:
                 if caller and caller != {"type": "direct"}:  # a server tool's code made the call; the API asks for that
                     self._callers[call.index] = caller
                 self._pieces[at] = self._early.pop(at, [])
+                self._shared.begin(at, call, mapping_of(block.get("input")))
                 return events + self._calls.more(call, "".join(self._pieces[at]))
         return []
 
@@ -305,7 +311,9 @@ class MessagesWire:
             self._pieces[at].append(piece)
         elif at not in self._call_at:
             self._early.setdefault(at, []).append(piece)
-        return self._calls.more(self._call_at[at], piece) if at in self._call_at else []
+        call = self._call_at.get(at)
+        told = self._shared.decides(at) and call is not None and not call.doubt
+        return [] if call is None or told else self._calls.more(call, piece)
 
     def _leave(self, at: int) -> list[SourceEvent]:
         """A block is over, though its end did not come: another one begins in its place, or nothing more comes."""
@@ -329,6 +337,7 @@ class MessagesWire:
             case "tool_use":
                 call = self._call_at[at]
                 whole = [] if "".join(pieces) else self._calls.tell(call, _whole_input(block))
+                self._shared.stop(at)
                 return whole + self._calls.end(call)
             case "thinking":
                 thought = {**block, "thinking": "".join(pieces) + rest}

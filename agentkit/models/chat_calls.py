@@ -8,7 +8,7 @@ the pieces say decides: the names of the offered tools, and whether a call's arg
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from agentkit.models.arguments import ArgumentsError, read_arguments
 from agentkit.models.surrogates import clean
@@ -28,9 +28,19 @@ class WhichCall:
         self._placed: dict[int, list[NativeCall]] = {}
         self._ids: dict[str, list[NativeCall]] = {}
         self._unplaced: list[NativeCall] = []
+        self._rival: NativeCall | None = None  # of the call that begins with this piece
+        self._rivals: list[tuple[NativeCall, NativeCall]] = []  # a call that was not whole, and one begun in its place
+        self._joints: dict[
+            int, tuple[NativeCall, int, bool]
+        ] = {}  # where a call was named again when whole; whether by its id
 
-    def add(self, call: NativeCall, index: int | None, id: str) -> None:
-        """Remember what a piece of this call named."""
+    def add(self, call: NativeCall, index: int | None, id: str, name: str, text: str) -> None:
+        """Remember what a piece of this call named, before its text is added."""
+        if self._rival is not None:
+            self._rivals.append((self._rival, call))
+            self._rival = None
+        if not id and not name and text.strip():
+            self._doubt_unnamed(call)
         if self._last is None or call.index > self._last.index:
             self._last = call
             self._unplaced += [call] if index is None else []
@@ -49,15 +59,27 @@ class WhichCall:
 
     def call(self, index: int | None, id: str, name: str, text: str) -> NativeCall | None:
         """The call that a piece continues; None when it begins one."""
+        known, found = self._found(index, id, name, text)
+        if found is None and known is not None and known.values is None:
+            self._rival = known
+        return found
+
+    def _found(self, index: int | None, id: str, name: str, text: str) -> tuple[NativeCall | None, NativeCall | None]:
+        """The call that a piece might continue, by what it names; and that which it continues."""
         known = self._by_id(self._ids[id], index, name) if id in self._ids else self._by_place(index, name)
         if known is None or not name:
-            return known
-        if id and known.id and clean(id) != known.id:
-            goes_on = index is not None and not known.text and name not in self._tools and self._fits(known.name + name)
-            return known if goes_on else None
+            return known, known
+        if id and known.id and clean(id) != known.id and id not in self._ids:
+            return known, known if self._goes_on(known, index, name, text) else None
         if known.name and self._begins(known, name, text, same_id=bool(id and known.id)):
-            return None
-        return known
+            return known, None
+        return known, known
+
+    def _goes_on(self, known: NativeCall, index: int | None, name: str, text: str) -> bool:
+        """Whether a piece with an id of its own continues a call all the same: nothing else could begin so."""
+        if known.text.strip():
+            return name == known.name and known.values is None and text.strip()[:1] not in ("", "{", '"')
+        return index is not None and name not in self._tools and self._fits(known.name + name)
 
     def _by_id(self, calls: list[NativeCall], index: int | None, name: str) -> NativeCall | None:
         if index is None:
@@ -78,10 +100,13 @@ class WhichCall:
     def _begins(self, known: NativeCall, name: str, text: str, *, same_id: bool) -> bool:
         """Whether a piece that names a tool begins another call, where one is known that it might continue."""
         if name == known.name:
-            values = _values(known)
-            if values is None or text.lstrip()[:1] not in ("{", '"'):
+            values = known.values
+            if values is None:
                 return False
-            return not same_id or _contradicts(values, text)
+            begins = text.lstrip()[:1] in ("{", '"') and (not same_id or _contradicts(values, text))
+            if not begins:
+                self._joints.setdefault(known.index, (known, len(known.text), same_id))
+            return begins
         fragment = self._fits(known.name + name)
         if known.text.strip():
             return name in self._tools or not fragment
@@ -94,17 +119,48 @@ class WhichCall:
     def name(self, call: NativeCall, name: str) -> str:
         """The name of a call of which one more fragment has come; some servers repeat it, or all of it so far."""
         joined = call.name + name
-        if name.startswith(call.name) and (name in self._tools or joined not in self._tools):
-            return name
-        return joined
+        again = name if name.startswith(call.name) and (name in self._tools or joined not in self._tools) else joined
+        if again != joined and joined in self._tools and not call.text.strip():
+            call.doubt = f"its name came in pieces, which may mean {again!r} or {joined!r}"
+        elif call.name and again != call.name and call.values is not None:
+            call.doubt = f"after its arguments another name came: {call.name!r} or {again!r}"
+        return again
+
+    # ------------------------------------------------------------ what nobody can tell
+
+    def _doubt_unnamed(self, call: NativeCall) -> None:
+        """Arguments came that name no call, where two had begun and the first was not whole."""
+        for first, second in self._rivals:
+            if call in (first, second) and first.values is None:
+                first.doubt = second.doubt = MIXED
+
+    def unsure(self, call: NativeCall) -> bool:
+        """Whether it takes the response's end to tell what belongs to this call."""
+        return call.index in self._joints or any(call in pair for pair in self._rivals)
+
+    def judge(self) -> None:
+        """Mark the calls of which nobody can tell what belongs to them, now that all has come."""
+        for first, second in self._rivals:
+            if first.values is None:
+                first.doubt = first.doubt or MIXED
+                second.doubt = second.doubt or (MIXED if first.text.strip() else "")
+        for call, at, same_id in self._joints.values():
+            if self._is_torn(call.text, at, same_id):
+                call.doubt = call.doubt or "it was named again once it was whole, with other arguments behind it"
+
+    @staticmethod
+    def _is_torn(text: str, at: int, same_id: bool) -> bool:
+        """Whether what came since a call was named again is more than a repetition."""
+        rest = text[at:].strip()
+        return bool(rest) and not (same_id and _read(rest) == _read(text[:at]))
 
 
-def _values(call: NativeCall) -> Mapping[str, Any] | None:
-    """The arguments that have come, if they are whole."""
-    if not call.text or not call.text.rstrip().endswith("}"):  # not to read all of it for each piece
-        return None
+MIXED: Final = "another call began in its place before it was whole; its pieces cannot be told from the other's"
+
+
+def _read(text: str) -> Mapping[str, Any] | None:
     try:
-        return read_arguments(call.text).values
+        return read_arguments(text).values
     except ArgumentsError:
         return None
 

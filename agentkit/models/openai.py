@@ -207,6 +207,7 @@ class ChatWire:
     def close(self) -> list[SourceEvent]:
         """The last events."""
         events = self._say(self._text.close()) + self._thinking.end()
+        self._which.judge()
         ending = None
         if self.done:
             ending = finish(FINISHES, self._finish, calls=bool(self._calls.all))
@@ -242,13 +243,13 @@ class ChatWire:
         events = self._thinking.end()
         call = self._which.call(index, id, name, text)
         if call is None:
-            if self._calls.all:
+            if self._calls.all and not self._which.unsure(self._calls.all[-1]):
                 events += self._calls.end(self._calls.all[-1])
             call, begun = self._calls.begin(id, name)
             events += begun
         elif name:
             self._calls.rename(call, self._which.name(call, name))
-        self._which.add(call, index, id)
+        self._which.add(call, index, id, name, text)
         extra = {k: v for k, v in piece.items() if k not in ("index", "id", "type", "function", "custom") and v}
         if extra:
             self._extra_fields.setdefault(call.index, {}).update(extra)

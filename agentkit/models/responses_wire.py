@@ -156,7 +156,9 @@ class ResponsesWire:
             open_here = here if whole else [i for i in here if not i.ended]
             unlike = [i for i in open_here if id and i.id and id != i.id]
             likely = [i for i in open_here if i not in unlike]
-            same = likely or (unlike if len(open_here) == 1 and not whole else [])
+            # a call's piece under another id is another call's: to lose it costs an error, to take it a wrong call
+            changed = kind != "call" and len(open_here) == 1 and not whole
+            same = likely or (unlike if changed else [])
         if same:
             item = same[-1]
             item.id, item.call_id = item.id or id, item.call_id or call_id

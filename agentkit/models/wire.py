@@ -131,7 +131,12 @@ def finish(reasons: Mapping[str, FinishReason], raw: str | None, *, calls: bool)
 
 @dataclass(slots=True, eq=False)
 class NativeCall:
-    """A call that is being received. `stopped`: the provider said that nothing more of it will come."""
+    """A call that is being received.
+
+    Attributes:
+        stopped: the provider said that nothing more of it will come.
+        doubt: why nobody can tell what belongs to it; such a call never executes.
+    """
 
     index: int
     id: str
@@ -141,6 +146,7 @@ class NativeCall:
     started: bool = False
     stopped: bool = False
     ended: bool = False
+    doubt: str = ""
 
     @property
     def text(self) -> str:
@@ -148,6 +154,16 @@ class NativeCall:
         if len(self.pieces) > 1:
             self.pieces[:] = ["".join(self.pieces)]
         return self.pieces[0] if self.pieces else ""
+
+    @property
+    def values(self) -> Mapping[str, Any] | None:
+        """The arguments that have come, if they are whole."""
+        if not self.text.rstrip().endswith("}"):  # not to read all of it for each piece
+            return None
+        try:
+            return read_arguments(self.text).values
+        except ArgumentsError:
+            return None
 
     def call(self, arguments: Mapping[str, Any] | None = None) -> ToolCall:
         """The call as a value; without arguments when they could not be read."""
@@ -222,7 +238,7 @@ class NativeCalls:
         cut.
         """
         call.stopped = True
-        if call.ended or not call.name:
+        if call.ended or not call.name or call.doubt:
             return []
         events = [] if call.started else self._start(call)
         try:
@@ -247,6 +263,8 @@ class NativeCalls:
         events = self.more(call, rest) if rest else []
         if not call.started:
             events += self._start(call)
+        if call.doubt:
+            return events + self._fail(call, "ambiguous_call", call.doubt, 0)
         try:
             arguments = read_arguments(call.text)
         except ArgumentsError as e:

@@ -49,11 +49,16 @@ class EventStream(ABC, Generic[T]):
         """Whether it has ended, and with it all that it started."""
         return self._over.is_set()
 
+    @property
+    def _left(self) -> bool:
+        """Whether its event loop was closed over it: nothing that would have to be waited for can be done any more."""
+        return self._loop is not None and self._loop.is_closed()
+
     async def aclose(self) -> None:
         """End the stream now; returns when all that it started has ended. Once it is over this does nothing."""
         if self._over.is_set():
             return
-        if self._loop is not None and self._loop.is_closed():
+        if self._left:
             self._over.set()  # nothing of it can be ended there; to wait here would be an error for each that waits
             _LOG.warning(
                 "%s: its event loop was closed before it had ended; what it had begun was left as it is",

@@ -186,7 +186,8 @@ class Turn(EventStream[Event]):
                 raise self._ended.failure
         finally:
             try:
-                if early or (self._inbox.reading is not None and not self._inbox.reading.done()):
+                reading = self._inbox.reading
+                if not self._left and (early or (reading is not None and not reading.done())):
                     await self._leave(early=early)
             finally:
                 self._conclude()

@@ -185,6 +185,75 @@ def test_line_ends_of_any_kind_obey_the_cut_law(format: Format, newline: str) ->
     assert "ls" in arguments["command"]
 
 
+@every_format
+@pytest.mark.parametrize("junk", ["x", "</s>", "NaN", '"', "[", "<cwd>/tmp</cwd>"])
+def test_no_repair_runs_a_value_that_holds_its_own_closing(format: Format, junk: str) -> None:
+    one = pieces(format, "bash", command="VALUE")
+    text = f"{one.head}ls{one.close}\n{junk}\n{one.tail.lstrip()}"
+    after = f"\n{one.call('pwd')}"
+    made = [g for g in outcomes(read(format, text + after)) if not isinstance(g, str)]
+    assert ("bash", {"command": "pwd"}, ()) in made
+    assert all(g in (("bash", {"command": c}, ()) for c in ("ls", "pwd")) for g in made)
+    assert [g for g in outcomes(read(format, text)) if not isinstance(g, str)] in (
+        [],
+        [("bash", {"command": "ls"}, ())],
+    )
+
+
+@every_format
+@pytest.mark.parametrize("size", [3, -2])
+def test_a_closing_that_is_not_whole_is_not_run_as_part_of_the_value(format: Format, size: int) -> None:
+    one = pieces(format, "bash", command="VALUE")
+    text = one.head + "ls" + one.close.strip()[:size] + "\n" + one.tail.lstrip()
+    made = [g for g in outcomes(read(format, text)) if not isinstance(g, str)]
+    assert made in ([], [("bash", {"command": "ls"}, ("missing_close",))])
+
+
+def test_what_stands_behind_a_value_s_closing_is_named() -> None:
+    text = "<function=bash>\n<parameter=command>\nls\n</parameter>\n<cwd>/tmp</cwd>\n</function>"
+    events = read("qwen3_coder", f"{text}\nDone.")
+    (error,) = (e for e in events if isinstance(e, CallError))
+    assert error.code == "invalid_arguments"
+    assert error.message == (
+        "expected a parameter or the end of the call behind </parameter> of 'command', "
+        "got '\\n<cwd>/tmp</cwd>\\n</f' at position 51"
+    )
+    assert error.call.raw == text
+    assert events[-1] == Text("\nDone.")
+
+
+@every_format
+@pytest.mark.parametrize("what", ["a call in a value", "two calls in a value", "half a call in a value"])
+def test_behind_damage_no_call_is_made_that_stood_in_a_value(format: Format, what: str) -> None:
+    if any(isinstance(p, ToolElement) for p in format.call):
+        return  # a tool's element ends with its own tag alone: any other tool's tag is the next call
+    main, inner = pieces(format, "write", path="a", content="VALUE"), pieces(format, "bash", command="VALUE")
+    call = inner.call("ls")
+    value = {"a": f"see {call}", "two": f"see {call} and {call}", "half": f"see {inner.head}ls"}[what.split()[0]]
+    nameless = "".join(main.head.rpartition("content")[::2])
+    made = [g for g in outcomes(read(format, nameless + value + main.close + main.tail)) if not isinstance(g, str)]
+    assert not [name for name, *_ in made if name == "bash"], made  # type: ignore[misc]
+
+
+ITEMS = spec("take", None, ("items",), items={"type": "array"})
+
+
+@pytest.mark.parametrize(
+    ("written", "items"),
+    [
+        ("a, b", ["a", "b"]),
+        ('["a, b", 1]', ["a, b", 1]),
+        ('"a, b", 1]', '"a, b", 1]'),
+        ('x"a", 1]', 'x"a", 1]'),
+        ("[a, b", "[a, b"),
+        ("{a, b}", "{a, b}"),
+    ],
+)
+def test_a_list_whose_json_is_damaged_is_not_split_at_its_commas(written: str, items: object) -> None:
+    text = f"<function=take>\n<parameter=items>\n{written}\n</parameter>\n</function>"
+    assert outcomes(read("qwen3_coder", text, (ITEMS,))) == [("take", {"items": items}, ())]
+
+
 def test_a_carriage_return_before_the_newline_of_the_format_belongs_to_the_format() -> None:
     text = "<function=bash>\r\n<parameter=command>\r\nls\r\n</parameter>\r\n</function>"
     assert outcomes(read("qwen3_coder", text)) == [("bash", {"command": "ls"}, ())]

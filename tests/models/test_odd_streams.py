@@ -166,19 +166,68 @@ def block(draw: st.DrawFn, call: Said, at: int) -> list[WireEvent]:
 
 
 @st.composite
+def plain_block(draw: st.DrawFn, call: Said) -> list[WireEvent]:
+    """The events of one call in their order; the index is one for all calls, so nothing else may be odd about them."""
+    at_once, repeated, ends = draw(st.booleans()), draw(st.booleans()), draw(st.booleans())
+    begins = {"type": "tool_use", "id": call.id, "name": call.name, "input": call.arguments if at_once else {}}
+    deltas = [
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": piece}}
+        for piece in (draw(cut(call.text)) if repeated or not at_once else [])
+    ]
+    start = {"type": "content_block_start", "index": 0, "content_block": begins}
+    return [start, *deltas, *([{"type": "content_block_stop", "index": 0}] if ends else [])]
+
+
+@st.composite
+def messages_at_one_index(draw: st.DrawFn) -> tuple[list[Said], list[WireEvent]]:
+    calls = draw(CALLS)
+    end = [{"type": "message_delta", "delta": {"stop_reason": "tool_use"}}, {"type": "message_stop"}]
+    return calls, [*draw(woven([draw(plain_block(call)) for call in calls])), *end]
+
+
+def assert_each_is_right_or_an_error(calls: list[Said], found: list[Event]) -> None:
+    """Each call that runs was said so, and each that does not is an error."""
+    run = Counter((c.name, c.text) for c in ended(found))
+    wanted = Counter((c.name, c.text) for c in calls)
+    assert run <= wanted
+    assert len(list((wanted - run).elements())) <= sum(isinstance(e, CallError) for e in found)
+
+
+@given(messages_at_one_index())
+def test_messages_whose_calls_share_an_index(stream: tuple[list[Said], list[WireEvent]]) -> None:
+    calls, events = stream
+    found = read(MessagesWire("anthropic"), events)
+    assert_each_is_right_or_an_error(calls, found)
+    assert all(call in calls for call in ended(found))
+
+
+@st.composite
 def messages_streams(draw: st.DrawFn) -> tuple[list[Said], list[WireEvent]]:
     calls = draw(CALLS)
     end = [{"type": "message_delta", "delta": {"stop_reason": "tool_use"}}, {"type": "message_stop"}]
     if draw(st.booleans()):
         return calls, [*draw(woven([draw(block(call, at)) for at, call in enumerate(calls)])), *end]
-    one_after_the_other = [event for call in calls for event in draw(block(call, 0).filter(in_order))]
+    ends = draw(st.booleans())  # a server tells of each call that it is over, or of none
+    at_once = draw(st.booleans())
+    calls = [c for c in calls if ends or c.arguments or not at_once] or [Said("call_0", "get", {"n": "x"})]
+    of_call = [block(call, 0).filter(lambda b: in_order(b) and alike(b, ends, at_once)) for call in calls]
+    one_after_the_other = [event for events in of_call for event in draw(events)]
     return calls, [*one_after_the_other, *end]
+
+
+def stops(events: Sequence[WireEvent]) -> bool:
+    return any(e["type"] == "content_block_stop" for e in events)
+
+
+def alike(events: Sequence[WireEvent], ends: bool, at_once: bool) -> bool:
+    """Whether a call is told as its neighbours are: with its end or without, and then with its input or without."""
+    return stops(events) == ends and (ends or bool(events[0]["content_block"]["input"]) == at_once)
 
 
 def in_order(events: Sequence[WireEvent]) -> bool:
     """Whether a block's index may be used again: its deltas stand between its beginning and its end."""
     return (events[0]["type"] == "content_block_start" and events[-1]["type"] != "content_block_delta") or (
-        [e["type"] for e in events].count("content_block_stop") == 0 and events[0]["type"] == "content_block_start"
+        not stops(events) and events[0]["type"] == "content_block_start"
     )
 
 
@@ -334,3 +383,16 @@ def test_a_block_begun_again_at_its_index_ends_the_first_one_first() -> None:
         events.append({"type": "content_block_delta", "index": 0, "delta": delta})
     found = read(MessagesWire("a"), [*events, {"type": "message_stop"}])
     assert [e.call.id for e in found if isinstance(e, CallEnd)] == ["a", "b"]
+
+
+def test_whole_arguments_under_another_id_are_not_those_of_the_call_before() -> None:
+    item = {"type": "function_call", "call_id": "call_0", "name": "get", "id": "fc_0", "arguments": ""}
+    other = {**item, "call_id": "call_1", "id": "fc_1", "arguments": '{"n": "x"}'}
+    events = [
+        response("output_item.added", output_index=0, item=item),
+        response("function_call_arguments.delta", output_index=0, item_id="fc_0", delta="{}"),
+        response("function_call_arguments.done", output_index=0, item_id="fc_1", arguments='{"n": "x"}'),
+        response("output_item.done", output_index=0, item=other),
+        response("completed", response={"status": "completed", "output": []}),
+    ]
+    assert ended(read(ResponsesWire("responses"), events)) == said([("get", {}), ("get", {"n": "x"})])

@@ -247,9 +247,9 @@ def streamed(size: int) -> tuple[float, list[Event]]:
     text = f'<create-file file_path="a.txt">{body}</create-file>'
     pieces = [text[i : i + 4] for i in range(0, len(text), 4)]
     parser = formats.Parser(("xml",), many())
-    since = time.perf_counter()
+    since = time.thread_time()  # of this thread: the machine is shared
     events = [event for piece in pieces for event in parser.feed(piece)] + list(parser.close())
-    return time.perf_counter() - since, events  # type: ignore[return-value]
+    return time.thread_time() - since, events  # type: ignore[return-value]
 
 
 @best_of_three
