@@ -40,11 +40,11 @@ class ImagePart:
             raise ValueError("ImagePart takes data=<bytes> or url=<address>, exactly one of them")
         if self.data is not None and not isinstance(self.data, bytes):
             raise ValueError(
-                f"ImagePart(data=…) takes the image's bytes, found {_shown(self.data)}: for a file write "
+                f"ImagePart(data=…) takes the image's bytes, found {shown(self.data)}: for a file write "
                 "ImagePart(Path('chart.png').read_bytes()), for an address ImagePart(url='https://…')"
             )
         if self.url is not None and not isinstance(self.url, str):
-            raise ValueError(f"ImagePart(url=…) takes an address, found {_shown(self.url)}")
+            raise ValueError(f"ImagePart(url=…) takes an address, found {shown(self.url)}")
 
     @property
     def base64(self) -> str:
@@ -127,7 +127,7 @@ _WRITTEN: Final = (TextPart, ThinkingPart, ToolCall, MarkupPart, ProviderPart)
 _set = object.__setattr__
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
     """A wrong value in an error, with its type."""
     return f"{type(value).__name__} {value!r:.100}"
 
@@ -145,7 +145,7 @@ def _parts_of(content: Any, kinds: tuple[type, ...], owner: str) -> tuple[Any, .
     for part in parts:
         if not isinstance(part, kinds):
             names = ", ".join(kind.__name__ for kind in kinds)
-            raise ConfigError(f"{owner}(…) takes text and parts ({names}), found {_shown(part)}")
+            raise ConfigError(f"{owner}(…) takes text and parts ({names}), found {shown(part)}")
     return parts
 
 
@@ -157,7 +157,7 @@ class SystemMessage:
 
     def __post_init__(self) -> None:
         if not isinstance(self.content, str):
-            raise ConfigError(f"SystemMessage(…) takes text, found {_shown(self.content)}")
+            raise ConfigError(f"SystemMessage(…) takes text, found {shown(self.content)}")
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -245,55 +245,6 @@ class ToolMessage:
 Message = SystemMessage | UserMessage | AssistantMessage | ToolMessage
 
 
-Prompt = Message | TextPart | ImagePart | Mapping[str, Any] | str
-"""One thing that may be said to an agent: see `messages_from`."""
-
-
-_NO_CALLS: Final[Mapping[str, str]] = {}
-
-
 def user(*content: str | TextPart | ImagePart) -> UserMessage:
     """A user message from text and images: `user("What is this?", ImagePart(data=png))`."""
     return UserMessage(content)
-
-
-def messages_from(prompt: Prompt | Iterable[Prompt], *, calls: Mapping[str, str] = _NO_CALLS) -> list[Message]:
-    """What is said, in any of its accepted shapes, as a list of messages.
-
-    >>> messages_from({"role": "user", "content": "Hello"}) == messages_from("Hello") == [user("Hello")]
-    True
-
-    Args:
-        prompt: text, a `TextPart` or `ImagePart`, a message, a dict as OpenAI's chat API takes it (any role, with tool
-            calls and results), or several of these, oldest first. Text and parts that follow each other are one
-            user message.
-        calls: the names of calls made before, by id, for results among the dicts.
-
-    Raises:
-        ConfigError: it is something else, or a dict holds what would be lost.
-    """
-    several = isinstance(prompt, Iterable) and not isinstance(prompt, (str, bytes, Mapping))
-    given: list[Any] = [*prompt] if several else [prompt]  # type: ignore[misc]
-    reader: Any = None
-    messages: list[Message] = []
-    said: list[Any] = []  # text and parts that follow each other
-    for at, one in enumerate(given):
-        if isinstance(one, (str, TextPart, ImagePart)):
-            said.append(one)
-            continue
-        if said:
-            messages.append(user(*said))
-            said = []
-        if isinstance(one, Mapping):
-            if reader is None:
-                from agentkit.chat_dicts import ChatReader
-
-                reader = ChatReader(calls)
-            messages.append(reader.read(one, f"message {at}"))
-        elif isinstance(one, SystemMessage | UserMessage | AssistantMessage | ToolMessage):
-            messages.append(one)
-        else:
-            raise ConfigError(
-                f"a prompt is text, parts, messages or OpenAI's message dicts; found {_shown(one)}; write user('…')"
-            )
-    return [*messages, user(*said)] if said else messages

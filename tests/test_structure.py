@@ -39,6 +39,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "messages": {"errors"},
     "events": {"errors", "messages"},
+    "prompts": {"errors", "messages"},
     # core: pure, sync
     "tokens": {"messages"},
     "formats": VALUES,
@@ -50,8 +51,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     # runtime: a model adapter reaches no tool and no registry, the processor reaches no model
     "models": VALUES | {"formats", "tokens", "bounds"} | DECLARED,
     "processor": VALUES | CORE,
-    "agent": VALUES | CORE | {"models", "processor"},
-    "threads": VALUES | CORE | {"models", "processor", "agent"},
+    "agent": VALUES | CORE | {"models", "processor", "prompts"},
+    "threads": VALUES | CORE | {"models", "processor", "agent", "prompts"},
     "telemetry": VALUES | {"models", "agent", "__init__"},
     "testing": VALUES | CORE | RUNTIME,
     # drivers

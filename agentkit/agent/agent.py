@@ -18,9 +18,10 @@ from agentkit.agent.settings import RunOptions, Settings, checked
 from agentkit.agent.spending import Spending
 from agentkit.binding import BoundTool
 from agentkit.bounds import CALLABLE, TEXT, Bounds, each, either, instance, like, or_none, refuse, whole
-from agentkit.messages import Prompt, SystemMessage, messages_from
+from agentkit.messages import SystemMessage
 from agentkit.models.base import Model
 from agentkit.processor import ProcessorConfig
+from agentkit.prompts import Prompt, messages_from
 from agentkit.registry import ToolRegistry
 from agentkit.schema import declared
 from agentkit.structured import Output
@@ -135,7 +136,7 @@ class Agent:
 
         Args:
             prompt: what to answer: text, parts, a message, an OpenAI message as a dict, or several of these,
-                oldest first; see `agentkit.messages.messages_from`.
+                oldest first; see `agentkit.prompts.messages_from`.
             **options: see `RunOptions`.
 
         Raises:

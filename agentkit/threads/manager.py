@@ -19,15 +19,14 @@ from agentkit.errors import ConfigError, StoreConflict, StoreError, ThreadNotFou
 from agentkit.messages import (
     AssistantMessage,
     Message,
-    Prompt,
     SystemMessage,
     ToolCall,
     ToolMessage,
     UserMessage,
-    messages_from,
 )
 from agentkit.models.base import Model
 from agentkit.processor import ProcessorConfig
+from agentkit.prompts import Prompt, messages_from
 from agentkit.registry import BoundTool, FunctionNames, InvalidArguments, ToolRegistry
 from agentkit.threads.codec import call_from_json, call_to_json, planned_call, to_json
 from agentkit.threads.compaction import Compaction

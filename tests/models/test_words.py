@@ -20,9 +20,9 @@ from agentkit.messages import (
     ToolCall,
     ToolMessage,
     UserMessage,
-    messages_from,
     user,
 )
+from agentkit.prompts import messages_from
 from models.test_requests import sent
 
 WIRES = [

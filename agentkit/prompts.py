@@ -1,7 +1,8 @@
-"""OpenAI's chat messages, as dicts, read as ours. Knows that wire's shapes; knows no SDK, no registry and no I/O.
+"""What a caller says, in any of its accepted shapes, as messages. Knows no SDK, no registry and no I/O.
 
-What a field of a dict says is kept or refused, never dropped: only fields that say nothing (None, an empty list) are
-passed over. Source of the shapes: OpenAI's API reference, "Create chat completion", messages.
+Text, parts, messages, and OpenAI's chat messages as dicts. What a field of a dict says is kept or refused, never
+dropped: only fields that say nothing (None, an empty list) are passed over. Source of the dicts' shapes: OpenAI's API
+reference, "Create chat completion", messages.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import base64
 import binascii
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from agentkit.errors import ConfigError
@@ -24,7 +25,53 @@ from agentkit.messages import (
     ToolCall,
     ToolMessage,
     UserMessage,
+    shown,
+    user,
 )
+
+Prompt = Message | TextPart | ImagePart | Mapping[str, Any] | str
+"""One thing that may be said to an agent: see `messages_from`."""
+
+_NO_CALLS: Final[Mapping[str, str]] = {}
+
+
+def messages_from(prompt: Prompt | Iterable[Prompt], *, calls: Mapping[str, str] = _NO_CALLS) -> list[Message]:
+    """What is said, in any of its accepted shapes, as a list of messages.
+
+    >>> messages_from({"role": "user", "content": "Hello"}) == messages_from("Hello") == [user("Hello")]
+    True
+
+    Args:
+        prompt: text, a `TextPart` or `ImagePart`, a message, a dict as OpenAI's chat API takes it (any role, with tool
+            calls and results), or several of these, oldest first. Text and parts that follow each other are one
+            user message.
+        calls: the names of calls made before, by id, for results among the dicts.
+
+    Raises:
+        ConfigError: it is something else, or a dict holds what would be lost.
+    """
+    several = isinstance(prompt, Iterable) and not isinstance(prompt, (str, bytes, Mapping))
+    given: list[Any] = [*prompt] if several else [prompt]  # type: ignore[misc]
+    reader = ChatReader(calls)
+    messages: list[Message] = []
+    said: list[Any] = []  # text and parts that follow each other
+    for at, one in enumerate(given):
+        if isinstance(one, (str, TextPart, ImagePart)):
+            said.append(one)
+            continue
+        if said:
+            messages.append(user(*said))
+            said = []
+        if isinstance(one, Mapping):
+            messages.append(reader.read(one, f"message {at}"))
+        elif isinstance(one, SystemMessage | UserMessage | AssistantMessage | ToolMessage):
+            messages.append(one)
+        else:
+            raise ConfigError(
+                f"a prompt is text, parts, messages or OpenAI's message dicts; found {shown(one)}; write user('…')"
+            )
+    return [*messages, user(*said)] if said else messages
+
 
 _DATA_URL: Final = re.compile(r"data:([\w.+-]+/[\w.+-]+);base64,(.*)", re.DOTALL)
 
