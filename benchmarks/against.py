@@ -52,18 +52,23 @@ def format_rows() -> Iterator[Row]:
 
 
 def fresh_rows() -> Iterator[Row]:
-    """What a set of tools costs when it is first met: parsers and prompts."""
+    """What a set of tools costs when it is first met, as parser and as prompt; and the prompt of one met before."""
     import formats as of
     from agentkit.formats import Parser, auto, get, render_prompt
 
-    for name in ("hermes", "qwen3_coder", "cline"):
-        yield f"parser for new tools: {name}", lambda f=get(name): Parser(f, of.tools(20)), 1
-    yield "parser for new tools: auto", lambda: Parser(auto(), of.tools(20)), 1
+    parsed = {"hermes": get("hermes"), "qwen3_coder": get("qwen3_coder"), "cline": get("cline"), "auto": auto()}
+    for name, read in parsed.items():
+        yield f"parser for new tools: {name}", partial(with_new, partial(Parser, read), of.tools, 20), 1
     for name in ("hermes", "qwen3_coder", "pythonic"):
+        prompt = partial(render_prompt, get(name))
         for count in (1, 20, 400):
-            offered = of.tools(count)
-            yield f"prompt of {count} tools: {name}", partial(render_prompt, get(name), offered), 1
-            yield f"prompt of {count} new tools: {name}", lambda f=get(name), n=count: render_prompt(f, of.tools(n)), 1
+            yield f"prompt of {count} tools: {name}", partial(prompt, of.tools(count)), 1
+            yield f"prompt of {count} new tools: {name}", partial(with_new, prompt, of.tools, count), 1
+
+
+def with_new(run: Callable[[object], object], tools: Callable[[int], object], count: int) -> None:
+    """Run something on tools that were never seen before."""
+    run(tools(count))
 
 
 def turn_rows() -> Iterator[Row]:

@@ -244,7 +244,7 @@ def example_arguments(tool: ToolSpec) -> dict[str, Any]:
 
 
 def _sample(name: str, schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> Any:
-    plain = next(values.alternatives(schema, root), {})
+    plain = next(iter(values.alternatives(schema, root)), {})
     for source in (schema, plain):
         given = [*source.get("examples", ()), *source.get("enum", ()), source.get("const"), source.get("default")]
         if (value := next((v for v in given if v is not None), None)) is not None:
