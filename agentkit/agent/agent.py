@@ -8,6 +8,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final, Unpack
 
+from agentkit import foreign
 from agentkit.agent.delegate import delegate
 from agentkit.agent.hooks import Hook, checked_hooks
 from agentkit.agent.journal import Conversation, Journal
@@ -19,7 +20,9 @@ from agentkit.agent.spending import Spending
 from agentkit.binding import BoundTool
 from agentkit.bounds import CALLABLE, TEXT, Bounds, each, either, instance, like, or_none, refuse, whole
 from agentkit.messages import SystemMessage
+from agentkit.models import known
 from agentkit.models.base import Model
+from agentkit.names import takes
 from agentkit.processor import ProcessorConfig
 from agentkit.prompts import Prompt, messages_from
 from agentkit.registry import ToolRegistry
@@ -76,6 +79,7 @@ class Agent:
     'Hello!'
     """
 
+    @takes(Settings, others=foreign.AGENT)
     def __init__(
         self,
         model: Model | str,
@@ -104,6 +108,8 @@ class Agent:
         given |= {"max_turns": max_turns, "max_repeats": max_repeats}
         given |= {"auto_continue": auto_continue, "output_retries": output_retries, "max_depth": max_depth}
         refuse("Agent", given, _BOUNDS)
+        if isinstance(model, str):
+            known(model)
         self.registry = tools if isinstance(tools, ToolRegistry) else ToolRegistry(*_each(tools))
         self.system = system
         self.config = config or ProcessorConfig()
@@ -131,6 +137,7 @@ class Agent:
             self._model = models.model(self._model)
         return self._model
 
+    @takes(RunOptions, others=foreign.RUN)
     def stream(self, prompt: Prompt | Iterable[Prompt], **options: Unpack[RunOptions]) -> RunStream:
         """Begin a run whose events you iterate: `async for event in agent.stream("…")`.
 
@@ -193,6 +200,7 @@ class Agent:
         )
         return RunStream(plan, journal)
 
+    @takes(RunOptions, others=foreign.RUN)
     async def run(self, prompt: Prompt | Iterable[Prompt], **options: Unpack[RunOptions]) -> RunResult:
         """Run until the model calls nothing more. Arguments as for `stream`.
 
@@ -201,6 +209,7 @@ class Agent:
         """
         return await self.stream(prompt, **options).finished()
 
+    @takes(RunOptions, others=foreign.RUN)
     def run_sync(self, prompt: Prompt | Iterable[Prompt], **options: Unpack[RunOptions]) -> RunResult:
         """`run` for code without an event loop. Connections that the model made for it are closed at its end.
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from agentkit.messages import ResultContent
 from agentkit.policy import Keep
 from agentkit.processor.answers import capped, crashed, failed, words
-from agentkit.processor.workers import WORKERS, Claim, NoThread
+from agentkit.processor.workers import WORKERS, Claim, NoThread, Unraisable
 from agentkit.registry import BoundTool
 from agentkit.tool import ToolContext, ToolResult
 
@@ -59,6 +59,8 @@ async def run_tool(
         raise
     except NoThread as e:
         return outcome(failed("limit", f"not run: {e}"), limit, keep)
+    except Unraisable as e:
+        return outcome(crashed(e.__cause__ or e), limit, keep)
     except BaseException as e:  # noqa: BLE001 - the boundary: a tool's fault is data, even sys.exit() and a native panic
         return outcome(crashed(e), limit, keep)
 
