@@ -6,7 +6,7 @@ class with a decorated method is one.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -86,6 +86,11 @@ class ToolResult:
         _set(self, "content", content if type(content) is tuple else _parts(content))
         _set(self, "metadata", {} if metadata is None else metadata)
         _set(self, "reward", reward)
+
+    def __await__(self) -> Generator[Any, None, ToolResult]:
+        """Itself: code that awaits whatever a method returned need not know whether it is `async`."""
+        yield from ()
+        return self
 
     @property
     def ok(self) -> bool:
