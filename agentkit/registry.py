@@ -10,11 +10,13 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Unpack
 
+from agentkit import foreign
 from agentkit.binding import BoundTool, FunctionNames, bind_function, bind_methods, looks_like_tool
 from agentkit.errors import ConfigError, SchemaError
 from agentkit.flavours import FLAVOURS, openai_strict
 from agentkit.formats.spec import ToolSpec
-from agentkit.policy import KEYWORDS, PolicyKeywords, ToolPolicy
+from agentkit.names import takes, unknown
+from agentkit.policy import PolicyKeywords, ToolPolicy
 from agentkit.problems import InvalidArguments, Problem
 from agentkit.references import load
 
@@ -84,6 +86,7 @@ class ToolRegistry:
         """
         return self._add(bind_methods(tool, function_names, kwargs))
 
+    @takes(PolicyKeywords, others=foreign.OPENAPI_SCHEMA, error=SchemaError)
     def register_function(
         self, function: Callable[..., Any], name: str | None = None, **policy: Unpack[PolicyKeywords]
     ) -> BoundTool:
@@ -98,11 +101,6 @@ class ToolRegistry:
         Raises:
             SchemaError: its definition is wrong, or its name or tag is taken.
         """
-        unknown = policy.keys() - KEYWORDS
-        if unknown:
-            raise SchemaError(
-                f"register_function has no keyword {_listed(unknown)}; it has {_listed(sorted(KEYWORDS))}"
-            )
         return self._add([bind_function(function, name, policy)])[0]
 
     def unregister(self, name: str) -> BoundTool:
@@ -147,7 +145,7 @@ class ToolRegistry:
             SchemaError: one of `names` is not registered.
         """
         if flavour not in FLAVOURS:
-            raise ConfigError(f"no schema flavour is called {flavour!r}; there are {_listed(FLAVOURS)}")
+            raise ConfigError(unknown("flavour of schemas", str(flavour), FLAVOURS))
         return [FLAVOURS[flavour](spec) for spec in self.specs(names)]
 
     def strict_report(self) -> dict[str, tuple[str, ...]]:

@@ -14,8 +14,10 @@ from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Any, ClassVar, Final, TypeVar, overload
 
+from agentkit import foreign
 from agentkit.errors import SchemaError
 from agentkit.flavours import FLAVOURS, anthropic, mcp, openai_chat, openai_responses, openai_strict
+from agentkit.names import takes
 
 __all__ = [
     "FLAVOURS",
@@ -231,6 +233,7 @@ def xml_schema(
     example: str | None = None,
     strip: bool = False,
 ) -> Callable[[F], F]: ...
+@takes(others=foreign.XML_SCHEMA, owner="@xml_schema", error=SchemaError)
 def xml_schema(
     name: Any = None,
     *,

@@ -99,6 +99,8 @@ class RunStream(EventStream[Event], Generic[OutputT]):
     begins, and its calls are counted from 0 again.
     """
 
+    _outcome = frozenset({*RunResult.__annotations__, "new_messages", "output"})
+
     def __init__(self, plan: Plan, journal: Journal) -> None:
         super().__init__()
         self.plan = plan

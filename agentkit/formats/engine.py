@@ -37,6 +37,7 @@ from agentkit.formats.spec import (
 )
 from agentkit.formats.unclosed import close_values
 from agentkit.messages import ToolCall
+from agentkit.names import nearest
 
 InCode = Literal["ignore", "reply", "execute"]
 
@@ -61,7 +62,12 @@ def get(name: str | Format) -> Format:
     for format in CATALOG:
         if name == format.name or name in format.aliases:
             return format
-    raise FormatError(f"no format is called {name!r}; there are {', '.join(f.name for f in CATALOG)}")
+    if name == "auto":
+        raise FormatError("'auto' is for reading what a model wrote; here one format is wanted: 'xml', 'hermes', …")
+    named = {alias: f.name for f in CATALOG for alias in (f.name, *f.aliases)}
+    meant = nearest(str(name), named)
+    hint = f"; did you mean {meant!r}?" if meant else ";"
+    raise FormatError(f"no format is called {name!r}{hint} `agentkit formats` and agentkit.formats.names() list all")
 
 
 class Parser(Resuming):

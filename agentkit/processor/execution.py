@@ -6,12 +6,13 @@ Knows the registry and the event loop; knows no text, no format's syntax and no 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Any
+from typing import Any, Final
 
 from agentkit.events import (
     ApprovalRequired,
@@ -35,6 +36,12 @@ from agentkit.tool import ToolContext, ToolResult
 
 GRACE = 1.0  # seconds that a cancelled tool has to clean up before its call is answered without it
 
+_LOG: Final = logging.getLogger("agentkit.processor")
+_LATE = 0.1  # seconds by which a timer may be late on a busy machine
+_BLOCKED = (
+    "%s took %.3g s, although its timeout is %.3g s: it blocked the event loop, and nothing could stop it; write it "
+    "with `def`, to run in a thread, or let it wait with `await`, as in `await asyncio.to_thread(…)`"
+)
 _CANCELLED = "cancelled while it ran: what it had done by then may stand"
 _NOT_BEGUN = "not run: the run was cancelled before this call began"
 _INTERRUPTED = "not run: the response broke off with an error"
@@ -78,6 +85,7 @@ class _Running:
     since: float
     task: asyncio.Task[Any] = field(init=False)
     timer: asyncio.TimerHandle | None = None
+    timeout: float | None = None
     begun: bool = False  # its task has
     claim: Claim = field(default_factory=Claim)  # on the tool itself, which may have to wait for a thread
     stopped: ToolResult | None = None  # the answer it gets because it was stopped, by its timeout or by the caller
@@ -266,6 +274,7 @@ class Execution:
         timeout = admitted.tool.policy.timeout
         if timeout is None:
             timeout = self._config.timeout
+        running.timeout = timeout
         if timeout is not None and running in self._running:  # an eager task may be done by now
             running.timer = loop.call_later(timeout, self._expire, running, timeout)
 
@@ -334,12 +343,17 @@ class Execution:
         self._running.remove(running)
         if running.timer is not None:
             running.timer.cancel()
+        took = perf_counter() - running.since
+        tool = running.admitted.tool
+        late = running.timeout is not None and took > running.timeout + _LATE
+        if late and tool.is_async and running.stopped is None:
+            _LOG.warning(_BLOCKED, tool.where, took, running.timeout)
         index, call = running.admitted.index, running.admitted.call
         succeeded = done.result.error is None
-        if succeeded and running.admitted.tool.policy.terminates:
+        if succeeded and tool.policy.terminates:
             self.terminated = True
         event = ToolCompleted if succeeded else ToolFailed
-        ended = event(index, call, done.result, perf_counter() - running.since)
+        ended = event(index, call, done.result, took)
         self.untold.add(index)
         self._inbox.put(self._answer(ended, done.parts))
 

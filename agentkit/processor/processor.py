@@ -8,9 +8,10 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
 from agentkit import formats
+from agentkit.bounds import Bounds, instance, or_none, refuse
 from agentkit.formats.spec import Format, Tag, ToolSpec
 from agentkit.messages import Message, ToolCall
 from agentkit.processor.calls import ResponseReader
@@ -26,6 +27,10 @@ from agentkit.registry import ToolRegistry
 from agentkit.tool import ToolContext
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
+_BOUNDS: Final[Bounds] = {
+    "registry": instance(ToolRegistry, "a ToolRegistry: ToolRegistry(tool, …)"),
+    "config": or_none(instance(ProcessorConfig, "a ProcessorConfig")),
+}
 
 
 def call_id() -> str:
@@ -76,6 +81,7 @@ class ResponseProcessor:
         scope: Scope = no_scope,
         gate: Gate = no_gate,
     ) -> None:
+        refuse("ResponseProcessor", {"registry": registry, "config": config}, _BOUNDS)
         self.registry = registry
         self.config = config or ProcessorConfig()
         self.context = context
