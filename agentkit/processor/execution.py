@@ -39,8 +39,8 @@ GRACE = 1.0  # seconds that a cancelled tool has to clean up before its call is 
 _LOG: Final = logging.getLogger("agentkit.processor")
 _LATE = 0.1  # seconds by which a timer may be late on a busy machine
 _BLOCKED = (
-    "%s took %.3g s, although its timeout is %.3g s: it blocked the event loop, and nothing could stop it; write it with "
-    "`def`, to run in a thread, or let it wait with `await`, as in `await asyncio.to_thread(…)`"
+    "%s took %.3g s, although its timeout is %.3g s: it blocked the event loop, and nothing could stop it; write it "
+    "with `def`, to run in a thread, or let it wait with `await`, as in `await asyncio.to_thread(…)`"
 )
 _CANCELLED = "cancelled while it ran: what it had done by then may stand"
 _NOT_BEGUN = "not run: the run was cancelled before this call began"
@@ -160,15 +160,21 @@ class Execution:
             return failed("denied", f"not run: native calls are turned off; write the call in your text, as {names}")
         return None
 
+    def _names(self, call: ToolCall) -> tuple[str, ...]:
+        """The tools that a call of this format might have meant."""
+        if self._config.is_tagged(call.format):
+            return tuple(spec.name for spec in self._registry.specs())
+        return tuple(self._registry.tools)
+
     def _misread(self, event: CallError) -> ToolResult:
         if event.code == "unknown_tool":
-            return failed("unknown_tool", unknown_tool(event.call.name, tuple(self._registry.tools)))
+            return failed("unknown_tool", unknown_tool(event.call.name, self._names(event.call)))
         return failed(event.code, event.message, position=event.position)
 
     def _check(self, index: int, call: ToolCall) -> Admitted | ToolResult:
         tool = self._registry.get_tool(call.name)
-        if tool is None:
-            return failed("unknown_tool", unknown_tool(call.name, tuple(self._registry.tools)))
+        if tool is None or (tool.xml_only and not self._config.is_tagged(call.format)):
+            return failed("unknown_tool", unknown_tool(call.name, self._names(call)))
         textual = call.format is not None and self._config.is_textual(call.format)
         try:
             arguments = tool.validate(call.arguments, lenient=textual or self._config.lenient_native)
