@@ -14,7 +14,7 @@ from agentkit import foreign
 from agentkit.errors import SchemaError
 from agentkit.formats.values import alternatives, read, without_surrogates
 from agentkit.introspect import NOTHING, Parameter, Signature
-from agentkit.names import did_you_mean
+from agentkit.names import did_you_mean, then
 from agentkit.policy import KEYWORDS, PolicyKeywords
 from agentkit.problems import TOO_DEEP, InvalidArguments, Problem, child, of_pydantic, of_written, shown, type_of
 from agentkit.schema import OpenAPISchema
@@ -217,8 +217,8 @@ def _unknown(name: str, value: Any, signature: Signature) -> str:
     hint = did_you_mean(name, [*signature.names, *keywords], foreign.OPENAPI_SCHEMA)
     if not isinstance(value, str | Mapping):
         return (
-            f"{signature.where}: @openapi_schema has no keyword {name!r}{hint or ';'} It has "
-            f"{', '.join(keywords)}, and the description of each parameter (parameters: {known})"
+            f"{signature.where}: @openapi_schema has no keyword {name!r}{then(hint, 'it has ' + ', '.join(keywords))}, and "
+            f"the description of each parameter (parameters: {known})"
         )
     return (
         f"{signature.where}: @openapi_schema describes parameter {name!r}, which does not exist (parameters: {known})"

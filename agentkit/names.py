@@ -57,20 +57,27 @@ def _plain(name: str) -> str:
     return name.strip().lower().replace("-", "_").replace(" ", "_").strip("_")
 
 
-def unknown(
-    what: str, found: str, names: Iterable[str], others: Mapping[str, str] = _NONE, *, have: str = "there are"
-) -> str:
+def unknown(what: str, found: str, names: Iterable[str], others: Mapping[str, str] = _NONE) -> str:
     """A message about a name that there is not: what was meant, and which there are.
 
     >>> unknown("flavour", "chatt", ["chat", "mcp"])
     "there is no flavour 'chatt'; did you mean 'chat'? There are chat, mcp"
     """
     known = list(names)
-    hint = did_you_mean(found, known, others)
-    end = " " if hint.endswith("?") else ". " if hint else "; "
-    there = have if end == "; " else have[:1].upper() + have[1:]
     shown = found if len(found) <= _LONGEST else found[:_LONGEST] + "…"
-    return f"there is no {what} {shown!r}{hint}{end}{there} {', '.join(known) or 'none'}"
+    listed = f"there are {', '.join(known) or 'none'}"
+    return f"there is no {what} {shown!r}{then(did_you_mean(found, known, others), listed)}"
+
+
+def then(hint: str, sentence: str) -> str:
+    """What `did_you_mean` gave, and a sentence behind it.
+
+    >>> then("; did you mean 'x'?", "it takes x"), then("", "it takes x")
+    ("; did you mean 'x'? It takes x", '; it takes x')
+    """
+    if not hint:
+        return f"; {sentence}"
+    return f"{hint}{' ' if hint.endswith('?') else '. '}{sentence[:1].upper()}{sentence[1:]}"
 
 
 def takes(
@@ -131,8 +138,7 @@ def _refusal(
     for name in kwargs:
         if name not in names:
             hint = did_you_mean(name, names, others)
-            end = " It" if hint.endswith("?") else ". It" if hint else "; it"
-            return f"{owner} has no argument {name!r}{hint}{end} takes {', '.join(names)}"
+            return f"{owner} has no argument {name!r}{then(hint, 'it takes ' + ', '.join(names))}"
     by_name = [name for name in names if name not in by_place]
     rest = f"; by name: {', '.join(by_name)}" if by_name else ""
     return f"{owner} takes by place {', '.join(by_place) or 'nothing'}, found {given} values{rest}"

@@ -36,8 +36,10 @@ from agentkit.events import (
     ToolSkipped,
     ToolStarted,
 )
+from agentkit.foreign import TOOL_CHOICE
 from agentkit.messages import AssistantMessage, Message, ToolCall, ToolMessage, user
 from agentkit.models.base import Model, ModelRequest, continues
+from agentkit.names import did_you_mean
 from agentkit.processor import EventStream, ProcessorConfig, ResponseProcessor, Source, Turn, no_scope
 from agentkit.registry import ToolRegistry
 from agentkit.structured import InvalidOutput, Output
@@ -133,7 +135,9 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         self._corrections = 0
         self._correction: Message | None = None
         wanted = None if plan.output is None else plan.output.schema
-        self._request = ModelRequest((), plan.registry.specs(), output_schema=wanted, **plan.settings)
+        self._request = ModelRequest(
+            (), plan.registry.offered(plan.model.format), output_schema=wanted, **plan.settings
+        )
 
     @property
     def result(self) -> RunResult[OutputT]:
@@ -293,10 +297,11 @@ class RunStream(EventStream[Event], Generic[OutputT]):
     async def _open(self) -> Turn | None:
         """Begin; the turn that answers what an earlier run left open, if there is such."""
         request = self._request
-        choices = ["auto", "required", "none", *self.plan.registry.tools]
+        choices = ["auto", "required", "none", *(tool.name for tool in request.tools)]
         if request.tool_choice not in choices:
             raise ConfigError(
                 f"tool_choice={request.tool_choice!r} is no tool of this agent; wanted one of {', '.join(choices)}"
+                f"{did_you_mean(request.tool_choice, choices, TOOL_CHOICE)}"
             )
         journal, plan = self.journal, self.plan
         if not await self._instruct():

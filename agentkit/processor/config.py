@@ -109,6 +109,11 @@ class ProcessorConfig:
         """Whether calls in a native model's text are looked for."""
         return self.recover and self.native and not self.text_formats
 
+    def is_tagged(self, format: str | None) -> bool:
+        """Whether in this format each tool has a tag of its own; native calls have none."""
+        known = (*self.text_formats, *text_formats.CATALOG)
+        return next((f.tagged for f in known if f.name == format), False)
+
     def is_textual(self, format: str) -> bool:
         """Whether this format writes values as text, so that their types come from the schema."""
         known = self.text_formats or text_formats.auto()

@@ -160,15 +160,21 @@ class Execution:
             return failed("denied", f"not run: native calls are turned off; write the call in your text, as {names}")
         return None
 
+    def _names(self, call: ToolCall) -> tuple[str, ...]:
+        """The tools that a call of this format might have meant."""
+        if self._config.is_tagged(call.format):
+            return tuple(spec.name for spec in self._registry.specs())
+        return tuple(self._registry.tools)
+
     def _misread(self, event: CallError) -> ToolResult:
         if event.code == "unknown_tool":
-            return failed("unknown_tool", unknown_tool(event.call.name, tuple(self._registry.tools)))
+            return failed("unknown_tool", unknown_tool(event.call.name, self._names(event.call)))
         return failed(event.code, event.message, position=event.position)
 
     def _check(self, index: int, call: ToolCall) -> Admitted | ToolResult:
         tool = self._registry.get_tool(call.name)
-        if tool is None:
-            return failed("unknown_tool", unknown_tool(call.name, tuple(self._registry.tools)))
+        if tool is None or (tool.xml_only and not self._config.is_tagged(call.format)):
+            return failed("unknown_tool", unknown_tool(call.name, self._names(call)))
         textual = call.format is not None and self._config.is_textual(call.format)
         try:
             arguments = tool.validate(call.arguments, lenient=textual or self._config.lenient_native)

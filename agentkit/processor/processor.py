@@ -144,7 +144,7 @@ class ResponseProcessor:
                 quoted=quoted,
                 made=Made(made),
             )
-        tools = specs if offered is None else offered
+        tools = self.registry.offered(None) if offered is None else offered
 
         def new_finder(first: bool) -> TextReader:
             thinking = first and config.starts_thinking

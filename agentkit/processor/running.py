@@ -21,9 +21,8 @@ from agentkit.registry import BoundTool
 from agentkit.tool import ToolContext, ToolResult
 
 _LOG: Final = logging.getLogger("agentkit.processor")
-_READABLE: Final = frozenset(
-    (str, int, float, bool, dict, list, tuple, type(None), ToolResult)
-)  # what most tools return
+_READABLE: Final = frozenset((str, int, float, bool, dict, list, tuple, type(None), ToolResult))
+"""What most tools return; needs no closer look."""
 
 
 class Outcome(NamedTuple):
