@@ -251,10 +251,13 @@ def stray(rng: random.Random, out: Written) -> bool:
     """Something between two pieces of a call's markup."""
     at = _pick(rng, out, lambda t: t.call != -1)
     if at >= 0:
-        token, touched = out.tokens[at], set(out.touched)
+        token, touched, payload = out.tokens[at], set(out.touched), _payload(rng, out)
         out.hurts(token)
-        out.touched = touched
-        _insert(out, at, _payload(rng, out), token.call)
+        if payload == "\\" and token.value >= 0:  # it makes the value's first character another one
+            token.text = payload + token.text
+        else:
+            out.touched = touched
+            _insert(out, at, payload, token.call)
     return at >= 0
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentkit.events import CallEnd, CallError, CallStart, Event, Markup, Text, Thinking
+from agentkit.formats.render import edge
 from agentkit.formats.values import same, without_surrogates
 from agentkit.messages import ToolCall
 from damaged_texts import BEGIN, CALLED, END, MARKS, Written
@@ -164,8 +165,11 @@ class Judge:
                 yield "another tool", said
 
     def _tags(self) -> set[str]:
-        """The names of the tags with which this text's own calls are written."""
-        return {n for t in self.written.tokens if t.call != -1 and t.value < 0 for _, n in _TAG.findall(t.text)}
+        """The names of the tags with which this text's own calls are written, without those around several calls."""
+        section = self.written.plan.shape.section
+        around = {n for _, n in _TAG.findall(f"{edge(section.open)}{edge(section.close)}")} if section else set()
+        own = {n for t in self.written.tokens if t.call != -1 and t.value < 0 for _, n in _TAG.findall(t.text)}
+        return own - around
 
     def _outer_hurt(self, inner: int) -> bool:
         return self.written.owner[self.written.inner[inner]][0] in self.written.hurt
@@ -227,9 +231,7 @@ class Judge:
             yield "a damaged value is cut off"
         elif number in w.inner.values() and any(text in t for t in now):
             return
-        elif not event.repairs and not any(
-            text in _readings(t) or str(without_surrogates(t)).strip() in text for t in now
-        ):
+        elif not event.repairs and not any(text == r or r.strip() in text for t in now for r in _readings(t)):
             yield "a damaged value is altered and no repair is named"
 
     def _neighbours(self) -> Iterator[tuple[str, str]]:

@@ -17,7 +17,7 @@ from agentkit.formats import values
 from agentkit.formats.bodies import READERS
 from agentkit.formats.call import Call
 from agentkit.formats.catalog import CATALOG
-from agentkit.formats.listed import REACH, Listed, only_punctuation
+from agentkit.formats.listed import REACH, Listed, later, only_punctuation
 from agentkit.formats.literals import MISSING_CLOSE, REPAIRS, WHOLE_CALL_REPAIRS
 from agentkit.formats.mending import mend_call
 from agentkit.formats.prose import TAG, Entry, Quoting, begins, edge_of, openers_of
@@ -446,11 +446,14 @@ class Parser(Resuming):
             skip = found.end() - self.at
         if not self.may_rewind(self.offset):
             return False
+        reach, enough = listed.reach(opened=opened), 0
         while True:
             start = self.at + skip
-            text, whole = self.buf[start : start + REACH], self.ended or len(self.buf) - start >= REACH
-            if (coming := listed.next(text, whole=whole, opened=opened)) is not None:
-                break
+            text, whole = self.buf[start : start + reach], self.ended or len(self.buf) - start >= reach
+            if whole or len(text) >= enough:
+                if (coming := listed.next(text, whole=whole, opened=opened)) is not None:
+                    break
+                enough = later(len(text))
             yield
         self.rewound += coming.end
         if coming.kind == "none" and opened and coming.told and coming.end:  # only the end of the calls follows

@@ -15,8 +15,9 @@ from agentkit.formats.reader import pattern
 from agentkit.formats.spec import Envelope, KeyEnvelope, Part, PythonCall, Section
 from agentkit.formats.tagtext import closing_tag, opening_tag
 
-REACH: Final = 2048
+REACH: Final = 8192
 """Characters looked over for the next call; what is longer than that is left as it is."""
+_REACH_IN_PROSE: Final = 2048
 
 _SPACE: Final = r"\s{0,64}"
 _BLOCK: Final = re.compile(
@@ -95,11 +96,15 @@ class Listed:
         self.goes_on = re.compile(rf"[,;{'' if alone else chr(10)}]{_SPACE}(?:{start})")
         self.over = re.compile(rf"(?:{edge})(?=\s{{0,1024}}(?:{opening}))", re.IGNORECASE) if not alone and strong else None
 
+    def reach(self, *, opened: bool) -> int:
+        """How many characters are looked over."""
+        return REACH if opened or self.strong else _REACH_IN_PROSE
+
     def next(self, text: str, *, whole: bool, opened: bool, inside: Inside = OUTSIDE) -> Next | None:
         """What comes next in a section.
 
         Args:
-            text: what follows in it, at most `REACH` characters.
+            text: what follows in it, at most `reach` characters.
             whole: whether that is all there is to look over.
             opened: whether the section is known to be one, because a call stood in it.
             inside: the brackets of a damaged call that are open where `text` starts.
@@ -222,6 +227,11 @@ def _how(first: Part, known: str) -> tuple[str, str]:
         case _:
             raise TypeError(f"calls that begin with {first!r} tell themselves")
     return rf"\{{{_SPACE}{named}", named
+
+
+def later(size: int) -> int:
+    """How long a text must have become to be looked over again: what a long one costs in small pieces stays linear."""
+    return size + 16 + size // 4
 
 
 def only_punctuation(text: str) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Generator
 from functools import cache
 
 from agentkit.formats.call import Call
-from agentkit.formats.listed import REACH, Listed
+from agentkit.formats.listed import REACH, Listed, later
 from agentkit.formats.reader import Damage, Reader, Wait, pattern
 from agentkit.formats.spec import (
     Braced,
@@ -117,12 +117,15 @@ def _in_list(r: Reader, listed: Listed, call: Call, damage: Damage) -> Generator
     if damage.ended:
         return -1
     inside = listed.inside(before)
-    start += inside.at
+    start, enough = start + inside.at, 0
+    known = r.raw()[start - r.mark :]
     while True:
-        text = r.raw()[start - r.mark :] + r.buf[r.at :]
+        text = known + r.buf[r.at :]
         whole = r.ended or len(text) >= REACH
-        if (found := listed.next(text[:REACH], whole=whole, opened=True, inside=inside)) is not None:
-            break
+        if whole or len(text) >= enough:
+            if (found := listed.next(text[:REACH], whole=whole, opened=True, inside=inside)) is not None:
+                break
+            enough = later(len(text))
         yield
     if found.kind == "none" and not found.told:
         return -1
