@@ -11,11 +11,13 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final, Literal
 
+from agentkit.formats.listed import Listed
 from agentkit.formats.reader import Delimiter, Search, beginnings, behind, literal, pattern
 from agentkit.formats.remembered import Remembered
 from agentkit.formats.spec import (
     Envelope,
     Format,
+    KeyEnvelope,
     Layout,
     Name,
     NameTag,
@@ -35,7 +37,7 @@ TAG: Final = Delimiter(
 """Any tag up to its name's end, with or without a namespace."""
 
 
-_INSIDE: Final[Mapping[type, str]] = {Envelope: behind("[ {"), PythonCall: r"\s{0,64}+(?:[^\W\d]|\s|\Z)"}
+_INSIDE: Final[Mapping[type, str]] = {Envelope: behind("[ {"), PythonCall: r"(?!\d{1,4}\])"}
 """What may stand behind a section's opening of one character, by the part that its calls begin with."""
 
 
@@ -63,6 +65,7 @@ class Openers:
         self.named = {tool.name: tool for tool in tools}
         self.elements: dict[Layout, list[str]] = {}
         self.sections: dict[int, tuple[Entry, Entry, Entry]] = {}
+        self.lookers: dict[int, tuple[Entry, Listed | None]] = {}
         self.behind_calls: dict[tuple[str, str | Tag], Search] = {}
         self.tags: dict[tuple[str, bool], list[Entry]] = {}
         self.literals: dict[str, list[Entry]] = {}
@@ -162,6 +165,20 @@ class Openers:
             found = self.sections[id(entry)] = (*inside, entry)  # holds it, so that its id is not used again
         return found[:2]
 
+    def listed(self, entry: Entry) -> Listed | None:
+        """What finds the next call of a section; None where its calls tell themselves."""
+        found = self.lookers.get(id(entry))
+        if found is None:
+            section, first = entry.shape.section, entry.shape.call[0]
+            looker = None
+            if section is not None and isinstance(first, Envelope | KeyEnvelope | PythonCall):
+                strong = not entry.weak or _LABELLED(str(section.open)) is not None
+                alike = [s.call[0] for s in entry.format.shapes if s.section == section and s.call[0] != first]
+                firsts = (first, *(p for p in alike if isinstance(p, Envelope | KeyEnvelope | PythonCall)))
+                looker = Listed(section, firsts, self.named, strong=strong)
+            found = self.lookers[id(entry)] = (entry, looker)  # holds it, so that its id is not used again
+        return found[1]
+
     def closes_again(self, format: Format, own: str | Tag) -> Search:
         """Matches where what closes calls of this format stands or begins, but for its section's `own` end."""
         if (found := self.behind_calls.get((format.name, own))) is None:
@@ -241,6 +258,7 @@ def opener(edge: str) -> str:
     return found[1] if found and not found[1].isalnum() else word
 
 
+_LABELLED: Final = re.compile(r"```\w*tool").match  # a fence that says that it holds calls
 _COMMON: Final = ("", "[", "{", "]", "}", "<tool>")
 
 
