@@ -150,7 +150,9 @@ class Judge:
         whose = {w.owner[n][0] for n in numbers if n in w.owner}
         glued = [leaf for leaf in found if len({w.owner[n][0] for n in leaf.numbers if n in w.owner}) > 1]
         tags = self._tags()
-        content = glued and all(balanced(str(leaf.value), tags) for leaf in glued)  # half a call, and a whole one quoted
+        content = glued and all(
+            balanced(str(leaf.value), tags) for leaf in glued
+        )  # half a call, and a whole one quoted
         if len(whose) > 1 and not content:
             yield "two calls in one", said
         if any(n in w.inner and w.inner[n] not in numbers and not self._outer_hurt(n) for n in numbers):

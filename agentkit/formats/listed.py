@@ -65,7 +65,20 @@ class Listed:
         strong: whether what opens the section is uncommon in prose.
     """
 
-    __slots__ = ("begins", "close", "fence", "goes_on", "mention", "open", "over", "python", "start", "strong", "told", "token")
+    __slots__ = (
+        "begins",
+        "close",
+        "fence",
+        "goes_on",
+        "mention",
+        "open",
+        "over",
+        "python",
+        "start",
+        "strong",
+        "token",
+        "told",
+    )
 
     def __init__(self, section: Section, firsts: Sequence[Part], names: Iterable[str], *, strong: bool) -> None:
         first = firsts[0]
@@ -78,7 +91,11 @@ class Listed:
         if self.python and not strong:
             mentions = [rf"[,;\[\n]{_SPACE}(?:{known}){_SPACE}\("]
         self.start = re.compile(start).match
-        begun = r"[\w.-]{0,128}\s{0,64}" if self.python else r'\{\s{0,64}(?:"[^"{}]{0,128}"?[\s:]{0,64}(?:"[^"{}]{0,128})?)?'
+        begun = (
+            r"[\w.-]{0,128}\s{0,64}"
+            if self.python
+            else r'\{\s{0,64}(?:"[^"{}]{0,128}"?[\s:]{0,64}(?:"[^"{}]{0,128})?)?'
+        )
         self.begins = re.compile(rf"(?:{begun})\Z").match
         self.mention = re.compile("|".join(mentions))
         strings = r'"(?:[^"\\]|\\.)*"'
@@ -94,7 +111,9 @@ class Listed:
         opening = pattern(section.open.strip()) if isinstance(section.open, str) else opening_tag(section.open.name)
         self.open = re.compile(opening, re.IGNORECASE)
         self.goes_on = re.compile(rf"[,;{'' if alone else chr(10)}]{_SPACE}(?:{start})")
-        self.over = re.compile(rf"(?:{edge})(?=\s{{0,1024}}(?:{opening}))", re.IGNORECASE) if not alone and strong else None
+        self.over = (
+            re.compile(rf"(?:{edge})(?=\s{{0,1024}}(?:{opening}))", re.IGNORECASE) if not alone and strong else None
+        )
 
     def reach(self, *, opened: bool) -> int:
         """How many characters are looked over."""
@@ -205,7 +224,6 @@ class Listed:
         if before[-1] != "\n":
             return False
         return len(before) == at or _BLOCK.search(before) is None
-
 
     def starts(self, text: str, *, whole: bool) -> bool | None:
         """Whether a call starts right here; None while more of the text must tell."""

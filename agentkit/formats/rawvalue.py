@@ -136,7 +136,9 @@ class Value:
 
     def crossing(self, after: int) -> Damage:
         """The error for a value that was closed where another call begins, and closed again behind that."""
-        what = f"{self.end.what} of {self.key!r} stands before another call, and again behind it: close the call, and put"
+        what = (
+            f"{self.end.what} of {self.key!r} stands before another call, and again behind it: close the call, and put"
+        )
         told = f"{what} a value that holds such markup in {CDATA_OPEN} … {CDATA_CLOSE}"
         return Damage("ambiguous_call", told, self.crossed, end=after)
 
