@@ -119,13 +119,13 @@ class ResponseProcessor:
         self, offered: Sequence[ToolSpec] | None, more: More | None, made: Iterable[ToolCall]
     ) -> ResponseReader:
         config = self.config
-        specs = self.registry.specs()
-
-        def new_parser(first: bool) -> TextReader:
-            thinking = first and config.starts_thinking
-            return formats.Parser(config.text_formats, specs, in_code=config.in_code, thinking=thinking)
-
         if config.text_formats:
+            specs = self.registry.specs()
+
+            def new_parser(first: bool) -> TextReader:
+                thinking = first and config.starts_thinking
+                return formats.Parser(config.text_formats, specs, in_code=config.in_code, thinking=thinking)
+
             record = _record(config.text_formats) if more is not None else None
             quoted = self._quoted(specs)
             return ResponseReader(
@@ -137,7 +137,7 @@ class ResponseProcessor:
                 quoted=quoted,
                 made=Made(made),
             )
-        tools = specs if offered is None else offered
+        tools = self.registry.specs() if offered is None else offered
 
         def new_finder(first: bool) -> TextReader:
             thinking = first and config.starts_thinking
