@@ -210,6 +210,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
     async def _events(self) -> AsyncGenerator[Event, None]:
         self._begun = True
         watching = self._watch()
+        hooked = bool(self._hooks)  # none is added later
         try:
             await self._hooks.tell(RunStarted())
             while (turn := await self._next()) is not None:
@@ -219,7 +220,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
                     async for event in turn:
                         if type(event) in _TOOL_EVENTS:
                             await self._record(turn, event, since)  # type: ignore[arg-type]
-                        if self._hooks:
+                        if hooked:
                             await self._hooks.tell(event)
                         yield event
                 except BaseException as e:
@@ -353,7 +354,8 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         natively = plan.model.format is None and request.tool_choice != "none"
         offered = request.tools if natively else ()
         made = _made(self._turn)
-        events = meter.read(plan.model, request)
+        # where no token is bounded the turn's own sum does: whatever stands between costs time with each event
+        events = meter.read(plan.model, request) if plan.spending.counts else plan.model.stream(request)
         return processor.process(events, offered=offered, more=self._more, made=made)
 
     async def _ready(self) -> bool:
@@ -420,7 +422,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         request = replace(self._request, messages=[*self._request.messages, partial])
         meter = spending.set_aside_now(self.plan.model.name, request)
         self._meters.append(meter)
-        return meter.read(self.plan.model, request)
+        return meter.read(self.plan.model, request) if spending.counts else self.plan.model.stream(request)
 
     async def _end(self, turn: Turn, since: float) -> None:
         """End a turn, whatever ended it: write it down, and then say so.
@@ -444,6 +446,8 @@ class RunStream(EventStream[Event], Generic[OutputT]):
     async def _keep(self, turn: Turn, since: float) -> None:
         await turn.aclose()
         self._settle()
+        if not self.plan.spending.counts:
+            self.plan.spending.count(self.plan.model.name, turn.usage)
         response = self._response(turn, since)
         asked, self._asked = self._asked, False
         finish = turn.finish.reason
