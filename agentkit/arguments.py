@@ -217,8 +217,8 @@ def _unknown(name: str, value: Any, signature: Signature) -> str:
     hint = did_you_mean(name, [*signature.names, *keywords], foreign.OPENAPI_SCHEMA)
     if not isinstance(value, str | Mapping):
         return (
-            f"{signature.where}: @openapi_schema has no keyword {name!r}{then(hint, 'it has ' + ', '.join(keywords))}, and "
-            f"the description of each parameter (parameters: {known})"
+            f"{signature.where}: @openapi_schema has no keyword {name!r}{then(hint, 'it has ' + ', '.join(keywords))}, "
+            f"and the description of each parameter (parameters: {known})"
         )
     return (
         f"{signature.where}: @openapi_schema describes parameter {name!r}, which does not exist (parameters: {known})"

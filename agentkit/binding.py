@@ -169,7 +169,8 @@ def _no_tool(tool: Any) -> str | None:
     if inspect.isroutine(tool):
         return f"{name_of(tool)} is a function, not a class or its instance: write registry.register({tool.__name__})"
     if callable(getattr(tool, "as_tool", None)) and not isinstance(tool, type):
-        return f"an instance of {type(tool).__name__} is no tool by itself: write .as_tool('its_name', 'what it is good at') behind it"
+        what = f"an instance of {type(tool).__name__}"
+        return f"{what} is no tool by itself: write .as_tool('its_name', 'what it is good at') behind it"
     if inspect.isawaitable(tool):
         if inspect.iscoroutine(tool):
             tool.close()  # else Python says, too, that nobody awaited it

@@ -212,13 +212,13 @@ def test_run_sync_in_a_running_loop() -> None:  # 23
     async def main() -> None:
         Agent(M).run_sync("hi")
 
-    with pytest.raises(RuntimeError, match="write `await agent.run"):
+    with pytest.raises(RuntimeError, match=r"write `await agent.run\(…\)`"):
         asyncio.run(main())
 
 
 def answers(tool: Any, config: ProcessorConfig | None = None) -> ToolMessage:
-    model = ScriptedModel([ToolCall("", ToolRegistry(tool).specs()[0].name), "done"])
-    result = Agent(model, [tool], config=config).run_sync("go")
+    says = ScriptedModel([ToolCall("", ToolRegistry(tool).specs()[0].name), "done"])
+    result = Agent(says, [tool], config=config).run_sync("go")
     assert (result.finish, result.text) == ("stop", "done")
     (answer,) = [m for m in result.messages if isinstance(m, ToolMessage)]
     return answer
@@ -267,10 +267,11 @@ def test_what_a_model_reads(tool: Any, text: str) -> None:
 
 def test_what_an_author_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:  # 31
     answers(returns(Opaque()))
-    assert caplog.messages == [
-        "look returned an object of class Opaque, of which the model can read nothing: return text, "
-        "numbers, a dict or list of these, a dataclass, or give the class a __str__"
-    ]
+    (message,) = caplog.messages
+    assert message == (
+        "look returned an object of class Opaque, of which the model can read nothing: return text, numbers, a dict or "
+        "list of these, a dataclass, or give the class a __str__"
+    )
 
 
 def test_an_async_tool_that_blocks(caplog: pytest.LogCaptureFixture) -> None:  # 36
@@ -291,8 +292,8 @@ def test_what_a_tool_changes_is_its_own() -> None:  # 35
         at.append("changed")
         return "done"
 
-    model = ScriptedModel([ToolCall("", "look", {"at": ["a"]}), "done"])
-    assert Agent(model, [look]).run_sync("go").messages[1].calls[0].arguments == {"at": ["a"]}  # type: ignore[union-attr]
+    says = ScriptedModel([ToolCall("", "look", {"at": ["a"]}), "done"])
+    assert Agent(says, [look]).run_sync("go").messages[1].calls[0].arguments == {"at": ["a"]}  # type: ignore[union-attr]
 
 
 def test_what_is_taken_is_no_mistake() -> None:  # 42: these lost their words

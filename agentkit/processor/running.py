@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -39,6 +39,7 @@ async def run_tool(
     limit: int,
     keep: Keep = "both",
     claim: Claim | None = None,
+    ended: Callable[[], None] | None = None,
 ) -> Outcome:
     """Run a tool to its end: on the event loop when it is async, in a worker thread when it is not.
 
@@ -49,6 +50,7 @@ async def run_tool(
         limit: characters of the result that the model reads.
         keep: which end of a longer one is kept.
         claim: taken when the tool begins; one that was taken before lets it never begin.
+        ended: called when a plain function has returned, in its thread, be it that nobody waits for it any more.
 
     Raises:
         asyncio.CancelledError: as any coroutine; whether the tool or its caller was cancelled is for the caller to say.
@@ -59,7 +61,7 @@ async def run_tool(
         if tool.is_async:
             claim.take()
             return returned(tool, await tool.invoke(arguments, context), limit, keep)
-        done = await WORKERS.run(partial(_run_plain, tool, arguments, context, limit, keep), claim)
+        done = await WORKERS.run(partial(_run_plain, tool, arguments, context, limit, keep, ended), claim)
         return done if isinstance(done, Outcome) else returned(tool, await done, limit, keep)
     except (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):
         raise
@@ -72,10 +74,19 @@ async def run_tool(
 
 
 def _run_plain(
-    tool: BoundTool, arguments: Mapping[str, Any], context: ToolContext, limit: int, keep: Keep
+    tool: BoundTool,
+    arguments: Mapping[str, Any],
+    context: ToolContext,
+    limit: int,
+    keep: Keep,
+    ended: Callable[[], None] | None,
 ) -> Outcome | Any:
     """In a thread, where the value is rendered too: that may be long work. An awaitable is left to the caller."""
-    value = tool.invoke(arguments, context)
+    try:
+        value = tool.invoke(arguments, context)
+    finally:
+        if ended is not None:
+            ended()
     return value if waits(value) else returned(tool, value, limit, keep)
 
 
