@@ -105,9 +105,9 @@ def test_of_a_run(given: dict[str, Any], message: str) -> None:
     assert message in str(raised.value)
 
 
-@pytest.mark.parametrize("prompt", [5, None, b"Hi", {"role": "user", "content": "Hi"}, [5]])
+@pytest.mark.parametrize("prompt", [5, None, b"Hi", [5]])
 def test_of_a_prompt(prompt: Any) -> None:
-    with pytest.raises(ConfigError, match="a prompt is text, a message or messages; found a"):
+    with pytest.raises(ConfigError, match=r"a prompt is text, parts, messages or OpenAI's message dicts; found \w+ "):
         Agent(MODEL).stream(prompt)
 
 
@@ -149,7 +149,7 @@ def test_of_a_run_on_a_thread(given: dict[str, Any], message: str) -> None:
 async def test_of_what_is_written_to_a_thread() -> None:
     threads = ThreadManager(":memory:", ToolRegistry())
     await threads.create_thread("t", messages="Hi")
-    with pytest.raises(ConfigError, match="found a int: '5'"):
+    with pytest.raises(ConfigError, match="found int 5"):
         await threads.add_message("t", 5)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="one message is wanted here, found 0"):
         await threads.add_message("t", [])  # type: ignore[arg-type]

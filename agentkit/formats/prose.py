@@ -6,13 +6,13 @@ Compiled once per parser from the formats' declarations and the tools; knows no 
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final, Literal
 
 from agentkit.formats.reader import Delimiter, Search, beginnings, behind, literal, pattern
+from agentkit.formats.remembered import Remembered
 from agentkit.formats.spec import (
     Envelope,
     Format,
@@ -99,10 +99,11 @@ class Openers:
         self.within = re.compile(
             rf"`{opening}|\n(?!\s{{0,64}}+[^\s{stops}{re.escape(''.join(sorted(starts)))}])"
         ).search
+        order = {key: n for n, key in enumerate(self.literals)}
         for long in alternatives:  # an opener that begins another one is tried after it
-            for short in self.literals:
-                if long != short and long.startswith(short):
-                    self.literals[long] += self.literals[short]
+            shorter = (long[:size] for size in range(1, len(long)))
+            for short in sorted((key for key in shorter if key in order), key=order.__getitem__):
+                self.literals[long] += self.literals[short]
 
     def _add(self, format: Format, shape: Shape, tools: Sequence[ToolSpec]) -> None:
         first = next(part for part in shape.call if not isinstance(part, str) or part.strip())
@@ -219,19 +220,12 @@ def _line_start(words: Sequence[str], tools: Sequence[ToolSpec]) -> Delimiter:
     return Delimiter("|".join([*calls, *map(pattern, words)]) or "(?!)", "|".join(part) or "(?!)")
 
 
-_KEPT: Final = 64  # openers remembered: an application has few sets of formats and tools
-_remembered: OrderedDict[tuple[int, ...], Openers] = OrderedDict()
+_made: Remembered[Openers] = Remembered()
 
 
 def openers_of(formats: Sequence[Format], tools: Sequence[ToolSpec]) -> Openers:
     """The openers for these very formats and tools, remembered: a parser is made for every response."""
-    key = (len(formats), *map(id, formats), *map(id, tools))
-    found = _remembered.get(key)
-    if found is None:
-        found = _remembered[key] = Openers(formats, tools)  # it holds both, so that no id is used again
-        if len(_remembered) > _KEPT:
-            _remembered.popitem(last=False)
-    return found
+    return _made.get(formats, tools, lambda: Openers(formats, tools))
 
 
 def _starts(tools: Sequence[ToolSpec]) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from agentkit.errors import ConfigError
-from agentkit.models.base import Model, ModelRequest
+from agentkit.models.base import ClosableModel, Model, ModelRequest
 
 if TYPE_CHECKING:
     from agentkit.formats.spec import Format
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AnthropicModel",
+    "ClosableModel",
     "Model",
     "ModelRequest",
     "OpenAIModel",
@@ -92,8 +93,8 @@ def model(
     continues: bool | None = None,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     dice: Callable[[], float] = random.random,
-) -> Model:
-    """A model by its string.
+) -> ClosableModel:
+    """A model by its string. `async with` or `aclose` closes its connections; so does the end of their event loop.
 
     Args:
         name: `openai:…` (chat completions), `responses:…` or `anthropic:…`, then the provider's name of the model.
@@ -152,7 +153,7 @@ def model(
         sleep=sleep,
         dice=dice,
     )
-    native: Model = __getattr__(PROVIDERS[prefix])(id, settings)
+    native: ClosableModel = __getattr__(PROVIDERS[prefix])(id, settings)
     if format is None:
         return native
     from agentkit.models.text import TextCalling

@@ -45,7 +45,8 @@ class ResponseProcessor:
         new_context: makes the whole `ToolContext` of a call, in place of one that only has `context` as its `state`. It
             is asked when a call starts, and before that when a function must decide whether the call needs approval.
         heard: gives the conversation so far, for a model that calls natively: a call in its text that stands in a
-            user's message or a tool's result is not run. None compares with nothing, as for a model that writes calls.
+            user's message or a tool's result is not run, nor is an example of the system prompt or of a tool's
+            description. None compares with nothing, as for a model that writes calls.
         scope: entered while a call's task is made: what it sets in context variables holds inside the tool.
         gate: asked when a call is about to start; what it says keeps the call from starting.
 

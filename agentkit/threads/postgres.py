@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from importlib import import_module
 from threading import Thread
@@ -130,6 +131,8 @@ class Server:
         try:
             if self._pool is not None:
                 await self._pool.close()
+        except Exception:  # noqa: BLE001 (whatever it is, a server that does not answer is not waited for)
+            self._pool.terminate()
         finally:
             answer([job], [(None, None)])
             self._loop.stop()
@@ -165,17 +168,26 @@ class Server:
             result = await self._drive(connection, steps())
             await self._commit(connection)
         except BaseException:
-            if not connection.is_closed():
-                await self._execute(connection, "ROLLBACK")
+            await self._roll_back(connection)
             raise
         return result
+
+    async def _roll_back(self, connection: Any) -> None:
+        """Undo what a transaction did; where that cannot be asked for any more, end its connection, which undoes it."""
+        try:
+            await self._execute(connection, "ROLLBACK")
+        except Exception:  # noqa: BLE001 (whatever it is, the error that led here is the one to tell)
+            with suppress(Exception):  # a connection that broke was given back to the pool and cannot be ended
+                connection.terminate()
 
     async def _commit(self, connection: Any) -> None:
         try:
             await self._execute(connection, "COMMIT")
-        except (OSError, TimeoutError, self._driver.PostgresConnectionError, self._driver.InterfaceError) as e:
+        except Exception as e:
+            if not self._is_lost(e):
+                raise
             lost = "the connection broke during COMMIT, it is not known whether the changes were made"
-            raise StoreError(f"{self._name}: {lost} ({e or type(e).__name__})") from e
+            raise StoreError(f"{self._name}: {lost} ({str(e) or type(e).__name__})") from e
 
     async def _drive(self, connection: Any, steps: Steps[Any]) -> Any:
         try:
@@ -198,12 +210,21 @@ class Server:
             self._on_statement("after", sql)
         return rows
 
+    def _is_lost(self, e: BaseException) -> bool:
+        """Whether an error tells that the connection is lost, or was never made, and not that something was refused."""
+        d = self._driver
+        refused = (d.QueryCanceledError, d.DataError, d.ClientConfigurationError)
+        ended = (d.PostgresConnectionError, d.OperatorInterventionError)  # as the server tells it
+        met = (d.InterfaceError, d.InternalClientError)  # asyncpg used a connection that had ended
+        unreachable = (OSError, TimeoutError, UnicodeError)  # the last: of a host's name
+        return isinstance(e, (*ended, *met, *unreachable)) and not isinstance(e, refused)
+
     def _explain(self, e: BaseException) -> BaseException:
         """An error in agentkit's words; others than the database's are left as they are."""
         if type(e) is StoreError:
             return e if self._name in str(e) else StoreError(f"{self._name}: {e}")
-        if isinstance(e, (OSError, TimeoutError, UnicodeError, self._driver.PostgresConnectionError)):  # a host's name
-            return _caused(f"{self._name} cannot be reached, nothing was changed: {e or type(e).__name__}", e)
+        if self._is_lost(e):
+            return _caused(f"{self._name} cannot be reached, nothing was changed: {str(e) or type(e).__name__}", e)
         if isinstance(e, (self._driver.PostgresError, self._driver.InterfaceError)):
             return _caused(f"{self._name}: PostgreSQL refused, nothing was changed: {e}", e)
         return e
