@@ -79,14 +79,17 @@ def test_a_manager_keeps_the_model_that_it_made_and_closes_it(made: list[Closabl
     assert [model.closed for model in made] == [1]
 
 
-def test_a_manager_leaves_a_store_that_it_was_given(tmp_path: Path) -> None:
+def test_a_manager_closes_its_store_and_leaves_a_model_that_it_was_given(tmp_path: Path) -> None:
+    store, model = SQLiteStore(tmp_path / "chat.db"), Closable(["Hello."])
+
     async def use() -> None:
-        async with SQLiteStore(tmp_path / "chat.db") as store:
-            async with ThreadManager(store) as threads:
-                await threads.create_thread("a")
-            assert (await store.get("a")).id == "a"
+        async with ThreadManager(store) as threads:
+            await threads.say("a", "Hi", model)
+        with pytest.raises(StoreError, match="the store is closed"):
+            await store.get("a")
 
     asyncio.run(use())
+    assert model.closed == 0
 
 
 # ---------------------------------------------------------------- what a run is given

@@ -17,7 +17,7 @@ from agentkit import Agent, ToolCall
 from agentkit.agent import RunResult
 from agentkit.errors import ConfigError, OutputError, SchemaError
 from agentkit.events import Finish, Text
-from agentkit.messages import AssistantMessage, UserMessage
+from agentkit.messages import AssistantMessage, ToolMessage, UserMessage
 from agentkit.models import TextCalling
 from agentkit.structured import InvalidOutput, Output
 from agentkit.testing import ScriptedModel
@@ -253,6 +253,22 @@ def test_an_agent_has_a_type_and_a_run_may_have_another() -> None:
 def test_a_type_without_a_schema_is_refused_when_the_agent_is_made() -> None:
     with pytest.raises(SchemaError, match="has no JSON Schema"):
         Agent(ScriptedModel([]), output_type=object.__repr__)
+
+
+def test_a_sub_agent_whose_reply_does_not_fit_says_so_to_its_caller() -> None:
+    script = ["Ulm.", "Ulm!", ULM]
+    helper = Agent(ScriptedModel(script), output_type=City, output_retries=0).as_tool("ask", "Knows cities.")
+    calls = [
+        ToolCall("c1", "ask", {"task": "?"}),
+        ToolCall("c2", "ask", {"task": "!"}),
+        ToolCall("c3", "ask", {"task": "?!"}),
+    ]
+    result = Agent(ScriptedModel([*calls, "Ulm."]), [helper]).run_sync("Which city?")
+    assert [m.text for m in result.messages if isinstance(m, ToolMessage)] == [
+        "the agent stopped early (invalid_output); it said: Ulm.",
+        "the agent stopped early (invalid_output); it said: Ulm!",
+        ULM,
+    ]
 
 
 def no_output(result: RunResult[Any]) -> str:

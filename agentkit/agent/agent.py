@@ -135,7 +135,8 @@ class Agent(Generic[ContextT, OutputT]):
         self.registry = tools if isinstance(tools, ToolRegistry) else ToolRegistry(*_each(tools))
         self.system = system
         self.config = config or ProcessorConfig()
-        self.output = _output(output_type)
+        self.output_type = output_type
+        self._output = _output(output_type)
         self.max_turns = max_turns
         self.max_repeats = max_repeats
         self.auto_continue = auto_continue
@@ -246,7 +247,7 @@ class Agent(Generic[ContextT, OutputT]):
             cancel,
             self.name,
             system,
-            self.output if output_type is None else _output(output_type),
+            self._output if output_type is None else _output(output_type),
             self.output_retries,
             self.max_depth if caller is None else min(self.max_depth, caller.plan.depth - 1),
         )

@@ -75,8 +75,8 @@ _RUN: Final[Bounds] = {
 class ThreadManager:
     """Conversations that outlive the process, and the runs on them.
 
-    Close it with `aclose`, or use it in `async with`: that closes the store and the models which it made from a path, a
-    URL or a string. What was handed over stays the caller's.
+    Close it with `aclose`, or use it in `async with`: that closes its store, also one that was handed over, and the
+    models that it made from strings. A model that was handed over stays the caller's.
 
     Args:
         store: a `Store`, the path of a SQLite file, or `postgresql://…`. Unless given: `agentkit.db` in the working
@@ -113,7 +113,6 @@ class ThreadManager:
         given = {"store": store, "registry": registry, "hooks": hooks, "compaction": compaction}
         refuse("ThreadManager", given, _BOUNDS)
         self.store = open_store(store)
-        self._made = self.store is not store  # by the manager, which then closes it
         self._models: dict[str, Model] = {}  # those that it made, by their strings
         self.registry = ToolRegistry() if registry is None else registry
         self.hooks = checked_hooks("ThreadManager", hooks)
@@ -136,9 +135,10 @@ class ThreadManager:
         return self.registry
 
     async def aclose(self) -> None:
-        """Close the models and the store that the manager made; it cannot be used any more then."""
-        await self._close_models()
-        if self._made:
+        """Close the store, and the models that the manager made. It cannot be used any more then."""
+        try:
+            await self._close_models()
+        finally:
             await self.store.aclose()
 
     async def __aenter__(self) -> Self:
