@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final, Literal
 
-from agentkit.formats.listed import Listed
+from agentkit.formats.listed import BLOCKS, Listed
 from agentkit.formats.reader import Delimiter, Search, beginnings, behind, literal, pattern
 from agentkit.formats.spec import (
     Envelope,
@@ -91,6 +91,8 @@ class Openers:
             "|".join(beginnings(self.spelt[key]) for key in alternatives) or r"(?!)",
         )
         self.line = _line_start(self.words, tools) if self.lines else None
+        python = any(isinstance(part, PythonCall) for entry in self.lines for part in entry.shape.call)
+        self.block = _BLOCK if python and tools else None
         self.firsts = "".join(sorted({text[0] for text in alternatives} | ({"<"} if self.tags else set())))
         # Where prose stops: at openers as far as their second character tells, at backticks and line ends, which tell
         # what is quoted and where a line starts. `search` is for prose at the start of a line or in a code span,
@@ -98,6 +100,7 @@ class Openers:
         opening = "".join(rf"|{re.escape(c)}(?={'|'.join(sorted(self.behind[c]))}|\Z)" for c in self.firsts)
         self.search = re.compile(f"[`\n]{opening}").search
         starts = {word[0] for word in (*self.words, *(tool.name for tool in tools))} if self.lines else set()
+        starts |= {word[0] for word in BLOCKS} if self.block else set()
         stops = re.escape("`" + self.firsts)
         self.within = re.compile(
             rf"`{opening}|\n(?!\s{{0,64}}+[^\s{stops}{re.escape(''.join(sorted(starts)))}])"
@@ -236,6 +239,7 @@ def _line_start(words: Sequence[str], tools: Sequence[ToolSpec]) -> Delimiter:
     return Delimiter("|".join([*calls, *map(pattern, words)]) or "(?!)", "|".join(part) or "(?!)")
 
 
+_BLOCK: Final = Delimiter(rf"(?:{'|'.join(BLOCKS)})(?=[\s:(])", r"[a-z]{0,8}")
 _KEPT: Final = 64  # openers remembered: an application has few sets of formats and tools
 _remembered: OrderedDict[tuple[int, ...], Openers] = OrderedDict()
 
