@@ -213,11 +213,10 @@ class Listed:
         if not self.python:
             return True
         before = text[:at].rstrip(" \t")
-        if before[-1:] in ("", "[", ",", ";"):
-            return bool(before)
-        if before[-1] != "\n":
+        line = text.rfind("\n", 0, at) + 1
+        if _BLOCK.search(before) and (text[line] in " \t" or _BLOCK.match(text, line)):
             return False
-        return len(before) == at or _BLOCK.search(before) is None
+        return before[-1:] in ("[", ",", ";", "\n")
 
     def starts(self, text: str, *, whole: bool) -> bool | None:
         """Whether a call starts right here; None while more of the text must tell."""
