@@ -142,7 +142,7 @@ class ResponseProcessor:
 
         def new_finder(first: bool) -> TextReader:
             thinking = first and config.starts_thinking
-            return formats.Parser(formats.auto(), tools, in_code="reply", thinking=thinking)
+            return formats.Parser(formats.recoverable(), tools, in_code="reply", thinking=thinking)
 
         quoted = self._quoted({tool.name: tool for tool in tools})
         recovery = Recovery(new_finder, tools, quoted) if tools and config.recovers else None
