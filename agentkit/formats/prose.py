@@ -6,17 +6,19 @@ Compiled once per parser from the formats' declarations and the tools; knows no 
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final, Literal
 
 from agentkit.formats.asides import Aside, Asides
+from agentkit.formats.listed import Listed
 from agentkit.formats.reader import Delimiter, Search, beginnings, behind, literal, pattern
+from agentkit.formats.remembered import Remembered
 from agentkit.formats.spec import (
     Envelope,
     Format,
+    KeyEnvelope,
     Layout,
     Name,
     NameTag,
@@ -36,7 +38,7 @@ TAG: Final = Delimiter(
 """Any tag up to its name's end, with or without a namespace."""
 
 
-_INSIDE: Final[Mapping[type, str]] = {Envelope: behind("[ {"), PythonCall: r"\s{0,64}+(?:[^\W\d]|\s|\Z)"}
+_INSIDE: Final[Mapping[type, str]] = {Envelope: behind("[ {"), PythonCall: r"(?!\d{1,4}\])"}
 """What may stand behind a section's opening of one character, by the part that its calls begin with."""
 
 
@@ -65,6 +67,7 @@ class Openers:
         self.named = {tool.name: tool for tool in tools}
         self.elements: dict[Layout, list[str]] = {}
         self.sections: dict[int, tuple[Entry, Entry, Entry]] = {}
+        self.lookers: dict[int, tuple[Entry, Listed | None]] = {}
         self.behind_calls: dict[tuple[str, str | Tag], Search] = {}
         self.tags: dict[tuple[str, bool], list[Entry]] = {}
         self.literals: dict[str, list[Entry]] = {}
@@ -94,10 +97,11 @@ class Openers:
             self.behind.setdefault(first, set()).add(following)
         self.firsts = "".join(sorted(self.behind))
         self.search, self.within = self._searches(tools)
+        order = {key: n for n, key in enumerate(self.literals)}
         for long in alternatives:  # an opener that begins another one is tried after it
-            for short in self.literals:
-                if long != short and long.startswith(short):
-                    self.literals[long] += self.literals[short]
+            shorter = (long[:size] for size in range(1, len(long)))
+            for short in sorted((key for key in shorter if key in order), key=order.__getitem__):
+                self.literals[long] += self.literals[short]
 
     def _searches(self, tools: Sequence[ToolSpec]) -> tuple[Search, Search]:
         """What finds where prose stops, at the start of a line or in a code span, and inside a line."""
@@ -174,6 +178,20 @@ class Openers:
             found = self.sections[id(entry)] = (*inside, entry)  # holds it, so that its id is not used again
         return found[:2]
 
+    def listed(self, entry: Entry) -> Listed | None:
+        """What finds the next call of a section; None where its calls tell themselves."""
+        found = self.lookers.get(id(entry))
+        if found is None:
+            section, first = entry.shape.section, entry.shape.call[0]
+            looker = None
+            if section is not None and isinstance(first, Envelope | KeyEnvelope | PythonCall):
+                strong = not entry.weak or _LABELLED(str(section.open)) is not None
+                alike = [s.call[0] for s in entry.format.shapes if s.section == section and s.call[0] != first]
+                firsts = (first, *(p for p in alike if isinstance(p, Envelope | KeyEnvelope | PythonCall)))
+                looker = Listed(section, firsts, self.named, strong=strong)
+            found = self.lookers[id(entry)] = (entry, looker)  # holds it, so that its id is not used again
+        return found[1]
+
     def closes_again(self, format: Format, own: str | Tag) -> Search:
         """Matches where what closes calls of this format stands or begins, but for its section's `own` end."""
         if (found := self.behind_calls.get((format.name, own))) is None:
@@ -232,19 +250,12 @@ def _line_start(words: Sequence[str], tools: Sequence[ToolSpec]) -> Delimiter:
     return Delimiter("|".join([*calls, *map(pattern, words)]) or "(?!)", "|".join(part) or "(?!)")
 
 
-_KEPT: Final = 64  # openers remembered: an application has few sets of formats and tools
-_remembered: OrderedDict[tuple[int, ...], Openers] = OrderedDict()
+_made: Remembered[Openers] = Remembered()
 
 
 def openers_of(formats: Sequence[Format], tools: Sequence[ToolSpec]) -> Openers:
     """The openers for these very formats and tools, remembered: a parser is made for every response."""
-    key = (len(formats), *map(id, formats), *map(id, tools))
-    found = _remembered.get(key)
-    if found is None:
-        found = _remembered[key] = Openers(formats, tools)  # it holds both, so that no id is used again
-        if len(_remembered) > _KEPT:
-            _remembered.popitem(last=False)
-    return found
+    return _made.get(formats, tools, lambda: Openers(formats, tools))
 
 
 def _starts(tools: Sequence[ToolSpec]) -> str:
@@ -260,6 +271,7 @@ def opener(edge: str) -> str:
     return found[1] if found and not found[1].isalnum() else word
 
 
+_LABELLED: Final = re.compile(r"```\w*tool").match  # a fence that says that it holds calls
 _COMMON: Final = ("", "[", "{", "]", "}", "<tool>")
 
 

@@ -163,9 +163,16 @@ def _value(r: Reader, call: Call, reader: Literals) -> Any:
         reader.behind = _end_of_argument(call)
         value = reader.value()
         _comma(r, call, reader)
+        if _holds_call(call, reader.text[at : reader.at]):
+            raise NotALiteral("expected a string without a call in it, as its quotes do not pair", at) from None
         reader.behind = None
         call.note(INNER_QUOTES)
     return value
+
+
+def _holds_call(call: Call, text: str) -> bool:
+    """Whether a tool is called in a string whose quotes do not pair: then it may be the next call that stands there."""
+    return any(re.search(rf"\b{re.escape(name)}\s*\(", text) for name in call.tools)
 
 
 _OF_EXPRESSION = re.compile(r"\s*(?:\Z|[^\w\s\\$#`]|(?:if|else|in|is|and|or|not|for)\b|[a-zA-Z]{1,2}[\"'])")
