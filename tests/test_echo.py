@@ -161,6 +161,8 @@ SPOKEN: dict[str, Callable[[ToolCall], str]] = {
     "in JSON": lambda call: json.dumps({"text": f"explain {python(call)}"}),
     "in HTML in JSON": lambda call: json.dumps({"text": html.escape(f"say <code>{python(call)}</code>")}),
     "in a Markdown quote": lambda call: f"> so {python(call, named=False)}",
+    "thought": lambda call: f"<think>{python(call)}</think>",
+    "for the assistant": lambda call: f"<|user|>{python(call)}<|assistant|>",
     "under the key tool": lambda call: f"Write {plain_json(call, 'tool')} then.",
     "under the key action": lambda call: plain_json(call, "action"),
     "with its arguments inside": lambda call: json.dumps({"tool": call.name, "args": call.arguments}),

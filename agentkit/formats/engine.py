@@ -47,6 +47,7 @@ _LOG = logging.getLogger("agentkit.formats")
 _FENCE = Delimiter(r"`{3,}[\w+-]{0,24}[ \t]{0,8}(?:\r?\n|(?=[\[{<]))", r"`{0,16}[\w+-]{0,24}[ \t]{0,8}\r?")
 _LANGUAGE = Delimiter(r"[\w+#.-]{1,24}[ \t]{0,8}\r?\n", r"[\w+#.-]{0,24}[ \t]{0,8}\r?")
 _BETWEEN = (",", ";")  # between calls that are told apart by it
+_EDGES = ("<", "[")  # with which an aside begins
 _MARKS = ("`", "~")
 _ANY = re.compile(".").match
 _NO_SHAPE = Shape(())
@@ -83,7 +84,8 @@ class Parser(Resuming):
             place the one named first is tried first.
         tools: the offered tools: their tags, and the schemas that type the values.
         in_code: whether calls inside Markdown code spans and fenced blocks count: `ignore` leaves them text, `reply`
-            counts them where a fenced block opens the reply, `execute` counts them all.
+            counts them where a fenced block opens the reply, `execute` counts them all, and those in what else is said
+            aside (`asides`: comments, examples, made-up results), too.
         repairs: what may be mended in a finished, otherwise unreadable body; each repair made is named on its
             `CallEnd`. What streamed of a mended call's arguments may end where the damage was met.
         thinking: the text starts inside thinking, as when the prompt ended with `<think>`.
@@ -392,7 +394,8 @@ class Parser(Resuming):
         if self.quoting.quoted:
             return []
         entries: list[Entry] = []
-        if not self.quoting.off and (found := (yield from self.sees(self.openers.asides.opens))):
+        aside = self.buf[self.at : self.at + 1] in _EDGES and not self.quoting.off
+        if aside and (found := (yield from self.sees(self.openers.asides.opens))):
             return [Entry("aside", self.openers.formats[0], _NO_SHAPE, aside=self.openers.asides.at(found))]
         while not self.ended and self.openers.literal.part.match(self.buf, self.at):
             yield  # what stands here may be the beginning of a longer opener

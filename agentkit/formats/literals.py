@@ -4,7 +4,7 @@
 in `repairs`. The inside of a string is never changed, except that escapes mean what they mean in the language of its
 quotes. Of Python's expressions it knows strings that stand side by side or are joined by `+`, and arithmetic of
 numbers; any other is none of its values. What looks like arithmetic and is likelier a range, a date or a telephone
-number (`10-20`, `12/31`) is none either, nor is a number that begins with zeros.
+number (`10-20`, `12/31`) is none either, nor is a number with zeros before it, but for two digits (`07`, a month).
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ MISSING_CLOSE = "missing_close"
 ARITHMETIC = "arithmetic"
 JOINED_STRINGS = "joined_strings"
 INVALID_ESCAPE = "invalid_escape"
+LEADING_ZEROS = "leading_zeros"
 ARGUMENTS_KEY = "arguments_key"
 LONE_SURROGATE = "lone_surrogate"
 
@@ -52,6 +53,7 @@ REPAIRS: Final = (
     ARITHMETIC,
     JOINED_STRINGS,
     INVALID_ESCAPE,
+    LEADING_ZEROS,
     ARGUMENTS_KEY,
     LONE_SURROGATE,
 )
@@ -69,6 +71,7 @@ _NUMBER = re.compile(
     rf"|(?:{_DIGITS}(?:\.(?:{_DIGITS})?)?|\.{_DIGITS})(?:[eE][+-]?{_DIGITS})?)(?![\w.])"
 )
 _NOT_JSON = re.compile(r"\+|-?0[xXoObB]|.*_|-?\.|.*\.(?:\Z|[eE])")
+_TWO_DIGITS = re.compile(r"0[0-9]\Z")  # a month, a day, an hour: LFM2 and others write `month=07`
 _LEADING_ZERO = re.compile(r"[+-]?0+[0-9]+\Z")
 _MAX_DIGITS: Final = 5_000  # characters of a number as written
 _MAX_BITS: Final = 14_000  # of an integer: 4,215 digits; the interpreter itself writes none of more than 4,300
@@ -260,7 +263,9 @@ class Literals:
             raise self.doubtful("a value in quotes", self.at, date.end())
         if _NOT_JSON.match(text):
             self.repairs[PYTHON_LITERALS] = None
-        if _LEADING_ZERO.match(text):
+        if _TWO_DIGITS.match(text):
+            self.repairs[LEADING_ZEROS] = None
+        elif _LEADING_ZERO.match(text):
             raise self.doubtful("a number without leading zeros, or a value in quotes", self.at, found.end())
         try:
             value = _number(text) if len(text) < _MAX_DIGITS else math.inf

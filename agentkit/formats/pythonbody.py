@@ -11,7 +11,7 @@ from collections.abc import Generator
 from typing import Any, Final
 
 from agentkit.formats.call import Call
-from agentkit.formats.literals import ARITHMETIC, INNER_QUOTES, MISSING_COMMA, Literals, NotALiteral
+from agentkit.formats.literals import ARITHMETIC, INNER_QUOTES, LEADING_ZEROS, MISSING_COMMA, Literals, NotALiteral
 from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Search, Wait, text_run
 from agentkit.formats.spec import PythonCall
 
@@ -204,10 +204,10 @@ def _take(r: Reader, call: Call, text: str, start: int) -> None:
 
 def _note(r: Reader, call: Call, reader: Literals, start: int) -> None:
     """Name what was read otherwise than it was written."""
-    if ARITHMETIC in reader.repairs:
-        if ARITHMETIC not in r.repairs:
-            raise Damage("invalid_arguments", f"expected values, got what needs the repair {ARITHMETIC!r}", start)
-        call.note(ARITHMETIC)
+    for repair in reader.repairs.keys() & {ARITHMETIC, LEADING_ZEROS}:
+        if repair not in r.repairs:
+            raise Damage("invalid_arguments", f"expected values, got what needs the repair {repair!r}", start)
+        call.note(repair)
 
 
 def _value(r: Reader, call: Call, reader: Literals) -> Any:

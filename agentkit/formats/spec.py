@@ -347,7 +347,7 @@ class Format:
         also: other shapes in which the same models write calls: read, never written.
         result: how results come back.
         thinking: the tags around reasoning; a call inside them never counts.
-        answer: the tokens around a visible answer in which nothing is a call.
+        answer: the tokens around a visible answer, or around what others say, in which nothing is a call.
         markup: control tokens that show nothing where they stand between calls and text.
         ends: tokens that end a turn and mean something else in prose: they show nothing behind a call.
         aliases: other names of the same format.

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -148,7 +150,7 @@ class ResponseProcessor:
 
         def new_finder(first: bool) -> TextReader:
             thinking = first and config.starts_thinking
-            return formats.Parser(formats.auto(), tools, in_code="reply", thinking=thinking)
+            return formats.Parser(formats.recoverable(), tools, in_code="reply", thinking=thinking)
 
         recovery = Recovery(new_finder, tools, self._quoted(tools)) if tools and config.recovers else None
         return ResponseReader(None, self._new_id, self._taken, recovery, limit=config.max_calls)
@@ -160,10 +162,15 @@ class ResponseProcessor:
 
     def _searchers(self, tools: Sequence[ToolSpec]) -> Sequence[TextReader]:
         """Find calls wherever they stand, in every format. One needs a parser of its own: its tags are names."""
-        known = formats.auto()
-        own = [f for f in self.config.text_formats if f not in known]
-        read = ((*known, *own), (formats.get("legacy"),))
-        return [formats.Parser(several, tools, in_code="execute") for several in read]
+        own = [f for f in self.config.text_formats if f not in formats.auto()]
+        return [formats.Parser(several, tools, in_code="execute") for several in _everywhere(tuple(own))]
+
+
+@cache
+def _everywhere(own: tuple[Format, ...]) -> tuple[tuple[Format, ...], ...]:
+    """Formats in which nothing hides a call: what others say has no thinking of the model's."""
+    known = tuple(replace(f, thinking=(), answer=()) for f in (*formats.auto(), *own))
+    return known, (formats.get("legacy"),)
 
 
 def _record(read: Sequence[Format]) -> Record:

@@ -143,7 +143,7 @@ def test_what_python_means_or_an_error(text: str) -> None:
     assume("\\ud" not in text.lower())
     if got is not None:
         assert same(got[0], meant)
-        assert set(got[1]) <= {"arithmetic"}
+        assert set(got[1]) <= {"arithmetic", "leading_zeros"}  # Python has `00`, and no other number that begins so
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_arithmetic_is_one_repair_in_json_as_in_python(text: str, value: float) 
 
 DOUBTFUL = [
     "10-20", "12/31", "555-1234", "2024-12", "2024-12-25", "12/25/2024", "1-555-0100", "10 -20", "10- 20", "9/11",
-    "0644", "-007", "00", "08",
+    "0644", "-007", "007", "000", "0089",
 ]  # fmt: skip
 """More likely ranges, dates, telephone numbers, modes and codes than numbers."""
 
@@ -235,6 +235,7 @@ def test_numbers_between_dashes_and_slashes_are_never_computed(numbers: list[int
         (r'"\x41"', "A", ("invalid_escape",)),
         ('"a" + "b"', "ab", ("joined_strings",)),
         ("r'\\d'", "\\d", ("python_literals", "python_quotes")),
+        ("07", 7, ("leading_zeros",)),
         ("0644", None, ()),
         ('"a" "b"', None, ()),
         ('["a" "b"]', None, ()),
