@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from itertools import groupby
 from operator import add
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar
 
 from agentkit.errors import ErrorCode
 from agentkit.messages import ToolCall
@@ -36,6 +36,9 @@ FinishReason = Literal[
 `pause`: the provider wants the turn sent back to go on. `tool_limit_reached`: the rest was not read
 (`ProcessorConfig.max_calls`). `cancelled`: `Turn.cancel`.
 """
+
+TAKEN_BACK: Final[frozenset[FinishReason]] = frozenset(("content_filter", "refusal"))
+"""The finishes that take back what the response said: of its calls none begins any more."""
 
 E = TypeVar("E", bound=type)
 
