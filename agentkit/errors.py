@@ -69,6 +69,13 @@ class ConfigError(AgentkitError):
     """A setting, a model string or a tool reference is wrong; the message says what was wanted."""
 
 
+class OutputError(AgentkitError):
+    """A run's output was asked for, and it has none: no reply fitted, or it ended before one could.
+
+    `result` is the `RunResult`: its `finish` and `output_error` say why.
+    """
+
+
 class ProviderError(AgentkitError):
     """A model provider refused or broke off.
 

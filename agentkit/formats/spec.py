@@ -90,11 +90,12 @@ class ToolSpec:
 
     def schema_of(self, parameter: str) -> Mapping[str, Any]:
         """The schema of one parameter; `UNDECLARED` for one about which the tool says nothing."""
-        if not self.declares(parameter):
+        properties = self.parameters.get("properties", {})
+        if parameter in properties:
+            found = properties[parameter]
+        elif not (found := self.parameters.get("additionalProperties")):
             return UNDECLARED
-        other = self.parameters.get("additionalProperties")
-        found = self.parameters.get("properties", {}).get(parameter, other)
-        return found if isinstance(found, Mapping) else {}
+        return found if isinstance(found, (dict, Mapping)) else {}  # a dict is told at once
 
     def with_element(self, layout: Layout = "own") -> ToolSpec:
         """This tool with an XML element: its own, or one that is made for it.
@@ -383,6 +384,11 @@ class Format:
     def body(self) -> str:
         """The body kind, for listings."""
         return next((BODIES[type(p)] for p in self.call if type(p) in BODIES), "other")
+
+    @property
+    def tagged(self) -> bool:
+        """Whether each tool has an element of its own, whose tag calls it."""
+        return any(isinstance(p, ToolElement) for p in self.call)
 
     @property
     def stops(self) -> tuple[str, ...]:
