@@ -36,6 +36,9 @@ FinishReason = Literal[
 (`ProcessorConfig.max_calls`). `cancelled`: `Turn.cancel`.
 """
 
+TAKEN_BACK: Final[frozenset[FinishReason]] = frozenset(("content_filter", "refusal"))
+"""The finishes that take back what the response said: of its calls none begins any more."""
+
 E = TypeVar("E", bound=type)
 
 

@@ -158,12 +158,23 @@ def broken_off(asked: Asked, came: Came | None, request_id: str | None) -> Provi
     return ProviderError(f"{provider}: {said}", kind="stream", provider=provider, request_id=request_id)
 
 
-def no_calls(provider: str, events: Sequence[SourceEvent], request_id: str | None) -> ProviderError | None:
-    """The failure of a response that says it calls tools and holds neither a call nor a word, given its last events."""
+def no_calls(
+    provider: str, events: Sequence[SourceEvent], request_id: str | None, *, words: bool = False
+) -> ProviderError | None:
+    """The failure of a response that says it calls tools and holds no call, given its last events.
+
+    Args:
+        provider: who answered.
+        events: the last events.
+        request_id: the provider's id of the request.
+        words: whether it holds text or thinking; then it is the answer as far as it goes, and this is to be told.
+    """
     *rest, ending = events
     if not isinstance(ending, Finish) or ending.reason != "tool_calls" or any(not isinstance(e, Usage) for e in rest):
         return None
-    said = f"the response says that it calls tools ({ending.raw}), yet it holds no call and no text"
+    said = (
+        f"the response says that it calls tools ({ending.raw}), yet it holds no call{'' if words else ' and no text'}"
+    )
     return ProviderError(
         f"{provider}: {said}; the server may have dropped a call that it could not read",
         kind="server",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import random
 import urllib.parse
@@ -28,6 +29,8 @@ from agentkit.models.receiving import Body, Unreadable
 from agentkit.models.retry import Retry
 from agentkit.models.secrets import MIN_SECRET, Address, is_secret, shown, watch_logs
 from agentkit.models.wire import ErrorInStream, Wire, WireEvent
+
+_LOG: Final = logging.getLogger("agentkit.models")
 
 PLACEHOLDER_KEY: Final = "no-key"
 """Sent to a compatible server when no key is set; the SDKs insist on one, local servers ignore it."""
@@ -218,8 +221,10 @@ class RemoteModel(Closing, ABC):
             for event in last if begun else ():  # what broke off before its first event can be asked for again
                 yield event
             raise self._failure(cause, received, request_id) from cause
-        if not begun and (promised := no_calls(self.provider, last, request_id)) is not None:
-            raise promised
+        if not wire.called and (promised := no_calls(self.provider, last, request_id, words=begun)) is not None:
+            if not begun:
+                raise promised
+            _LOG.warning("%s", promised)
         for event in last:
             yield event
 

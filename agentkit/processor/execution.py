@@ -18,6 +18,7 @@ from agentkit.events import (
     ApprovalRequired,
     CallEnd,
     CallError,
+    FinishReason,
     ToolCompleted,
     ToolEvent,
     ToolFailed,
@@ -411,6 +412,11 @@ class Execution:
         """The response broke off: refuse what it still brings and, if so asked, what waits."""
         self._closed = failed("interrupted", _INTERRUPTED)
         return [self._skip(*held, self._closed) for held in (self._held() if waiting else ())]
+
+    def take_back(self, finish: FinishReason) -> list[ToolEvent]:
+        """The response's own end takes it back: refuse what waits, also for a person, and what it still brings."""
+        self._closed = failed("denied", f"not run: the response finished with {finish}, and its calls with it")
+        return [self._skip(*held, self._closed) for held in self._held()]
 
     def cancel(self) -> list[asyncio.Task[Any]]:
         """Stop what runs, skip what waits, be it for a person; what it returns are the tasks to wait for."""
