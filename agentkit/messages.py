@@ -152,7 +152,7 @@ def _parts_of(content: Any, kinds: tuple[type, ...], owner: str) -> tuple[Any, .
     Raises:
         ConfigError: one of them is no part of such a message.
     """
-    if type(content) is tuple and all(type(part) in kinds for part in content):
+    if type(content) is tuple and all(map(kinds.__contains__, map(type, content))):
         return content
     several = isinstance(content, Iterable) and not isinstance(content, (str, bytes, Mapping))
     parts = tuple(TextPart(part) if isinstance(part, str) else part for part in (content if several else (content,)))

@@ -6,9 +6,10 @@ class with a decorated method is one.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncIterator, Awaitable, Generator, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Generic
 
 from agentkit import foreign
 from agentkit.errors import ErrorCode
@@ -16,6 +17,14 @@ from agentkit.messages import ImagePart, ResultContent, TextPart, shown
 from agentkit.names import takes
 from agentkit.output import clean, text_of
 from agentkit.schema import OpenAPISchema, XMLSchema, declared
+
+if sys.version_info >= (3, 13):
+    from typing import TypeVar
+else:  # which has no defaults of type variables
+    from typing_extensions import TypeVar
+
+StateT = TypeVar("StateT", covariant=True, default=Any)
+"""What the application passed to a run."""
 
 SILENT_ERROR: Final = "the tool failed and did not say why"
 """What a model reads of `ToolResult(error="")`."""
@@ -160,17 +169,21 @@ def _parts(values: Any) -> ResultContent:
     return tuple(v if isinstance(v, (TextPart, ImagePart)) else TextPart(text_of(v)) for v in values)
 
 
-@dataclass(frozen=True, slots=True)
-class ToolContext:
+def _no_state() -> Any:
+    return {}
+
+
+@dataclass(frozen=True)  # no slots: with them, `ToolContext[Shop](…)` fails up to Python 3.12.1
+class ToolContext(Generic[StateT]):
     """What a method learns about its call when it asks by annotation.
 
     `def read(self, path: str, context: ToolContext)`: the parameter is filled in at the call and is not in the schema,
-    so the model never sees it.
+    so the model never sees it. `context: ToolContext[Shop]` tells the type checker what `context.state` is.
 
     Args:
         call_id: the id of the call that is being answered.
         name: the function name under which the tool was called.
-        state: whatever the application passed to the run as `context=`.
+        state: what the application passed to the run as `context=`, the object itself; an empty mapping unless given.
         idempotency_key: the same whenever this very call is run again, for services that do a thing once per key; the
             call's id unless given.
         attempt: which run of this call it is; 1 unless a crash interrupted an earlier one.
@@ -179,7 +192,7 @@ class ToolContext:
 
     call_id: str
     name: str
-    state: Mapping[str, Any] = field(default_factory=dict)
+    state: StateT = field(default_factory=_no_state)
     idempotency_key: str = ""
     attempt: int = 1
     run: Any = None

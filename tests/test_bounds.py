@@ -76,7 +76,11 @@ def test_of_a_compaction(given: dict[str, Any], message: str) -> None:
         ({"budget": 5}, "budget=5): wanted a Budget, or None"),
         ({"max_turns": "3"}, "max_turns='3'): wanted 1 or more"),
         ({"max_repeats": 1}, "max_repeats=1): wanted 2 or more, a whole number, or None for no bound"),
-        ({"system": 5}, "system=5): wanted text, or None"),
+        (
+            {"system": 5},
+            "system=5): wanted text, or a function of the run's context: `def system(context): …`, or None",
+        ),
+        ({"system": lambda: "Be brief."}, "wanted text, or a function of the run's context"),
         ({"temperature": "hot"}, "temperature='hot'): wanted a number"),
         ({"stop": "END"}, "stop='END'): wanted several texts: ('END',)"),
     ],
@@ -91,7 +95,6 @@ def test_of_an_agent(given: dict[str, Any], message: str) -> None:
     ("given", "message"),
     [
         ({"cancel": True}, "run(cancel=True): wanted an asyncio.Event, or None"),
-        ({"context": 5}, "context=5): wanted values by name"),
         ({"decisions": {"c1": True}}, "wanted Approved(…) or Denied(…) by call id"),
         ({"decisions": 5}, "wanted Approved(…) or Denied(…) by call id"),
     ],
@@ -104,7 +107,7 @@ def test_of_a_run(given: dict[str, Any], message: str) -> None:
 
 @pytest.mark.parametrize("prompt", [5, None, b"Hi", [5]])
 def test_of_a_prompt(prompt: Any) -> None:
-    with pytest.raises(ConfigError, match="a prompt is text, parts, messages or OpenAI's message dicts; found "):
+    with pytest.raises(ConfigError, match=r"a prompt is text, parts, messages or OpenAI's message dicts; found \w+ "):
         Agent(MODEL).stream(prompt)
 
 
@@ -130,7 +133,7 @@ def test_of_threads(given: dict[str, Any], message: str) -> None:
         ({"model": None}, "Agent(model=None): wanted a model"),
         ({"model": ""}, "run_thread(…, model=…) is missing"),
         ({"thread_id": None}, "run_thread(thread_id=None): wanted text"),
-        ({"system_prompt": MODEL}, "wanted text, or None"),
+        ({"system_prompt": MODEL}, "wanted text, or a function of the run's context"),
         ({"temporary_message": [user("a"), user("b")]}, "one message is wanted here, found 2"),
         ({"compaction": 5}, "compaction=5): wanted a Compaction, or None"),
     ],

@@ -90,11 +90,12 @@ class ToolSpec:
 
     def schema_of(self, parameter: str) -> Mapping[str, Any]:
         """The schema of one parameter; `UNDECLARED` for one about which the tool says nothing."""
-        if not self.declares(parameter):
+        properties = self.parameters.get("properties", {})
+        if parameter in properties:
+            found = properties[parameter]
+        elif not (found := self.parameters.get("additionalProperties")):
             return UNDECLARED
-        other = self.parameters.get("additionalProperties")
-        found = self.parameters.get("properties", {}).get(parameter, other)
-        return found if isinstance(found, Mapping) else {}
+        return found if isinstance(found, (dict, Mapping)) else {}  # a dict is told at once
 
     def with_element(self, layout: Layout = "own") -> ToolSpec:
         """This tool with an XML element: its own, or one that is made for it.

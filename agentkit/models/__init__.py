@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agentkit import foreign
 from agentkit.errors import ConfigError
-from agentkit.models.base import Model, ModelRequest
+from agentkit.models.base import ClosableModel, Model, ModelRequest
 from agentkit.names import nearest, takes
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AnthropicModel",
+    "ClosableModel",
     "Model",
     "ModelRequest",
     "OpenAIModel",
@@ -118,8 +119,8 @@ def model(
     continues: bool | None = None,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     dice: Callable[[], float] = random.random,
-) -> Model:
-    """A model by its string.
+) -> ClosableModel:
+    """A model by its string. `async with` or `aclose` closes its connections; so does the end of their event loop.
 
     Args:
         name: `openai:…` (chat completions), `responses:…` or `anthropic:…`, then the provider's name of the model.
@@ -178,7 +179,7 @@ def model(
         sleep=sleep,
         dice=dice,
     )
-    native: Model = __getattr__(PROVIDERS[prefix])(id, settings)
+    native: ClosableModel = __getattr__(PROVIDERS[prefix])(id, settings)
     if format is None:
         return native
     from agentkit.models.text import TextCalling

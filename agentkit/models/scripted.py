@@ -138,6 +138,17 @@ class ScriptedModel:
         if kind is None:
             self.assert_finished()
 
+    async def aclose(self) -> None:
+        """Nothing: it holds no connection."""
+
+    async def __aenter__(self) -> ScriptedModel:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.__exit__(kind, error, trace)
+
     def _next(self, request: ModelRequest) -> Turn | Awaitable[Turn]:
         if self._function is not None:
             return self._function(request)
