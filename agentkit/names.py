@@ -15,6 +15,7 @@ from agentkit.errors import AgentkitError, ConfigError
 T = TypeVar("T", bound=Callable[..., Any])
 
 _LONGEST: Final = 100  # characters of a wrong name that are compared: difflib is quadratic
+_ALIKE: Final = 0.8  # of difflib's ratio: what a name elsewhere must be like to be taken for the one that was meant
 _NONE: Final[Mapping[str, str]] = {}
 
 
@@ -23,34 +24,48 @@ def nearest(found: str, names: Iterable[str], others: Mapping[str, str] = _NONE)
 
     >>> nearest("requires_aproval", ["timeout", "requires_approval"])
     'requires_approval'
+    >>> nearest("instructons", ["model", "system"], {"instructions": "system"})
+    'system'
 
     Args:
         found: what was written.
         names: ours.
-        others: what it is called elsewhere, and our name for it.
+        others: what it is called elsewhere, and our name for it, or words where there is none.
     """
-    from difflib import get_close_matches
-
     known = list(names)
-    if (meant := others.get(found)) in known:
-        return meant
-    plain = {_plain(name): name for name in reversed(known)}
-    if (same := plain.get(_plain(found[:_LONGEST]))) is not None:
-        return same
-    near = get_close_matches(found[:_LONGEST], known, 1)
-    return near[0] if near else None
+    near = _near(found, known, others)
+    if near in known:
+        return near
+    meant = others.get(near or "")
+    return meant if meant in known else None
 
 
 def did_you_mean(found: str, names: Iterable[str], others: Mapping[str, str] = _NONE) -> str:
     """The same as the end of a message, `; did you mean 'x'?`; empty when none is near.
 
-    An entry of `others` that is none of the names is said as it is: `: give it to the run`.
+    Where `others` has words instead of a name, these: `: give it to the run`.
     """
     known = list(names)
-    if found in others and others[found] not in known:
-        return f": {others[found]}"
-    meant = nearest(found, known, others)
-    return f"; did you mean {meant!r}?" if meant is not None else ""
+    near = _near(found, known, others)
+    if near is None:
+        return ""
+    meant = near if near in known else others[near]
+    return f"; did you mean {meant!r}?" if meant in known else f": {meant}"
+
+
+def _near(found: str, known: list[str], others: Mapping[str, str]) -> str | None:
+    """The name that is most like it, ours or another's."""
+    from difflib import get_close_matches
+
+    every = [*known, *(name for name in others if name not in known)]
+    if found in every:
+        return found
+    shown = found[:_LONGEST]
+    plain = {_plain(name): name for name in reversed(every)}
+    if (same := plain.get(_plain(shown))) is not None:
+        return same
+    near = get_close_matches(shown, every, 1, _ALIKE) or get_close_matches(shown, known, 1)
+    return near[0] if near else None
 
 
 def _plain(name: str) -> str:
