@@ -6,9 +6,9 @@ What other toolkits call our arguments is in `agentkit.foreign`.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypedDict, TypeVar
 
 from agentkit.errors import AgentkitError, ConfigError
 
@@ -129,7 +129,8 @@ def takes(
             if len(args) > most or not known.issuperset(kwargs):
                 places = list(by_place[bound:])
                 shown = [name for name in names if not bound or name != "self"]
-                raise error(_refusal(said, len(args) - bound, kwargs, places, shown, others))
+                refuse_unknown(said, kwargs, shown, others, error)
+                raise error(_too_many(said, len(args) - bound, places, shown))
             return function(*args, **kwargs)
 
         if inspect.iscoroutinefunction(function) and hasattr(inspect, "markcoroutinefunction"):
@@ -142,18 +143,34 @@ def takes(
     return decorate
 
 
+class Nothing(TypedDict):
+    """The keywords of a function that takes no further ones: what `**unknown: Unpack[Nothing]` gets, checkers refuse."""
+
+
+def refuse_unknown(
+    owner: str,
+    given: Iterable[str],
+    names: Sequence[str],
+    others: Mapping[str, str] = _NONE,
+    error: type[AgentkitError] = ConfigError,
+) -> None:
+    """Refuse a keyword that there is not, as `takes` does, where that would cost too much.
+
+    Raises:
+        AgentkitError: of the class `error`.
+    """
+    for name in given:
+        if name not in names:
+            hint = did_you_mean(name, names, others)
+            raise error(f"{owner} has no argument {name!r}{then(hint, 'it takes ' + ', '.join(names))}")
+
+
 def _said(target: Any) -> str:
     name, _, last = str(target.__qualname__).rpartition(".")
     return name.rpartition(".")[2] if last == "__init__" else last
 
 
-def _refusal(
-    owner: str, given: int, kwargs: Iterable[str], by_place: list[str], names: list[str], others: Mapping[str, str]
-) -> str:
-    for name in kwargs:
-        if name not in names:
-            hint = did_you_mean(name, names, others)
-            return f"{owner} has no argument {name!r}{then(hint, 'it takes ' + ', '.join(names))}"
+def _too_many(owner: str, given: int, by_place: Sequence[str], names: Sequence[str]) -> str:
     by_name = [name for name in names if name not in by_place]
     rest = f"; by name: {', '.join(by_name)}" if by_name else ""
     return f"{owner} takes by place {', '.join(by_place) or 'nothing'}, found {given} values{rest}"
