@@ -6,15 +6,16 @@ What other toolkits call our arguments is in `agentkit.foreign`.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypedDict, TypeVar
 
 from agentkit.errors import AgentkitError, ConfigError
 
 T = TypeVar("T", bound=Callable[..., Any])
 
 _LONGEST: Final = 100  # characters of a wrong name that are compared: difflib is quadratic
+_ALIKE: Final = 0.8  # of difflib's ratio: what a name elsewhere must be like to be taken for the one that was meant
 _NONE: Final[Mapping[str, str]] = {}
 
 
@@ -23,34 +24,48 @@ def nearest(found: str, names: Iterable[str], others: Mapping[str, str] = _NONE)
 
     >>> nearest("requires_aproval", ["timeout", "requires_approval"])
     'requires_approval'
+    >>> nearest("instructons", ["model", "system"], {"instructions": "system"})
+    'system'
 
     Args:
         found: what was written.
         names: ours.
-        others: what it is called elsewhere, and our name for it.
+        others: what it is called elsewhere, and our name for it, or words where there is none.
     """
-    from difflib import get_close_matches
-
     known = list(names)
-    if (meant := others.get(found)) in known:
-        return meant
-    plain = {_plain(name): name for name in reversed(known)}
-    if (same := plain.get(_plain(found[:_LONGEST]))) is not None:
-        return same
-    near = get_close_matches(found[:_LONGEST], known, 1)
-    return near[0] if near else None
+    near = _near(found, known, others)
+    if near in known:
+        return near
+    meant = others.get(near or "")
+    return meant if meant in known else None
 
 
 def did_you_mean(found: str, names: Iterable[str], others: Mapping[str, str] = _NONE) -> str:
     """The same as the end of a message, `; did you mean 'x'?`; empty when none is near.
 
-    An entry of `others` that is none of the names is said as it is: `: give it to the run`.
+    Where `others` has words instead of a name, these: `: give it to the run`.
     """
     known = list(names)
-    if found in others and others[found] not in known:
-        return f": {others[found]}"
-    meant = nearest(found, known, others)
-    return f"; did you mean {meant!r}?" if meant is not None else ""
+    near = _near(found, known, others)
+    if near is None:
+        return ""
+    meant = near if near in known else others[near]
+    return f"; did you mean {meant!r}?" if meant in known else f": {meant}"
+
+
+def _near(found: str, known: list[str], others: Mapping[str, str]) -> str | None:
+    """The name that is most like it, ours or another's."""
+    from difflib import get_close_matches
+
+    every = [*known, *(name for name in others if name not in known)]
+    if found in every:
+        return found
+    shown = found[:_LONGEST]
+    plain = {_plain(name): name for name in reversed(every)}
+    if (same := plain.get(_plain(shown))) is not None:
+        return same
+    near = get_close_matches(shown, every, 1, _ALIKE) or get_close_matches(shown, known, 1)
+    return near[0] if near else None
 
 
 def _plain(name: str) -> str:
@@ -114,7 +129,8 @@ def takes(
             if len(args) > most or not known.issuperset(kwargs):
                 places = list(by_place[bound:])
                 shown = [name for name in names if not bound or name != "self"]
-                raise error(_refusal(said, len(args) - bound, kwargs, places, shown, others))
+                refuse_unknown(said, kwargs, shown, others, error)
+                raise error(_too_many(said, len(args) - bound, places, shown))
             return function(*args, **kwargs)
 
         if inspect.iscoroutinefunction(function) and hasattr(inspect, "markcoroutinefunction"):
@@ -127,18 +143,34 @@ def takes(
     return decorate
 
 
+class Nothing(TypedDict):
+    """The keywords of a function that takes no further ones: what `**unknown: Unpack[Nothing]` gets, checkers refuse."""
+
+
+def refuse_unknown(
+    owner: str,
+    given: Iterable[str],
+    names: Sequence[str],
+    others: Mapping[str, str] = _NONE,
+    error: type[AgentkitError] = ConfigError,
+) -> None:
+    """Refuse a keyword that there is not, as `takes` does, where that would cost too much.
+
+    Raises:
+        AgentkitError: of the class `error`.
+    """
+    for name in given:
+        if name not in names:
+            hint = did_you_mean(name, names, others)
+            raise error(f"{owner} has no argument {name!r}{then(hint, 'it takes ' + ', '.join(names))}")
+
+
 def _said(target: Any) -> str:
     name, _, last = str(target.__qualname__).rpartition(".")
     return name.rpartition(".")[2] if last == "__init__" else last
 
 
-def _refusal(
-    owner: str, given: int, kwargs: Iterable[str], by_place: list[str], names: list[str], others: Mapping[str, str]
-) -> str:
-    for name in kwargs:
-        if name not in names:
-            hint = did_you_mean(name, names, others)
-            return f"{owner} has no argument {name!r}{then(hint, 'it takes ' + ', '.join(names))}"
+def _too_many(owner: str, given: int, by_place: Sequence[str], names: Sequence[str]) -> str:
     by_name = [name for name in names if name not in by_place]
     rest = f"; by name: {', '.join(by_name)}" if by_name else ""
     return f"{owner} takes by place {', '.join(by_place) or 'nothing'}, found {given} values{rest}"

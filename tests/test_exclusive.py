@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from agentkit import Agent, ProcessorConfig, ToolCall, ToolContext, ToolRegistry, openapi_schema
+from agentkit import Agent, ToolCall, ToolContext, ToolRegistry, openapi_schema
 from agentkit.errors import SchemaError
 from agentkit.messages import ToolMessage
 from agentkit.processor import lines
@@ -163,10 +163,15 @@ def test_a_call_that_was_given_up_holds_its_line_until_its_thread_has_ended() ->
 
 
 def test_waiting_in_line_does_not_count_as_time_of_the_tool() -> None:
-    counter = Counter()
-    config = ProcessorConfig(timeout=0.2)
-    result = Agent(calling(*["inc"] * 60), [counter], config=config).run_sync("go")  # 0.3 s in all
-    assert {error for error, _ in answers(result)} == {None}
+    class Slow:
+        @openapi_schema(exclusive=True, timeout=1.0)
+        async def work(self) -> str:
+            """Work."""
+            await asyncio.sleep(0.6)
+            return "done"
+
+    result = Agent(calling("work", "work"), [Slow()]).run_sync("go")
+    assert answers(result) == [(None, "done")] * 2
 
 
 async def _cancelled() -> Counter:

@@ -68,7 +68,8 @@ class Agent(Generic[ContextT, OutputT]):
     was handed over stays the caller's.
 
     Args:
-        model: a `Model`, or a model string such as `openai:gpt-5`; a string is resolved at the first run.
+        model: a `Model`, or a model string such as `openai:gpt-5`; a string is read at
+            once, and its key looked for at the first run.
         tools: one or several of: functions, instances, classes, `"module:Class"` strings; or one `ToolRegistry`.
         system: instructions, put before every prompt that does not begin with a system message of its own: text, or a
             function, plain or async, of the run's `context` that gives the text. It is called once for each such run.
