@@ -102,10 +102,19 @@ __version__ = "0.1.0"
 
 def __getattr__(name: str) -> object:
     if name not in _HOMES:
-        raise AttributeError(f"module 'agentkit' has no attribute {name!r}; it has {', '.join(__all__)}")
+        _refuse(name)
     value: object = getattr(import_module(_HOMES[name]), name)
     globals()[name] = value
     return value
+
+
+def _refuse(name: str) -> None:
+    """Say where a name is: in an `ImportError`, since `from … import` does not show what an `AttributeError` says."""
+    from agentkit.foreign import NAMES
+
+    if name in NAMES:
+        raise ImportError(f"agentkit has no {name!r}: {NAMES[name]}")
+    raise AttributeError(f"module 'agentkit' has no attribute {name!r}; it has {', '.join(__all__)}")
 
 
 def __dir__() -> list[str]:

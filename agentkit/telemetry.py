@@ -216,7 +216,7 @@ class OpenTelemetry:
             "gen_ai.tool.name": call.name,
             "gen_ai.tool.call.id": call.id,
             "gen_ai.tool.type": "function",
-            "gen_ai.tool.description": run.plan.registry.tools[call.name].description,
+            "gen_ai.tool.description": tool.description if (tool := run.plan.registry.get_tool(call.name)) else "",
         }
         if self._contents:
             attributes["gen_ai.tool.call.arguments"] = json.dumps(dict(call.arguments), default=str)

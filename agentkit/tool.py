@@ -7,12 +7,14 @@ class with a decorated method is one.
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic
 
+from agentkit import foreign
 from agentkit.errors import ErrorCode
-from agentkit.messages import ImagePart, ResultContent, TextPart
+from agentkit.messages import ImagePart, ResultContent, TextPart, shown
+from agentkit.names import takes
 from agentkit.output import clean, text_of
 from agentkit.schema import OpenAPISchema, XMLSchema, declared
 
@@ -35,13 +37,14 @@ _PLAIN: Final = frozenset((str, int, float, bool, dict, type(None)))
 _set = object.__setattr__
 
 
+@takes(others=foreign.TOOL_RESULT)
 @dataclass(frozen=True, slots=True, init=False)
 class ToolResult:
     """A tool's answer to one call: an output, or an error.
 
     Args:
         output: the Python value, kept for the application; None when there is only `content` or an `error`.
-        error: what went wrong, in words the model can act on; None for success.
+        error: what went wrong, in words the model can act on, or the exception that says so; None for success.
         code: the error's stable code; `tool_error` unless given.
         content: further text and images that the model reads after the output.
         metadata: for the application; never shown to the model.
@@ -50,7 +53,9 @@ class ToolResult:
             says its output. None leaves it to `error`.
 
     Raises:
-        ValueError: a `code` without an `error`, or `success` that says the opposite of `error`.
+        ConfigError: an argument that there is not.
+        ValueError: an `error` that is neither text nor an exception, a `code` without an `error`, or `success` that
+            says the opposite of `error`.
 
     >>> ToolResult({"rows": 3}).text
     '{"rows": 3}'
@@ -68,7 +73,7 @@ class ToolResult:
     def __init__(
         self,
         output: Any = None,
-        error: str | None = None,
+        error: str | BaseException | None = None,
         *,
         code: ErrorCode | None = None,
         content: Any = (),
@@ -76,6 +81,8 @@ class ToolResult:
         reward: float | None = None,
         success: bool | None = None,
     ) -> None:
+        if error is not None and not isinstance(error, str):
+            error = _said(error)
         if success is False and error is None:
             output, error = None, "" if output is None else text_of(output)
         if success is True and error is not None:
@@ -88,6 +95,11 @@ class ToolResult:
         _set(self, "content", content if type(content) is tuple else _parts(content))
         _set(self, "metadata", {} if metadata is None else metadata)
         _set(self, "reward", reward)
+
+    def __await__(self) -> Generator[Any, None, ToolResult]:
+        """Itself: code that awaits whatever a method returned need not know whether it is `async`."""
+        yield from ()
+        return self
 
     @property
     def ok(self) -> bool:
@@ -141,6 +153,13 @@ class ToolResult:
                 return cls(error=f"the tool returned a {type(value).__name__}, not a value; it must return its result")
             case _:
                 return cls(value)
+
+
+def _said(error: Any) -> str:
+    """What an exception says, under its name."""
+    if not isinstance(error, BaseException):
+        raise ValueError(f"ToolResult(error=…) takes what went wrong in words, or an exception, found {shown(error)}")
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
 def _parts(values: Any) -> ResultContent:

@@ -2,7 +2,7 @@
 
 Two processes, one with the `agentkit` of each checkout, run the same row again and again: this one, the other, the
 other, this one. Told is the CPU time of this checkout and the median of the ratios of neighbouring runs, so that
-whatever else the machine does meets both alike. Rows that are slower than allowed are run once more before they count.
+whatever else the machine does meets both alike. A row that seems slower than allowed is measured again before it counts.
 
     git worktree add /tmp/before v0.1.0
     python benchmarks/against.py /tmp/before [word of a row …]
@@ -23,6 +23,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ALLOWED = 1.1  # times the other checkout's CPU
 ROUNDS, SLICE = 15, 0.012  # pairs of runs per row; seconds that one run takes at least
+AGAIN = 2  # times that a row is measured again if it seems slower than allowed: other work comes in bursts
 AGENT_TURNS, DISPATCHED = 20, 50
 
 Row = tuple[str, Callable[[], object], float]  # its name, what is run, and how many units that is
@@ -158,8 +159,10 @@ def main(other: Path, words: list[str]) -> None:
         if words and not any(word in name for word in words):
             continue
         seconds, ratio = compare(here, there, number, units)
-        if ratio > ALLOWED:
-            seconds, ratio = min((seconds, ratio), compare(here, there, number, units), key=lambda found: found[1])
+        for _ in range(AGAIN):
+            if ratio > ALLOWED:
+                again = compare(here, there, number, units)
+                seconds, ratio = min((seconds, ratio), again, key=lambda found: found[1])
         slow += [name] * (ratio > ALLOWED)
         print(f"{name:44}{seconds * 1e6:10.2f}{ratio:8.2f}{' <' * (ratio > ALLOWED)}", flush=True)
     here.end()

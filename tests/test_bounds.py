@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agentkit import Agent, Budget, Price, ProcessorConfig, ThreadManager, ToolRegistry, openapi_schema
-from agentkit.errors import ConfigError, SchemaError, StoreError
+from agentkit.errors import ConfigError, SchemaError
 from agentkit.messages import user
 from agentkit.testing import ScriptedModel
 from agentkit.threads import Compaction, SQLiteStore
@@ -132,7 +132,7 @@ def test_of_threads(given: dict[str, Any], message: str) -> None:
     [
         ({"model": None}, "Agent(model=None): wanted a model"),
         ({"model": ""}, "run_thread(…, model=…) is missing"),
-        ({"thread_id": None}, "run(thread_id=None): wanted text"),
+        ({"thread_id": None}, "run_thread(thread_id=None): wanted text"),
         ({"system_prompt": MODEL}, "wanted text, or a function of the run's context"),
         ({"temporary_message": [user("a"), user("b")]}, "one message is wanted here, found 2"),
         ({"compaction": 5}, "compaction=5): wanted a Compaction, or None"),
@@ -153,7 +153,7 @@ async def test_of_what_is_written_to_a_thread() -> None:
         await threads.add_message("t", 5)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="one message is wanted here, found 0"):
         await threads.add_message("t", [])  # type: ignore[arg-type]
-    with pytest.raises(StoreError, match="an id is text, found 5"):
+    with pytest.raises(ConfigError, match=r"add_message\(thread_id=5\): wanted text"):
         await threads.add_message(5, "Hi")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match=r"create_thread\(metadata=5\): wanted a mapping"):
         await threads.create_thread(metadata=5)  # type: ignore[arg-type]

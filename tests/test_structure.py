@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "agentkit"
 
-VALUES = {"characters", "errors", "messages", "events"}
+VALUES = {"characters", "errors", "messages", "events", "names", "foreign"}
 DECLARED = {"schema", "flavours", "strictness"}  # what decorators store, and the shapes in which providers take it
 FOUND = {
     "introspect",
@@ -38,6 +38,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     # values
     "characters": set(),
     "errors": {"characters"},
+    "foreign": set(),
+    "names": {"errors"},
     "messages": {"errors"},
     "events": {"errors", "messages"},
     "prompts": {"errors", "messages"},

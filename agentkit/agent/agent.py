@@ -8,6 +8,7 @@ from dataclasses import replace
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, Final, Generic, Self, Unpack, overload
 
+from agentkit import foreign
 from agentkit.agent.blocking import blocking, close
 from agentkit.agent.delegate import delegate
 from agentkit.agent.hooks import Hook, checked_hooks
@@ -21,7 +22,9 @@ from agentkit.agent.system import SYSTEM, System
 from agentkit.binding import BoundTool
 from agentkit.bounds import CALLABLE, TEXT, Bounds, each, either, instance, like, or_none, refuse, whole
 from agentkit.messages import SystemMessage
+from agentkit.models import known
 from agentkit.models.base import Model
+from agentkit.names import takes
 from agentkit.processor import ProcessorConfig
 from agentkit.prompts import Prompt, messages_from
 from agentkit.registry import ToolRegistry
@@ -97,6 +100,7 @@ class Agent(Generic[ContextT, OutputT]):
     'Hello!'
     """
 
+    @takes(Settings, others=foreign.AGENT)
     def __init__(
         self,
         model: Model | str,
@@ -126,6 +130,8 @@ class Agent(Generic[ContextT, OutputT]):
         given |= {"max_turns": max_turns, "max_repeats": max_repeats}
         given |= {"auto_continue": auto_continue, "output_retries": output_retries, "max_depth": max_depth}
         refuse("Agent", given, _BOUNDS)
+        if isinstance(model, str):
+            known(model)
         self.registry = tools if isinstance(tools, ToolRegistry) else ToolRegistry(*_each(tools))
         self.system = system
         self.config = config or ProcessorConfig()
@@ -177,6 +183,7 @@ class Agent(Generic[ContextT, OutputT]):
     def stream(
         self, prompt: Prompt | Iterable[Prompt], **options: Unpack[RunOptions[ContextT]]
     ) -> RunStream[OutputT]: ...
+    @takes(RunOptions, others=foreign.RUN)
     def stream(
         self, prompt: Prompt | Iterable[Prompt], *, output_type: Any = None, **options: Unpack[RunOptions[ContextT]]
     ) -> RunStream[Any]:
@@ -254,6 +261,7 @@ class Agent(Generic[ContextT, OutputT]):
     async def run(
         self, prompt: Prompt | Iterable[Prompt], **options: Unpack[RunOptions[ContextT]]
     ) -> RunResult[OutputT]: ...
+    @takes(RunOptions, others=foreign.RUN)
     async def run(
         self, prompt: Prompt | Iterable[Prompt], *, output_type: Any = None, **options: Unpack[RunOptions[ContextT]]
     ) -> RunResult[Any]:
@@ -272,6 +280,7 @@ class Agent(Generic[ContextT, OutputT]):
     def run_sync(
         self, prompt: Prompt | Iterable[Prompt], **options: Unpack[RunOptions[ContextT]]
     ) -> RunResult[OutputT]: ...
+    @takes(RunOptions, others=foreign.RUN)
     def run_sync(
         self, prompt: Prompt | Iterable[Prompt], *, output_type: Any = None, **options: Unpack[RunOptions[ContextT]]
     ) -> RunResult[Any]:

@@ -36,8 +36,10 @@ from agentkit.events import (
     ToolSkipped,
     ToolStarted,
 )
+from agentkit.foreign import TOOL_CHOICE
 from agentkit.messages import AssistantMessage, Message, ToolCall, ToolMessage, user
 from agentkit.models.base import Model, ModelRequest, continues
+from agentkit.names import did_you_mean
 from agentkit.processor import EventStream, ProcessorConfig, ResponseProcessor, Source, Turn, no_scope
 from agentkit.registry import ToolRegistry
 from agentkit.structured import InvalidOutput, Output
@@ -99,6 +101,8 @@ class RunStream(EventStream[Event], Generic[OutputT]):
     begins, and its calls are counted from 0 again.
     """
 
+    _outcome = frozenset({*RunResult.__annotations__, "new_messages", "output"})
+
     def __init__(self, plan: Plan, journal: Journal) -> None:
         super().__init__()
         self.plan = plan
@@ -131,7 +135,9 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         self._corrections = 0
         self._correction: Message | None = None
         wanted = None if plan.output is None else plan.output.schema
-        self._request = ModelRequest((), plan.registry.specs(), output_schema=wanted, **plan.settings)
+        self._request = ModelRequest(
+            (), plan.registry.offered(plan.model.format), output_schema=wanted, **plan.settings
+        )
 
     @property
     def result(self) -> RunResult[OutputT]:
@@ -204,6 +210,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
     async def _events(self) -> AsyncGenerator[Event, None]:
         self._begun = True
         watching = self._watch()
+        hooked = bool(self._hooks)  # none is added later
         try:
             await self._hooks.tell(RunStarted())
             while (turn := await self._next()) is not None:
@@ -213,7 +220,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
                     async for event in turn:
                         if type(event) in _TOOL_EVENTS:
                             await self._record(turn, event, since)  # type: ignore[arg-type]
-                        if self._hooks:
+                        if hooked:
                             await self._hooks.tell(event)
                         yield event
                 except BaseException as e:
@@ -291,10 +298,11 @@ class RunStream(EventStream[Event], Generic[OutputT]):
     async def _open(self) -> Turn | None:
         """Begin; the turn that answers what an earlier run left open, if there is such."""
         request = self._request
-        choices = ["auto", "required", "none", *self.plan.registry.tools]
+        choices = ["auto", "required", "none", *(tool.name for tool in request.tools)]
         if request.tool_choice not in choices:
             raise ConfigError(
                 f"tool_choice={request.tool_choice!r} is no tool of this agent; wanted one of {', '.join(choices)}"
+                f"{did_you_mean(request.tool_choice, choices, TOOL_CHOICE)}"
             )
         journal, plan = self.journal, self.plan
         if not await self._instruct():
@@ -346,7 +354,8 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         natively = plan.model.format is None and request.tool_choice != "none"
         offered = request.tools if natively else ()
         made = _made(self._turn)
-        events = meter.read(plan.model, request)
+        # where no token is bounded the turn's own sum does: whatever stands between costs time with each event
+        events = meter.read(plan.model, request) if plan.spending.counts else plan.model.stream(request)
         return processor.process(events, offered=offered, more=self._more, made=made)
 
     async def _ready(self) -> bool:
@@ -413,7 +422,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         request = replace(self._request, messages=[*self._request.messages, partial])
         meter = spending.set_aside_now(self.plan.model.name, request)
         self._meters.append(meter)
-        return meter.read(self.plan.model, request)
+        return meter.read(self.plan.model, request) if spending.counts else self.plan.model.stream(request)
 
     async def _end(self, turn: Turn, since: float) -> None:
         """End a turn, whatever ended it: write it down, and then say so.
@@ -437,6 +446,8 @@ class RunStream(EventStream[Event], Generic[OutputT]):
     async def _keep(self, turn: Turn, since: float) -> None:
         await turn.aclose()
         self._settle()
+        if not self.plan.spending.counts:
+            self.plan.spending.count(self.plan.model.name, turn.usage)
         response = self._response(turn, since)
         asked, self._asked = self._asked, False
         finish = turn.finish.reason

@@ -7,10 +7,12 @@ import sys
 from collections.abc import Mapping
 from typing import Any, Final, Generic, Literal, TypedDict
 
+from agentkit import foreign
 from agentkit.agent.approval import Approved, Decision, Denied
 from agentkit.bounds import TEXT, YES_OR_NO, Bound, Bounds, each, instance, number, or_none, refuse, whole
 from agentkit.errors import ConfigError
 from agentkit.events import FinishReason
+from agentkit.names import unknown
 
 if sys.version_info >= (3, 13):
     from typing import TypeVar
@@ -96,9 +98,8 @@ def checked(settings: Mapping[str, Any], known: type = Settings) -> dict[str, An
     Raises:
         ConfigError: there is no such setting, or it cannot have this value.
     """
-    names = [*Settings.__annotations__, *(known.__annotations__ if known is not Settings else ())]
     for name in settings:
-        if name not in names:
-            raise ConfigError(f"there is no setting {name!r}; there are {', '.join(names)}")
+        if name not in known.__annotations__:
+            raise ConfigError(unknown("setting", name, known.__annotations__, foreign.RUN))
     refuse("run" if known is not Settings else "Agent", settings, _BOUNDS)
     return dict(settings)

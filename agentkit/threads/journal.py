@@ -177,7 +177,8 @@ class ThreadJournal:
 
     async def _reconciled(self, call: Call, registry: ToolRegistry) -> Move:
         """The answer to an interrupted call, of the tool that knows what became of it."""
-        tool, said = registry.tools[str(call.body["name"])], call_from_json(call.body)
+        tool, said = registry.get_tool(str(call.body["name"])), call_from_json(call.body)
+        assert tool is not None, "calls are asked about only of tools that are there"
         context = ToolContext(call.id, tool.name, idempotency_key=self._key(call), attempt=call.attempts)
         try:
             arguments = tool.validate(said.arguments, lenient=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, Unpack, overload
 
-from agentkit import models
+from agentkit import foreign, models
 from agentkit.agent import Agent, Budget, Hook, RunOptions, RunResult, RunStream, call_hash, checked_hooks
 from agentkit.agent.approval import denial
 from agentkit.agent.blocking import blocking, close
@@ -21,6 +21,7 @@ from agentkit.bounds import CALLABLE, PATH, TEXT, Bounds, each, either, instance
 from agentkit.errors import ConfigError, StoreConflict, StoreError, ThreadExists, ThreadNotFound
 from agentkit.messages import Message, ToolCall, ToolMessage
 from agentkit.models.base import Model
+from agentkit.names import takes
 from agentkit.processor import ProcessorConfig
 from agentkit.prompts import Prompt, messages_from
 from agentkit.registry import BoundTool, FunctionNames, InvalidArguments, ToolRegistry
@@ -57,7 +58,11 @@ _BOUNDS: Final[Bounds] = {
     "hooks": each(CALLABLE, "several functions: hooks=[print]"),
     "compaction": or_none(instance(Compaction, "a Compaction")),
 }
-_NEW: Final[Bounds] = {"metadata": instance(Mapping, "a mapping, such as {'title': 'Holidays'}")}
+_NEW: Final[Bounds] = {
+    "thread_id": or_none(TEXT, "for a new one"),
+    "metadata": instance(Mapping, "a mapping, such as {'title': 'Holidays'}"),
+}
+_THREAD: Final[Bounds] = {"thread_id": TEXT}
 _PAGE: Final[Bounds] = {"limit": whole(0), "before": or_none(instance(Thread, "a thread that list_threads gave"))}
 _RUN: Final[Bounds] = {
     "thread_id": TEXT,
@@ -96,6 +101,7 @@ class ThreadManager:
         ```
     """
 
+    @takes(others=foreign.THREAD_MANAGER)
     def __init__(
         self,
         store: Store | str | Path = "agentkit.db",
@@ -163,6 +169,7 @@ class ThreadManager:
 
     # -------------------------------------------------------------- threads
 
+    @takes(others=foreign.CREATE_THREAD)
     async def create_thread(
         self,
         thread_id: str | None = None,
@@ -182,7 +189,7 @@ class ThreadManager:
             ConfigError: as `add_message`, or the metadata is no mapping.
             StoreError: the metadata holds what JSON cannot, or a key that is no text.
         """
-        refuse("create_thread", {"metadata": metadata}, _NEW)
+        refuse("create_thread", {"thread_id": thread_id, "metadata": metadata}, _NEW)
         id = secrets.token_hex(8) if thread_id is None else thread_id
         if not id:
             raise ConfigError("create_thread(''): a thread's id is not empty; leave it out for a new one")
@@ -195,6 +202,7 @@ class ThreadManager:
         Raises:
             ThreadNotFound: there is none with this id.
         """
+        refuse("get_thread", {"thread_id": thread_id}, _THREAD)
         return await self.store.get(thread_id)
 
     async def list_threads(self, *, limit: int = 100, before: Thread | None = None) -> tuple[Thread, ...]:
@@ -216,6 +224,7 @@ class ThreadManager:
         Raises:
             ThreadBusy: somebody runs it.
         """
+        refuse("delete_thread", {"thread_id": thread_id}, _THREAD)
         keys: list[Any] = []
         try:
             keys = [call.body.get("key") for call in (await self.store.load(thread_id)).calls]
@@ -252,6 +261,7 @@ class ThreadManager:
             ThreadExists: there is a thread with the new id.
             ConfigError: it has no entry `until`.
         """
+        refuse("fork_thread", {"thread_id": thread_id}, _THREAD)
         if metadata is not None:
             refuse("fork_thread", {"metadata": metadata}, _NEW)
         thread, log = await self.store.get(thread_id), await read_log(self.store, thread_id)
@@ -266,6 +276,7 @@ class ThreadManager:
 
     # -------------------------------------------------------------- messages
 
+    @takes(others=foreign.ADD_MESSAGE)
     async def add_message(self, thread_id: str, message: Prompt, *, client_id: str | None = None) -> int:
         """Add a message at the end and give its place.
 
@@ -282,6 +293,7 @@ class ThreadManager:
             ThreadNotFound: there is no such thread.
             ConfigError: a system message (a run is given its own), or a result without a call that waits for one.
         """
+        refuse("add_message", {"thread_id": thread_id}, _THREAD)
         names = await self._names(thread_id) if isinstance(message, Mapping) else {}
         one = one_message(message, names)
         if isinstance(one, ToolMessage):
@@ -295,6 +307,7 @@ class ThreadManager:
 
     async def get_llm_messages(self, thread_id: str) -> list[Message]:
         """The conversation as a model reads it: every call followed by its answer, from the newest compaction on."""
+        refuse("get_llm_messages", {"thread_id": thread_id}, _THREAD)
         return messages_of(await read_log(self.store, thread_id))
 
     async def get_log(self, thread_id: str) -> Log:
@@ -303,10 +316,12 @@ class ThreadManager:
         Raises:
             StoreError: an entry is damaged; the message names it. `store.load` shows what can be read of it.
         """
+        refuse("get_log", {"thread_id": thread_id}, _THREAD)
         return await read_log(self.store, thread_id)
 
     # -------------------------------------------------------------- runs
 
+    @takes(RunOptions, others=foreign.RUN_THREAD)
     def run_thread(
         self,
         thread_id: str,
@@ -355,11 +370,8 @@ class ThreadManager:
             thread, and `ThreadNotFound`.
         """
         if isinstance(model, str) and not model:
-            hint = (
-                f"; {system_prompt!r} is the system prompt here"
-                if isinstance(system_prompt, str) and ":" in system_prompt[:40]
-                else ""
-            )
+            said = system_prompt if isinstance(system_prompt, str) and ":" in system_prompt[:40] else None
+            hint = f"; {said!r} is the system prompt here" if said else ""
             raise ConfigError(f"run_thread(…, model=…) is missing: name a model, such as 'openai:gpt-5'{hint}")
         agent = Agent[Any, OutputT](
             self._model(model),
@@ -404,6 +416,7 @@ class ThreadManager:
         compaction: Compaction | None = None,
         **options: Unpack[RunOptions[ContextT]],
     ) -> RunStream[OutputT]: ...
+    @takes(RunOptions, others=foreign.RUN_THREAD)
     def run_agent(
         self,
         thread_id: str,
@@ -420,7 +433,7 @@ class ThreadManager:
         Register `StoredResults` with it, if its model is to read again what a compaction shortened.
         """
         given = {"thread_id": thread_id, "agent": agent, "system_prompt": system_prompt, "compaction": compaction}
-        refuse("run", given, _RUN)
+        refuse("run_thread", given, _RUN)
         if "decisions" in options:
             raise ConfigError(
                 "decisions on a thread's calls are kept in it: approve(…) or deny(…), then run the thread"
@@ -549,6 +562,7 @@ class ThreadManager:
 
         Those after which the user wrote again are none of them: they are not run any more.
         """
+        refuse("pending", {"thread_id": thread_id}, _THREAD)
         return tuple(call_from_json(call.body) for call in waiting(await read_log(self.store, thread_id)))
 
     async def approve(
