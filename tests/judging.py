@@ -13,6 +13,7 @@ from typing import Any
 
 from agentkit.events import CallEnd, CallError, CallStart, Event, Markup, Text, Thinking
 from agentkit.formats.render import edge
+from agentkit.formats.spec import TextArgument, ToolElement
 from agentkit.formats.values import same, without_surrogates
 from agentkit.messages import ToolCall
 from damaged_texts import BEGIN, CALLED, END, MARKS, Written
@@ -150,9 +151,7 @@ class Judge:
         whose = {w.owner[n][0] for n in numbers if n in w.owner}
         glued = [leaf for leaf in found if len({w.owner[n][0] for n in leaf.numbers if n in w.owner}) > 1]
         tags = self._tags()
-        content = glued and all(
-            balanced(str(leaf.value), tags) for leaf in glued
-        )  # half a call, and a whole one quoted
+        content = glued and all(balanced(str(leaf.value), tags) for leaf in glued)  # half a call, and a whole one
         if len(whose) > 1 and not content:
             yield "two calls in one", said
         if any(n in w.inner and w.inner[n] not in numbers and not self._outer_hurt(n) for n in numbers):
@@ -210,7 +209,7 @@ class Judge:
 
     def _inserted(self, text: str) -> bool:
         """Whether nothing else stands there than what damage put in, in one piece or in several."""
-        inserted = self.written.inserted
+        text, inserted = text.casefold(), [i.casefold() for i in self.written.inserted]
         if any(text.strip() in i for i in inserted):
             return True
         for piece in sorted(filter(None, inserted), key=len, reverse=True):
@@ -231,7 +230,7 @@ class Judge:
             and number not in w.inner.values()  # what damage left of a quoted call balances no more: the first end
         ):
             yield "a damaged value is cut off"
-        elif number in w.inner.values() and any(text in t for t in now):
+        elif number in w.inner.values() and any(text in str(without_surrogates(t)) for t in now):
             return
         elif not event.repairs and not any(text == r or r.strip() in text for t in now for r in _readings(t)):
             yield "a damaged value is altered and no repair is named"
@@ -239,7 +238,7 @@ class Judge:
     def _neighbours(self) -> Iterator[tuple[str, str]]:
         """Calls that no damage touched are read as they were meant."""
         w = self.written
-        if w.quotes:
+        if w.quotes or (w.hurt and "``````" in self.text):  # two fences without a line between them are none
             return
         ends = [e for e, _, _ in self.spans if isinstance(e, CallEnd)]
         for number, call in enumerate(w.calls):
@@ -259,10 +258,15 @@ class Judge:
                 yield "an undamaged text is refused", str(call)
 
     def _quoted_more(self, number: int) -> bool:
-        """Whether half a call that is quoted here was read as a whole one: what damage left behind it closes that."""
+        """Whether what is quoted here was read as more than was meant: what damage left of other calls closes it.
+
+        Half a call is then a whole one; and an element that lacks its closing tag holds the calls up to another one.
+        """
+        nests = any(isinstance(part, TextArgument | ToolElement) for part in self.written.plan.shape.call)
         tags, halves = self._tags(), {call.tool.name for call in self.written.plan.calls if call.quoting == "half"}
         over = (e.call for e in self._over(number) if isinstance(e, CallEnd))
-        return any(c.name in halves and all(balanced(str(v), tags) for v in c.arguments.values()) for c in over)
+        made = (c for c in over if nests or c.name in halves)
+        return any(all(balanced(str(v), tags) for v in c.arguments.values()) for c in made)
 
     def _over(self, number: int) -> list[Event]:
         """The events that stand over some of what was written for a call."""
@@ -285,7 +289,8 @@ class Judge:
 def _readings(text: str) -> set[str]:
     """What a damaged value may mean as it stands: the characters, or what they are in a JSON or Python string."""
     text = str(without_surrogates(text))
-    out = {text, text.strip(), html.unescape(text), *_in_a_list(text)}
+    decoded = re.sub(r"&#?\w+;", lambda m: html.unescape(m[0]), text)
+    out = {text, text.strip(), html.unescape(text), decoded, *_in_a_list(text)}
     for one in list(out):
         for loads in (lambda t: json.loads(f'"{t}"', strict=False), json.loads):
             try:
@@ -325,7 +330,7 @@ _ESCAPE = re.compile(r"\\([nrt\"'\\/]|u[0-9a-fA-F]{4})")
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "'": "'", "\\": "\\", "/": "/"}
 
 
-_TAG = re.compile(r"<(/?)([^\s<>/=|]+)")
+_TAG = re.compile(r"<(/?)([^\s<>/=|\]][^\s<>/=|]*)")
 
 
 def balanced(text: str, tags: Collection[str] | None = None) -> bool:

@@ -47,6 +47,7 @@ class Call:
     `known_only` tells that only an offered tool makes this a call, because what opened it is common in prose.
     `raw` names the arguments that stood as plain text between delimiters, not in CDATA.
     `tags` are those of the tools' elements, where the format has some.
+    `blocked` tells that it stands in a block of Python, whose head tells whether it would run.
     `listed` finds the next call of its section, where that is a list.
     `body` is the offset at which a JSON body starts, -1 before it.
     """
@@ -57,6 +58,7 @@ class Call:
     index: int
     tool: ToolSpec | None = None
     known_only: bool = False
+    blocked: bool = False
     tags: Mapping[Layout, Sequence[str]] = field(default_factory=dict)
     listed: Listed | None = None
     part: int = 0

@@ -18,7 +18,7 @@ from agentkit.formats.asides import Aside, end_of
 from agentkit.formats.bodies import READERS
 from agentkit.formats.call import Call
 from agentkit.formats.catalog import CATALOG
-from agentkit.formats.listed import REACH, Listed, later, only_punctuation
+from agentkit.formats.listed import REACH, Listed, Next, later, only_punctuation
 from agentkit.formats.literals import LONE_SURROGATE, MISSING_CLOSE, REPAIRS, WHOLE_CALL_REPAIRS
 from agentkit.formats.mending import doubtful, mend_call
 from agentkit.formats.prose import TAG, Entry, Quoting, begins, edge_of, openers_of
@@ -95,7 +95,7 @@ class Parser(Resuming):
     """
 
     __slots__ = (
-        "before", "call", "count", "faulty", "fenced", "in_code", "last", "line_tried", "openers",
+        "before", "block", "blocked", "call", "count", "faulty", "fenced", "in_code", "last", "line_tried", "openers",
         "opening_fence", "quoting", "reopen", "run", "section", "silent", "start_thinking", "tools",
     )  # fmt: skip
 
@@ -119,6 +119,8 @@ class Parser(Resuming):
         self.line_tried = -1
         self.fenced = ""  # what ends the fence around the calls: as many backticks as opened it, and no more
         self.silent = True
+        self.block: int | None = None  # how far the line is indented with which a block of Python begins
+        self.blocked = False
         self.count = 0
         self.call: Call | None = None  # the one that is open
         self.before = ""  # what stands between two calls, markup if the second one is a call
@@ -324,6 +326,8 @@ class Parser(Resuming):
         while len(held := (yield from self._look_over_space())) >= _SPACE_RUN:
             self._show(held)  # more is never held back; a call may still open behind it
         named = self.at < len(self.buf) and (yield from self.sees(line)) is not None
+        if self.openers.block is not None:
+            yield from self._note_block(self.openers.block, len(held) - held.rfind("\n") - 1, named=named)
         if named and self.line_tried != self.offset:
             self.line_tried = self.offset
             self._show(held)
@@ -332,6 +336,14 @@ class Parser(Resuming):
         self._show(held[:lines])
         self.unread(held[lines:])
         return []
+
+    def _note_block(self, block: Delimiter, indent: int, *, named: bool) -> Wait:
+        """Note at the start of a line whether a block of Python begins there, or what stands there is in one."""
+        if named:
+            self.blocked = self.block is not None and indent > self.block
+            self.block = self.block if self.blocked else None
+        elif self.at < len(self.buf) and (yield from self.sees(block)) is not None:
+            self.block = indent
 
     def _show(self, taken: str) -> None:
         """What was consumed in silence is visible text."""
@@ -414,15 +426,18 @@ class Parser(Resuming):
             entries = self.openers.lines if (yield from self.sees(self.openers.line)) else []
         if not entries and found is not None and (yield from self._reopens()):
             entries = [self.openers.of_section(self.section)[0]] if self.section else []
+        return (yield from self._behind_call(entries, held))
+
+    def _behind_call(self, entries: list[Entry], held: str) -> Generator[None, None, list[Entry] | None]:
+        """What may open behind a call and the white space `held`: prose, if nothing does and no section is open."""
         if self.at < len(self.buf) and (entries[0].kind == "aside" if entries else self.section is None):
             self.unread(held)
             return (yield from self._prose())
         self.before = held
-        if not entries and self.at < len(self.buf):
-            return []
-        if not entries:
-            self._say_before()
-        return entries or None
+        if entries or self.at < len(self.buf):
+            return entries
+        self._say_before()
+        return None
 
     def _reopens(self) -> Generator[None, None, bool]:
         """Whether a section that was just closed goes on: behind a comma, one more of its calls stands here."""
@@ -450,44 +465,54 @@ class Parser(Resuming):
     def _over(self, entry: Entry, listed: Listed, *, opened: bool) -> Generator[None, None, bool]:
         """The same in one section, which `opened` tells is open; else it may open here."""
         skip = 0
-        if not opened and (self.quoting.quoted or listed.told):
-            return False
         if not opened:
             assert entry.shape.section is not None
+            if self.quoting.quoted or listed.told:
+                return False
             if (found := (yield from self.sees(edge_of(entry.shape.section.open)))) is None:
                 return False
             skip = found.end() - self.at
         if not self.may_rewind(self.offset):
             return False
+        coming = yield from self._coming(listed, skip, opened=opened)
+        self.rewound += coming.end
+        text = self.buf[self.at + skip : self.at + skip + coming.end]
+        if coming.kind == "none" and opened and coming.told and text:  # only the end of the calls follows
+            self._over_junk(text)
+            return True
+        if coming.kind == "none" or not (opened or self._opens(entry, skip)):
+            return False
+        yield from self._answer_for(entry, coming, text, skip, opened=opened)
+        return True
+
+    def _coming(self, listed: Listed, skip: int, *, opened: bool) -> Generator[None, None, Next]:
+        """What comes next in a section, `skip` characters ahead."""
         reach, enough = listed.reach(opened=opened), 0
         while True:
             start = self.at + skip
             text, whole = self.buf[start : start + reach], self.ended or len(self.buf) - start >= reach
             if whole or len(text) >= enough:
                 if (coming := listed.next(text, whole=whole, opened=opened)) is not None:
-                    break
+                    return coming
                 enough = later(len(text))
             yield
-        self.rewound += coming.end
-        if coming.kind == "none" and opened and coming.told and coming.end:  # only the end of the calls follows
-            self._over_junk(text[: coming.end])
-            return True
-        if coming.kind == "none" or not (opened or self._opens(entry, text)):
-            return False
+
+    def _answer_for(self, entry: Entry, coming: Next, text: str, skip: int, *, opened: bool) -> Wait:
+        """What stands in a section up to the next call is markup where it says nothing, else an error."""
         self.open()
         call = Call(entry.format, entry.shape, self.tools, self.count, before=self.before)
         if not opened:
             yield from self._section_start(entry, call)
+            text = text.lstrip().removeprefix(">")
         position, self.at = self.offset, self.since + skip + coming.end
         self.section = self.last = entry
-        if coming.kind == "call" and only_punctuation(text[: coming.end]):
+        if coming.kind == "call" and only_punctuation(text):
             self._say_before()
             self.out.append(Markup(self.raw()))
             self.shut()
-            return True
+            return
         self._lost(call, Damage("invalid_json", _NO_CALL, position, got=True), self.raw())
         self._call_over()
-        return True
 
     def _over_junk(self, junk: str) -> None:
         """Say what stands in a section and is no call."""
@@ -499,9 +524,10 @@ class Parser(Resuming):
             self.before = ""
             self._plain(self.at + len(junk))
 
-    def _opens(self, entry: Entry, text: str) -> bool:
-        """Whether a section's opening, up to where `text` starts, is whole there: a tag ends there at last."""
-        return not isinstance(entry.shape.section and entry.shape.section.open, Tag) or text.lstrip().startswith(">")
+    def _opens(self, entry: Entry, skip: int) -> bool:
+        """Whether a section's opening is whole after so many characters, or at the end of the tag that it is."""
+        tag = isinstance(entry.shape.section and entry.shape.section.open, Tag)
+        return not tag or self.buf[self.at + skip :].lstrip().startswith(">")
 
     def _say_before(self) -> None:
         """What was looked over behind a call is markup: it is one more call, or its end, that stands here."""
@@ -514,7 +540,8 @@ class Parser(Resuming):
         """Whether calls like the last one are told apart by commas: bare ones are, and those in brackets."""
         if self.section is not None and self.section.shape.section is not None:
             edge = self.section.shape.section.open
-            return isinstance(edge, str) and edge.rstrip().endswith("[")
+            python = isinstance(self.section.shape.call[0], PythonCall)
+            return python or (isinstance(edge, str) and edge.rstrip().endswith("["))
         first = self.last.shape.call[0] if self.last else None
         return isinstance(first, Envelope | PythonCall) or (isinstance(first, str) and not first.strip())
 
@@ -674,6 +701,7 @@ class Parser(Resuming):
         to be no call before anything was said of it.
         """
         call = Call(entry.format, entry.shape, self.tools, self.count, tool=entry.tool, known_only=entry.weak)
+        call.blocked = self.blocked and entry.shape.section is None
         call.tags, call.listed = self.openers.elements, self.openers.listed(entry)
         call.before = self.before
         if inside is None:

@@ -20,13 +20,17 @@ REACH: Final = 8192
 _REACH_IN_PROSE: Final = 2048
 
 _SPACE: Final = r"\s{0,64}"
-_BLOCK: Final = re.compile(
-    r"^[ \t]*(?:if|elif|else|for|while|def|class|with|try|except|finally|async|match|case)\b", re.MULTILINE
-)
+BLOCKS: Final = (
+    "if", "elif", "else", "for", "while", "def", "class", "with", "try", "except", "finally", "async", "match", "case",
+)  # fmt: skip
+"""What a block of Python begins with."""
+_BLOCK: Final = re.compile(rf"^[ \t]*(?:{'|'.join(BLOCKS)})\b", re.MULTILINE)
 _BLANK_LINE: Final = re.compile(r"\n[ \t\r]*\n")
 _BRACKET: Final = re.compile(r"\]")
 _BEHIND: Final = 512  # characters looked over behind what looks like the end of a section that holds damage
-_ONLY_PUNCTUATION: Final = re.compile(r"[\s\[\](){},;]*\Z")
+_BEHIND_PROSE: Final = 96  # the same behind a bracket that may be one of prose
+_IN_LIST: Final = re.compile(r"\(\)|[\])},;\"']|\Z")
+_ONLY_PUNCTUATION: Final = re.compile(r"(?:[\s\[\](){},;]|(?<![^\s;])#[^\n]*(?=\n))*\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,17 +95,15 @@ class Listed:
         if self.python and not strong:
             mentions = [rf"[,;\[\n]{_SPACE}(?:{known}){_SPACE}\("]
         self.start = re.compile(start).match
-        begun = (
-            r"[\w.-]{0,128}\s{0,64}"
-            if self.python
-            else r'\{\s{0,64}(?:"[^"{}]{0,128}"?[\s:]{0,64}(?:"[^"{}]{0,128})?)?'
-        )
+        begun = r"[\w.-]{0,128}\s{0,64}"
+        if not self.python:
+            begun = r'\{\s{0,64}(?:"[^"{}]{0,128}"?[\s:]{0,64}(?:"[^"{}]{0,128})?)?'
         self.begins = re.compile(rf"(?:{begun})\Z").match
         self.mention = re.compile("|".join(mentions))
         strings = r'"(?:[^"\\]|\\.)*"'
         if self.python:
             strings = rf'"""(?:[^\\]|\\.)*?"""|\'\'\'(?:[^\\]|\\.)*?\'\'\'|{strings}|\'(?:[^\'\\]|\\.)*\''
-        words = r"|\w+" if self.python else ""
+        words = r"|\w+|#[^\n]*" if self.python else ""
         self.token = re.compile(rf"{strings}|[\[\](){{}}\"']{words}", re.DOTALL)
         close = section.close
         edge = pattern(close.strip()) if isinstance(close, str) else closing_tag(close.name)
@@ -109,11 +111,10 @@ class Listed:
         self.told = alone and not strong and not self.python
         self.close = None if alone else re.compile(edge, re.IGNORECASE)
         opening = pattern(section.open.strip()) if isinstance(section.open, str) else opening_tag(section.open.name)
-        self.open = re.compile(opening, re.IGNORECASE)
+        self.open = re.compile(opening if strong else rf"{opening}{_SPACE}(?:{start})", re.IGNORECASE)
         self.goes_on = re.compile(rf"[,;{'' if alone else chr(10)}]{_SPACE}(?:{start})")
-        self.over = (
-            re.compile(rf"(?:{edge})(?=\s{{0,1024}}(?:{opening}))", re.IGNORECASE) if not alone and strong else None
-        )
+        over = rf"(?:{edge})(?=\s{{0,1024}}(?:{opening}))"
+        self.over = None if alone or not strong else re.compile(over, re.IGNORECASE)
 
     def reach(self, *, opened: bool) -> int:
         """How many characters are looked over."""
@@ -138,7 +139,7 @@ class Listed:
             return Next("call", end) if found else None
         told = limit is not None or end >= 0
         end = end if end >= 0 else len(within)
-        if told and opened and (beyond := self._beyond(text, end, whole=whole)) != 0:
+        if told and (beyond := self._beyond(text, end, whole=whole, opened=opened)) != 0:
             return Next("lost", end + beyond, told=True) if beyond else None
         return self._without(within, end, told=told, limited=limit is not None)
 
@@ -154,39 +155,36 @@ class Listed:
             end = line if line >= 0 else end
         return Next("lost", end, told)
 
-    def _beyond(self, text: str, end: int, *, whole: bool) -> int | None:
-        """How far behind what looks like the section's end its calls go on: one more, and an end, before it opens again.
+    def _beyond(self, text: str, end: int, *, whole: bool, opened: bool) -> int | None:
+        """How far behind what looks like the section's end its calls go on: one more call and an end stand there.
 
         None while more of the text must tell.
         """
-        rest = text[end + 1 : end + _BEHIND]
-        whole = whole or len(rest) == _BEHIND - 1
-        if opening := self.open.search(rest):
-            rest, whole = rest[: opening.start()], True
-        more = self.goes_on.search(rest)
-        ends = list((self.close or _BRACKET).finditer(rest, more.end())) if more is not None else []
+        behind = _BEHIND if opened else _BEHIND_PROSE
+        rest = text[end + 1 : end + behind]
+        whole = whole or len(rest) == behind - 1
+        if not opened and (rest or whole) and _IN_LIST.match(rest) is None:
+            return 0
+        more, opening = self.goes_on.search(rest), self.open.search(rest)
+        if opening is not None and (more is None or opening.start() < more.start()):
+            return 0
         if not whole:
             return None
+        ends = list((self.close or _BRACKET).finditer(rest, more.end())) if more is not None else []
         return 1 + ends[-1].start() if ends else 0
 
     def inside(self, text: str) -> Inside:
         """What is open at the end of a text that begins with a call; a string that is open there is looked at again."""
         depth = lists = 0
         for token in self.token.finditer(text):
-            match token[0]:
-                case "{" | "(":
-                    depth += 1
-                case "}" | ")":
-                    depth = max(depth - 1, 0)
-                case "[":
-                    lists += 1
-                case "]":
-                    lists = max(lists - 1, 0)
-                case '"':
-                    return Inside(depth, lists, token.start())
-                case "'" if self.python:
-                    return Inside(depth, lists, token.start())
+            if self._opens_string(token[0]):
+                return Inside(depth, lists, token.start())
+            depth, lists = _counted(token[0], depth, lists)
         return Inside(depth, lists, len(text))
+
+    def _opens_string(self, c: str) -> bool:
+        """Whether this is a quote that no other one follows."""
+        return c == '"' or (c == "'" and self.python)
 
     def _walk(self, text: str, *, whole: bool, opened: bool, inside: Inside) -> tuple[bool, int]:
         """Whether a call starts, and where; else where the section ends, -1 where that is not told."""
@@ -198,32 +196,27 @@ class Listed:
             c, at = token[0], token.start()
             if not whole and token.end() == len(text):
                 break  # more of it may come
-            if at and not depth and (c == "{" or self.python) and self.start(text, at) and self._is_item(text, at):
+            if at and not depth and self._is_call(c, text, at):
                 return True, at
-            if c in ("{", "("):
-                depth += 1
-            elif c in ("}", ")"):
-                depth = max(depth - 1, 0)
-            elif c == "[":
-                lists += 1
-            elif c == "]" and lists:
-                lists -= 1
-            elif c == "]" and self.close is None and not depth:
+            if self._opens_string(c):
+                break  # nothing behind it is known to be outside of a string
+            if c == "]" and self.close is None and not depth and not lists:
                 return False, at
-            elif c == '"' or (c == "'" and self.python):
-                break  # a string that is not closed: nothing behind it is known to be outside of one
+            depth, lists = _counted(c, depth, lists)
         return False, stop if stop < len(text) else -1
+
+    def _is_call(self, c: str, text: str, at: int) -> bool:
+        return (c == "{" or self.python) and self.start(text, at) is not None and self._is_item(text, at)
 
     def _is_item(self, text: str, at: int) -> bool:
         """Whether what starts there is one of the section's calls, and no part of what Python would compute."""
         if not self.python:
             return True
         before = text[:at].rstrip(" \t")
-        if before[-1:] in ("", "[", ",", ";"):
-            return bool(before)
-        if before[-1] != "\n":
+        line = text.rfind("\n", 0, at) + 1
+        if _BLOCK.search(before) and (text[line] in " \t" or _BLOCK.match(text, line)):
             return False
-        return len(before) == at or _BLOCK.search(before) is None
+        return before[-1:] in ("[", ",", ";", "\n")
 
     def starts(self, text: str, *, whole: bool) -> bool | None:
         """Whether a call starts right here; None while more of the text must tell."""
@@ -247,11 +240,18 @@ def _how(first: Part, known: str) -> tuple[str, str]:
     return rf"\{{{_SPACE}{named}", named
 
 
+def _counted(c: str, depth: int, lists: int) -> tuple[int, int]:
+    """How many brackets and square brackets are open behind this token."""
+    depth += (c in ("{", "(")) - (c in ("}", ")"))
+    lists += (c == "[") - (c == "]")
+    return max(depth, 0), max(lists, 0)
+
+
 def later(size: int) -> int:
     """How long a text must have become to be looked over again: what a long one costs in small pieces stays linear."""
     return size + 16 + size // 4
 
 
 def only_punctuation(text: str) -> bool:
-    """Whether nothing stands there but brackets, commas and white space: nothing of a call is lost with it."""
+    """Whether nothing stands there but brackets, commas, white space and Python's comments: no call is lost with it."""
     return _ONLY_PUNCTUATION.match(text) is not None

@@ -12,7 +12,7 @@ from functools import cache
 from typing import Final, Literal
 
 from agentkit.formats.asides import Aside, Asides
-from agentkit.formats.listed import Listed
+from agentkit.formats.listed import BLOCKS, Listed
 from agentkit.formats.reader import Delimiter, Search, beginnings, behind, literal, pattern
 from agentkit.formats.remembered import Remembered
 from agentkit.formats.spec import (
@@ -92,6 +92,8 @@ class Openers:
             "|".join(beginnings(self.spelt[key]) for key in alternatives) or r"(?!)",
         )
         self.line = _line_start(self.words, tools) if self.lines else None
+        python = any(isinstance(part, PythonCall) for entry in self.lines for part in entry.shape.call)
+        self.block = _BLOCK if python and tools else None
         self.asides = Asides(self._taken(tools), self.literals.keys())
         for first, following in self.asides.behind():
             self.behind.setdefault(first, set()).add(following)
@@ -111,6 +113,7 @@ class Openers:
         opening = "".join(rf"|{re.escape(c)}(?={'|'.join(sorted(self.behind[c]))}|\Z)" for c in self.firsts)
         search = re.compile(f"[`~\n]{opening}").search
         starts = {word[0] for word in (*self.words, *(tool.name for tool in tools))} if self.lines else set()
+        starts |= {word[0] for word in BLOCKS} if self.block else set()
         stops = re.escape("`~" + self.firsts)
         within = re.compile(rf"`{opening}|\n(?!\s{{0,64}}+[^\s{stops}{re.escape(''.join(sorted(starts)))}])").search
         return search, within
@@ -250,6 +253,7 @@ def _line_start(words: Sequence[str], tools: Sequence[ToolSpec]) -> Delimiter:
     return Delimiter("|".join([*calls, *map(pattern, words)]) or "(?!)", "|".join(part) or "(?!)")
 
 
+_BLOCK: Final = Delimiter(rf"(?:{'|'.join(BLOCKS)})(?=[\s:(])", r"[a-z]{0,8}")
 _made: Remembered[Openers] = Remembered()
 
 

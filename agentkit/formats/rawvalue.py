@@ -136,10 +136,8 @@ class Value:
 
     def crossing(self, after: int) -> Damage:
         """The error for a value that was closed where another call begins, and closed again behind that."""
-        what = (
-            f"{self.end.what} of {self.key!r} stands before another call, and again behind it: close the call, and put"
-        )
-        told = f"{what} a value that holds such markup in {CDATA_OPEN} … {CDATA_CLOSE}"
+        told = f"{self.end.what} of {self.key!r} stands before another call, and again behind it: close the call, and "
+        told += f"put a value that holds such markup in {CDATA_OPEN} … {CDATA_CLOSE}"
         return Damage("ambiguous_call", told, self.crossed, end=after)
 
     def truncated(self) -> Damage:
@@ -332,8 +330,6 @@ class Value:
         elif kind == "fit" and self.is_unsure(held, token):
             raise self.ambiguous(held)
         elif kind == "fit":
-            if token.groupdict().get("shut") is not None and not self.end.balances("".join(held.pieces)):
-                raise self.ambiguous(held)
             if held.first is not None or (yield from self.is_over(token)):
                 return self.found(held, here)
             held.first = here
@@ -345,10 +341,11 @@ class Value:
         """Whether a closing that may be this value's may as well be another's.
 
         Of a value in the call inside, where this one's may have been before; or a closing too many behind a call that
-        was over, as only the section ends behind this one.
+        was over, or behind half of one, as only the section ends behind this one.
         """
         over = held.first is not None or bool(held.ends)
-        return bool(held.open and held.fits) or (over and token.groupdict().get("shut") is not None)
+        shut = token.groupdict().get("shut") is not None
+        return bool(held.open and held.fits) or (shut and (over or not self.end.balances("".join(held.pieces))))
 
     def call_ends(self, held: Held, token: re.Match[str]) -> Generator[None, None, tuple[int, int] | None]:
         """A call's end: of one that was opened inside, or of the enclosing one."""

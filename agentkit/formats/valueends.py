@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from functools import cache
 from typing import Final
 
@@ -16,15 +17,17 @@ from agentkit.formats.spec import Name, NameTag, Pairs, Shape, Tag, TagParameter
 from agentkit.formats.tagtext import PREFIX, SPACES, TAG_PART, closing_tag, opening_tag, tag
 
 _LAYOUT: Final = r"(?:\s|\\n){0,1024}"  # white space between pairs, where GLM models also write a newline as its escape
+_ALIKE: Final = 0.8  # of two texts, where one is the other misspelt
 _A_TAG: Final = re.compile(r"<(/?)([^\W\d][\w:.-]*)")
 _INSIDE: Final = r"[^<>]{0,512}"  # characters of an opening tag behind its name; a longer one is content
 
 
 def halved(text: str, closing: str) -> bool:
-    """Whether a text ends with the beginning of a closing tag, or with most of it."""
-    size = len(closing)
+    """Whether a text ends with the beginning of a closing tag, with most of it, or with one like it."""
+    size, text = len(closing), text.rstrip()
     pieces = (*(closing[:n] for n in range(3, size)), *(closing[n:] for n in range(1, size // 2)))
-    return text.rstrip().endswith(pieces)
+    tail = text[-size - 1 :]
+    return text.endswith(pieces) or SequenceMatcher(None, tail, closing, autojunk=False).ratio() > _ALIKE
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +212,9 @@ def end_of_pair(shape: Shape, part: Pairs) -> End:
     marked = f"[{re.escape(''.join(starts))}]"
     newline_stops = rf"|\n(?={marked}|\Z)|\r(?=\n(?:{marked}|\Z)|\Z)" if trim else ""
     stops = "|".join(dict.fromkeys(may_begin(text) for text in (close, first, key, *texts))) + newline_stops
-    token = Delimiter(marks.token(r"(?:\r?\n)?" if trim else "", _LAYOUT), f"{before}(?:{'|'.join(begun)})")
+    token = Delimiter(
+        marks.token(r"(?:\r?\n)?" if trim else "", _LAYOUT), f"{before}(?:{'|'.join(begun)})", re.IGNORECASE
+    )
     whole = re.compile(rf"(?P<end>{marks.end})|{pattern(_WORD.split(first)[0])}")
     return End(token, re.compile(stops).search, close, verbatim=part.newlines == "none", own=marks.own(), calls=whole)
 
