@@ -43,7 +43,6 @@ AGENT: Final[Words] = {
     **dict.fromkeys(("result_type", "response_model", "response_format", "output_schema"), "output_type"),
     **dict.fromkeys(("processor_config", "tool_config"), "config"),
     **dict.fromkeys(("usage_limits", "limits", "max_cost"), "budget"),
-    "output_type": _TO_RUN.format("output_type"),
     "messages": "the conversation is what is run: agent.run([*messages, 'and now?'])",
     "message_history": "the conversation is what is run: agent.run([*messages, 'and now?'])",
     "context": _TO_RUN.format("context"),
