@@ -114,6 +114,8 @@ async def list_threads(manager: ThreadManager, arguments: argparse.Namespace) ->
             said = ("damaged", cut(str(e), 60))
         else:
             said = (state(log), words(log, 40))
+        if thread.damage is not None:
+            said = ("damaged", cut(thread.damage, 60))
         rows.append((visible(thread.id), str(thread.entries), age(now - thread.updated), *said))
     screen = Screen(sys.stdout)
     for line in table(("thread", "entries", "changed", "state", "first words"), rows):

@@ -229,6 +229,8 @@ class MessagesWire:
         at = count_of(event.get("index"))
         match event.get("type"):
             case "message_start":
+                if self._joiners:
+                    raise ErrorInStream.of({"message": "another message begins in the middle of this one"})
                 message = mapping_of(event.get("message"))
                 self._count(mapping_of(message.get("usage")))
                 self._calls.held = FINISHES.get(text_of(message.get("stop_reason"))) in TAKEN_BACK
@@ -342,7 +344,7 @@ class MessagesWire:
         return [kind(text)] if text else []
 
     def _stop(self, at: int) -> list[SourceEvent]:
-        block, pieces, rest = self._blocks.pop(at), self._pieces.pop(at), self._joiners.pop(at).close()
+        block, pieces, rest = self._blocks.pop(at), self._pieces.pop(at), self._joiners[at].close()
         match block.get("type"):
             case "text":
                 return [Text(rest)] if rest else []

@@ -211,6 +211,8 @@ class RemoteModel(Closing, ABC):
                 read = received.events if body.get("stream") else received.whole
                 async with aclosing(read(wire, self._as_streamed)) as wire_events:
                     async for wire_event in wire_events:
+                        if wire.over:
+                            continue  # said again, by a proxy perhaps: read as more, it would make every call twice
                         for event in wire.feed(wire_event):
                             begun = True
                             yield event

@@ -159,7 +159,7 @@ class ThreadJournal:
         changes: list[Change] = [Revise(e.seq, _interrupted(e.body)) for e in plan.close]
         changes += [_answered(call, said) for call, said in plan.answer]
         changes += [await self._reconciled(call, registry) for call in plan.ask]
-        changes += [Move(c.seq, c.ordinal, "waiting", ("approved",), note={}) for c in plan.wait]
+        changes += [Move(c.seq, c.ordinal, "waiting", ("approved",), note=_undecided(c)) for c in plan.wait]
         if changes:
             await self._write(changes)
             log = await read_log(self._store, self.thread_id)
@@ -347,7 +347,8 @@ class ThreadJournal:
                     begin = self._response(turn.message, "partial", starting=id)
                 await self._write([begin])
             case ApprovalRequired() if id in self._open:
-                await self._write([Move(*self._open.pop(id), "waiting", ("planned", "approved", "started"), note={})])
+                note = {"edited": True} if id in self._edits else {}
+                await self._write([Move(*self._open.pop(id), "waiting", ("planned", "approved", "started"), note=note)])
             case ApprovalRequired():
                 self._held[id] = None
             case _:
@@ -503,6 +504,11 @@ def _before_the_users(messages: Sequence[Message]) -> int:
     if messages and isinstance(messages[-1], AssistantMessage):
         return len(messages)
     return max((i for i, m in enumerate(messages) if isinstance(m, UserMessage)), default=0)
+
+
+def _undecided(call: Call) -> Body:
+    """The note of a call that waits again: nobody has approved it, and it still is what a person made of it."""
+    return {"edited": True} if call.note.get("edited") else {}
 
 
 def _interrupted(body: Body) -> Body:

@@ -206,7 +206,7 @@ class ThreadManager:
         return await self.store.get(thread_id)
 
     async def list_threads(self, *, limit: int = 100, before: Thread | None = None) -> tuple[Thread, ...]:
-        """Threads, the last changed first.
+        """Threads, the last changed first; one whose own data are damaged is among them, with its `damage`.
 
         Args:
             limit: so many at most, 0 or more.
@@ -596,7 +596,8 @@ class ThreadManager:
         if arguments is not None:
             call = replace(call, arguments=arguments)
             self._check(call)
-        note = {"hash": call_hash(call), "by": by, "edited": arguments is not None}
+        edited = arguments is not None or bool(record.note.get("edited"))
+        note = {"hash": call_hash(call), "by": by, "edited": edited}
         body = {**record.body, **call_to_json(call)} if arguments is not None else None
         await self._decide(thread_id, Move(record.seq, record.ordinal, "approved", ("waiting",), body=body, note=note))
 
@@ -608,7 +609,8 @@ class ThreadManager:
         """
         record = await self._waiting(thread_id, call_id)
         said = to_json(denial(call_from_json(record.body), reason))
-        move = Move(record.seq, record.ordinal, "answered", ("waiting",), note={"by": by}, answer=said)
+        note = {"by": by, **({"edited": True} if record.note.get("edited") else {})}
+        move = Move(record.seq, record.ordinal, "answered", ("waiting",), note=note, answer=said)
         await self._decide(thread_id, move)
 
     def _check(self, call: ToolCall) -> None:
