@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from agentkit.cli.screen import Screen
 from agentkit.cli.terminal import as_json, cut, visible, width
 from agentkit.errors import ConfigError, StoreError, ThreadNotFound
+from agentkit.names import did_you_mean
 
 if TYPE_CHECKING:
     from agentkit.messages import Message
@@ -113,6 +114,8 @@ async def list_threads(manager: ThreadManager, arguments: argparse.Namespace) ->
             said = ("damaged", cut(str(e), 60))
         else:
             said = (state(log), words(log, 40))
+        if thread.damage is not None:
+            said = ("damaged", cut(thread.damage, 60))
         rows.append((visible(thread.id), str(thread.entries), age(now - thread.updated), *said))
     screen = Screen(sys.stdout)
     for line in table(("thread", "entries", "changed", "state", "first words"), rows):
@@ -175,7 +178,8 @@ def rendered(messages: Sequence[Message], wire: str, tools: Sequence[str]) -> Se
             return anthropic_messages(messages, "anthropic")
         case name if name in formats.names():
             return chat_messages(text_messages(messages, formats.get(name), ToolRegistry(*tools).specs()), "openai")
-    raise ConfigError(f"--as {wire}: wanted {', '.join(WIRES)}, or a text format: {', '.join(formats.names())}")
+    hint = did_you_mean(wire, [*WIRES, *formats.names()])
+    raise ConfigError(f"--as {wire}: wanted {', '.join(WIRES)}, or a text format of `agentkit formats`{hint}")
 
 
 def delete(arguments: argparse.Namespace) -> int:

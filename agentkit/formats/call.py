@@ -139,8 +139,10 @@ class Call:
     def unquote(self) -> None:
         """Take strings for the numbers, booleans, lists and objects that they write, where the schema has no string."""
         for name, value in self.arguments.items():
+            if not isinstance(value, str):
+                continue
             schema, root = self.schema(name)
-            if isinstance(value, str) and schema and not values.accepts(value, schema, root):
+            if schema and not values.accepts(value, schema, root):
                 read = values.read(value, schema, root)
                 if not isinstance(read, str) and (not isinstance(read, list) or value.lstrip()[:1] in ("[", "(")):
                     self.arguments[name] = read

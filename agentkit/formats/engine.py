@@ -14,12 +14,13 @@ from typing import Any, Literal, assert_never
 from agentkit.errors import FormatError
 from agentkit.events import CallEnd, CallError, Markup, SourceEvent, Text, Thinking
 from agentkit.formats import values
+from agentkit.formats.asides import Aside, end_of
 from agentkit.formats.bodies import READERS
 from agentkit.formats.call import Call
 from agentkit.formats.catalog import CATALOG
 from agentkit.formats.listed import REACH, Listed, Next, later, only_punctuation
-from agentkit.formats.literals import MISSING_CLOSE, REPAIRS, WHOLE_CALL_REPAIRS
-from agentkit.formats.mending import mend_call
+from agentkit.formats.literals import LONE_SURROGATE, MISSING_CLOSE, REPAIRS, WHOLE_CALL_REPAIRS
+from agentkit.formats.mending import doubtful, mend_call
 from agentkit.formats.prose import TAG, Entry, Quoting, begins, edge_of, openers_of
 from agentkit.formats.reader import Damage, Decline, Delimiter, Wait, literal, may_begin
 from agentkit.formats.resumed import Resuming
@@ -38,12 +39,16 @@ from agentkit.formats.spec import (
 )
 from agentkit.formats.unclosed import close_values
 from agentkit.messages import ToolCall
+from agentkit.names import nearest
 
 InCode = Literal["ignore", "reply", "execute"]
 
 _LOG = logging.getLogger("agentkit.formats")
 _FENCE = Delimiter(r"`{3,}[\w+-]{0,24}[ \t]{0,8}(?:\r?\n|(?=[\[{<]))", r"`{0,16}[\w+-]{0,24}[ \t]{0,8}\r?")
+_LANGUAGE = Delimiter(r"[\w+#.-]{1,24}[ \t]{0,8}\r?\n", r"[\w+#.-]{0,24}[ \t]{0,8}\r?")
 _BETWEEN = (",", ";")  # between calls that are told apart by it
+_EDGES = ("<", "[")  # with which an aside begins
+_MARKS = ("`", "~")
 _ANY = re.compile(".").match
 _NO_SHAPE = Shape(())
 _LAST_WORD = re.compile(r"[\w.-]+\Z").match
@@ -63,7 +68,12 @@ def get(name: str | Format) -> Format:
     for format in CATALOG:
         if name == format.name or name in format.aliases:
             return format
-    raise FormatError(f"no format is called {name!r}; there are {', '.join(f.name for f in CATALOG)}")
+    if name == "auto":
+        raise FormatError("'auto' is for reading what a model wrote; here one format is wanted: 'xml', 'hermes', …")
+    named = {alias: f.name for f in CATALOG for alias in (f.name, *f.aliases)}
+    meant = nearest(str(name), named)
+    hint = f"; did you mean {meant!r}?" if meant else ";"
+    raise FormatError(f"no format is called {name!r}{hint} `agentkit formats` and agentkit.formats.names() list all")
 
 
 class Parser(Resuming):
@@ -74,7 +84,8 @@ class Parser(Resuming):
             place the one named first is tried first.
         tools: the offered tools: their tags, and the schemas that type the values.
         in_code: whether calls inside Markdown code spans and fenced blocks count: `ignore` leaves them text, `reply`
-            counts them where a fenced block opens the reply, `execute` counts them all.
+            counts them where a fenced block opens the reply, `execute` counts them all, and those in what else is said
+            aside (`asides`: comments, examples, made-up results), too.
         repairs: what may be mended in a finished, otherwise unreadable body; each repair made is named on its
             `CallEnd`. What streamed of a mended call's arguments may end where the damage was met.
         thinking: the text starts inside thinking, as when the prompt ended with `<think>`.
@@ -246,7 +257,7 @@ class Parser(Resuming):
             after_call = False
             for entry in entries:
                 if (yield from self._enter(entry)):
-                    after_call = entry.kind not in ("thinking", "answer", "markup")
+                    after_call = entry.kind not in ("thinking", "answer", "markup", "aside")
                     break
             else:
                 if (yield from self._over_damage(entries)):
@@ -285,7 +296,7 @@ class Parser(Resuming):
                 return [*entries, self.opening_fence]
             if entries:
                 return entries
-            if c == "`":
+            if c in _MARKS:
                 yield from self._ticks(self.quoting)
             else:
                 self._plain(self.at + 1)
@@ -363,24 +374,29 @@ class Parser(Resuming):
         return False
 
     def _ticks(self, quoting: Quoting) -> Wait:
-        run = 0
+        """Say a run of backticks or tildes, which may begin or end what is quoted."""
+        run, mark = 0, self.buf[self.at]
         while True:
             end = self.at
-            while self.buf.startswith("`", end):
+            while self.buf.startswith(mark, end):
                 end += 1
             run += end - self.at
             self.silent = False
             self.say(Text, end)
             if end < len(self.buf) or self.ended:
-                quoting.ticks(run)
-                return
+                break
             yield
+        named = quoting.may_close(mark, run) and (yield from self.sees(_LANGUAGE)) is not None
+        quoting.ticks(mark, run, opens=named)
 
     def _entries(self) -> Generator[None, None, list[Entry]]:
         """What may open at this very place, unless it is quoted."""
         if self.quoting.quoted:
             return []
         entries: list[Entry] = []
+        aside = self.buf[self.at : self.at + 1] in _EDGES and not self.quoting.off
+        if aside and (found := (yield from self.sees(self.openers.asides.opens))):
+            return [Entry("aside", self.openers.formats[0], _NO_SHAPE, aside=self.openers.asides.at(found))]
         while not self.ended and self.openers.literal.part.match(self.buf, self.at):
             yield  # what stands here may be the beginning of a longer opener
         if found := self.openers.literal.match(self.buf, self.at):
@@ -417,7 +433,7 @@ class Parser(Resuming):
 
     def _behind_call(self, entries: list[Entry], held: str) -> Generator[None, None, list[Entry] | None]:
         """What may open behind a call and the white space `held`: prose, if nothing does and no section is open."""
-        if not entries and self.at < len(self.buf) and self.section is None:
+        if self.at < len(self.buf) and (entries[0].kind == "aside" if entries else self.section is None):
             self.unread(held)
             return (yield from self._prose())
         self.before = held
@@ -612,6 +628,9 @@ class Parser(Resuming):
                 if entry.close:
                     yield from self._region(Thinking if entry.kind == "thinking" else Text, entry.close)
                 return True
+            case "aside":
+                yield from self._aside(entry.aside)
+                return True
             case "fence":
                 return (yield from self._fenced())
             case "fence_end":
@@ -644,6 +663,27 @@ class Parser(Resuming):
                 return
             else:
                 self.say(kind, self.at + 1)
+
+    def _aside(self, aside: Aside | None) -> Wait:
+        """What is said aside, with its edges, as visible text; nothing in it is a call."""
+        found = yield from self.sees(self.openers.asides.opens)
+        if aside is None or found is None:
+            return
+        end, stop = end_of(aside.closes, paragraph=aside.paragraph and not self.quoting.blank)
+        self._plain(found.end())
+        while True:
+            found = stop(self.buf, self.at)
+            self._plain(found.start() if found else len(self.buf))
+            if found is None and self.ended:
+                return
+            if found is None:
+                self.heat(stop, Text)
+                yield
+            elif closed := (yield from self.sees(end)):
+                self._plain(closed.end())
+                return
+            else:
+                self._plain(self.at + 1)
 
     def _section_end(self, entry: Entry) -> Generator[None, None, bool]:
         """The end of a section counts only where one is open."""
@@ -728,8 +768,10 @@ class Parser(Resuming):
 
     def _done(self, call: Call, arguments: dict[str, Any], raw: str, repairs: Sequence[str]) -> None:
         """Say that the call is complete."""
-        done = ToolCall(call.id, call.name, values.encodable(arguments, raw), call.format.name, raw[call.skip :])
-        self.out.append(CallEnd(call.index, done, tuple(repairs)))
+        arguments = values.encodable(arguments, raw)
+        halves = (LONE_SURROGATE,) if values.replaced(arguments, raw) else ()
+        done = ToolCall(call.id, call.name, arguments, call.format.name, raw[call.skip :])
+        self.out.append(CallEnd(call.index, done, (*repairs, *halves)))
 
     def _mend(self, call: Call) -> None:
         """Repair arguments that were read, by what the tool's schema says."""
@@ -753,7 +795,8 @@ class Parser(Resuming):
             self.back_to(end)
         else:
             raw = self.raw()
-        if damage.code == "invalid_json" and not damage.ended and (mended := mend_call(self, call, raw)):
+        mendable = damage.code == "invalid_json" and not damage.ended
+        if mendable and (mended := mend_call(self, call, raw)):
             call.arguments, call.repairs = mended.arguments, [*mended.repairs]
             self._mend(call)
             if mended.end < len(raw) and self.may_rewind(self.mark + mended.end):
@@ -761,7 +804,7 @@ class Parser(Resuming):
                 self.back_to(self.mark + mended.end)
             self._done(call, call.arguments, raw, call.repairs)
             return
-        self._lost(call, damage, raw)
+        self._lost(call, doubtful(self, call, raw, damage) if mendable else damage, raw)
 
     def _lost(self, call: Call, damage: Damage, raw: str) -> None:
         """Answer for a call that cannot be made."""

@@ -6,12 +6,14 @@ agentkit perhaps, or that was damaged, is a `StoreError` that names the thread a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections import defaultdict, deque
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from agentkit.errors import StoreError
 from agentkit.events import Usage
-from agentkit.messages import ToolMessage
+from agentkit.messages import AssistantMessage, ToolCall, ToolMessage
 from agentkit.threads.codec import UNREADABLE, call_from_json, from_json
 from agentkit.threads.store import Body, Call, Entry, Log, Store
 
@@ -29,29 +31,66 @@ async def read_log(store: Store, thread_id: str, *, after: int = -1) -> Log:
 
 
 def check(log: Log, thread_id: str) -> None:
-    """Raise `StoreError` for the first body that is not as agentkit writes it."""
-    for entry in log.entries:
-        try:
-            _check_entry(entry)
-        except (*UNREADABLE, StoreError) as e:
-            raise StoreError(f"thread {thread_id!r}, entry {entry.seq} is damaged in the store: {e}") from e
+    """Raise `StoreError` for the first body that is not as agentkit writes it, or that another one contradicts."""
+    calls: dict[int, list[Call]] = {}
     for call in log.calls:
         try:
             _check_call(call)
         except (*UNREADABLE, StoreError) as e:
             where = f"thread {thread_id!r}, entry {call.seq}, call {call.ordinal}"
             raise StoreError(f"{where} is damaged in the store: {e}") from e
+        calls.setdefault(call.seq, []).append(call)
+    for entry in log.entries:
+        try:
+            _match(_check_entry(entry), calls.get(entry.seq, ()))
+        except (*UNREADABLE, StoreError) as e:
+            raise StoreError(f"thread {thread_id!r}, entry {entry.seq} is damaged in the store: {e}") from e
 
 
-def _check_entry(entry: Entry) -> None:
+def _check_entry(entry: Entry) -> tuple[ToolCall, ...]:
+    """The calls that it asks for."""
     body = entry.body
     if entry.kind == "compaction":
         _hold(body, _COMPACTION)
-        return
+        if "message" in body:
+            raise ValueError("a message stands where a compaction is wanted")
+        for name in ("start", "user"):
+            if (place := body.get(name)) is not None and not 0 <= place < entry.seq:
+                raise ValueError(f"{name!r} is {place}, wanted the place of an entry before it")
+        return ()
     _hold(body, _ENTRY)
     _hold(body.get("response", {}), _RESPONSE)
-    if isinstance(from_json(body["message"]), ToolMessage):
+    message = from_json(body["message"])
+    if isinstance(message, ToolMessage):
         raise ValueError("a result stands where a message is wanted")
+    if isinstance(message, AssistantMessage):
+        return message.calls
+    if entry.kind == "partial":
+        raise ValueError("a message that is no response is 'partial'")
+    return ()
+
+
+def _match(asked: Sequence[ToolCall], kept: Sequence[Call]) -> None:
+    """Raise ValueError unless the calls that a response asks for are those that are kept with it, in any order."""
+    left = defaultdict[str, deque[Call]](deque)
+    for call in kept:
+        left[call.id].append(call)
+    for ask in asked:
+        if not left[ask.id]:
+            raise ValueError(f"the call {ask.id!r} of {ask.name} is not kept with it")
+        call = left[ask.id].popleft()
+        said = call_from_json(call.body)
+        if (said.id, said.name) != (ask.id, ask.name):
+            raise ValueError(f"call {call.ordinal} is {said.id!r} of {said.name}, wanted {ask.id!r} of {ask.name}")
+        if not call.note.get("edited") and _written(said) != _written(ask):
+            raise ValueError(f"call {call.ordinal} has other arguments than the response gave it")
+    for more in (call for calls in left.values() for call in calls):
+        raise ValueError(f"call {more.ordinal}, {more.id!r}, is none that the response asks for")
+
+
+def _written(call: ToolCall) -> str:
+    """Arguments as text, in which NaN is equal to itself."""
+    return json.dumps(dict(call.arguments), sort_keys=True)
 
 
 def _check_call(call: Call) -> None:

@@ -17,7 +17,20 @@ from typing import Any, Final, TypeVar, assert_never
 
 from agentkit.errors import StoreConflict, StoreError, ThreadExists, ThreadNotFound
 from agentkit.threads.encoding import decode, encode, encode_id
-from agentkit.threads.rows import CALL, ENTRY, HEAD, THREAD, Head, call_of, entry_of, head_of, thread_of, version_of
+from agentkit.threads.rows import (
+    CALL,
+    ENTRY,
+    HEAD,
+    MOST,
+    THREAD,
+    Head,
+    damaged,
+    decode_or_as_it_is,
+    head_of,
+    listed,
+    log_of,
+    thread_of,
+)
 from agentkit.threads.store import Append, Body, Change, Lease, Log, Move, NewCall, Revise, Thread
 
 T = TypeVar("T")
@@ -37,6 +50,9 @@ CALLS_PER_INSERT: Final = 50
 
 LARGEST: Final = 2**63 - 1
 """The largest number that a database takes: more than it has rows."""
+
+LEAP: Final = 2**32
+"""What the floor grows by when a thread is deleted whose fence cannot be read: more than it can have had leases."""
 
 _NEW_THREAD: Final = f"{THREAD}, lease_owner, lease_fence, lease_until, lease_seconds"
 MOVED: Final = (
@@ -169,7 +185,7 @@ class Operations:
         except Duplicate:
             raise ThreadExists(f"there is a thread {thread_id!r} already") from None
         # After the insert: it waits for a transaction that deletes this very id, which may raise the floor.
-        ((floor,),) = yield f"SELECT value FROM {self.facts} WHERE name = ?", ("floor",)
+        floor = yield from self._floor()
         seqs = yield from self._change(key, 0, now, changes)
         entries = max(seqs, default=-1) + 1
         yield (
@@ -178,10 +194,17 @@ class Operations:
         )
         return Thread(thread_id, decode(values[1]), entries, now, now, floor + 1)
 
+    def _floor(self) -> Steps[int]:
+        rows = yield f"SELECT value FROM {self.facts} WHERE name = ?", ("floor",)
+        found = rows[0][0] if rows else None
+        if not isinstance(found, int) or not 0 <= found < LARGEST // 2:
+            wanted = "wanted a number no lower than any version of a thread"
+            raise StoreError(f"the row 'floor' of the table agentkit is damaged: {found!r:.60}, {wanted}")
+        return found
+
     def get(self, thread_id: str) -> Steps[Thread]:
         """See `Store.get`."""
-        rows = yield f"SELECT {THREAD} FROM {self.threads} WHERE id = ?", (encode_id(thread_id),)
-        return thread_of(_found(rows, thread_id))
+        return thread_of((yield from self._row(thread_id, f"SELECT {THREAD} FROM {self.threads} WHERE id = ?")))
 
     def update(self, thread_id: str, metadata: Body) -> Steps[Thread]:
         """See `Store.update`."""
@@ -202,15 +225,21 @@ class Operations:
             f"SELECT {THREAD} FROM {self.threads} {after} ORDER BY updated DESC, id LIMIT ?",
             (*values, min(max(limit, 0), LARGEST)),
         )
-        return tuple(map(thread_of, rows))
+        return tuple(map(listed, rows))
 
     def delete(self, thread_id: str) -> Steps[None]:
         """See `Store.delete`."""
-        head = yield from self._lock(thread_id)
-        if head.held:
-            raise head.busy(thread_id, "not deleted while it runs")
-        floor = max(head.fence, head.version)
-        yield f"UPDATE {self.facts} SET value = ? WHERE name = ? AND value < ?", (floor, "floor", floor)
+        try:
+            head = yield from self._lock(thread_id)
+        except ThreadNotFound:
+            raise
+        except StoreError:  # its row: nobody can run it, and nobody knows its last fence
+            yield f"UPDATE {self.facts} SET value = value + {LEAP} WHERE name = ? AND value < ?", ("floor", MOST)
+        else:
+            if head.held:
+                raise head.busy(thread_id, "not deleted while it runs")
+            floor = max(head.fence, head.version)
+            yield f"UPDATE {self.facts} SET value = ? WHERE name = ? AND value < ?", (floor, "floor", floor)
         for table, column in ((self.calls, "thread"), (self.entries, "thread"), (self.threads, "id")):
             yield f"DELETE FROM {table} WHERE {column} = ?", (encode_id(thread_id),)
 
@@ -219,7 +248,7 @@ class Operations:
     def load(self, thread_id: str, after: int) -> Steps[Log]:
         """See `Store.load`."""
         key = encode_id(thread_id)
-        row = _found((yield f"SELECT version FROM {self.threads} WHERE id = ?", (key,)), thread_id)
+        head = yield from self._row(thread_id, f"SELECT version, entries FROM {self.threads} WHERE id = ?")
         entries = yield (
             f"SELECT {ENTRY} FROM {self.entries} WHERE thread = ? AND seq > ? ORDER BY seq",
             (key, min(after, LARGEST)),
@@ -228,11 +257,7 @@ class Operations:
             f"SELECT {CALL} FROM {self.calls} WHERE thread = ? AND seq > ? ORDER BY seq, ordinal",
             (key, min(after, LARGEST)),
         )
-        return Log(
-            tuple(entry_of(thread_id, row) for row in entries),
-            tuple(call_of(thread_id, row) for row in calls),
-            version_of(thread_id, row),
-        )
+        return log_of(thread_id, head, entries, calls, after)
 
     def commit(self, thread_id: str, changes: Sequence[Change], fence: int | None) -> Steps[tuple[int, ...]]:
         """See `Store.commit`."""
@@ -274,9 +299,13 @@ class Operations:
             found = yield f"SELECT seq FROM {self.entries} WHERE thread = ? AND key = ?", (key, own)
             if found:
                 return int(found[0][0])
-        yield (
-            f"INSERT INTO {self.entries} VALUES (?, ?, ?, ?, ?, ?)",
-            (key, entries, change.kind, own, encode(change.body, "body"), now),
+        # Its place is NULL, which its column refuses, where the entry before it is missing.
+        place = f"CAST(? AS BIGINT) = 0 OR EXISTS (SELECT 1 FROM {self.entries} WHERE thread = ? AND seq = ?)"
+        yield from self._insert(
+            key,
+            entries,
+            f"INSERT INTO {self.entries} VALUES (?, CASE WHEN {place} THEN CAST(? AS BIGINT) END, ?, ?, ?, ?)",
+            (key, entries, key, entries - 1, entries, change.kind, own, encode(change.body, "body"), now),
         )
         yield from self._add_calls(key, entries, 0, now, change.calls)
         return entries
@@ -308,7 +337,17 @@ class Operations:
         for i in range(0, len(rows), CALLS_PER_INSERT):
             some = rows[i : i + CALLS_PER_INSERT]
             places = ", ".join(["(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"] * len(some))
-            yield f"INSERT INTO {self.calls} VALUES {places}", tuple(value for row in some for value in row)
+            values = tuple(value for row in some for value in row)
+            yield from self._insert(key, seq, f"INSERT INTO {self.calls} VALUES {places}", values)
+
+    def _insert(self, key: str, seq: int, sql: str, values: tuple[Any, ...]) -> Steps[None]:
+        """Add rows of an entry. Only where others were lost, or came from elsewhere, is a rule in their way."""
+        try:
+            yield sql, values
+        except Duplicate as e:
+            where = f"thread {decode_or_as_it_is(key)!r}, entry {seq}"
+            what = "a row is there already, or the one before it is missing; nothing was added"
+            raise damaged(where, f"{what} ({e})") from e
 
     def _move(self, key: str, now: float, change: Move) -> Steps[None]:
         where = (key, change.seq, change.ordinal)
@@ -373,14 +412,22 @@ class Operations:
         )
 
     def _lock(self, thread_id: str) -> Steps[Head]:
-        rows = yield (
-            f"SELECT {HEAD}, {self.dialect.now} FROM {self.threads} WHERE id = ?{self.dialect.lock}",
-            (encode_id(thread_id),),
-        )
-        return head_of(thread_id, _found(rows, thread_id))
+        locked = f"SELECT {HEAD}, {self.dialect.now} FROM {self.threads} WHERE id = ?{self.dialect.lock}"
+        return head_of(thread_id, (yield from self._row(thread_id, locked)))
 
+    def _row(self, thread_id: str, sql: str) -> Steps[Sequence[Any]]:
+        """A thread's row.
 
-def _found(rows: Rows, thread_id: str) -> Sequence[Any]:
-    if not rows:
+        Raises:
+            ThreadNotFound: there is nothing of such a thread.
+            StoreError: its row is missing, and entries of it are there.
+        """
+        key = encode_id(thread_id)
+        rows = yield sql, (key,)
+        if rows:
+            return rows[0]
+        missing = f"NOT EXISTS (SELECT 1 FROM {self.threads} WHERE id = ?)"  # still: it may just have been made
+        ((left,),) = yield f"SELECT count(*) FROM {self.entries} WHERE thread = ? AND {missing}", (key, key)
+        if left:
+            raise damaged(f"thread {thread_id!r}", f"its row is missing; {left} entries of it are there")
         raise ThreadNotFound(f"there is no thread {thread_id!r}")
-    return rows[0]

@@ -35,6 +35,8 @@ class Thread:
         created: seconds since the epoch.
         updated: seconds since the epoch, of the last commit; never goes back, also when the clock does.
         version: grows with every commit that changes something; equal versions mean that nothing changed.
+        damage: what is wrong with it in the store, in words, where its own data cannot be read; what is not known of
+            them is then empty or 0. None for a sound one. Only a list has damaged ones.
     """
 
     id: str
@@ -43,6 +45,7 @@ class Thread:
     created: float
     updated: float
     version: int
+    damage: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,11 +219,14 @@ class Store(Protocol):
         ...
 
     async def list(self, *, limit: int = 100, before: Thread | None = None) -> tuple[Thread, ...]:
-        """Threads, the last updated first (then by id); `before` is the last one of the page before."""
+        """Threads, the last updated first (then by id); `before` is the last one of the page before.
+
+        One that is damaged is among them, with its `damage`.
+        """
         ...
 
     async def delete(self, thread_id: str) -> None:
-        """Remove a thread and all that belongs to it.
+        """Remove a thread and all that belongs to it, be it damaged.
 
         A later thread of the same id starts with higher fences and versions.
 

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentkit.errors import ConfigError, ProviderError
-from agentkit.events import Event, Finish, Text, Usage, merge
+from agentkit.events import CallEnd, Event, Finish, Text, Usage, merge
 from agentkit.messages import UserMessage, user
 from agentkit.models import ModelRequest, model
 from agentkit.models.remote import RemoteModel, Settings
@@ -93,6 +93,48 @@ def test_a_finished_response_ends_without_the_connection(
     events, error = ask(SSE, body, *beat, prefix=prefix, path=path)
     assert (events[0], type(events[-1]), error) == (Text("Hi"), Finish, None)
     assert time.monotonic() - began < 4  # far below the time-out, and the end of the beats
+
+
+def data(*events: dict[str, Any]) -> bytes:
+    return b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events)
+
+
+ARGUMENTS = '{"to": "Al"}'
+PIECE = {"index": 0, "id": "c1", "function": {"name": "pay", "arguments": ARGUMENTS}}
+ITEM = {"type": "function_call", "id": "fc1", "call_id": "c1", "name": "pay", "arguments": ARGUMENTS}
+CALLING = {
+    "openai": data(
+        {"choices": [{"index": 0, "delta": {"content": "Hi", "tool_calls": [PIECE]}}]},
+        {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]},
+    )
+    + b"data: [DONE]\n\n",
+    "responses": data(
+        {"type": "response.output_text.delta", "output_index": 0, "delta": "Hi"},
+        {"type": "response.output_item.done", "output_index": 1, "item": ITEM},
+        {"type": "response.completed", "response": {"status": "completed"}},
+    ),
+    "anthropic": data(
+        {"type": "message_start", "message": {"id": "m1", "usage": {"input_tokens": 1}}},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "Hi"}},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "content_block_start", "index": 1, "content_block": {"type": "tool_use", "id": "c1", "name": "pay"}},
+        {"type": "content_block_delta", "index": 1, "delta": {"type": "input_json_delta", "partial_json": ARGUMENTS}},
+        {"type": "content_block_stop", "index": 1},
+        {"type": "message_delta", "delta": {"stop_reason": "tool_use"}},
+        {"type": "message_stop"},
+    ),
+}
+
+
+@pytest.mark.parametrize("prefix", CALLING)
+def test_what_comes_after_the_end_is_no_more_of_the_response(prefix: str) -> None:
+    path, once = "" if prefix == "anthropic" else "/v1", CALLING[prefix]
+    events, error = ask(SSE, once, prefix=prefix, path=path)
+    assert error is None
+    assert [e.call.arguments for e in events if isinstance(e, CallEnd)] == [{"to": "Al"}]
+    for later in (once, once.replace(b'"c1"', b'"c2"').replace(b'"index": 1', b'"index": 2')):
+        assert ask(SSE, once, later, prefix=prefix, path=path) == (events, None)
+        assert ask(SSE, once + later, prefix=prefix, path=path) == (events, None)
 
 
 def test_usage_that_comes_late_is_waited_for() -> None:

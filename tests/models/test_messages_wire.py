@@ -195,6 +195,15 @@ def test_error_event() -> None:
     assert caught.value.code == "overloaded_error"
 
 
+def test_a_message_that_begins_in_the_middle_of_another_is_an_error() -> None:
+    begun: WireEvent = {"type": "message_start", "message": {"usage": {"input_tokens": 1}}}
+    wire = MessagesWire("anthropic")
+    for event in (begun, begun, start(0, type="text", text="Hi"), stop(0)):  # one begun twice says nothing twice
+        wire.feed(event)
+    with pytest.raises(ErrorInStream, match="another message begins in the middle of this one"):
+        wire.feed(begun)
+
+
 def test_stream_that_just_stops_is_not_done() -> None:
     wire = MessagesWire("anthropic")
     wire.feed(start(0, type="tool_use", id="t", name="f", input={}))
