@@ -315,6 +315,7 @@ def _in_python(text: str) -> Iterator[str]:
     for quote in "'\"":
         try:
             joined = re.sub(rf"{quote}\s*\+\s*{quote}", f"{quote} {quote}", text)
+            joined = joined.replace("\\\n", "")  # a line goes on behind a backslash
             yield str(ast.literal_eval(quote + joined.replace("\n", "\\n").replace("\r", "\\r") + quote))
         except (ValueError, SyntaxError, MemoryError, RecursionError):  # brackets nested too deep for its parser
             continue
