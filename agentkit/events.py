@@ -153,8 +153,8 @@ class CallError(NamedTuple):
 class CallQuoted(NamedTuple):
     """A call in the text of a model that calls natively, which stands in what it has read already: it is not run.
 
-    Precedes the text, in which the call stays. `call_id` is the id of the call whose result holds it; None where it is
-    a user's message.
+    Precedes the text, in which the call stays. `call_id` is the id of the call whose result holds it; None where it
+    stands in a user's message, in the system prompt or in a tool's description.
     """
 
     call: ToolCall

@@ -116,6 +116,9 @@ class ToolCall:
     format: str | None = None
     raw: str = ""
 
+    def __post_init__(self) -> None:
+        _refuse_call(self.id, self.name, self.arguments)
+
 
 ResultContent = tuple[TextPart | ImagePart, ...]
 UserContent = tuple[TextPart | ImagePart, ...]
@@ -130,6 +133,17 @@ _set = object.__setattr__
 def shown(value: Any) -> str:
     """A wrong value in an error, with its type."""
     return f"{type(value).__name__} {value!r:.100}"
+
+
+def _refuse_call(id: Any, name: Any, arguments: Any) -> None:
+    """Refuse arguments that stand in each other's places."""
+    if isinstance(arguments, str):
+        raise ConfigError(f"ToolCall(id, name, arguments): arguments are values by name, found {shown(arguments)}")
+    if not isinstance(id, str) or not isinstance(name, str):
+        raise ConfigError(
+            f"ToolCall(id, name, arguments): id and name are text, found {id!r:.60} and {shown(name)}; an id that does "
+            "not matter is empty: ToolCall('', 'add', {'a': 1})"
+        )
 
 
 def _parts_of(content: Any, kinds: tuple[type, ...], owner: str) -> tuple[Any, ...]:

@@ -6,10 +6,11 @@ the caller's thread resumes the sub-agent's, too: it goes on where it was.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from agentkit.agent.journal import Conversation, Journal, prompt
+from agentkit.agent.journal import Conversation, Journal
 from agentkit.binding import BoundTool, bind_function
+from agentkit.messages import user
 from agentkit.schema import openapi_schema
 from agentkit.tool import ToolContext, ToolResult
 
@@ -29,24 +30,24 @@ _TOO_DEEP: Final = (
 )
 
 
-def delegate(agent: Agent, name: str, description: str) -> BoundTool:
+def delegate(agent: Agent[Any, Any], name: str, description: str) -> BoundTool:
     """The tool that a calling agent sees; see `Agent.as_tool`."""
 
     @openapi_schema(name=name, description=description, idempotent=True, task=_TASK)
     async def run(task: str, context: ToolContext) -> ToolResult:
-        caller: RunStream | None = context.run
+        caller: RunStream[Any] | None = context.run
         if caller is not None and caller.plan.depth < 1:
             return ToolResult(error=_TOO_DEEP, code="limit")
         if caller is None:
-            journal: Journal = Conversation(prompt(task, agent.system))
+            journal: Journal = Conversation([user(task)])
         else:
-            journal = await caller.journal.child(context.call_id, task, agent.system)
-        return _answer(await agent.begin(journal, caller=caller, context=context.state).finished())
+            journal = await caller.journal.child(context.call_id, task)
+        return _answer(await agent.begin(journal, agent.system, caller=caller, context=context.state).finished())
 
     return bind_function(run)
 
 
-def _answer(result: RunResult) -> ToolResult:
+def _answer(result: RunResult[Any]) -> ToolResult:
     """What the caller's model reads: the last words, and why there are no more of them."""
     spent = {"usage": result.usage._asdict(), "turns": result.turns, "finish": result.finish}
     if result.finish in DONE:

@@ -3,7 +3,8 @@
 `Literals` reads Python literals, JSON, and the mixtures of both. What it had to overlook to read a JSON text is named
 in `repairs`. The inside of a string is never changed, except that escapes mean what they mean in the language of its
 quotes. Of Python's expressions it knows strings that stand side by side or are joined by `+`, and arithmetic of
-numbers; any other is none of its values.
+numbers; any other is none of its values. What looks like arithmetic and is likelier a range, a date or a telephone
+number (`10-20`, `12/31`) is none either, nor is a number that begins with zeros.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ MISSING_CLOSE = "missing_close"
 ARITHMETIC = "arithmetic"
 JOINED_STRINGS = "joined_strings"
 INVALID_ESCAPE = "invalid_escape"
-LEADING_ZEROS = "leading_zeros"
 ARGUMENTS_KEY = "arguments_key"
+LONE_SURROGATE = "lone_surrogate"
 
 REPAIRS: Final = (
     RAW_NEWLINES,
@@ -51,8 +52,8 @@ REPAIRS: Final = (
     ARITHMETIC,
     JOINED_STRINGS,
     INVALID_ESCAPE,
-    LEADING_ZEROS,
     ARGUMENTS_KEY,
+    LONE_SURROGATE,
 )
 """Every repair, by name: of JSON bodies, of Python calls (`inner_quotes`, `missing_comma`) and of parameters between
 tags (`missing_close`)."""
@@ -112,6 +113,10 @@ class NotALiteral(ValueError):
         self.position = position
 
 
+class Doubtful(NotALiteral):
+    """The text is a number in one reading, and something that belongs in quotes in another."""
+
+
 class Literals:
     """Read values from `text`, starting at `at`; `at` moves behind what was read.
 
@@ -136,6 +141,7 @@ class Literals:
         self.text, self.at, self.lenient, self.behind, self.python = text, at, lenient, behind, python
         self.repairs: dict[str, None] = {}
         self.depth = 0
+        self.plain = False  # whether what is being computed is plainly to be computed
 
     def bad(self, wanted: str) -> NotALiteral:
         """The error for what stands here."""
@@ -152,10 +158,12 @@ class Literals:
         Raises:
             NotALiteral: there is none here.
         """
+        self.space()
+        start = self.at
         value = self.operand()
         if isinstance(value, bool) or not isinstance(value, int | float) or not _OPERATOR.match(self.text, self.at):
             return value
-        return self.sum(value)
+        return self.sum(value, start)
 
     def operand(self) -> Any:
         """A value without what is computed of it."""
@@ -183,13 +191,25 @@ class Literals:
 
     # ------------------------------------------------------------ numbers
 
-    def sum(self, value: int | float) -> int | float:
-        """What is computed of a number and those behind it: models leave `5*60` to whoever reads it."""
+    def sum(self, value: int | float, start: int) -> int | float:
+        """What is computed of a number and those behind it: models leave `5*60` to whoever reads it.
+
+        Raises:
+            Doubtful: only `-` and `/` stand in it, and no white space around them.
+        """
         self.repairs[ARITHMETIC] = None
+        outer, self.plain = self.plain, False
         value = self.product(value)
         while found := self.operator("+-"):
             value = self.result(value, found, self.product(self.factor()))
+        if not self.plain:
+            raise self.doubtful("a value in quotes, or white space around what is to be computed", start, self.at)
+        self.plain = outer
         return value
+
+    def doubtful(self, wanted: str, start: int, end: int) -> Doubtful:
+        """The error for a number that may be none."""
+        return Doubtful(f"expected {wanted}, got {self.text[start:end][:40]!r}", start)
 
     def product(self, value: int | float) -> int | float:
         """A number, times or divided by those behind it."""
@@ -204,6 +224,7 @@ class Literals:
         if found is None or sign not in wanted:
             return ""
         self.at = found.end()
+        self.plain = self.plain or sign in "+*" or (found[0][0].isspace() and found[0][-1].isspace())
         return sign
 
     def factor(self) -> int | float:
@@ -228,14 +249,19 @@ class Literals:
         return value
 
     def number(self, found: re.Match[str]) -> int | float:
-        """A number; one that is too large for its type is refused, and so is what may be a date."""
+        """A number.
+
+        Raises:
+            NotALiteral: it is too large for its type.
+            Doubtful: it may be a date, or begins with zeros.
+        """
         text = found[0].replace("_", "")
-        if _DATE.match(self.text, self.at):
-            raise self.bad("a value in quotes")
+        if date := _DATE.match(self.text, self.at):
+            raise self.doubtful("a value in quotes", self.at, date.end())
         if _NOT_JSON.match(text):
             self.repairs[PYTHON_LITERALS] = None
         if _LEADING_ZERO.match(text):
-            self.repairs[LEADING_ZEROS] = None
+            raise self.doubtful("a number without leading zeros, or a value in quotes", self.at, found.end())
         try:
             value = _number(text) if len(text) < _MAX_DIGITS else math.inf
         except (ValueError, OverflowError):

@@ -10,7 +10,7 @@ from collections.abc import Generator
 from typing import Any, Final
 
 from agentkit.formats.call import Call
-from agentkit.formats.literals import ARITHMETIC, INNER_QUOTES, LEADING_ZEROS, MISSING_COMMA, Literals, NotALiteral
+from agentkit.formats.literals import ARITHMETIC, INNER_QUOTES, MISSING_COMMA, Literals, NotALiteral
 from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Search, Wait, text_run
 from agentkit.formats.spec import PythonCall
 
@@ -144,10 +144,10 @@ def _take(r: Reader, call: Call, text: str, start: int) -> None:
 
 def _note(r: Reader, call: Call, reader: Literals, start: int) -> None:
     """Name what was read otherwise than it was written."""
-    for repair in reader.repairs.keys() & {ARITHMETIC, LEADING_ZEROS}:
-        if repair not in r.repairs:
-            raise Damage("invalid_arguments", f"expected values, got what needs the repair {repair!r}", start)
-        call.note(repair)
+    if ARITHMETIC in reader.repairs:
+        if ARITHMETIC not in r.repairs:
+            raise Damage("invalid_arguments", f"expected values, got what needs the repair {ARITHMETIC!r}", start)
+        call.note(ARITHMETIC)
 
 
 def _value(r: Reader, call: Call, reader: Literals) -> Any:
@@ -163,9 +163,16 @@ def _value(r: Reader, call: Call, reader: Literals) -> Any:
         reader.behind = _end_of_argument(call)
         value = reader.value()
         _comma(r, call, reader)
+        if _holds_call(call, reader.text[at : reader.at]):
+            raise NotALiteral("expected a string without a call in it, as its quotes do not pair", at) from None
         reader.behind = None
         call.note(INNER_QUOTES)
     return value
+
+
+def _holds_call(call: Call, text: str) -> bool:
+    """Whether a tool is called in a string whose quotes do not pair: then it may be the next call that stands there."""
+    return any(re.search(rf"\b{re.escape(name)}\s*\(", text) for name in call.tools)
 
 
 _OF_EXPRESSION = re.compile(r"\s*(?:\Z|[^\w\s\\$#`]|(?:if|else|in|is|and|or|not|for)\b|[a-zA-Z]{1,2}[\"'])")

@@ -10,6 +10,7 @@ from collections.abc import Generator
 from functools import cache
 
 from agentkit.formats.call import Call
+from agentkit.formats.listed import REACH, Listed, later
 from agentkit.formats.reader import Damage, Reader, Wait, pattern
 from agentkit.formats.spec import (
     Braced,
@@ -81,11 +82,16 @@ def resync_at(r: Reader, call: Call, damage: Damage) -> Generator[None, None, in
         return r.offset
     if damage.end >= 0:
         return damage.end
+    if call.listed is not None and (end := (yield from _in_list(r, call.listed, call, damage))) >= 0:
+        return end
     element = next((p for p in call.shape.call if isinstance(p, ToolElement)), None)
     if element is not None:
         starts, ends = _element_edges(call, element.layout)
     else:
         starts, ends = _edges(call.shape)
+    rest = r.raw()[damage.position - r.mark :]
+    if element is not None and not damage.ended and re.match(starts, rest, re.IGNORECASE):
+        return damage.position
     in_tag = element is not None and not damage.ended and _INSIDE_TAG.match(r.raw()[: damage.position - r.mark])
     if starts is _NEVER and ends is _NEVER:
         return r.offset
@@ -100,6 +106,34 @@ def resync_at(r: Reader, call: Call, damage: Damage) -> Generator[None, None, in
     if not damage.ended:
         yield from _next_edge(r, re.compile(f"(?P<start>{starts})|{ends}", re.IGNORECASE))
     return r.offset
+
+
+def _in_list(r: Reader, listed: Listed, call: Call, damage: Damage) -> Generator[None, None, int]:
+    """Where the next call of a section starts behind a damaged one, or where the section ends; -1 if nothing tells."""
+    before = r.raw()[max(call.skip, len(call.lead)) : damage.position - r.mark]
+    start = damage.position - len(before)
+    if listed.over is not None and (over := listed.over.search(before)):
+        return start + over.start()
+    if damage.ended:
+        return -1
+    inside = listed.inside(before)
+    start, enough = start + inside.at, 0
+    known = r.raw()[start - r.mark :]
+    while True:
+        text = known + r.buf[r.at :]
+        whole = r.ended or len(text) >= REACH
+        if whole or len(text) >= enough:
+            if (found := listed.next(text[:REACH], whole=whole, opened=True, inside=inside)) is not None:
+                break
+            enough = later(len(text))
+        yield
+    if found.kind == "none" and not found.told:
+        return -1
+    end = start + (len(text[: found.end].rstrip(", ;\t\r\n")) if found.kind == "call" else found.end)
+    end = max(end, damage.position)
+    if end > r.offset:
+        r.at = end - r.base
+    return end
 
 
 def _closes_itself(r: Reader) -> Generator[None, None, bool]:

@@ -386,6 +386,11 @@ class Format:
         return next((BODIES[type(p)] for p in self.call if type(p) in BODIES), "other")
 
     @property
+    def tagged(self) -> bool:
+        """Whether each tool has an element of its own, whose tag calls it."""
+        return any(isinstance(p, ToolElement) for p in self.call)
+
+    @property
     def stops(self) -> tuple[str, ...]:
         """Strings after which a sampler may stop: the end of the section. Empty where calls stand alone.
 

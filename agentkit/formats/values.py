@@ -99,6 +99,24 @@ def encodable(arguments: dict[str, Any], raw: str) -> dict[str, Any]:
     return without_surrogates(arguments) if found else arguments
 
 
+_HALF = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
+_UNKNOWN = re.compile(r"\ufffd|\\ufffd", re.IGNORECASE)
+
+
+def replaced(arguments: Any, raw: str) -> bool:
+    """Whether these arguments have U+FFFD where the call's own text has half of a surrogate pair."""
+    return _HALF.search(raw) is not None and _count(arguments) > len(_UNKNOWN.findall(raw))
+
+
+def _count(value: Any) -> int:
+    """How often U+FFFD stands in the strings of a value."""
+    if isinstance(value, str):
+        return value.count("\ufffd")
+    if isinstance(value, dict):
+        return sum(_count(k) + _count(v) for k, v in value.items())
+    return sum(map(_count, value)) if isinstance(value, list | tuple) else 0
+
+
 def dump(value: Any) -> str:
     """JSON text of a value, in one line and readable Unicode.
 

@@ -454,6 +454,11 @@ class AnthropicModel(RemoteModel):
     def _wire(self, body: Mapping[str, Any]) -> MessagesWire:
         return MessagesWire(self.provider)
 
+    def _new_http_client(self) -> Any:
+        import anthropic
+
+        return anthropic.DefaultAsyncHttpxClient()
+
     def _new_client(self, **arguments: Any) -> Any:
         import anthropic
 

@@ -321,6 +321,11 @@ class OpenAIModel(RemoteModel):
         offered = [text_of(mapping_of(tool.get("function")).get("name")) for tool in items_of(body.get("tools"))]
         return ChatWire(self.provider, offered)
 
+    def _new_http_client(self) -> Any:
+        import openai
+
+        return openai.DefaultAsyncHttpxClient()
+
     def _new_client(self, **arguments: Any) -> Any:
         import openai
 

@@ -172,6 +172,11 @@ class ResponsesModel(RemoteModel):
     def _wire(self, body: Mapping[str, Any]) -> ResponsesWire:
         return ResponsesWire(self.provider)
 
+    def _new_http_client(self) -> Any:
+        import openai
+
+        return openai.DefaultAsyncHttpxClient()
+
     def _new_client(self, **arguments: Any) -> Any:
         import openai
 

@@ -28,14 +28,14 @@ from agentkit.messages import (
     UserMessage,
 )
 from agentkit.models import history
-from agentkit.models.base import Model, ModelRequest, continues
+from agentkit.models.base import Closing, Model, ModelRequest, continues
 from agentkit.models.servers import SERVERS, CutOut
 
 _IDS = history.IdRule(limit=10_000)  # nobody but the model reads them
 Part = TextPart | ThinkingPart | ToolCall | MarkupPart | ProviderPart
 
 
-class TextCalling:
+class TextCalling(Closing):
     """A model that writes its calls as text.
 
     Args:

@@ -8,9 +8,10 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
 from agentkit import formats
+from agentkit.bounds import Bounds, instance, or_none, refuse
 from agentkit.formats.spec import Format, Tag, ToolSpec
 from agentkit.messages import Message, ToolCall
 from agentkit.processor.calls import ResponseReader
@@ -26,6 +27,10 @@ from agentkit.registry import ToolRegistry
 from agentkit.tool import ToolContext
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
+_BOUNDS: Final[Bounds] = {
+    "registry": instance(ToolRegistry, "a ToolRegistry: ToolRegistry(tool, …)"),
+    "config": or_none(instance(ProcessorConfig, "a ProcessorConfig")),
+}
 
 
 def call_id() -> str:
@@ -45,7 +50,8 @@ class ResponseProcessor:
         new_context: makes the whole `ToolContext` of a call, in place of one that only has `context` as its `state`. It
             is asked when a call starts, and before that when a function must decide whether the call needs approval.
         heard: gives the conversation so far, for a model that calls natively: a call in its text that stands in a
-            user's message or a tool's result is not run. None compares with nothing, as for a model that writes calls.
+            user's message or a tool's result is not run, nor is an example of the system prompt or of a tool's
+            description. None compares with nothing, as for a model that writes calls.
         scope: entered while a call's task is made: what it sets in context variables holds inside the tool.
         gate: asked when a call is about to start; what it says keeps the call from starting.
 
@@ -75,6 +81,7 @@ class ResponseProcessor:
         scope: Scope = no_scope,
         gate: Gate = no_gate,
     ) -> None:
+        refuse("ResponseProcessor", {"registry": registry, "config": config}, _BOUNDS)
         self.registry = registry
         self.config = config or ProcessorConfig()
         self.context = context
@@ -137,7 +144,7 @@ class ResponseProcessor:
                 quoted=quoted,
                 made=Made(made),
             )
-        tools = self.registry.specs() if offered is None else offered
+        tools = self.registry.offered(None) if offered is None else offered
 
         def new_finder(first: bool) -> TextReader:
             thinking = first and config.starts_thinking

@@ -11,12 +11,14 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from importlib import import_module
 from threading import Thread
 from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
+from agentkit.bounds import CALLABLE, SECONDS, TEXT, Bound, Bounds, or_none, refuse, whole
 from agentkit.errors import ConfigError, StoreError
 from agentkit.threads.answers import Job, answer
 from agentkit.threads.sql import Dialect, Duplicate, Operations, Rows, Steps
@@ -31,6 +33,19 @@ BEGIN: Final[dict[Kind, str | None]] = {
 
 INSTALL_LOCK: Final = 7_274_505_163_190_181
 """The advisory lock under which tables are made. Any number that nobody else uses; this one was drawn at random."""
+
+
+def _names_a_schema(value: object) -> bool:
+    return isinstance(value, str) and re.fullmatch(r"[a-z_][a-z0-9_]{0,62}", value) is not None
+
+
+_BOUNDS: Final[Bounds] = {
+    "dsn": TEXT,
+    "schema": Bound(_names_a_schema, "a name of small letters, digits and _, not beginning with a digit, 63 at most"),
+    "connections": whole(1),
+    "timeout": SECONDS,
+    "on_statement": or_none(CALLABLE),
+}
 
 
 class PostgresStore(SqlStore):
@@ -62,8 +77,14 @@ class PostgresStore(SqlStore):
         timeout: float = 30.0,
         on_statement: OnStatement | None = None,
     ) -> None:
-        if not re.fullmatch(r"[a-z_][a-z0-9_]{0,62}", schema):
-            raise ConfigError(f"a schema's name has small letters, digits and _, found {schema!r}")
+        given = {
+            "dsn": dsn,
+            "schema": schema,
+            "connections": connections,
+            "timeout": timeout,
+            "on_statement": on_statement,
+        }
+        refuse("PostgresStore", given, _BOUNDS)
         self.dsn = dsn
         self.schema = schema
         name, operations = _without_password(dsn), Operations(_dialect(schema))
@@ -130,6 +151,8 @@ class Server:
         try:
             if self._pool is not None:
                 await self._pool.close()
+        except Exception:  # noqa: BLE001 (whatever it is, a server that does not answer is not waited for)
+            self._pool.terminate()
         finally:
             answer([job], [(None, None)])
             self._loop.stop()
@@ -165,17 +188,26 @@ class Server:
             result = await self._drive(connection, steps())
             await self._commit(connection)
         except BaseException:
-            if not connection.is_closed():
-                await self._execute(connection, "ROLLBACK")
+            await self._roll_back(connection)
             raise
         return result
+
+    async def _roll_back(self, connection: Any) -> None:
+        """Undo what a transaction did; where that cannot be asked for any more, end its connection, which undoes it."""
+        try:
+            await self._execute(connection, "ROLLBACK")
+        except Exception:  # noqa: BLE001 (whatever it is, the error that led here is the one to tell)
+            with suppress(Exception):  # a connection that broke was given back to the pool and cannot be ended
+                connection.terminate()
 
     async def _commit(self, connection: Any) -> None:
         try:
             await self._execute(connection, "COMMIT")
-        except (OSError, TimeoutError, self._driver.PostgresConnectionError, self._driver.InterfaceError) as e:
+        except Exception as e:
+            if not self._is_lost(e):
+                raise
             lost = "the connection broke during COMMIT, it is not known whether the changes were made"
-            raise StoreError(f"{self._name}: {lost} ({e or type(e).__name__})") from e
+            raise StoreError(f"{self._name}: {lost} ({str(e) or type(e).__name__})") from e
 
     async def _drive(self, connection: Any, steps: Steps[Any]) -> Any:
         try:
@@ -198,12 +230,21 @@ class Server:
             self._on_statement("after", sql)
         return rows
 
+    def _is_lost(self, e: BaseException) -> bool:
+        """Whether an error tells that the connection is lost, or was never made, and not that something was refused."""
+        d = self._driver
+        refused = (d.QueryCanceledError, d.DataError, d.ClientConfigurationError)
+        ended = (d.PostgresConnectionError, d.OperatorInterventionError)  # as the server tells it
+        met = (d.InterfaceError, d.InternalClientError)  # asyncpg used a connection that had ended
+        unreachable = (OSError, TimeoutError, UnicodeError)  # the last: of a host's name
+        return isinstance(e, (*ended, *met, *unreachable)) and not isinstance(e, refused)
+
     def _explain(self, e: BaseException) -> BaseException:
         """An error in agentkit's words; others than the database's are left as they are."""
         if type(e) is StoreError:
             return e if self._name in str(e) else StoreError(f"{self._name}: {e}")
-        if isinstance(e, (OSError, TimeoutError, UnicodeError, self._driver.PostgresConnectionError)):  # a host's name
-            return _caused(f"{self._name} cannot be reached, nothing was changed: {e or type(e).__name__}", e)
+        if self._is_lost(e):
+            return _caused(f"{self._name} cannot be reached, nothing was changed: {str(e) or type(e).__name__}", e)
         if isinstance(e, (self._driver.PostgresError, self._driver.InterfaceError)):
             return _caused(f"{self._name}: PostgreSQL refused, nothing was changed: {e}", e)
         return e

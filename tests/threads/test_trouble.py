@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import random
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -14,6 +15,7 @@ from agentkit.errors import StoreError
 from agentkit.threads.postgres import PostgresStore
 from agentkit.threads.sqlite import SQLiteStore
 from agentkit.threads.store import Append, Store
+from threads.breaking_proxy import Way, proxy
 from threads.kit import integrity
 from threads.other_process import EACH
 from threads.processes import begin, do, end
@@ -116,6 +118,56 @@ def test_a_lost_connection_is_an_error_and_the_next_operation_connects_again(pos
             assert await store.commit("t", [Append({"text": "b"})]) == (0,)
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("way", get_args(Way))
+def test_what_an_error_says_of_a_broken_connection_is_true(postgres_dsn: str, way: Way) -> None:
+    """At every statement of a commit: nothing was changed, or it is said that nobody knows."""
+    statements: list[str] = []
+    broken_at = -1
+
+    async def run() -> list[tuple[str, bool, str]]:
+        nonlocal broken_at
+
+        def hook(moment: str, sql: str) -> None:
+            if moment == "before":
+                breaking.way = way if len(statements) == broken_at else None
+                statements.append(sql.split()[0])
+
+        seen = []
+        async with (
+            proxy(postgres_dsn) as (breaking, dsn),
+            PostgresStore(dsn, schema=f"broken_{way}", connections=1, on_statement=hook) as store,
+        ):
+            await store.create("t")
+            for number in itertools.count():
+                broken_at = -1
+                for _ in range(2):  # the second time each statement is one round trip
+                    await store.commit("t", [Append({"text": "a"})])
+                before = (await store.get("t")).entries
+                statements.clear()
+                broken_at = number
+                try:
+                    await store.commit("t", [Append({"text": "b"})])
+                except StoreError as e:
+                    at = statements[number]
+                    broken_at = -1
+                    seen.append((at, (await store.get("t")).entries > before, str(e).partition(" (")[0]))
+                else:
+                    return seen
+        raise AssertionError
+
+    seen = asyncio.run(run())
+    *early, last = seen
+    assert [at for at, _, _ in early][:1] == ["BEGIN"]
+    assert len(early) > 2
+    for _, changed, error in early:
+        assert not changed
+        assert "postgresql:///postgres cannot be reached, nothing was changed: " in error
+    unknown = (
+        "postgresql:///postgres: the connection broke during COMMIT, it is not known whether the changes were made"
+    )
+    assert last == ("COMMIT", way != "before", unknown)
 
 
 def test_a_server_that_is_not_there_is_an_error(tmp_path: Path) -> None:
