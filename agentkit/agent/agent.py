@@ -12,6 +12,7 @@ from agentkit.agent.delegate import delegate
 from agentkit.agent.hooks import Hook, checked_hooks
 from agentkit.agent.journal import Conversation, Journal
 from agentkit.agent.limits import UNBOUNDED, Budget
+from agentkit.agent.own_loop import OwnLoop
 from agentkit.agent.result import RunResult
 from agentkit.agent.run import Plan, RunStream
 from agentkit.agent.settings import RunOptions, Settings, checked
@@ -204,6 +205,8 @@ class Agent:
     def run_sync(self, prompt: Prompt | Iterable[Prompt], **options: Unpack[RunOptions]) -> RunResult:
         """`run` for code without an event loop. Connections that the model made for it are closed at its end.
 
+        A tool that swallows its cancellation is left behind after a second, and a warning names it.
+
         Raises:
             RuntimeError: an event loop runs in this thread, as in a notebook or an async function: await `run` there.
         """
@@ -211,15 +214,17 @@ class Agent:
             raise RuntimeError(
                 "run_sync() would block the event loop that runs here: write `await agent.run(…)` instead"
             )
-        return asyncio.run(self._run_once(self.stream(prompt, **options)))
+        with OwnLoop() as loop:
+            return loop.run(self._run_once(self.stream(prompt, **options)))
 
     def as_tool(self, name: str, description: str) -> BoundTool:
         """This agent as a tool of another: `Agent(model, tools=[other.as_tool("research", "Find out about …")])`.
 
-        The tool takes a `task` in words and gives the agent's last words. Each call is a conversation of its own; it
+        The tool takes a `task` in words and gives the agent's last words; where a tool ended it (`terminates=True`),
+        also what that tool was given and what it gave. Each call is a conversation of its own; it
         spends from the caller's budget as well as from its own, ends when the caller ends, and is watched by the
-        caller's hooks. A sub-agent that stops early, be it for an approval, answers with an error that says so. So does
-        one that would work deeper below the first caller than `max_depth` allows.
+        caller's hooks. A sub-agent that stops early, be it for an approval, or that ends without a word answers with an
+        error that says so. So does one that would work deeper below the first caller than `max_depth` allows.
 
         Args:
             name: the tool's name.

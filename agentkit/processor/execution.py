@@ -320,6 +320,7 @@ class Execution:
 
     def _abandon(self, running: _Running) -> None:
         """Answer for a tool that goes on although it was cancelled."""
+        running.task.set_name(f"tool {running.admitted.call.name!r}, call {running.admitted.call.id!r}")
         _ABANDONED.add(running.task)
         running.task.add_done_callback(_ABANDONED.discard)
         self._settle(running, self._outcome(running, running.stopped or failed("cancelled", _CANCELLED)))
