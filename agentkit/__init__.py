@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         AgentkitError,
         ConfigError,
         FormatError,
+        OutputError,
         ProviderError,
         SchemaError,
         StoreError,
@@ -38,6 +39,7 @@ _HOMES = {
     "ImagePart": "agentkit.messages",
     "Model": "agentkit.models",
     "ModelRequest": "agentkit.models",
+    "OutputError": "agentkit.errors",
     "Price": "agentkit.agent",
     "ProcessorConfig": "agentkit.processor",
     "ProviderError": "agentkit.errors",
@@ -72,6 +74,7 @@ __all__ = [
     "ImagePart",
     "Model",
     "ModelRequest",
+    "OutputError",
     "Price",
     "ProcessorConfig",
     "ProviderError",
@@ -99,10 +102,19 @@ __version__ = "0.1.0"
 
 def __getattr__(name: str) -> object:
     if name not in _HOMES:
-        raise AttributeError(f"module 'agentkit' has no attribute {name!r}; it has {', '.join(__all__)}")
+        _refuse(name)
     value: object = getattr(import_module(_HOMES[name]), name)
     globals()[name] = value
     return value
+
+
+def _refuse(name: str) -> None:
+    """Say where a name is: in an `ImportError`, since `from … import` does not show what an `AttributeError` says."""
+    from agentkit.foreign import NAMES
+
+    if name in NAMES:
+        raise ImportError(f"agentkit has no {name!r}: {NAMES[name]}")
+    raise AttributeError(f"module 'agentkit' has no attribute {name!r}; it has {', '.join(__all__)}")
 
 
 def __dir__() -> list[str]:

@@ -10,10 +10,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from agentkit import foreign
 from agentkit.errors import SchemaError
 from agentkit.formats.values import alternatives, read, without_surrogates
 from agentkit.introspect import NOTHING, Parameter, Signature
-from agentkit.policy import KEYWORDS
+from agentkit.names import did_you_mean, then
+from agentkit.policy import KEYWORDS, PolicyKeywords
 from agentkit.problems import TOO_DEEP, InvalidArguments, Problem, child, of_pydantic, of_written, shown, type_of
 from agentkit.schema import OpenAPISchema
 from agentkit.typed import argument_type
@@ -198,7 +200,7 @@ def _keywords(signature: Signature, declared: OpenAPISchema) -> tuple[dict[str, 
             described[name] = value
     for name, value in described.items():
         if name not in signature.names:
-            raise SchemaError(_unknown(name, signature))
+            raise SchemaError(_unknown(name, value, signature))
         if not isinstance(value, str) and not (isinstance(value, Mapping) and name in declared.parameters):
             raise SchemaError(
                 f"{signature.where}: @openapi_schema({name}=...) describes parameter {name!r} and must be a string, "
@@ -207,13 +209,20 @@ def _keywords(signature: Signature, declared: OpenAPISchema) -> tuple[dict[str, 
     return own, described
 
 
-def _unknown(name: str, signature: Signature) -> str:
+def _unknown(name: str, value: Any, signature: Signature) -> str:
     if name in signature.context:
         return f"{signature.where}: @openapi_schema describes {name!r}, which is the ToolContext and hidden; remove it"
     known = ", ".join(map(repr, signature.names)) or "none"
+    keywords = ["description", "parameters", "name", *PolicyKeywords.__annotations__]
+    hint = did_you_mean(name, [*signature.names, *keywords], foreign.OPENAPI_SCHEMA)
+    if not isinstance(value, str | Mapping):
+        return (
+            f"{signature.where}: @openapi_schema has no keyword {name!r}{then(hint, 'it has ' + ', '.join(keywords))}, "
+            f"and the description of each parameter (parameters: {known})"
+        )
     return (
-        f"{signature.where}: @openapi_schema describes parameter {name!r}, which does not exist (parameters: {known}); "
-        "rename or remove it"
+        f"{signature.where}: @openapi_schema describes parameter {name!r}, which does not exist (parameters: {known})"
+        f"{hint or '; rename or remove it'}"
     )
 
 

@@ -19,7 +19,9 @@ from agentkit.formats import control
 from agentkit.formats.quarantine import words
 from agentkit.formats.spec import ToolSpec
 from agentkit.introspect import name_of, read_signature
+from agentkit.names import did_you_mean
 from agentkit.policy import ToolPolicy, policy_of
+from agentkit.problems import InvalidArguments
 from agentkit.schema import BothSchemas, OpenAPISchema, XMLSchema, declared, schemas_of
 from agentkit.tool import ToolContext
 
@@ -132,7 +134,7 @@ def bind_methods(tool: Any, function_names: FunctionNames | None, kwargs: Mappin
     owner = tool if isinstance(tool, type) else type(tool)
     methods = declared(owner)
     if not methods:
-        raise SchemaError(_undecorated(tool, owner))
+        raise SchemaError(_no_tool(tool) or _undecorated(tool, owner))
     chosen = _chosen(function_names, methods, owner)
     instance = _instance(tool, owner, kwargs)
     return [_bind_method(instance, owner, method, name, methods[method]) for method, name in chosen.items()]
@@ -160,6 +162,30 @@ def bind_function(
     source = _Source(getattr(function, "__func__", function), own or "", owner, instance is not None)
     schemas = declared(owner).get(source.name, ()) if owner is not None else schemas_of(function)
     return _bind(source, function, instance, name, schemas, policy)
+
+
+def _no_tool(tool: Any) -> str | None:
+    """What to do with a value that is no tool's instance; None for one that might become one."""
+    if inspect.isroutine(tool):
+        return f"{name_of(tool)} is a function, not a class or its instance: write registry.register({tool.__name__})"
+    if callable(getattr(tool, "as_tool", None)) and not isinstance(tool, type):
+        what = f"an instance of {type(tool).__name__}"
+        return f"{what} is no tool by itself: write .as_tool('its_name', 'what it is good at') behind it"
+    if inspect.isawaitable(tool):
+        if inspect.iscoroutine(tool):
+            tool.close()  # else Python says, too, that nobody awaited it
+        return "a coroutine is no tool: give the async function itself, without calling it"
+    if isinstance(tool, Mapping):
+        return (
+            f"a {type(tool).__name__} is no tool, since nothing in it can be run: write the schema above the function, "
+            "@openapi_schema({…}), and give the function; several functions are given as a list"
+        )
+    if tool is None or isinstance(tool, (str, bytes, int, float, set, frozenset)):
+        return (
+            f"{tool!r:.60} is no tool: give a function itself, not what it returns when it is called, or a class or "
+            "instance with decorated methods"
+        )
+    return None
 
 
 def _undecorated(tool: Any, owner: type) -> str:
@@ -191,6 +217,7 @@ def _chosen(
         if name not in methods:
             raise SchemaError(
                 f"{name_of(owner)} has no decorated method {name!r}; it has {', '.join(map(repr, methods))}"
+                f"{did_you_mean(str(name), methods)}"
             )
     return {method: wanted[method] for method in methods if method in wanted}
 
@@ -265,12 +292,14 @@ def _bind(
     _refuse_name(name, where)
     tag = kebab(name) if name != own_name else None
     element = element_of(xml, name, made.arguments.schema, where, tag=tag) if xml is not None else None
+    spec = ToolSpec(name, made.description, made.arguments.schema, element)
+    _refuse_example(spec, made.arguments, where)
     return BoundTool(
         name=name,
         tag=element.tag if element is not None else None,
         instance=instance,
         method=method,
-        spec=ToolSpec(name, made.description, made.arguments.schema, element),
+        spec=spec,
         schema=api,
         xml_schema=xml,
         is_async=_is_async(source.function),
@@ -280,6 +309,28 @@ def _bind(
         context=signature.context,
         xml_only=xml is not None and not any(isinstance(schema, OpenAPISchema) for schema in schemas),
     )
+
+
+def _refuse_example(spec: ToolSpec, arguments: Arguments, where: str) -> None:
+    """A declared example that is no call of its own tool would teach the model wrong calls."""
+    if spec.element is None or spec.element.example is None:
+        return
+    from agentkit import formats
+    from agentkit.events import CallEnd, CallError
+
+    said = f"{where}: @xml_schema(example=…)"
+    found = 0
+    for event in formats.parse(spec.element.example, "xml", [spec], in_code="execute"):
+        if isinstance(event, CallError):
+            raise SchemaError(f"{said} is no readable call: {event.message}")
+        if isinstance(event, CallEnd):
+            found += 1
+            try:
+                arguments.validate(spec.name, event.call.arguments, lenient=True)
+            except InvalidArguments as e:
+                raise SchemaError(f"{said} does not fit the tool: {e}") from e
+    if not found:
+        raise SchemaError(f"{said} shows no call of <{spec.element.tag}>: found {spec.element.example!r:.100}")
 
 
 def _refuse_name(name: Any, where: str) -> None:

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Mapping
 from math import inf
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from agentkit.errors import ConfigError
+from agentkit.names import did_you_mean
 
 _SHOWN = 100  # characters of a wrong value
 
 
 class Bound(NamedTuple):
-    """What a value must be: whether one is, and the same in words, such as `1 or more`."""
+    """What a value must be: whether one is, and the same in words, such as `1 or more`.
+
+    Attributes:
+        holds: whether a value is.
+        words: the same in words.
+        choices: the words that it may be, where there are only these.
+    """
 
     holds: Callable[[Any], bool]
     words: str
+    choices: tuple[str, ...] = ()
 
 
 Bounds = Mapping[str, Bound]
@@ -41,7 +50,7 @@ def refuse(owner: str, given: Mapping[str, Any], bounds: Bounds) -> None:
     for name, value in given.items():
         bound = bounds.get(name)
         if bound is not None and not bound.holds(value):
-            raise ConfigError(f"{owner}({name}={_shown(value)}): wanted {bound.words}")
+            raise ConfigError(f"{owner}({name}={_shown(value)}): wanted {bound.words}{_mended(value, bound)}")
 
 
 def whole(least: int, of: str = "") -> Bound:
@@ -65,7 +74,7 @@ def number(words: str, *, above: float = -inf, most: float = inf) -> Bound:
 def one_of(choices: Iterable[str]) -> Bound:
     """One of these words."""
     known = tuple(choices)
-    return Bound(lambda value: isinstance(value, str) and value in known, f"one of {', '.join(known)}")
+    return Bound(lambda value: isinstance(value, str) and value in known, f"one of {', '.join(known)}", known)
 
 
 def instance(kind: type | tuple[type, ...], words: str) -> Bound:
@@ -105,7 +114,11 @@ def each(bound: Bound, words: str) -> Bound:
 
 def or_none(bound: Bound, means: str = "") -> Bound:
     """The same, or None; `means` says what that stands for."""
-    return Bound(lambda value: value is None or bound.holds(value), f"{bound.words}, or None{means and ' '}{means}")
+    return Bound(
+        lambda value: value is None or bound.holds(value),
+        f"{bound.words}, or None{means and ' '}{means}",
+        bound.choices,
+    )
 
 
 YES_OR_NO: Final = instance(bool, "True or False")
@@ -114,6 +127,14 @@ PATH: Final = instance((str, Path), "a path")
 CALLABLE: Final = Bound(callable, "a function")
 SECONDS: Final = number("seconds above 0", above=0)
 SHARE: Final = number("a share above 0, 1 at most", above=0, most=1)
+
+
+def _mended(value: Any, bound: Bound) -> str:
+    """What would mend a wrong value, where that can be told."""
+    if inspect.iscoroutine(value):
+        value.close()  # else Python says, too, that nobody awaited it
+        return f"; this is a coroutine: write `await {value.__qualname__.rpartition('.')[2]}(…)`"
+    return did_you_mean(value, bound.choices) if isinstance(value, str) else ""
 
 
 def _shown(value: Any) -> str:

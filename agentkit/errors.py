@@ -1,4 +1,4 @@
-"""Every way agentkit fails, grouped by who must act. Knows nothing else of the package.
+"""Every way agentkit fails, grouped by who must act. Knows of the package only how characters are escaped.
 
 The author mends a `SchemaError` (raised at registration) or a `FormatError` (a value that a format cannot carry).
 The model mends a call: those failures are data (`CallError` events, error `ToolResult`s) and carry an `ErrorCode`.
@@ -8,6 +8,8 @@ The operator mends a `ProviderError` or a `StoreError`.
 from __future__ import annotations
 
 from typing import Any, Final, Literal, get_args
+
+from agentkit.characters import escaped
 
 ErrorCode = Literal[
     "unknown_tool",
@@ -67,11 +69,19 @@ class ConfigError(AgentkitError):
     """A setting, a model string or a tool reference is wrong; the message says what was wanted."""
 
 
+class OutputError(AgentkitError):
+    """A run's output was asked for, and it has none: no reply fitted, or it ended before one could.
+
+    `result` is the `RunResult`: its `finish` and `output_error` say why.
+    """
+
+
 class ProviderError(AgentkitError):
     """A model provider refused or broke off.
 
     Args:
-        message: what the provider said, led by who said it and the status.
+        message: what the provider said, led by who said it and the status. What could command the screen that shows it
+            becomes an escape; `body` stays as it came.
         kind: the failure in agentkit's words.
         provider: `openai`, `anthropic`, `responses`, or the server's name.
         status: the HTTP status; None when no response came.
@@ -93,7 +103,7 @@ class ProviderError(AgentkitError):
         request_id: str | None = None,
         body: object = None,
     ) -> None:
-        super().__init__(message)
+        super().__init__(escaped(message))
         self.kind: ProviderErrorKind = kind
         self.provider = provider
         self.status = status

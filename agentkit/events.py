@@ -9,9 +9,8 @@ here.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from itertools import groupby
 from operator import add
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar
 
 from agentkit.errors import ErrorCode
 from agentkit.messages import ToolCall
@@ -36,6 +35,9 @@ FinishReason = Literal[
 `pause`: the provider wants the turn sent back to go on. `tool_limit_reached`: the rest was not read
 (`ProcessorConfig.max_calls`). `cancelled`: `Turn.cancel`.
 """
+
+TAKEN_BACK: Final[frozenset[FinishReason]] = frozenset(("content_filter", "refusal"))
+"""The finishes that take back what the response said: of its calls none begins any more."""
 
 E = TypeVar("E", bound=type)
 
@@ -154,8 +156,8 @@ class CallError(NamedTuple):
 class CallQuoted(NamedTuple):
     """A call in the text of a model that calls natively, which stands in what it has read already: it is not run.
 
-    Precedes the text, in which the call stays. `call_id` is the id of the call whose result holds it; None where it is
-    a user's message.
+    Precedes the text, in which the call stays. `call_id` is the id of the call whose result holds it; None where it
+    stands in a user's message, in the system prompt or in a tool's description.
     """
 
     call: ToolCall
@@ -270,20 +272,27 @@ def merge(events: Iterable[Event]) -> list[Event]:
     [Text(text='ab'), ArgumentDelta(index=0, text='xy', key='k')]
     """
     out: list[Event] = []
-    for _, run in groupby(events, _kin):
-        first, *rest = run
-        if rest and isinstance(first, Text | Thinking | Markup | ArgumentDelta):
-            first = first._replace(text="".join([first.text, *(e.text for e in rest)]))  # type: ignore[union-attr]
-        out.append(first)
+    pieces: list[str] = []  # of the last event, where more than one
+    for event in events:
+        last = out[-1] if out else None
+        if last is not None and _continues(last, event):
+            pieces = pieces or [last.text]  # type: ignore[union-attr]  # what goes on has a text
+            pieces.append(event.text)  # type: ignore[union-attr]
+            continue
+        if pieces:
+            out[-1] = out[-1]._replace(text="".join(pieces))  # type: ignore[call-arg]
+            pieces = []
+        out.append(event)
+    if pieces:
+        out[-1] = out[-1]._replace(text="".join(pieces))  # type: ignore[call-arg]
     return out
 
 
-def _kin(e: Event) -> object:
-    """Equal for events that may be joined."""
-    match e:
-        case ArgumentDelta(index, _, key):
-            return ArgumentDelta, index, key
-        case Text() | Thinking() | Markup():
-            return type(e)
-        case _:
-            return object()
+_STREAMED: Final = frozenset((Text, Thinking, Markup))
+
+
+def _continues(last: Event, event: Event) -> bool:
+    """Whether an event only goes on with the one before it."""
+    if isinstance(event, ArgumentDelta) and isinstance(last, ArgumentDelta):
+        return (event.index, event.key) == (last.index, last.key)
+    return type(event) in _STREAMED and type(event) is type(last)

@@ -213,7 +213,7 @@ def _is_context(hint: Any) -> bool:
         return _is_context(get_args(hint)[0])
     if get_origin(hint) in (Union, UnionType):
         return any(_is_context(member) for member in get_args(hint))
-    return hint is ToolContext
+    return ToolContext in (hint, get_origin(hint))
 
 
 def _hint(parameter: inspect.Parameter, where: str, scope: Scope) -> Any:

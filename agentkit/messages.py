@@ -116,6 +116,9 @@ class ToolCall:
     format: str | None = None
     raw: str = ""
 
+    def __post_init__(self) -> None:
+        _refuse_call(self.id, self.name, self.arguments)
+
 
 ResultContent = tuple[TextPart | ImagePart, ...]
 UserContent = tuple[TextPart | ImagePart, ...]
@@ -132,13 +135,24 @@ def shown(value: Any) -> str:
     return f"{type(value).__name__} {value!r:.100}"
 
 
+def _refuse_call(id: Any, name: Any, arguments: Any) -> None:
+    """Refuse arguments that stand in each other's places."""
+    if isinstance(arguments, str):
+        raise ConfigError(f"ToolCall(id, name, arguments): arguments are values by name, found {shown(arguments)}")
+    if not isinstance(id, str) or not isinstance(name, str):
+        raise ConfigError(
+            f"ToolCall(id, name, arguments): id and name are text, found {id!r:.60} and {shown(name)}; an id that does "
+            "not matter is empty: ToolCall('', 'add', {'a': 1})"
+        )
+
+
 def _parts_of(content: Any, kinds: tuple[type, ...], owner: str) -> tuple[Any, ...]:
     """What a message is made of, as parts; text becomes a `TextPart`.
 
     Raises:
         ConfigError: one of them is no part of such a message.
     """
-    if type(content) is tuple and all(type(part) in kinds for part in content):
+    if type(content) is tuple and all(map(kinds.__contains__, map(type, content))):
         return content
     several = isinstance(content, Iterable) and not isinstance(content, (str, bytes, Mapping))
     parts = tuple(TextPart(part) if isinstance(part, str) else part for part in (content if several else (content,)))

@@ -14,7 +14,7 @@
 | `Path`, `Decimal`, `UUID`, exceptions, and whatever defines `__str__` | that text |
 | not-a-number and infinities | `"NaN"`, `"Infinity"`, `"-Infinity"` |
 | numpy arrays and scalars | their `tolist()` |
-| any other object | a JSON object of its public attributes, else its class name |
+| any other object | a JSON object of its public attributes, else a note that names its class |
 
 A value that holds itself, or is nested deeper than `MAX_DEPTH`, is cut there with a note.
 """
@@ -120,7 +120,7 @@ def _opened(value: Any, within: tuple[int, ...]) -> Any:
 
 
 def _described(value: Any, within: tuple[int, ...]) -> Any:
-    """An object of no known kind: its own text, its public attributes, or its name; never its address."""
+    """An object of no known kind: its own text, its public attributes, or a note; never its address."""
     if isinstance(value, BaseException):
         return f"{type(value).__name__}: {value}"
     if hasattr(value, "__name__"):  # a class, a function, a module
@@ -129,7 +129,16 @@ def _described(value: Any, within: tuple[int, ...]) -> Any:
         return str(value)
     named = {name: getattr(value, name) for name in getattr(type(value), "__match_args__", ()) if hasattr(value, name)}
     public = {name: item for name, item in getattr(value, "__dict__", named).items() if not name.startswith("_")}
-    return {name: plain(item, within) for name, item in public.items()} or type(value).__name__
+    return {name: plain(item, within) for name, item in public.items()} or shows_nothing(value)
+
+
+def shows_nothing(value: Any) -> str:
+    """What a model reads of an object that has nothing to read.
+
+    >>> shows_nothing(object())
+    '(an object of class object, which shows nothing)'
+    """
+    return f"(an object of class {type(value).__name__}, which shows nothing)"
 
 
 def _dumped(model: Any) -> Any:

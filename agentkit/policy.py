@@ -35,6 +35,7 @@ class PolicyKeywords(TypedDict, total=False):
     reconcile: str | None
     max_output: int | None
     keep: Keep | None
+    exclusive: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,9 @@ class ToolPolicy:
             `(arguments, context) -> ToolResult`, a value, or None when it does not know either.
         max_output: characters of one result that the model reads; None leaves that to the processor.
         keep: which end of a longer result is kept: `head`, `tail` or `both`; None leaves that to the processor.
+        exclusive: whether calls of this method run one after the other, and never beside another exclusive method of
+            the same instance: in all runs of the process, whatever their strategy. Methods that are not exclusive may
+            run beside them.
 
     Raises:
         SchemaError: a value out of its range, or both `idempotent` and `reconcile`.
@@ -64,9 +68,10 @@ class ToolPolicy:
     reconcile: str | None = None
     max_output: int | None = None
     keep: Keep | None = None
+    exclusive: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("terminates", "idempotent"):
+        for name in ("terminates", "idempotent", "exclusive"):
             if not isinstance(value := getattr(self, name), bool):
                 raise SchemaError(f"{name}={value!r}: wanted True or False")
         if self.timeout is not None and not (_number(self.timeout) and self.timeout > 0):

@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from agentkit.formats.values import alternatives
+from agentkit.names import nearest
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError as WrittenError
@@ -153,9 +153,9 @@ def pointer(steps: Sequence[str | int]) -> str:
 
 def unknown(name: str, known: Sequence[str], steps: Sequence[str | int]) -> Problem:
     """A name that the schema does not have: lists those it has, and the nearest."""
-    near = get_close_matches(name[:MAX_SHOWN], known, 1)
+    near = nearest(name, known)
     listed = "one of the names " + ", ".join(map(_json, known[:MAX_CHOICES])) if known else "no names"
-    hint = f" (did you mean {_json(near[0])}?)" if near else ""
+    hint = f" (did you mean {_json(near)}?)" if near is not None else ""
     return Problem(pointer(steps), f"{listed}{hint}", f"the unknown name {_json(name)}")
 
 

@@ -6,15 +6,16 @@ global one. Runs no tool: `agentkit.processor` does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from types import MappingProxyType
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Unpack
 
+from agentkit import foreign, formats
 from agentkit.binding import BoundTool, FunctionNames, bind_function, bind_methods, looks_like_tool
 from agentkit.errors import ConfigError, SchemaError
 from agentkit.flavours import FLAVOURS, openai_strict
-from agentkit.formats.spec import ToolSpec
-from agentkit.policy import KEYWORDS, PolicyKeywords, ToolPolicy
+from agentkit.formats.spec import Format, ToolSpec
+from agentkit.names import did_you_mean, takes, unknown
+from agentkit.policy import PolicyKeywords, ToolPolicy
 from agentkit.problems import InvalidArguments, Problem
 from agentkit.references import load
 
@@ -35,19 +36,23 @@ class ToolRegistry:
     """
 
     def __init__(self, *tools: Any) -> None:
+        self._all: dict[str, BoundTool] = {}  # by function name, those that have a tag only among them
         self._by_name: dict[str, BoundTool] = {}
         self._by_tag: dict[str, BoundTool] = {}
         self.register(*tools)
 
     @property
     def tools(self) -> Mapping[str, BoundTool]:
-        """Every tool by its function name; a read-only view that follows later registrations."""
-        return MappingProxyType(self._by_name)
+        """The tools by function name, but for those that `@xml_schema` alone declares.
+
+        A read-only view that follows later registrations.
+        """
+        return _Tools(self._by_name, "tool")
 
     @property
     def xml_tools(self) -> Mapping[str, BoundTool]:
         """The tools that have an `@xml_schema`, by tag; a read-only view that follows later registrations."""
-        return MappingProxyType(self._by_tag)
+        return _Tools(self._by_tag, "tag")
 
     def register(self, *tools: Any) -> tuple[BoundTool, ...]:
         """Register tools in any shape.
@@ -84,6 +89,7 @@ class ToolRegistry:
         """
         return self._add(bind_methods(tool, function_names, kwargs))
 
+    @takes(PolicyKeywords, others=foreign.OPENAPI_SCHEMA, error=SchemaError)
     def register_function(
         self, function: Callable[..., Any], name: str | None = None, **policy: Unpack[PolicyKeywords]
     ) -> BoundTool:
@@ -98,11 +104,6 @@ class ToolRegistry:
         Raises:
             SchemaError: its definition is wrong, or its name or tag is taken.
         """
-        unknown = policy.keys() - KEYWORDS
-        if unknown:
-            raise SchemaError(
-                f"register_function has no keyword {_listed(unknown)}; it has {_listed(sorted(KEYWORDS))}"
-            )
         return self._add([bind_function(function, name, policy)])[0]
 
     def unregister(self, name: str) -> BoundTool:
@@ -111,16 +112,17 @@ class ToolRegistry:
         Raises:
             SchemaError: there is no such tool.
         """
-        if name not in self._by_name:
-            raise SchemaError(f"no tool is registered as {name!r} (registered: {_listed(self._by_name)})")
-        bound = self._by_name.pop(name)
+        if name not in self._all:
+            raise SchemaError(_absent(name, self._all))
+        bound = self._all.pop(name)
+        self._by_name.pop(name, None)
         if bound.tag is not None:
             del self._by_tag[bound.tag]
         return bound
 
     def get_tool(self, name: str) -> BoundTool | None:
-        """The tool of a function name; None when there is none."""
-        return self._by_name.get(name)
+        """The tool of a function name, be it declared by `@xml_schema` alone; None when there is none."""
+        return self._all.get(name)
 
     def get_xml_tool(self, tag: str) -> BoundTool | None:
         """The tool of a tag; None when there is none."""
@@ -134,21 +136,34 @@ class ToolRegistry:
         """
         return tuple(bound.spec for bound in self._chosen(names))
 
+    def offered(self, format: str | Format | None) -> tuple[ToolSpec, ...]:
+        """The tools that a model is offered: those that `@xml_schema` alone declares where it writes such tags, only.
+
+        Args:
+            format: the text format in which the model writes its calls; None for native calls.
+
+        Raises:
+            FormatError: no format has that name.
+        """
+        if format is not None and formats.get(format).tagged:
+            return self.specs()
+        return tuple(bound.spec for bound in self._by_name.values())
+
     def get_openapi_schemas(self, flavour: str = "chat", names: Iterable[str] | None = None) -> list[dict[str, Any]]:
         """The tools as a provider's API takes them.
 
         Args:
             flavour: `chat` (OpenAI chat completions and compatible servers), `responses`, `strict` (chat completions in
                 strict mode; see `strict_report`), `anthropic`, or `mcp`.
-            names: which tools; None for all.
+            names: which tools; None for all but those that `@xml_schema` alone declares.
 
         Raises:
             ConfigError: no such flavour.
             SchemaError: one of `names` is not registered.
         """
         if flavour not in FLAVOURS:
-            raise ConfigError(f"no schema flavour is called {flavour!r}; there are {_listed(FLAVOURS)}")
-        return [FLAVOURS[flavour](spec) for spec in self.specs(names)]
+            raise ConfigError(unknown("flavour of schemas", str(flavour), FLAVOURS))
+        return [FLAVOURS[flavour](spec) for spec in (self.offered(None) if names is None else self.specs(names))]
 
     def strict_report(self) -> dict[str, tuple[str, ...]]:
         """What OpenAI's strict mode cannot express, by tool name; only the tools that lose something."""
@@ -161,22 +176,23 @@ class ToolRegistry:
 
     def _chosen(self, names: Iterable[str] | None) -> list[BoundTool]:
         if names is None:
-            return list(self._by_name.values())
+            return list(self._all.values())
         chosen = list(names)
         for name in chosen:
-            if name not in self._by_name:
-                raise SchemaError(f"no tool is registered as {name!r} (registered: {_listed(self._by_name)})")
-        return [self._by_name[name] for name in chosen]
+            if name not in self._all:
+                raise SchemaError(_absent(name, self._all))
+        return [self._all[name] for name in chosen]
 
     def _add(self, tools: Iterable[BoundTool]) -> tuple[BoundTool, ...]:
         """Add all of them or none."""
         new = tuple(tools)
-        names, tags = dict(self._by_name), dict(self._by_tag)
+        names, tags = dict(self._all), dict(self._by_tag)
         for bound in new:
             _take(names, bound.name, bound, "function name")
             if bound.tag is not None:
                 _take(tags, bound.tag, bound, "XML tag")
-        self._by_name.update(names)
+        self._all.update(names)
+        self._by_name.update((name, bound) for name, bound in names.items() if not bound.xml_only)
         self._by_tag.update(tags)
         return new
 
@@ -205,5 +221,40 @@ def _bound(tool: Any) -> tuple[BoundTool, ...]:
     return tuple(bind_methods(tool, None, {})) if looks_like_tool(tool) else (bind_function(tool),)
 
 
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(map(repr, names)) or "none"
+def _absent(name: object, names: Iterable[str], what: str = "tool") -> str:
+    known = list(names)
+    listed = ", ".join(map(repr, known)) or "none"
+    return f"no {what} is registered as {name!r} (registered: {listed}){did_you_mean(str(name), known)}"
+
+
+class _Tools(Mapping[str, BoundTool]):
+    """A read-only view of a registry's tools, which says what to do instead of writing to it."""
+
+    def __init__(self, tools: Mapping[str, BoundTool], what: str) -> None:
+        self._tools, self._what = tools, what
+
+    def __getitem__(self, name: str) -> BoundTool:
+        if name not in self._tools:
+            raise KeyError(_absent(name, self._tools, self._what))
+        return self._tools[name]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return self._tools.get(name, default)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._tools
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tools)
+
+    def __len__(self) -> int:
+        return len(self._tools)
+
+    def __repr__(self) -> str:
+        return repr(dict(self._tools))
+
+    def __setitem__(self, name: str, tool: object) -> None:
+        raise TypeError(f"{name!r} is set in a view of the registry; write registry.register(…) or register_tool(…)")
+
+    def __delitem__(self, name: str) -> None:
+        raise TypeError(f"{name!r} is deleted from a view of the registry; write registry.unregister({name!r})")

@@ -10,12 +10,14 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any, ClassVar, Final, TypeVar, overload
 
+from agentkit import foreign
 from agentkit.errors import SchemaError
 from agentkit.flavours import FLAVOURS, anthropic, mcp, openai_chat, openai_responses, openai_strict
+from agentkit.names import takes
 
 __all__ = [
     "FLAVOURS",
@@ -50,11 +52,25 @@ class SchemaType(StrEnum):
 class ToolSchema:
     """What one decorator declares: the base of `OpenAPISchema` and `XMLSchema`, which the decorators make.
 
-    Also reads as the mapping `{"type": …, "data": …}`: which decorator, and the fields that were given.
+    Also reads as the mapping `{"type": …, "data": …}`: which decorator, and the keywords that it was given.
+
+    Raises:
+        SchemaError: it is made by itself.
     """
 
     __slots__ = ()
     schema_type: ClassVar[SchemaType]
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        raise SchemaError(
+            "ToolSchema(…) declares nothing by itself: write @openapi_schema({…}) or "
+            "@xml_schema(tag_name=…, mappings=[…]) above the method"
+        )
+
+    @property
+    def _data(self) -> dict[str, Any]:
+        """The decorator's keywords."""
+        raise NotImplementedError
 
     @property
     def xml_schema(self) -> XMLSchema | None:
@@ -66,8 +82,7 @@ class ToolSchema:
             case "type":
                 return self.schema_type.value
             case "data":
-                named = ((f, getattr(self, f.name)) for f in fields(self))  # type: ignore[arg-type]
-                return {f.name: value for f, value in named if value not in (None, False, {})}
+                return {name: value for name, value in self._data.items() if value not in (None, False, {}, [])}
             case _:
                 raise KeyError(f"a declaration has the keys 'type' and 'data'; found {key!r}")
 
@@ -88,6 +103,10 @@ class OpenAPISchema(ToolSchema):
     keywords: Mapping[str, Any] = field(default_factory=dict)
     written: Mapping[str, Any] | None = None
     schema_type: ClassVar = SchemaType.OPENAPI
+
+    @property
+    def _data(self) -> dict[str, Any]:
+        return {**(self.written or {}), "description": self.description, "parameters": self.parameters, **self.keywords}
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +143,16 @@ class XMLSchema(ToolSchema):
     example: str | None = None
     strip: bool = False
     schema_type: ClassVar = SchemaType.XML
+
+    @property
+    def _data(self) -> dict[str, Any]:
+        said = {"name": self.tag_name, "example": self.example, "strip": self.strip}
+        nodes = self.mappings or ()
+        if any(node.path != "." or node.required is not None for node in nodes):
+            return {**said, "mappings": [asdict(node) for node in nodes]}
+        kinds = {kind: [n.param_name for n in nodes if n.node_type == kind] for kind in ("attribute", "element")}
+        content = next((n.param_name for n in nodes if n.node_type in ("content", "text")), None)
+        return {**said, "attributes": kinds["attribute"], "elements": kinds["element"], "content": content}
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +260,7 @@ def xml_schema(
     example: str | None = None,
     strip: bool = False,
 ) -> Callable[[F], F]: ...
+@takes(others=foreign.XML_SCHEMA, owner="@xml_schema", error=SchemaError)
 def xml_schema(
     name: Any = None,
     *,

@@ -98,7 +98,7 @@ class OpenTelemetry:
         self._run_seconds = seconds("gen_ai.invoke_agent.duration", "Duration of an agent's run")
         self._runs: dict[str, _Run] = {}
 
-    def __call__(self, event: Any, run: RunStream) -> None:
+    def __call__(self, event: Any, run: RunStream[Any]) -> None:
         """Take one event of a run."""
         match event:
             case RunStarted():
@@ -119,7 +119,7 @@ class OpenTelemetry:
                 self._heard(self._runs[run.id], run)
 
     @contextmanager
-    def tool_scope(self, call: ToolCall, run: RunStream) -> Iterator[None]:
+    def tool_scope(self, call: ToolCall, run: RunStream[Any]) -> Iterator[None]:
         """Make the call's span the current one while its task is made."""
         from opentelemetry import context
 
@@ -136,14 +136,14 @@ class OpenTelemetry:
 
     # -------------------------------------------------------------- runs
 
-    def _begin(self, run: RunStream) -> None:
+    def _begin(self, run: RunStream[Any]) -> None:
         attributes = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": run.plan.name, **_model(run)}
         if run.thread_id is not None:
             attributes["gen_ai.conversation.id"] = run.thread_id
         span = self._tracer.start_span(f"invoke_agent {run.plan.name}", attributes=attributes)
         self._runs[run.id] = _Run(span, self._trace.set_span_in_context(span), perf_counter())
 
-    def _end(self, run: RunStream, finish: str, usage: Usage, error: BaseException | None) -> None:
+    def _end(self, run: RunStream[Any], finish: str, usage: Usage, error: BaseException | None) -> None:
         state = self._runs.pop(run.id)
         for span in (*state.tools.values(), *([state.chat] if state.chat is not None else [])):
             span.end()  # it was left in the middle
@@ -156,7 +156,7 @@ class OpenTelemetry:
 
     # -------------------------------------------------------------- requests
 
-    def _ask(self, run: RunStream, request: ModelRequest) -> None:
+    def _ask(self, run: RunStream[Any], request: ModelRequest) -> None:
         state = self._runs[run.id]
         named = {
             "gen_ai.operation.name": "chat",
@@ -175,7 +175,7 @@ class OpenTelemetry:
         state.chat = self._tracer.start_span(name, state.context, kind, attributes)
         state.asked, state.waiting, state.timing = perf_counter(), True, True
 
-    def _heard(self, state: _Run, run: RunStream) -> None:
+    def _heard(self, state: _Run, run: RunStream[Any]) -> None:
         """The first part of a response came."""
         if state.waiting and state.chat is not None:
             state.waiting = False
@@ -183,7 +183,7 @@ class OpenTelemetry:
             state.chat.set_attribute("gen_ai.response.time_to_first_chunk", took)
             self._first_seconds.record(took, {"gen_ai.operation.name": "chat", **_model(run)})
 
-    def _finished(self, state: _Run, run: RunStream, error: BaseException | None = None) -> None:
+    def _finished(self, state: _Run, run: RunStream[Any], error: BaseException | None = None) -> None:
         """The response is complete; its tools may still be at work."""
         if state.timing:
             state.timing = False
@@ -192,7 +192,7 @@ class OpenTelemetry:
                 perf_counter() - state.asked, {"gen_ai.operation.name": "chat", **_model(run), **kind}
             )
 
-    def _answered(self, state: _Run, run: RunStream, message: AssistantMessage, usage: Usage, finish: str) -> None:
+    def _answered(self, state: _Run, run: RunStream[Any], message: AssistantMessage, usage: Usage, finish: str) -> None:
         if state.chat is None:
             return  # calls of an earlier run were answered, no model was asked
         chat, state.chat = state.chat, None
@@ -210,13 +210,13 @@ class OpenTelemetry:
 
     # -------------------------------------------------------------- tools
 
-    def _start_tool(self, state: _Run, run: RunStream, call: ToolCall) -> None:
+    def _start_tool(self, state: _Run, run: RunStream[Any], call: ToolCall) -> None:
         attributes = {
             "gen_ai.operation.name": "execute_tool",
             "gen_ai.tool.name": call.name,
             "gen_ai.tool.call.id": call.id,
             "gen_ai.tool.type": "function",
-            "gen_ai.tool.description": run.plan.registry.tools[call.name].description,
+            "gen_ai.tool.description": tool.description if (tool := run.plan.registry.get_tool(call.name)) else "",
         }
         if self._contents:
             attributes["gen_ai.tool.call.arguments"] = json.dumps(dict(call.arguments), default=str)
@@ -251,7 +251,7 @@ def _kind(error: BaseException) -> str:
     return error.kind if isinstance(error, ProviderError) else type(error).__name__
 
 
-def _model(run: RunStream) -> dict[str, Any]:
+def _model(run: RunStream[Any]) -> dict[str, Any]:
     provider, _, model = run.plan.model.name.partition(":")
     return {"gen_ai.provider.name": PROVIDERS.get(provider, provider), "gen_ai.request.model": model or provider}
 

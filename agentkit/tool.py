@@ -6,14 +6,25 @@ class with a decorated method is one.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping
+import sys
+from collections.abc import AsyncIterator, Awaitable, Generator, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Generic, Unpack
 
+from agentkit import foreign
 from agentkit.errors import ErrorCode
-from agentkit.messages import ImagePart, ResultContent, TextPart
+from agentkit.messages import ImagePart, ResultContent, TextPart, shown
+from agentkit.names import Nothing, refuse_unknown
 from agentkit.output import clean, text_of
 from agentkit.schema import OpenAPISchema, XMLSchema, declared
+
+if sys.version_info >= (3, 13):
+    from typing import TypeVar
+else:  # which has no defaults of type variables
+    from typing_extensions import TypeVar
+
+StateT = TypeVar("StateT", covariant=True, default=Any)
+"""What the application passed to a run."""
 
 SILENT_ERROR: Final = "the tool failed and did not say why"
 """What a model reads of `ToolResult(error="")`."""
@@ -23,6 +34,7 @@ _PLAIN: Final = frozenset((str, int, float, bool, dict, type(None)))
 """What most tools return; the types that need no closer look."""
 
 
+_KEYWORDS: Final = ("output", "error", "code", "content", "metadata", "reward", "success")
 _set = object.__setattr__
 
 
@@ -32,7 +44,7 @@ class ToolResult:
 
     Args:
         output: the Python value, kept for the application; None when there is only `content` or an `error`.
-        error: what went wrong, in words the model can act on; None for success.
+        error: what went wrong, in words the model can act on, or the exception that says so; None for success.
         code: the error's stable code; `tool_error` unless given.
         content: further text and images that the model reads after the output.
         metadata: for the application; never shown to the model.
@@ -41,7 +53,9 @@ class ToolResult:
             says its output. None leaves it to `error`.
 
     Raises:
-        ValueError: a `code` without an `error`, or `success` that says the opposite of `error`.
+        ConfigError: an argument that there is not.
+        ValueError: an `error` that is neither text nor an exception, a `code` without an `error`, or `success` that
+            says the opposite of `error`.
 
     >>> ToolResult({"rows": 3}).text
     '{"rows": 3}'
@@ -59,14 +73,19 @@ class ToolResult:
     def __init__(
         self,
         output: Any = None,
-        error: str | None = None,
+        error: str | BaseException | None = None,
         *,
         code: ErrorCode | None = None,
         content: Any = (),
         metadata: Mapping[str, Any] | None = None,
         reward: float | None = None,
         success: bool | None = None,
+        **unknown: Unpack[Nothing],  # `takes` would be half of what a result costs
     ) -> None:
+        if len(unknown):  # not by its truth, which checkers know
+            refuse_unknown("ToolResult", unknown, _KEYWORDS, foreign.TOOL_RESULT)
+        if error is not None and not isinstance(error, str):
+            error = _said(error)
         if success is False and error is None:
             output, error = None, "" if output is None else text_of(output)
         if success is True and error is not None:
@@ -79,6 +98,11 @@ class ToolResult:
         _set(self, "content", content if type(content) is tuple else _parts(content))
         _set(self, "metadata", {} if metadata is None else metadata)
         _set(self, "reward", reward)
+
+    def __await__(self) -> Generator[Any, None, ToolResult]:
+        """Itself: code that awaits whatever a method returned need not know whether it is `async`."""
+        yield from ()
+        return self
 
     @property
     def ok(self) -> bool:
@@ -134,6 +158,13 @@ class ToolResult:
                 return cls(value)
 
 
+def _said(error: Any) -> str:
+    """What an exception says, under its name."""
+    if not isinstance(error, BaseException):
+        raise ValueError(f"ToolResult(error=…) takes what went wrong in words, or an exception, found {shown(error)}")
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
 def _parts(values: Any) -> ResultContent:
     """Content parts and whatever stands between them, which becomes text."""
     if isinstance(values, (str, TextPart, ImagePart)):
@@ -141,17 +172,21 @@ def _parts(values: Any) -> ResultContent:
     return tuple(v if isinstance(v, (TextPart, ImagePart)) else TextPart(text_of(v)) for v in values)
 
 
-@dataclass(frozen=True, slots=True)
-class ToolContext:
+def _no_state() -> Any:
+    return {}
+
+
+@dataclass(frozen=True)  # no slots: with them, `ToolContext[Shop](…)` fails up to Python 3.12.1
+class ToolContext(Generic[StateT]):
     """What a method learns about its call when it asks by annotation.
 
     `def read(self, path: str, context: ToolContext)`: the parameter is filled in at the call and is not in the schema,
-    so the model never sees it.
+    so the model never sees it. `context: ToolContext[Shop]` tells the type checker what `context.state` is.
 
     Args:
         call_id: the id of the call that is being answered.
         name: the function name under which the tool was called.
-        state: whatever the application passed to the run as `context=`.
+        state: what the application passed to the run as `context=`, the object itself; an empty mapping unless given.
         idempotency_key: the same whenever this very call is run again, for services that do a thing once per key; the
             call's id unless given.
         attempt: which run of this call it is; 1 unless a crash interrupted an earlier one.
@@ -160,7 +195,7 @@ class ToolContext:
 
     call_id: str
     name: str
-    state: Mapping[str, Any] = field(default_factory=dict)
+    state: StateT = field(default_factory=_no_state)
     idempotency_key: str = ""
     attempt: int = 1
     run: Any = None

@@ -106,7 +106,8 @@ class Written:
         return "".join(t.text for t in self.tokens)
 
     def hurts(self, token: Token) -> None:
-        """Something at this token is no longer as it was meant."""
+        """Something at this token is no longer as it was meant; at a code fence, nor is what fences behind it hold."""
+        self.quotes = self.quotes or (token.value < 0 and "`" in token.text)
         if token.call == -2:
             self.hurt.update(range(len(self.calls)))
         elif token.call >= 0:

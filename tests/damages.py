@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -144,10 +145,10 @@ def swapped(rng: random.Random, out: Written) -> bool:
         return False
     k = rng.choice(pairs)
     a, b = out.tokens[edges[k]], out.tokens[edges[k + 1]]
+    touched = set(out.touched)
     for t in out.tokens[edges[k] : edges[k + 1] + 1]:
         out.hurts(t)
-        if t.value >= 0:
-            out.touched.discard(t.value)
+    out.touched = touched  # what stands between them is as it was
     a.text, b.text = b.text, a.text
     out.inserted += [a.text, b.text, a.text + b.text]
     return True
@@ -194,8 +195,7 @@ def other_case(rng: random.Random, out: Written) -> bool:
 @_damage
 def cut_off(rng: random.Random, out: Written) -> bool:
     """The text ends somewhere inside."""
-    text = out.text
-    end = rng.randrange(len(text))
+    end = rng.randrange(max(len(out.text), 1))
     kept: list[Token] = []
     for token in out.tokens:
         if end >= len(token.text):
@@ -251,10 +251,13 @@ def stray(rng: random.Random, out: Written) -> bool:
     """Something between two pieces of a call's markup."""
     at = _pick(rng, out, lambda t: t.call != -1)
     if at >= 0:
-        token = out.tokens[at]
+        token, touched, payload = out.tokens[at], set(out.touched), _payload(rng, out)
         out.hurts(token)
-        out.touched.discard(token.value)
-        _insert(out, at, _payload(rng, out), token.call)
+        if payload == "\\" and token.value >= 0:  # it makes the value's first character another one
+            token.text = payload + token.text
+        else:
+            out.touched = touched
+            _insert(out, at, payload, token.call)
     return at >= 0
 
 
@@ -432,7 +435,7 @@ def line_ends(rng: random.Random, out: Written) -> bool:
     found = False
     for token in out.tokens:
         if token.value < 0 and token.call != -1 and "\n" in token.text:
-            token.text, found = token.text.replace("\n", "\r\n"), True
+            token.text, found = re.sub(r"(?<!\r)\n", "\r\n", token.text), True
             out.hurts(token)
     return found
 

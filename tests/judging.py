@@ -7,11 +7,13 @@ import html
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from agentkit.events import CallEnd, CallError, CallStart, Event, Markup, Text, Thinking
+from agentkit.formats.render import edge
+from agentkit.formats.spec import TextArgument, ToolElement
 from agentkit.formats.values import same, without_surrogates
 from agentkit.messages import ToolCall
 from damaged_texts import BEGIN, CALLED, END, MARKS, Written
@@ -49,7 +51,7 @@ class Leaf:
 
 
 def _text_of(value: str | int) -> str:
-    return value if isinstance(value, str) else str(value) if abs(value) < 10**9 else ""
+    return value if isinstance(value, str) else str(value) if abs(value) < 10**1000 else ""
 
 
 def leaves(key: str, value: Any) -> Iterator[Leaf]:
@@ -109,8 +111,10 @@ class Judge:
                     ended.append(index)
                     if begun[-1:] != [index]:
                         yield "ended and never begun", repr(event)
-                case CallError(index):
+                case CallError(index, code):
                     ended.append(index)
+                    if code == "internal_error":
+                        yield "a fault of ours", repr(event)
                 case _:
                     pass
         if ended != list(range(len(ended))) or not set(begun) <= set(ended):
@@ -146,7 +150,8 @@ class Judge:
         numbers = {n for leaf in found for n in leaf.numbers}
         whose = {w.owner[n][0] for n in numbers if n in w.owner}
         glued = [leaf for leaf in found if len({w.owner[n][0] for n in leaf.numbers if n in w.owner}) > 1]
-        content = glued and all(balanced(str(leaf.value)) for leaf in glued)  # half a call, and a whole one quoted
+        tags = self._tags()
+        content = glued and all(balanced(str(leaf.value), tags) for leaf in glued)  # half a call, and a whole one
         if len(whose) > 1 and not content:
             yield "two calls in one", said
         if any(n in w.inner and w.inner[n] not in numbers and not self._outer_hurt(n) for n in numbers):
@@ -156,8 +161,16 @@ class Judge:
             yield "written, and not among the arguments", f"{sorted(lost)} {said}"
         for number in whose:
             made[number] += 1
-            if call.name.casefold() != w.calls[number].name.casefold() and not content:
+            meant = call.name.casefold() == w.calls[number].name.casefold()
+            if not meant and not content and not any(call.name in i for i in w.inserted):
                 yield "another tool", said
+
+    def _tags(self) -> set[str]:
+        """The names of the tags with which this text's own calls are written, without those around several calls."""
+        section = self.written.plan.shape.section
+        around = {n for _, n in _TAG.findall(f"{edge(section.open)}{edge(section.close)}")} if section else set()
+        own = {n for t in self.written.tokens if t.call != -1 and t.value < 0 for _, n in _TAG.findall(t.text)}
+        return own - around
 
     def _outer_hurt(self, inner: int) -> bool:
         return self.written.owner[self.written.inner[inner]][0] in self.written.hurt
@@ -171,7 +184,7 @@ class Judge:
         text = str(leaf.value)
         own = numbers[0]
         if len(set(numbers)) > 1:
-            if own not in w.touched and len(set(numbers) - w.touched) > 1 and not balanced(text):
+            if own not in w.touched and len(set(numbers) - w.touched) > 1 and not balanced(text, self._tags()):
                 yield "two values in one"
             return
         if own in w.touched:
@@ -189,10 +202,19 @@ class Judge:
         around = text.replace(whole, "", 1)
         if around == text:
             yield "a value is altered"
-        elif not any(around.strip() in i for i in w.inserted) and not balanced(around):
+        elif not self._inserted(around) and not balanced(around) and not balanced(text, self._tags()):
             yield "markup in a value"
         elif not around.strip() and not event.repairs and not w.inserted:
             yield "white space in a value"
+
+    def _inserted(self, text: str) -> bool:
+        """Whether nothing else stands there than what damage put in, in one piece or in several."""
+        text, inserted = text.casefold(), [i.casefold() for i in self.written.inserted]
+        if any(text.strip() in i for i in inserted):
+            return True
+        for piece in sorted(filter(None, inserted), key=len, reverse=True):
+            text = text.replace(piece, "", 1)
+        return not text.strip()
 
     def _touched(self, number: int, text: str, event: CallEnd) -> Iterator[str]:
         """A damaged value of a call that is made: as written, or by a named repair; never without its end."""
@@ -208,27 +230,25 @@ class Judge:
             and number not in w.inner.values()  # what damage left of a quoted call balances no more: the first end
         ):
             yield "a damaged value is cut off"
-        elif number in w.inner.values() and any(text in t for t in now):
+        elif number in w.inner.values() and any(text in str(without_surrogates(t)) for t in now):
             return
-        elif not event.repairs and not any(text in _readings(t) or t.strip() in text for t in now):
+        elif not event.repairs and not any(text == r or r.strip() in text for t in now for r in _readings(t)):
             yield "a damaged value is altered and no repair is named"
 
     def _neighbours(self) -> Iterator[tuple[str, str]]:
         """Calls that no damage touched are read as they were meant."""
         w = self.written
-        if w.quotes:
+        if w.quotes or (w.hurt and "``````" in self.text):  # two fences without a line between them are none
             return
         ends = [e for e, _, _ in self.spans if isinstance(e, CallEnd)]
-        at = 0
         for number, call in enumerate(w.calls):
             if number in w.hurt:
                 continue
-            hit = next((i for i in range(at, len(ends)) if equal(ends[i].call, call)), None)
+            hit = next((e for e in self._over(number) if isinstance(e, CallEnd) and equal(e.call, call)), None)
             if hit is not None:
-                at = hit + 1
-                if ends[hit].repairs and not any(equal(e.call, call) and not e.repairs for e in ends):
-                    yield "a sound call is repaired", f"{ends[hit].repairs} {call}"
-            elif self._quoted_more(number, ends):
+                if hit.repairs and not any(equal(e.call, call) and not e.repairs for e in ends):
+                    yield "a sound call is repaired", f"{hit.repairs} {call}"
+            elif self._quoted_more(number):
                 continue
             elif self._covered(number, refused=True):
                 yield "a neighbour is lost in a call with invalid arguments", str(call)
@@ -237,24 +257,30 @@ class Judge:
             elif not w.done and not any(c.quoting for c in w.plan.calls):
                 yield "an undamaged text is refused", str(call)
 
-    def _quoted_more(self, number: int, ends: Sequence[CallEnd]) -> bool:
-        """Whether half a call that is quoted here was read as a whole one: what damage left behind it closes that."""
-        meant, quoting = self.written.calls[number], self.written.plan.calls[number].quoting
-        values = [v for v in meant.arguments.values() if isinstance(v, str)]
-        made = (e.call.arguments.values() for e in ends if e.call.name == meant.name and not e.repairs)
-        return quoting == "half" and any(
-            all(any(v in str(g) and balanced(str(g)) for g in m) for v in values) for m in made
-        )
+    def _quoted_more(self, number: int) -> bool:
+        """Whether what is quoted here was read as more than was meant: what damage left of other calls closes it.
 
-    def _covered(self, number: int, *, refused: bool = False) -> bool:
-        """Whether an error covers some of what was written for a call; or a call whose arguments will be refused."""
+        Half a call is then a whole one; and an element that lacks its closing tag holds the calls up to another one.
+        """
+        nests = any(isinstance(part, TextArgument | ToolElement) for part in self.written.plan.shape.call)
+        tags, halves = self._tags(), {call.tool.name for call in self.written.plan.calls if call.quoting == "half"}
+        over = (e.call for e in self._over(number) if isinstance(e, CallEnd))
+        made = (c for c in over if nests or c.name in halves)
+        return any(all(balanced(str(v), tags) for v in c.arguments.values()) for c in made)
+
+    def _over(self, number: int) -> list[Event]:
+        """The events that stand over some of what was written for a call."""
         at, start, end = 0, -1, -1
         for token in self.written.tokens:
             if token.call == number:
                 start = at if start < 0 else start
                 end = at + len(token.text)
             at += len(token.text)
-        over = [e for e, a, b in self.spans if a < end and b > start]
+        return [e for e, a, b in self.spans if a < end and b > start]
+
+    def _covered(self, number: int, *, refused: bool = False) -> bool:
+        """Whether an error covers some of what was written for a call; or a call whose arguments will be refused."""
+        over = self._over(number)
         if refused:
             return any(isinstance(e, CallEnd) and not runs(e.call) for e in over)
         return any(isinstance(e, CallError) for e in over)
@@ -262,8 +288,9 @@ class Judge:
 
 def _readings(text: str) -> set[str]:
     """What a damaged value may mean as it stands: the characters, or what they are in a JSON or Python string."""
-    text = without_surrogates(text)
-    out = {text, text.strip(), html.unescape(text)}
+    text = str(without_surrogates(text))
+    decoded = re.sub(r"&#?\w+;", lambda m: html.unescape(m[0]), text)
+    out = {text, text.strip(), html.unescape(text), decoded, *_in_a_list(text)}
     for one in list(out):
         for loads in (lambda t: json.loads(f'"{t}"', strict=False), json.loads):
             try:
@@ -274,13 +301,23 @@ def _readings(text: str) -> set[str]:
     return out
 
 
+def _in_a_list(text: str) -> set[str]:
+    """The strings in a list, as JSON or Python write one."""
+    if not text.startswith("["):
+        return set()
+    try:
+        return {str(leaf.value) for leaf in leaves("", ast.literal_eval(text))}
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return set()
+
+
 def _in_python(text: str) -> Iterator[str]:
     """What stands in a Python string of either quotes; where it closes and opens again, the strings are one."""
     for quote in "'\"":
         try:
             joined = re.sub(rf"{quote}\s*\+\s*{quote}", f"{quote} {quote}", text)
             yield str(ast.literal_eval(quote + joined.replace("\n", "\\n").replace("\r", "\\r") + quote))
-        except (ValueError, SyntaxError):
+        except (ValueError, SyntaxError, MemoryError, RecursionError):  # brackets nested too deep for its parser
             continue
 
 
@@ -293,9 +330,12 @@ _ESCAPE = re.compile(r"\\([nrt\"'\\/]|u[0-9a-fA-F]{4})")
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "'": "'", "\\": "\\", "/": "/"}
 
 
-def balanced(text: str) -> bool:
-    """Whether every tag in a value that is closed is opened there, and the other way round."""
-    found = re.findall(r"<(/?)([^\s<>/=|]+)", text)
+_TAG = re.compile(r"<(/?)([^\s<>/=|\]][^\s<>/=|]*)")
+
+
+def balanced(text: str, tags: Collection[str] | None = None) -> bool:
+    """Whether every tag in a value that is closed is opened there, and the other way round; of these tags, or any."""
+    found = [(closing, name) for closing, name in _TAG.findall(text) if tags is None or name in tags]
     return Counter(n for c, n in found if c) == Counter(n for c, n in found if not c)
 
 

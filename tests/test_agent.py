@@ -336,9 +336,14 @@ def test_run_sync_inside_an_event_loop_says_what_to_write() -> None:
         asyncio.run(main())
 
 
-def test_a_model_string_is_resolved_at_the_first_run() -> None:
-    agent = Agent("nobody:gpt", [add])
+def test_a_model_string_is_read_at_once_and_its_key_is_looked_for_at_the_first_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     with pytest.raises(ConfigError, match="nobody:gpt"):
+        Agent("nobody:gpt", [add])
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    agent = Agent("openai:gpt", [add])
+    with pytest.raises(ConfigError, match="OPENAI_API_KEY"):
         agent.run_sync("go")
 
 
@@ -346,7 +351,7 @@ def test_a_model_string_is_resolved_at_the_first_run() -> None:
     ("arguments", "message"),
     [
         ({"max_turns": 0}, "wanted 1 or more"),
-        ({"temprature": 1}, "no setting 'temprature'; there are tool_choice"),
+        ({"temprature": 1}, "Agent has no argument 'temprature'; did you mean 'temperature'?"),
     ],
 )
 def test_a_wrong_argument_says_what_was_wanted(arguments: dict[str, Any], message: str) -> None:

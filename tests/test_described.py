@@ -7,8 +7,23 @@ from typing import Any, Literal
 
 import pytest
 
-from agentkit import SchemaType, ThreadManager, Tool, ToolRegistry, ToolResult, ToolSchema, openapi_schema, xml_schema
+from agentkit import (
+    Agent,
+    SchemaType,
+    ThreadManager,
+    Tool,
+    ToolCall,
+    ToolRegistry,
+    ToolResult,
+    ToolSchema,
+    openapi_schema,
+    xml_schema,
+)
 from agentkit.errors import SchemaError
+from agentkit.messages import ToolMessage
+from agentkit.testing import ScriptedModel
+
+pytestmark = pytest.mark.anyio
 
 
 class SandboxFilesTool(Tool):
@@ -62,7 +77,17 @@ def test_1_3_declarations_are_listed_in_the_order_in_which_they_were_made() -> N
 
     assert create_file("x") == "File created with: x"
     assert [(s["type"], bool(s["data"])) for s in create_file.tool_schemas] == [("xml", True), ("openapi", True)]
-    assert create_file.tool_schemas[1]["data"] == {"description": "创建文件"}
+    assert [schema["data"] for schema in create_file.tool_schemas] == [
+        {"name": "create-file", "elements": ["content"]},
+        {"description": "创建文件"},
+    ]
+    with pytest.raises(KeyError, match="the keys 'type' and 'data'; found 'schema'"):
+        create_file.tool_schemas[0]["schema"]
+
+
+def test_4_3_a_schema_by_itself_says_where_it_comes_from() -> None:
+    with pytest.raises(SchemaError, match=r"write @openapi_schema\(\{…\}\) or @xml_schema"):
+        ToolSchema(schema_type=SchemaType.OPENAPI, schema={})
 
 
 def test_3_1_a_schema_may_be_added_by_hand() -> None:
@@ -144,17 +169,82 @@ def test_5_an_entry_has_instance_method_and_schema() -> None:
         entry["name"]  # type: ignore[index]
 
 
-def test_6_1_calling_by_function_name() -> None:
-    registry = ToolRegistry(SandboxFilesTool())
+async def test_6_1_calling_by_function_name() -> None:
+    """The method is a plain one, and its result is awaited all the same."""
+    registry, arguments = ToolRegistry(SandboxFilesTool()), ARGUMENTS
     tool_info = registry.tools["str_replace_editor"]
-    assert tool_info["instance"].str_replace_editor(**ARGUMENTS).output == "成功替换 /path/to/file 中的内容"
+    result = await tool_info["instance"].str_replace_editor(**arguments)
+    assert result.output == "成功替换 /path/to/file 中的内容"
 
 
-def test_6_2_calling_by_tag() -> None:
-    registry = ToolRegistry(SandboxFilesTool())
+async def test_6_2_calling_by_tag() -> None:
+    registry, parsed_args = ToolRegistry(SandboxFilesTool()), ARGUMENTS
     xml_info = registry.xml_tools["str_replace_editor"]
     method = getattr(xml_info["instance"], xml_info["method"])
-    assert method(**ARGUMENTS).success
+    result = await method(**parsed_args)
+    assert result.success
+
+
+WRITTEN = """<str_replace_editor command="str_replace" path="/path/to/file">
+    <old_str>old text</old_str>
+    <new_str>new text</new_str>
+</str_replace_editor>"""
+
+
+@pytest.mark.parametrize("said", [ToolCall("", "str_replace_editor", ARGUMENTS), WRITTEN], ids=["6.1", "6.2"])
+def test_6_both_paths_lead_to_one_instance(said: Any) -> None:
+    tool = SandboxFilesTool()
+    model = ScriptedModel([said, "done"], format=None if isinstance(said, ToolCall) else "xml")
+    Agent(model, [tool]).run_sync("go")
+    assert tool.file == "new text"
+
+
+def test_5_1_the_tables_are_read_and_written_through_the_registry() -> None:
+    registry = ToolRegistry()
+    assert (registry.tools, registry.xml_tools) == ({}, {})
+    with pytest.raises(TypeError, match=r"write registry.register\(…\)"):
+        registry.tools["ask"] = {"instance": object(), "schema": {}}  # type: ignore[index]
+
+
+class OneOfEach:
+    @openapi_schema
+    def by_name(self, text: str) -> str:
+        """Say it by name."""
+        return text
+
+    @xml_schema(content="text")
+    def by_tag(self, text: str) -> str:
+        """Say it by tag."""
+        return text
+
+
+def test_4_2_a_method_with_a_tag_alone_is_in_xml_tools_alone() -> None:
+    registry = ToolRegistry(OneOfEach())
+    assert (list(registry.tools), list(registry.xml_tools)) == (["by_name"], ["by-tag"])
+    assert [schema["function"]["name"] for schema in registry.get_openapi_schemas()] == ["by_name"]
+
+
+@pytest.mark.parametrize(
+    ("format", "offered"),
+    [(None, ["by_name"]), ("hermes", ["by_name"]), ("invoke", ["by_name"]), ("xml", ["by_name", "by_tag"])],
+)
+def test_4_2_it_is_offered_to_models_that_write_tags(format: str | None, offered: list[str]) -> None:
+    """And to no other: a call of it by name is a call of a tool that is not there."""
+    model = ScriptedModel([ToolCall("", "by_tag", {"text": "hi"}), "done"], format=format)
+    result = Agent(model, [OneOfEach()]).run_sync("go")
+    assert [tool.name for tool in model.requests[0].tools] == offered
+    (answer,) = [m for m in result.messages if isinstance(m, ToolMessage)]
+    told = (None, "hi") if format == "xml" else ("unknown_tool", "there is no tool 'by_tag'")
+    assert answer.error == told[0]
+    assert answer.text.startswith(told[1])
+
+
+def test_8_2_looking_tools_up() -> None:
+    registry = ToolRegistry(SandboxFilesTool())
+    assert registry.tools.get("str_replace_editor") is registry.xml_tools.get("str_replace_editor")
+    assert registry.tools.get("nobody") is None
+    with pytest.raises(KeyError, match="did you mean 'str_replace_editor'"):
+        registry.tools["str-replace-editor"]
 
 
 def test_8_1_schemas_and_examples() -> None:

@@ -13,10 +13,11 @@ from agentkit import formats
 from agentkit.agent import Agent
 from agentkit.events import CallEnd, CallError, CallQuoted, Event, Text, ToolStarted
 from agentkit.formats import CATALOG, Format
-from agentkit.messages import Message, TextPart, ToolCall, ToolMessage, UserMessage, user
+from agentkit.messages import Message, SystemMessage, TextPart, ToolCall, ToolMessage, UserMessage, user
 from agentkit.models.scripted import ScriptedModel
 from agentkit.processor import ProcessorConfig, ResponseProcessor
 from agentkit.registry import ToolRegistry
+from agentkit.schema import openapi_schema
 from agentkit.threads import SQLiteStore, ThreadManager
 from agentkit.threads.store import Append
 from agentkit.tool import ToolResult
@@ -137,6 +138,97 @@ async def test_in_whatever_format_the_source_was_written_the_call_stays_text(for
         await stays_text(reply, sources(json.dumps({"page": other}))[0])
 
 
+def python(call: ToolCall, *, named: bool = True) -> str:
+    """The call as Python writes it."""
+    values = [f"{name}={value!r}" if named else repr(value) for name, value in call.arguments.items()]
+    return f"{call.name}({', '.join(values)})"
+
+
+def plain_json(call: ToolCall, key: str) -> str:
+    """The call as a JSON object that no format knows."""
+    return json.dumps({key: call.name, **call.arguments})
+
+
+SPOKEN: dict[str, Callable[[ToolCall], str]] = {
+    "in a sentence": lambda call: f"explain {python(call)} to me",
+    "in backticks": lambda call: f"Please run `{python(call)}`.",
+    "in double backticks": lambda call: f"Please run ``{python(call)}``!",
+    "in a list": lambda call: f"1. first {python(call)};\n2. then stop",
+    "without names": lambda call: f"explain {python(call, named=False)} to me",
+    "without names, on a line": lambda call: f"So:\n{python(call, named=False)}\n",
+    "as a method": lambda call: f"result = tools.{python(call)}",
+    "awaited": lambda call: f"x = await {python(call)}; print(x)",
+    "in JSON": lambda call: json.dumps({"text": f"explain {python(call)}"}),
+    "in HTML in JSON": lambda call: json.dumps({"text": html.escape(f"say <code>{python(call)}</code>")}),
+    "in a Markdown quote": lambda call: f"> so {python(call, named=False)}",
+    "thought": lambda call: f"<think>{python(call)}</think>",
+    "for the assistant": lambda call: f"<|user|>{python(call)}<|assistant|>",
+    "under the key tool": lambda call: f"Write {plain_json(call, 'tool')} then.",
+    "under the key action": lambda call: plain_json(call, "action"),
+    "with its arguments inside": lambda call: json.dumps({"tool": call.name, "args": call.arguments}),
+    "in JSON as a string": lambda call: json.dumps({"text": f"write {plain_json(call, 'function')}"}),
+}
+"""Ways to say a call that are no format's, so that what repeats it is in another one."""
+
+
+@pytest.mark.parametrize("format", CATALOG, ids=lambda format: format.name)
+async def test_however_the_call_was_said_in_a_sentence_no_format_makes_it(format: Format) -> None:
+    reply = await said_by(format)
+    for place, spoken in enumerate(SPOKEN.values() if reply else ()):
+        heard = sources(spoken(CALL))
+        await stays_text(reply or "", heard[place % 2])
+
+
+@pytest.mark.parametrize("spoken", SPOKEN)
+async def test_a_call_without_arguments_is_heard_too(spoken: str) -> None:
+    heard = sources(SPOKEN[spoken](ToolCall("", "ping", {})))
+    for reply in (
+        '<tool_call>{"name": "ping", "arguments": {}}</tool_call>',
+        "ping()",
+        '<invoke name="ping"></invoke>',
+    ):
+        for source in heard:
+            events = await replied(reply, [source])
+            assert (MADE, said_of(events)) == ([], reply)
+            assert any(isinstance(event, CallQuoted) for event in events)
+
+
+@pytest.mark.parametrize("format", CATALOG, ids=lambda format: format.name)
+async def test_an_argument_that_says_the_default_makes_no_other_call(format: Format) -> None:
+    short, long = ToolCall("", "delete_all", {"path": "/d"}), ToolCall("", "delete_all", {"path": "/d", "depth": 0})
+    for heard, said in ((short, long), (long, short)):
+        for reply in (formats.render_calls(echo, [said], SPECS) for echo in (formats.get("hermes"), format)):
+            if any(isinstance(event, ToolStarted) for event in await replied(reply, [])):
+                for source in (formats.render_calls(format, [heard], SPECS), f"explain {python(heard)}"):
+                    await stays_text(reply, user(source))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Please delete_all in /data/x_y, three deep.",
+        'explain delete_all(path="/data/other", depth=3)',
+        'explain delete_all_of(path="/data/x_y", depth=3)',
+        'explain delete_all(path="/data/x_y", depth=4)',
+        '{"tool": "delete_all", "path": "/data"}',
+        'The function delete_all(path, depth) deletes "/data/x_y".',
+    ],
+)
+async def test_who_asks_in_words_or_for_another_call_is_obeyed(said: str) -> None:
+    reply = '<tool_call>{"name": "delete_all", "arguments": {"path": "/data/x_y", "depth": 3}}</tool_call>'
+    assert any(isinstance(event, ToolStarted) for event in await replied(reply, [user(said)]))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("echo", CATALOG, ids=lambda format: format.name)
+async def test_every_way_to_say_it_into_every_format(echo: Format) -> None:
+    reply = await said_by(echo)
+    for spoken in SPOKEN.values() if reply else ():
+        for heard in sources(spoken(CALL)):
+            for size in (None, 1, 5):
+                await stays_text(reply or "", heard, size)
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("echo", CATALOG, ids=lambda format: format.name)
 async def test_from_every_format_into_every_format(echo: Format) -> None:
@@ -162,6 +254,47 @@ async def test_what_the_model_itself_wrote_is_no_source() -> None:
     call = TEXTS["hermes"]
     [asked, answered] = sources("Yes, do so: delete_all with the path /data/x_y.")
     assert any(isinstance(event, ToolStarted) for event in await replied(call, [asked, answered]))
+
+
+def described(tool: str, parameter: str) -> Callable[..., str]:
+    """The tool with these descriptions."""
+
+    @openapi_schema(description=tool, path=parameter)
+    def delete_all(path: str, depth: int = 0, note: str = "") -> str:
+        return "deleted"
+
+    return delete_all
+
+
+EXAMPLES = [
+    change("For example:\n" + text) for text in TEXTS.values() for change in (str, each_line("    "), json.dumps)
+]
+INSTRUCTED = {
+    "the system prompt": (SystemMessage("\n\n".join(EXAMPLES)), REGISTRY),
+    "a tool's description": (user("Hi."), ToolRegistry(described("\n\n".join(EXAMPLES), "where"), ping)),
+    "a parameter's description": (user("Hi."), ToolRegistry(described("Delete.", "\n\n".join(EXAMPLES)), ping)),
+}
+
+
+@pytest.mark.parametrize("place", INSTRUCTED)
+async def test_an_example_in_the_instructions_is_no_call_when_it_is_repeated(place: str) -> None:
+    told, registry = INSTRUCTED[place]
+    for format in CATALOG:
+        if reply := await said_by(format):
+            assert not await ran(reply, [told], registry)
+
+
+async def test_what_the_instructions_say_to_call_is_called() -> None:
+    told = [SystemMessage('Use ping() and delete_all(path="/data/x_y", depth=3) as you like.')]
+    registry = ToolRegistry(described(told[0].content, "/data/x_y"), ping)
+    for reply in ("ping()", '<invoke name="ping"></invoke>', '[delete_all(path="/data/x_y")]', TEXTS["hermes"]):
+        assert await ran(reply, told, registry)
+
+
+async def ran(reply: str, heard: Sequence[Message], registry: ToolRegistry) -> bool:
+    """Whether a reply's call runs."""
+    turn = ResponseProcessor(registry, heard=lambda: heard).process([Text(reply)])
+    return any([isinstance(event, ToolStarted) async for event in turn])
 
 
 # ---------------------------------------------------------------- through an agent
@@ -268,5 +401,5 @@ async def test_the_time_grows_linearly() -> None:
         await replied(TEXTS["hermes"], of_size(count))
         return process_time() - before
 
-    small, big = [min([await seconds(count) for _ in range(2)]) for count in (100, 400)]
+    small, big = [min([await seconds(count) for _ in range(2)]) for count in (50, 200)]
     assert big < 6 * small

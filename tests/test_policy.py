@@ -109,7 +109,10 @@ def test_a_string_beside_a_parameter_of_that_name_describes_it() -> None:
         ),
         ({"reconcile": refused}, f"pay: reconcile={refused!r} must be the name of a method of the tool, as a string"),
         ({"reconcile": "was_paid"}, "pay: reconcile='was_paid' names a method, but a function belongs to no tool"),
-        ({"terminate": True}, "register_function has no keyword 'terminate'; it has 'idempotent', 'keep', "),
+        (
+            {"terminate": True},
+            "register_function has no argument 'terminate'; did you mean 'terminates'? It takes ",
+        ),
     ],
 )
 def test_a_wrong_policy_is_refused_with_the_way_to_mend_it(policy: dict[str, Any], message: str) -> None:

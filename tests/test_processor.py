@@ -471,7 +471,7 @@ def test_whatever_a_tool_raises_is_its_result(error: BaseException, text: str, i
 @pytest.mark.parametrize("error", [StopIteration("x"), KeyboardInterrupt("x")])
 def test_what_a_coroutine_cannot_raise_is_a_result_all_the_same(error: BaseException) -> None:
     message = result_of(raising(error, is_async=False))
-    assert (message.error, message.text) == ("tool_error", f"RuntimeError: {type(error).__name__}: x")
+    assert (message.error, message.text) == ("tool_error", f"{type(error).__name__}: x")
 
 
 def test_the_operators_interrupt_passes_through_and_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
@@ -710,7 +710,7 @@ def test_a_plain_tool_lets_go_of_its_caller_at_its_timeout() -> None:
         """Hang."""
         never.wait(30)
 
-    message = result_of(hang, timeout=0.01)
+    message = result_of(hang, timeout=0.5)  # long enough for a thread to begin on a busy machine
     never.set()
     assert message.error == "timeout"
     assert "may still be at work" in message.text

@@ -266,7 +266,7 @@ def test_a_generated_example_is_a_valid_call_of_its_tool(decorator: Any) -> None
 
     fresh.__annotations__ = dict(edit.__annotations__)
     registry = ToolRegistry(decorated(decorator))
-    (bound,) = registry.tools.values()
+    (bound,) = registry.xml_tools.values()
     (example,) = registry.get_xml_examples()
 
     calls = [e.call for e in formats.parse(example, "xml", registry.specs()) if isinstance(e, CallEnd)]

@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "agentkit"
 
-VALUES = {"errors", "messages", "events"}
+VALUES = {"characters", "errors", "messages", "events", "names", "foreign"}
 DECLARED = {"schema", "flavours", "strictness"}  # what decorators store, and the shapes in which providers take it
 FOUND = {
     "introspect",
@@ -36,7 +36,10 @@ RUNTIME = {"models", "processor", "agent", "threads", "telemetry", "testing"}
 
 MAY_IMPORT: dict[str, set[str]] = {
     # values
-    "errors": set(),
+    "characters": set(),
+    "errors": {"characters"},
+    "foreign": set(),
+    "names": {"errors"},
     "messages": {"errors"},
     "events": {"errors", "messages"},
     "prompts": {"errors", "messages"},

@@ -14,9 +14,10 @@ from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from agentkit import Agent, ToolCall
-from agentkit.errors import ConfigError, SchemaError
+from agentkit.agent import RunResult
+from agentkit.errors import ConfigError, OutputError, SchemaError
 from agentkit.events import Finish, Text
-from agentkit.messages import AssistantMessage, UserMessage
+from agentkit.messages import AssistantMessage, ToolMessage, UserMessage
 from agentkit.models import TextCalling
 from agentkit.structured import InvalidOutput, Output
 from agentkit.testing import ScriptedModel
@@ -229,10 +230,53 @@ def test_run_gives_the_value() -> None:
     assert model.requests[0].output_schema == Output(City).schema
 
 
-def test_without_a_type_there_is_no_output() -> None:
-    model = ScriptedModel([ULM])
-    assert Agent(model).run_sync("Ulm?").output is None
+@pytest.mark.parametrize("given", [{}, {"output_type": str}])
+def test_without_a_type_the_output_is_the_text_of_the_reply(given: Any) -> None:
+    model = ScriptedModel(["Hello!"])
+    result = Agent(model, **given).run_sync("Hi")
+    assert (result.output, result.finish, result.turns) == ("Hello!", "stop", 1)
     assert model.requests[0].output_schema is None
+
+
+def test_text_that_was_cut_or_refused_is_the_output_all_the_same() -> None:
+    result = Agent(ScriptedModel([[Text("I can"), Finish("refusal")]])).run_sync("Hi", output_type=str)
+    assert (result.output, result.finish) == ("I can", "refusal")
+
+
+def test_an_agent_has_a_type_and_a_run_may_have_another() -> None:
+    agent = Agent(ScriptedModel([ULM, "[1, 2]", "Ulm."]), output_type=City)
+    assert agent.run_sync("Ulm?").output == CITY
+    assert agent.run_sync("Numbers?", output_type=list[int]).output == [1, 2]
+    assert agent.run_sync("Ulm?", output_type=str).output == "Ulm."
+
+
+def test_a_type_without_a_schema_is_refused_when_the_agent_is_made() -> None:
+    with pytest.raises(SchemaError, match="has no JSON Schema"):
+        Agent(ScriptedModel([]), output_type=object.__repr__)
+
+
+def test_a_sub_agent_whose_reply_does_not_fit_says_so_to_its_caller() -> None:
+    script = ["Ulm.", "Ulm!", ULM]
+    helper = Agent(ScriptedModel(script), output_type=City, output_retries=0).as_tool("ask", "Knows cities.")
+    calls = [
+        ToolCall("c1", "ask", {"task": "?"}),
+        ToolCall("c2", "ask", {"task": "!"}),
+        ToolCall("c3", "ask", {"task": "?!"}),
+    ]
+    result = Agent(ScriptedModel([*calls, "Ulm."]), [helper]).run_sync("Which city?")
+    assert [m.text for m in result.messages if isinstance(m, ToolMessage)] == [
+        "the agent stopped early (invalid_output); it said: Ulm.",
+        "the agent stopped early (invalid_output); it said: Ulm!",
+        ULM,
+    ]
+
+
+def no_output(result: RunResult[Any]) -> str:
+    """Why there is none; the error carries the result."""
+    with pytest.raises(OutputError) as raised:
+        _ = result.output
+    assert raised.value.result is result
+    return str(raised.value)
 
 
 def test_what_is_wrong_goes_back_to_the_model() -> None:
@@ -255,7 +299,11 @@ def test_what_is_wrong_goes_back_to_the_model() -> None:
 def test_a_run_ends_when_no_reply_fits() -> None:
     with ScriptedModel(["Ulm", "Ulm!", "Ulm!!"]) as model:
         result = Agent(model).run_sync("Which city?", output_type=City)
-    assert (result.output, result.finish, result.text) == (None, "invalid_output", "Ulm!!")
+    assert (result.finish, result.text) == ("invalid_output", "Ulm!!")
+    assert no_output(result) == (
+        "there is no output: the run ended with finish='invalid_output': the reply does not fit:\n"
+        "- expected one JSON value, found no JSON in the reply"
+    )
     assert result.output_error == "the reply does not fit:\n- expected one JSON value, found no JSON in the reply"
     assert isinstance(result.messages[-1], AssistantMessage)
 
@@ -270,8 +318,8 @@ def test_no_retries() -> None:
 def test_a_limit_ends_the_run_without_a_question_nobody_answers() -> None:
     with ScriptedModel(["Ulm"]) as model:
         result = Agent(model, max_turns=1).run_sync("?", output_type=City)
-    assert (result.finish, result.output) == ("max_turns", None)
-    assert result.output_error is not None
+    assert result.finish == "max_turns"
+    assert "finish='max_turns': the reply does not fit" in no_output(result)
     assert texts(result.messages) == ["?", "Ulm"]
 
 
@@ -281,7 +329,10 @@ def test_a_limit_ends_the_run_without_a_question_nobody_answers() -> None:
 def test_a_reply_that_did_not_end_well_is_not_read(reason: Any, error: str | None) -> None:
     with ScriptedModel([[Text(ULM), Finish(reason)]]) as model:
         result = Agent(model).run_sync("?", output_type=City)
-    assert (result.finish, result.output, result.output_error) == (reason, None, error)
+    assert (result.finish, result.output_error) == (reason, error)
+    assert no_output(result) == f"there is no output: the run ended with finish={reason!r}" + (
+        f": {error}" if error else ""
+    )
 
 
 def test_a_model_that_calls_in_text_is_told_the_schema() -> None:

@@ -476,7 +476,7 @@ def test_a_method_without_its_instance() -> None:
 
 
 def test_what_is_no_tool_at_all() -> None:
-    assert refused(5).startswith("an instance of int has no decorated method")
+    assert refused(object()).startswith("an instance of object has no decorated method")
     assert refused(int) == (
         "int has no decorated method; put @openapi_schema (and @xml_schema for an XML tag) on the methods that a "
         "model may call, such as `@openapi_schema` above `def your_method`"
@@ -614,7 +614,7 @@ def test_an_unknown_tool_or_flavour_is_named_with_those_that_are_there() -> None
         registry.unregister("write")
     with pytest.raises(SchemaError, match=r"no tool is registered as 'write' \(registered: 'read'\)"):
         registry.specs(["write"])
-    with pytest.raises(ConfigError, match="no schema flavour is called 'gemini'; there are 'chat', 'responses'"):
+    with pytest.raises(ConfigError, match="there is no flavour of schemas 'gemini'; there are chat, responses"):
         registry.get_openapi_schemas("gemini")
 
 

@@ -76,6 +76,7 @@ def _check_server_tools(blocks: Sequence[dict[str, Any]], *, last: bool) -> None
         elif block["type"].endswith("_tool_result"):
             begun.remove(block["tool_use_id"])
     assert not begun or last
+    _check_unique([block["id"] for block in blocks if block["type"] == "server_tool_use"])
 
 
 def check_responses(items: list[dict[str, Any]]) -> None:

@@ -2,36 +2,50 @@
 
 from __future__ import annotations
 
-import asyncio
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from types import MappingProxyType
-from typing import Any, Final, Unpack
+from types import MappingProxyType, TracebackType
+from typing import TYPE_CHECKING, Any, Final, Generic, Self, Unpack, overload
 
+from agentkit import foreign
+from agentkit.agent.blocking import blocking, close
 from agentkit.agent.delegate import delegate
 from agentkit.agent.hooks import Hook, checked_hooks
 from agentkit.agent.journal import Conversation, Journal
 from agentkit.agent.limits import UNBOUNDED, Budget
-from agentkit.agent.own_loop import OwnLoop
-from agentkit.agent.result import RunResult
+from agentkit.agent.result import OutputT, RunResult
 from agentkit.agent.run import Plan, RunStream
 from agentkit.agent.settings import RunOptions, Settings, checked
 from agentkit.agent.spending import Spending
+from agentkit.agent.system import SYSTEM, System
 from agentkit.binding import BoundTool
 from agentkit.bounds import CALLABLE, TEXT, Bounds, each, either, instance, like, or_none, refuse, whole
 from agentkit.messages import SystemMessage
+from agentkit.models import known
 from agentkit.models.base import Model
+from agentkit.names import takes
 from agentkit.processor import ProcessorConfig
 from agentkit.prompts import Prompt, messages_from
 from agentkit.registry import ToolRegistry
 from agentkit.schema import declared
 from agentkit.structured import Output
 
+if sys.version_info >= (3, 13):
+    from typing import TypeVar
+else:  # which has no defaults of type variables
+    from typing_extensions import TypeVar
+if TYPE_CHECKING:
+    from typing_extensions import TypeForm
+
+ContextT = TypeVar("ContextT", contravariant=True, default=Any)
+"""What an agent's tools and instructions need of the application."""
+T = TypeVar("T")
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 _BOUNDS: Final[Bounds] = {
     "model": either(TEXT, like(Model, "a model"), words="a model, or a model string such as 'openai:gpt-5'"),
-    "system": or_none(TEXT),
+    "system": SYSTEM,
     "config": or_none(instance(ProcessorConfig, "a ProcessorConfig")),
     "max_turns": whole(1),
     "max_repeats": or_none(whole(2), "for no bound"),
@@ -44,14 +58,24 @@ _BOUNDS: Final[Bounds] = {
 }
 
 
-class Agent:
+class Agent(Generic[ContextT, OutputT]):
     """A model with tools.
 
+    Its two type parameters are the run's `context` and its `output`: `Agent[Shop, City]`. The type checker finds them
+    in `system` and `output_type`, where these say so; `Agent[Shop](…)` names the first one.
+
+    Close it with `aclose`, or use it in `async with`: that closes the model which it made from a string. A model that
+    was handed over stays the caller's.
+
     Args:
-        model: a `Model`, or a model string such as `openai:gpt-5`; a string is resolved at the first run.
+        model: a `Model`, or a model string such as `openai:gpt-5`; a string is read at
+            once, and its key looked for at the first run.
         tools: one or several of: functions, instances, classes, `"module:Class"` strings; or one `ToolRegistry`.
-        system: instructions, put before every prompt that does not begin with a system message of its own.
+        system: instructions, put before every prompt that does not begin with a system message of its own: text, or a
+            function, plain or async, of the run's `context` that gives the text. It is called once for each such run.
         config: what the calls of a response may do.
+        output_type: what the final reply must be: any type that pydantic knows. The value is in `RunResult.output`;
+            with `str` it is the reply's text, whatever that is. A run may be given a type of its own.
         max_turns: responses per run at most; the run then ends with `finish="max_turns"`.
         max_repeats: how often in a row the same call may have the same answer; the run then ends with
             `finish="loop_detected"`. 2 or more, None for no bound.
@@ -68,7 +92,7 @@ class Agent:
         **settings: see `Settings`.
 
     Raises:
-        SchemaError: a tool is defined wrongly.
+        SchemaError: a tool is defined wrongly, or there is no JSON Schema for the `output_type`.
         ConfigError: an argument that is something else, a limit out of its range, or an unknown setting.
 
     >>> from agentkit.testing import ScriptedModel
@@ -77,13 +101,15 @@ class Agent:
     'Hello!'
     """
 
+    @takes(Settings, others=foreign.AGENT)
     def __init__(
         self,
         model: Model | str,
         tools: Any = (),
         *,
-        system: str | None = None,
+        system: System[ContextT] | None = None,
         config: ProcessorConfig | None = None,
+        output_type: TypeForm[OutputT] = str,  # type: ignore[assignment]  # the default of OutputT
         max_turns: int = 50,
         max_repeats: int | None = 10,
         auto_continue: int = 5,
@@ -105,9 +131,13 @@ class Agent:
         given |= {"max_turns": max_turns, "max_repeats": max_repeats}
         given |= {"auto_continue": auto_continue, "output_retries": output_retries, "max_depth": max_depth}
         refuse("Agent", given, _BOUNDS)
+        if isinstance(model, str):
+            known(model)
         self.registry = tools if isinstance(tools, ToolRegistry) else ToolRegistry(*_each(tools))
         self.system = system
         self.config = config or ProcessorConfig()
+        self.output_type = output_type
+        self._output = _output(output_type)
         self.max_turns = max_turns
         self.max_repeats = max_repeats
         self.auto_continue = auto_continue
@@ -118,6 +148,7 @@ class Agent:
         self.name = name
         self.settings = checked(settings)
         self._model = model
+        self._made = isinstance(model, str)  # by the agent, which then closes it
 
     @property
     def model(self) -> Model:
@@ -132,12 +163,37 @@ class Agent:
             self._model = models.model(self._model)
         return self._model
 
-    def stream(self, prompt: Prompt | Iterable[Prompt], **options: Unpack[RunOptions]) -> RunStream:
+    async def aclose(self) -> None:
+        """Close the connections of a model that the agent made from a string. The agent can be used again."""
+        if self._made and not isinstance(self._model, str):
+            await close(self._model)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    @overload
+    def stream(
+        self, prompt: Prompt | Iterable[Prompt], *, output_type: TypeForm[T], **options: Unpack[RunOptions[ContextT]]
+    ) -> RunStream[T]: ...
+    @overload
+    def stream(
+        self, prompt: Prompt | Iterable[Prompt], **options: Unpack[RunOptions[ContextT]]
+    ) -> RunStream[OutputT]: ...
+    @takes(RunOptions, others=foreign.RUN)
+    def stream(
+        self, prompt: Prompt | Iterable[Prompt], *, output_type: Any = None, **options: Unpack[RunOptions[ContextT]]
+    ) -> RunStream[Any]:
         """Begin a run whose events you iterate: `async for event in agent.stream("…")`.
 
         Args:
             prompt: what to answer: text, parts, a message, an OpenAI message as a dict, or several of these,
                 oldest first; see `agentkit.prompts.messages_from`.
+            output_type: what the final reply must be, in place of the agent's own type.
             **options: see `RunOptions`.
 
         Raises:
@@ -147,29 +203,32 @@ class Agent:
         """
         checked(options, RunOptions)
         messages = messages_from(prompt)
-        if self.system is not None and not (messages and isinstance(messages[0], SystemMessage)):
-            messages.insert(0, SystemMessage(self.system))
-        return self.begin(Conversation(messages, options.get("decisions", _NOTHING)), **options)
+        told = bool(messages) and isinstance(messages[0], SystemMessage)
+        journal = Conversation(messages, options.get("decisions", _NOTHING))
+        return self.begin(journal, None if told else self.system, output_type=output_type, **options)
 
     def begin(
         self,
         journal: Journal,
+        system: System[ContextT] | None,
         *,
-        caller: RunStream | None = None,
+        output_type: Any = None,
+        caller: RunStream[Any] | None = None,
         hooks: Sequence[Hook] = (),
-        **options: Unpack[RunOptions],
-    ) -> RunStream:
+        **options: Unpack[RunOptions[ContextT]],
+    ) -> RunStream[Any]:
         """Begin a run on a journal, which holds the conversation.
 
         Args:
             journal: where the run keeps what happens.
+            system: what the model is told before the conversation; None for nothing.
+            output_type: as for `stream`.
             caller: the run whose call this one answers: it pays for it, and its hooks watch it.
             hooks: further ones, beside the agent's.
             **options: see `RunOptions`; `decisions` are the journal's business.
         """
         given = checked(options, RunOptions)
         context, cancel, _ = given.pop("context", _NOTHING), given.pop("cancel", None), given.pop("decisions", None)
-        wanted = given.pop("output_type", None)
         model, config = self.model, self.config
         if config.formats is None:
             config = replace(config, formats=(model.format,) if model.format else ())
@@ -188,21 +247,44 @@ class Agent:
             tuple(dict.fromkeys([*self.hooks, *hooks, *(caller.plan.hooks if caller is not None else ())])),
             cancel,
             self.name,
-            None if wanted is None else Output(wanted),
+            system,
+            self._output if output_type is None else _output(output_type),
             self.output_retries,
             self.max_depth if caller is None else min(self.max_depth, caller.plan.depth - 1),
         )
         return RunStream(plan, journal)
 
-    async def run(self, prompt: Prompt | Iterable[Prompt], **options: Unpack[RunOptions]) -> RunResult:
+    @overload
+    async def run(
+        self, prompt: Prompt | Iterable[Prompt], *, output_type: TypeForm[T], **options: Unpack[RunOptions[ContextT]]
+    ) -> RunResult[T]: ...
+    @overload
+    async def run(
+        self, prompt: Prompt | Iterable[Prompt], **options: Unpack[RunOptions[ContextT]]
+    ) -> RunResult[OutputT]: ...
+    @takes(RunOptions, others=foreign.RUN)
+    async def run(
+        self, prompt: Prompt | Iterable[Prompt], *, output_type: Any = None, **options: Unpack[RunOptions[ContextT]]
+    ) -> RunResult[Any]:
         """Run until the model calls nothing more. Arguments as for `stream`.
 
         Raises:
             ProviderError: the provider refused or broke off. What was said and done until then is in its `result`.
         """
-        return await self.stream(prompt, **options).finished()
+        return await self.stream(prompt, output_type=output_type, **options).finished()
 
-    def run_sync(self, prompt: Prompt | Iterable[Prompt], **options: Unpack[RunOptions]) -> RunResult:
+    @overload
+    def run_sync(
+        self, prompt: Prompt | Iterable[Prompt], *, output_type: TypeForm[T], **options: Unpack[RunOptions[ContextT]]
+    ) -> RunResult[T]: ...
+    @overload
+    def run_sync(
+        self, prompt: Prompt | Iterable[Prompt], **options: Unpack[RunOptions[ContextT]]
+    ) -> RunResult[OutputT]: ...
+    @takes(RunOptions, others=foreign.RUN)
+    def run_sync(
+        self, prompt: Prompt | Iterable[Prompt], *, output_type: Any = None, **options: Unpack[RunOptions[ContextT]]
+    ) -> RunResult[Any]:
         """`run` for code without an event loop. Connections that the model made for it are closed at its end.
 
         A tool that swallows its cancellation is left behind after a second, and a warning names it.
@@ -210,12 +292,14 @@ class Agent:
         Raises:
             RuntimeError: an event loop runs in this thread, as in a notebook or an async function: await `run` there.
         """
-        if asyncio._get_running_loop() is not None:
-            raise RuntimeError(
-                "run_sync() would block the event loop that runs here: write `await agent.run(…)` instead"
-            )
-        with OwnLoop() as loop:
-            return loop.run(self._run_once(self.stream(prompt, **options)))
+        return blocking(
+            lambda: self.run(prompt, output_type=output_type, **options), self._end_loop, "run_sync", "agent.run"
+        )
+
+    async def _end_loop(self) -> None:
+        """Whoever made the model: its connections belong to the loop that ends, and it makes new ones in the next."""
+        if not isinstance(self._model, str):
+            await close(self._model)
 
     def as_tool(self, name: str, description: str) -> BoundTool:
         """This agent as a tool of another: `Agent(model, tools=[other.as_tool("research", "Find out about …")])`.
@@ -232,14 +316,10 @@ class Agent:
         """
         return delegate(self, name, description)
 
-    async def _run_once(self, stream: RunStream) -> RunResult:
-        """In an event loop that ends with this run: what is bound to it must end too."""
-        close = getattr(self.model, "aclose", None)
-        try:
-            return await stream.finished()
-        finally:
-            if close is not None:
-                await close()
+
+def _output(wanted: Any) -> Output | None:
+    """How the final reply is read; None where its text is what is wanted."""
+    return None if wanted is str or wanted is None else Output(wanted)
 
 
 def _each(tools: Any) -> Iterable[Any]:

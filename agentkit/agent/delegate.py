@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from agentkit.agent.journal import Conversation, Journal, prompt
+from agentkit.agent.journal import Conversation, Journal
 from agentkit.binding import BoundTool, bind_function
 from agentkit.errors import ProviderError
-from agentkit.messages import AssistantMessage, ToolMessage
+from agentkit.messages import AssistantMessage, ToolMessage, user
 from agentkit.schema import openapi_schema
 from agentkit.tool import ToolContext, ToolResult
 
@@ -33,20 +33,20 @@ _TOO_DEEP: Final = (
 )
 
 
-def delegate(agent: Agent, name: str, description: str) -> BoundTool:
+def delegate(agent: Agent[Any, Any], name: str, description: str) -> BoundTool:
     """The tool that a calling agent sees; see `Agent.as_tool`."""
 
     @openapi_schema(name=name, description=description, idempotent=True, task=_TASK)
     async def run(task: str, context: ToolContext) -> ToolResult:
-        caller: RunStream | None = context.run
+        caller: RunStream[Any] | None = context.run
         if caller is not None and caller.plan.depth < 1:
             return ToolResult(error=_TOO_DEEP, code="limit")
         if caller is None:
-            journal: Journal = Conversation(prompt(task, agent.system))
+            journal: Journal = Conversation([user(task)])
         else:
-            journal = await caller.journal.child(context.call_id, task, agent.system)
+            journal = await caller.journal.child(context.call_id, task)
         try:
-            result = await agent.begin(journal, caller=caller, context=context.state).finished()
+            result = await agent.begin(journal, agent.system, caller=caller, context=context.state).finished()
         except ProviderError as e:
             if e.result is None or not (said := _last_words(e.result)):
                 raise
@@ -56,7 +56,7 @@ def delegate(agent: Agent, name: str, description: str) -> BoundTool:
     return bind_function(run)
 
 
-def _answer(result: RunResult, terminating: Sequence[str]) -> ToolResult:
+def _answer(result: RunResult[Any], terminating: Sequence[str]) -> ToolResult:
     """What the caller's model reads: the last words, or the call that ended it, and why there are no more of them."""
     if result.finish in DONE and (words := "\n\n".join(filter(str.strip, [result.text, *terminating]))):
         return ToolResult(words, metadata=_spent(result))
@@ -67,17 +67,17 @@ def _answer(result: RunResult, terminating: Sequence[str]) -> ToolResult:
     return ToolResult(error=f"the agent {early} ({result.finish}){waiting}{said}", metadata=_spent(result))
 
 
-def _spent(result: RunResult) -> dict[str, object]:
+def _spent(result: RunResult[Any]) -> dict[str, object]:
     return {"usage": result.usage._asdict(), "turns": result.turns, "finish": result.finish}
 
 
-def _last_words(result: RunResult) -> str:
+def _last_words(result: RunResult[Any]) -> str:
     """The newest words of its own; empty where it said none."""
     said = (m.text for m in reversed(result.messages) if isinstance(m, AssistantMessage))
     return next(filter(str.strip, said), "")
 
 
-def _terminating(result: RunResult, agent: Agent) -> list[str]:
+def _terminating(result: RunResult[Any], agent: Agent[Any, Any]) -> list[str]:
     """What the call that ended the agent was given, and what it gave: either may be the answer."""
     if result.finish != "agent_terminated":
         return []

@@ -26,7 +26,7 @@ LAST_SECONDS: Final = 1.0
 
 _LOG = logging.getLogger("agentkit.agent")
 
-Hook = Callable[[Any, "RunStream"], Awaitable[None] | None]
+Hook = Callable[[Any, "RunStream[Any]"], Awaitable[None] | None]
 """Called with each event of a run, and with the run; see `agentkit.agent.lifecycle` for the events it gets beside.
 
 A plain one is called on the event loop, and holds up everything while it works. An async one runs in a task of its own:
@@ -85,7 +85,7 @@ class Hooks:
         run: what they are told of.
     """
 
-    def __init__(self, hooks: Sequence[Hook], run: RunStream) -> None:
+    def __init__(self, hooks: Sequence[Hook], run: RunStream[Any]) -> None:
         self._hooks = list(hooks)
         self._run = run
         self._scopes = [(hook, hook.tool_scope) for hook in hooks if hasattr(hook, "tool_scope")]
@@ -167,7 +167,7 @@ class Hooks:
 class _Scope:
     """The context managers of all hooks; one that fails is logged and left out."""
 
-    def __init__(self, scopes: Sequence[tuple[Hook, Callable[..., Any]]], call: ToolCall, run: RunStream) -> None:
+    def __init__(self, scopes: Sequence[tuple[Hook, Callable[..., Any]]], call: ToolCall, run: RunStream[Any]) -> None:
         self._scopes, self._call, self._run = scopes, call, run
         self._entered: list[tuple[Hook, ExitStack]] = []
 

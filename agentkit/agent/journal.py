@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from agentkit.agent.approval import Approved, Decision, Denied, denial, edited
 from agentkit.agent.settings import RunFinish
+from agentkit.agent.unanswered import settled
 from agentkit.errors import ConfigError
 from agentkit.events import SourceEvent, ToolEvent, Usage
-from agentkit.messages import AssistantMessage, Message, SystemMessage, ToolCall, ToolMessage, user
+from agentkit.messages import AssistantMessage, Message, SystemMessage, ToolCall, user
 from agentkit.models.base import Model, ModelRequest
 from agentkit.tool import ToolContext
 
@@ -69,6 +70,10 @@ class Journal(Protocol):
         """Whether `respond` has nothing left to write for the turn that goes on, and so does not wait for anything."""
         ...
 
+    def instruct(self, system: str) -> None:
+        """What the model is told before the conversation; said once, before `open`."""
+        ...
+
     async def open(self, registry: ToolRegistry, ask: Ask) -> Unsettled:
         """Begin. Settles what an earlier run left open, except for the calls that it returns.
 
@@ -124,7 +129,7 @@ class Journal(Protocol):
         """The conversation as it stands, with all that compactions ever took out: what the model may have read."""
         ...
 
-    async def child(self, call_id: str, task: str, system: str | None) -> Journal:
+    async def child(self, call_id: str, task: str) -> Journal:
         """A journal for the sub-agent that one of this run's calls employs; asked again, the same one goes on."""
         ...
 
@@ -133,7 +138,8 @@ class Conversation:
     """The journal of a run without a store: a list of messages, forgotten with the run's result.
 
     Args:
-        messages: the conversation so far; the list is kept and added to.
+        messages: the conversation so far; the list is kept and added to. A call in it that nobody answered is answered
+            when the run begins, except for those at its end, which wait for a decision.
         decisions: on calls at its end that wait for approval, by call id.
 
     Raises:
@@ -147,7 +153,7 @@ class Conversation:
         self._messages = messages
         self._decisions = decisions
         self._edits: dict[str, Mapping[str, object]] = {}
-        self._open = _unanswered(messages) if decisions else ()
+        self._messages[:], self._open = settled(messages)
         unknown = decisions.keys() - {call.id for call in self._open}
         if unknown:
             raise ConfigError(
@@ -159,6 +165,10 @@ class Conversation:
     def taken(self) -> Iterable[str]:
         """The ids of all calls of the conversation."""
         return {call.id for m in self._messages if isinstance(m, AssistantMessage) for call in m.calls}
+
+    def instruct(self, system: str) -> None:
+        """Put it first."""
+        self._messages.insert(0, SystemMessage(system))
 
     async def open(self, registry: ToolRegistry, ask: Ask) -> Unsettled:
         """Answer the denied calls; the approved ones are to be run."""
@@ -217,27 +227,6 @@ class Conversation:
         """The list itself."""
         return self._messages
 
-    async def child(self, call_id: str, task: str, system: str | None) -> Journal:
+    async def child(self, call_id: str, task: str) -> Journal:
         """A new conversation."""
-        return Conversation(prompt(task, system))
-
-
-def prompt(task: str, system: str | None) -> list[Message]:
-    """A conversation that begins with this task."""
-    return [*([] if system is None else [SystemMessage(system)]), user(task)]
-
-
-def _unanswered(messages: Sequence[Message]) -> tuple[ToolCall, ...]:
-    """The calls of the last response that have no answer; none if a user spoke since."""
-    answered: set[str] = set()
-    for message in reversed(messages):
-        match message:
-            case ToolMessage():
-                answered.add(message.call_id)
-            case AssistantMessage():
-                return tuple(call for call in message.calls if call.id not in answered)
-            case SystemMessage():
-                continue
-            case _:
-                return ()
-    return ()
+        return Conversation([user(task)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentkit.events import Usage, event
 from agentkit.messages import AssistantMessage, ToolMessage
@@ -51,7 +51,7 @@ class TurnEnded(NamedTuple):
 class RunEnded(NamedTuple):
     """A run is over. `error` is what it raised; None without an error."""
 
-    result: RunResult
+    result: RunResult[Any]
     error: BaseException | None
 
 

@@ -6,10 +6,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
+from agentkit import foreign
 from agentkit.bounds import SECONDS, Bound, Bounds, number, or_none, refuse, whole
 from agentkit.errors import ConfigError
 from agentkit.events import Usage
 from agentkit.messages import ToolCall, ToolMessage
+from agentkit.names import takes
 
 _MILLION = 1_000_000
 
@@ -71,6 +73,7 @@ _BUDGET: Final[Bounds] = {
 }
 
 
+@takes(others=foreign.BUDGET)
 @dataclass(frozen=True, slots=True)
 class Budget:
     """What a run may spend at most, its sub-agents and the summaries of its thread included. None sets no bound.

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+import sys
+from dataclasses import dataclass, field
+from typing import Generic
 
 from agentkit.agent.settings import RunFinish
+from agentkit.errors import OutputError
 from agentkit.events import Usage
 from agentkit.messages import Message, ToolCall
 
+if sys.version_info >= (3, 13):
+    from typing import TypeVar
+else:  # which has no defaults of type variables
+    from typing_extensions import TypeVar
 
-@dataclass(frozen=True, slots=True)
-class RunResult:
+OutputT = TypeVar("OutputT", covariant=True, default=str)
+"""What a run brings: text, unless an `output_type` says otherwise."""
+
+
+@dataclass(frozen=True)  # no slots: with them, `RunResult[City](…)` fails up to Python 3.12.1
+class RunResult(Generic[OutputT]):
     """A finished run.
 
     Args:
@@ -22,9 +32,7 @@ class RunResult:
         finish: why the run ended: `stop` when the model had no more to say, `max_turns` at the limit, …
         start: how many of `messages` were there before the run.
         pending: the calls that wait for a person; `finish` is then `approval`.
-        output: what the last response holds, as the run's `output_type`; None without one, and when the run ended
-            before a response fitted.
-        output_error: what is wrong with the last response as that type; None when nothing is, or none was wanted.
+        output_error: what is wrong with the last response as the run's `output_type`; None when nothing is.
         estimated: whether `usage` is an estimate in part: a budget counts tokens or cost, and a model did not tell its
             own, or was left before it could.
     """
@@ -36,9 +44,26 @@ class RunResult:
     finish: RunFinish
     start: int = 0
     pending: tuple[ToolCall, ...] = ()
-    output: Any = None
     output_error: str | None = None
     estimated: bool = False
+    _output: tuple[OutputT, ...] | None = field(default=None, repr=False)  # None: the text; empty: there is none
+
+    @property
+    def output(self) -> OutputT:
+        """What the run brought: the last response as the run's `output_type`; its text, where that is `str`.
+
+        Raises:
+            OutputError: no response fitted the type, or the run ended before one could; the error's `result` is this
+                one. Text is always there, be it empty.
+        """
+        if self._output is None:
+            return self.text  # type: ignore[return-value]
+        if self._output:
+            return self._output[0]
+        because = f": {self.output_error}" if self.output_error else ""
+        error = OutputError(f"there is no output: the run ended with finish={self.finish!r}{because}")
+        error.result = self
+        raise error
 
     @property
     def new_messages(self) -> tuple[Message, ...]:

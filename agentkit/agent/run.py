@@ -13,29 +13,33 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapp
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from time import monotonic
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 
 from agentkit.agent.hooks import Hook, Hooks
 from agentkit.agent.journal import Journal, Response
 from agentkit.agent.lifecycle import RunEnded, RunStarted, TurnEnded, TurnStarted
 from agentkit.agent.limits import Repeats
-from agentkit.agent.result import RunResult
+from agentkit.agent.result import OutputT, RunResult
 from agentkit.agent.settings import RunFinish
 from agentkit.agent.spending import Meter, Prompts, Spending, asked
+from agentkit.agent.system import System, written
 from agentkit.errors import AgentkitError, ConfigError, ProviderError
 from agentkit.events import (
     ApprovalRequired,
     CallEnd,
     Event,
     SourceEvent,
+    Text,
     ToolCompleted,
     ToolEvent,
     ToolFailed,
     ToolSkipped,
     ToolStarted,
 )
+from agentkit.foreign import TOOL_CHOICE
 from agentkit.messages import AssistantMessage, Message, ToolCall, ToolMessage, user
 from agentkit.models.base import Model, ModelRequest, continues
+from agentkit.names import did_you_mean
 from agentkit.processor import EventStream, ProcessorConfig, ResponseProcessor, Source, Turn, no_scope
 from agentkit.registry import ToolRegistry
 from agentkit.structured import InvalidOutput, Output
@@ -45,6 +49,7 @@ _TOOL_EVENTS = frozenset((ToolStarted, ToolCompleted, ToolFailed, ToolSkipped, A
 _NO_REPLY: frozenset[RunFinish] = frozenset(("content_filter", "refusal", "error", "cancelled", "approval"))
 
 _LOG: Final = logging.getLogger("agentkit.agent")
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +61,7 @@ class Plan:
         registry: the tools.
         config: what the calls of a response may do.
         settings: what every request asks of the model; see `Settings`.
-        context: the application's values, for `ToolContext.state`.
+        context: the application's object, for `ToolContext.state`.
         spending: the budget and what was spent of it.
         max_turns: responses at most.
         max_repeats: the same call with the same answer at most, in a row; None for no bound.
@@ -65,6 +70,7 @@ class Plan:
         hooks: called with each event.
         cancel: ends the run when it is set.
         name: of the agent, for traces.
+        system: what the model is told before the conversation; None for nothing.
         output: what the final reply must be; None for text.
         output_retries: how often a reply that is something else is asked for again.
         depth: levels of sub-agents that may work below it.
@@ -74,7 +80,7 @@ class Plan:
     registry: ToolRegistry
     config: ProcessorConfig
     settings: Mapping[str, Any]
-    context: Mapping[str, Any]
+    context: Any
     spending: Spending
     max_turns: int
     max_repeats: int | None
@@ -82,17 +88,20 @@ class Plan:
     hooks: Sequence[Hook] = ()
     cancel: asyncio.Event | None = None
     name: str = "agent"
+    system: System[Any] | None = None
     output: Output | None = None
     output_retries: int = 0
     depth: int = 0
 
 
-class RunStream(EventStream[Event]):
+class RunStream(EventStream[Event], Generic[OutputT]):
     """One run as it happens. Iterate it once; then `result` says how it ended, be it early or with an error.
 
     Each response ends with a `Finish`; the tool events that still follow it belong to its calls. Then the next response
     begins, and its calls are counted from 0 again.
     """
+
+    _outcome = frozenset({*RunResult.__annotations__, "new_messages", "output"})
 
     def __init__(self, plan: Plan, journal: Journal) -> None:
         super().__init__()
@@ -119,17 +128,19 @@ class RunStream(EventStream[Event]):
         self._repeats = Repeats(plan.max_repeats)
         self._over_with: RunFinish | None = None
         self._asked = False
-        self._preparing: asyncio.Task[bool] | None = None  # the request
+        self._preparing: asyncio.Task[Any] | None = None  # the request, or the instructions
         self._processor: ResponseProcessor | None = None
-        self._output: Any = None
+        self._output: tuple[Any, ...] | None = None if plan.output is None else ()
         self._output_error: str | None = None
         self._corrections = 0
         self._correction: Message | None = None
         wanted = None if plan.output is None else plan.output.schema
-        self._request = ModelRequest((), plan.registry.specs(), output_schema=wanted, **plan.settings)
+        self._request = ModelRequest(
+            (), plan.registry.offered(plan.model.format), output_schema=wanted, **plan.settings
+        )
 
     @property
-    def result(self) -> RunResult:
+    def result(self) -> RunResult[OutputT]:
         """How the run ended.
 
         Raises:
@@ -137,26 +148,46 @@ class RunStream(EventStream[Event]):
         """
         if not self._over.is_set():
             raise RuntimeError("the run is not over: iterate the stream to its end, or leave its `async with` block")
-        messages = self.journal.all()
         spent = self.plan.spending
-        ended = (spent.usage, self._turns, self._finish, self._start, self._pending, self._output, self._output_error)
-        return RunResult(self._text, messages, *ended, spent.estimated)
+        return RunResult(
+            self._text,
+            self.journal.all(),
+            spent.usage,
+            self._turns,
+            self._finish,
+            self._start,
+            self._pending,
+            self._output_error,
+            spent.estimated,
+            self._output,
+        )
 
     @property
     def thread_id(self) -> str | None:
         """The thread that the run belongs to; None without a store."""
         return self.journal.thread_id
 
-    def __await__(self) -> Generator[Any, None, RunResult]:
+    def __await__(self) -> Generator[Any, None, RunResult[OutputT]]:
         """`await run`: the same as `await run.finished()`."""
         return self.finished().__await__()
 
-    async def finished(self) -> RunResult:
+    async def finished(self) -> RunResult[OutputT]:
         """Run to the end and give the result."""
         async with self:
             async for _ in self:
                 pass
         return self.result
+
+    async def text_stream(self) -> AsyncGenerator[str, None]:
+        """The text alone, as it is written: `async for text in agent.stream("…").text_stream()`.
+
+        In place of iterating the events; what is left out is in `result`, and hooks hear of it. Leaving the loop ends
+        the run.
+        """
+        async with self:
+            async for event in self:
+                if type(event) is Text:
+                    yield event.text
 
     def cancel(self) -> None:
         """End the run soon: tools at work are cancelled and answered, and the iteration ends without an error.
@@ -179,6 +210,7 @@ class RunStream(EventStream[Event]):
     async def _events(self) -> AsyncGenerator[Event, None]:
         self._begun = True
         watching = self._watch()
+        hooked = bool(self._hooks)  # none is added later
         try:
             await self._hooks.tell(RunStarted())
             while (turn := await self._next()) is not None:
@@ -188,7 +220,7 @@ class RunStream(EventStream[Event]):
                     async for event in turn:
                         if type(event) in _TOOL_EVENTS:
                             await self._record(turn, event, since)  # type: ignore[arg-type]
-                        if self._hooks:
+                        if hooked:
                             await self._hooks.tell(event)
                         yield event
                 except BaseException as e:
@@ -266,12 +298,15 @@ class RunStream(EventStream[Event]):
     async def _open(self) -> Turn | None:
         """Begin; the turn that answers what an earlier run left open, if there is such."""
         request = self._request
-        choices = ["auto", "required", "none", *self.plan.registry.tools]
+        choices = ["auto", "required", "none", *(tool.name for tool in request.tools)]
         if request.tool_choice not in choices:
             raise ConfigError(
                 f"tool_choice={request.tool_choice!r} is no tool of this agent; wanted one of {', '.join(choices)}"
+                f"{did_you_mean(request.tool_choice, choices, TOOL_CHOICE)}"
             )
         journal, plan = self.journal, self.plan
+        if not await self._instruct():
+            return None
         unsettled = await journal.open(plan.registry, self._ask_for)
         self._start = len(journal.all())
         self._over_with = unsettled.finish
@@ -319,7 +354,8 @@ class RunStream(EventStream[Event]):
         natively = plan.model.format is None and request.tool_choice != "none"
         offered = request.tools if natively else ()
         made = _made(self._turn)
-        events = meter.read(plan.model, request)
+        # where no token is bounded the turn's own sum does: whatever stands between costs time with each event
+        events = meter.read(plan.model, request) if plan.spending.counts else plan.model.stream(request)
         return processor.process(events, offered=offered, more=self._more, made=made)
 
     async def _ready(self) -> bool:
@@ -329,13 +365,27 @@ class RunStream(EventStream[Event]):
         """
         if self.journal.thread_id is None and not self.plan.spending.counts:  # nothing to wait for
             return await self._prepare()
-        self._preparing = asyncio.ensure_future(self._prepare())
+        return bool(await self._unless_stopped(self._prepare()))
+
+    async def _instruct(self) -> bool:
+        """Tell the journal what the model is told first; False when the run was stopped before that was known."""
+        system = self.plan.system
+        if system is None:
+            return True
+        said = system if isinstance(system, str) else await self._unless_stopped(written(system, self.plan.context))
+        if said:
+            self.journal.instruct(said)
+        return said is not None
+
+    async def _unless_stopped(self, work: Coroutine[Any, Any, _T]) -> _T | None:
+        """Do this in a task of its own, which stopping the run cancels; None then."""
+        self._preparing = task = asyncio.ensure_future(work)
         try:
-            return await self._preparing
+            return await task
         except asyncio.CancelledError:
             if self._stopped is None or asyncio.current_task().cancelling():  # type: ignore[union-attr]
                 raise
-            return False
+            return None
         finally:
             self._preparing = None
 
@@ -372,7 +422,7 @@ class RunStream(EventStream[Event]):
         request = replace(self._request, messages=[*self._request.messages, partial])
         meter = spending.set_aside_now(self.plan.model.name, request)
         self._meters.append(meter)
-        return meter.read(self.plan.model, request)
+        return meter.read(self.plan.model, request) if spending.counts else self.plan.model.stream(request)
 
     async def _end(self, turn: Turn, since: float) -> None:
         """End a turn, whatever ended it: write it down, and then say so.
@@ -396,6 +446,8 @@ class RunStream(EventStream[Event]):
     async def _keep(self, turn: Turn, since: float) -> None:
         await turn.aclose()
         self._settle()
+        if not self.plan.spending.counts:
+            self.plan.spending.count(self.plan.model.name, turn.usage)
         response = self._response(turn, since)
         asked, self._asked = self._asked, False
         finish = turn.finish.reason
@@ -444,7 +496,7 @@ class RunStream(EventStream[Event]):
             self._output_error = "the reply was cut at its limit of tokens"
             return reason
         try:
-            self._output, self._output_error = output.read(reply), None
+            self._output, self._output_error = (output.read(reply),), None
         except InvalidOutput as e:
             self._output_error = str(e)
             if self._corrections >= self.plan.output_retries:

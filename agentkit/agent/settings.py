@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Mapping
-from typing import Any, Final, Literal, TypedDict
+from typing import Any, Final, Generic, Literal, TypedDict
 
+from agentkit import foreign
 from agentkit.agent.approval import Approved, Decision, Denied
 from agentkit.bounds import TEXT, YES_OR_NO, Bound, Bounds, each, instance, number, or_none, refuse, whole
 from agentkit.errors import ConfigError
 from agentkit.events import FinishReason
+from agentkit.names import unknown
+
+if sys.version_info >= (3, 13):
+    from typing import TypeVar
+else:  # which has no defaults of type variables
+    from typing_extensions import TypeVar
+
+_ContextT = TypeVar("_ContextT", default=Any)
 
 RunFinish = (
     FinishReason
@@ -52,19 +62,17 @@ class Settings(TypedDict, total=False):
     extra: Mapping[str, Any]
 
 
-class RunOptions(Settings, total=False):
+class RunOptions(Settings, Generic[_ContextT], total=False):
     """What one run may be given: settings that override the agent's, and these.
 
-    `context` holds values for the run's tools, which find them in `ToolContext.state`; never shown to the model.
-    `cancel` ends the run when it is set. `decisions` answer the calls at the end of the prompt that wait for approval,
-    by call id. `output_type` is what the final reply must be, any type that pydantic knows; the value is then in
-    `RunResult.output`.
+    `context` is any object of the application's. The run's tools find it in `ToolContext.state`, and a function as
+    `system` is called with it; the model never sees it. `cancel` ends the run when it is set. `decisions` answer the
+    calls at the end of the prompt that wait for approval, by call id.
     """
 
-    context: Mapping[str, Any]
+    context: _ContextT
     cancel: asyncio.Event | None
     decisions: Mapping[str, Decision]
-    output_type: Any
 
 
 def _are_decisions(value: object) -> bool:
@@ -79,7 +87,6 @@ _BOUNDS: Final[Bounds] = {
     "temperature": or_none(number("a number, 0 or more", above=-1e-9), "for the model's own"),
     "stop": each(TEXT, "several texts: ('END',)"),
     "extra": instance(Mapping, "fields of the request's body by name"),
-    "context": instance(Mapping, "values by name"),
     "cancel": or_none(instance(asyncio.Event, "an asyncio.Event")),
     "decisions": Bound(_are_decisions, "Approved(…) or Denied(…) by call id"),
 }
@@ -91,9 +98,8 @@ def checked(settings: Mapping[str, Any], known: type = Settings) -> dict[str, An
     Raises:
         ConfigError: there is no such setting, or it cannot have this value.
     """
-    names = [*Settings.__annotations__, *(known.__annotations__ if known is not Settings else ())]
     for name in settings:
-        if name not in names:
-            raise ConfigError(f"there is no setting {name!r}; there are {', '.join(names)}")
+        if name not in known.__annotations__:
+            raise ConfigError(unknown("setting", name, known.__annotations__, foreign.RUN))
     refuse("run" if known is not Settings else "Agent", settings, _BOUNDS)
     return dict(settings)

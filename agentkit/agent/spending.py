@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Sequence
 from time import monotonic
 from typing import Final, Literal
 
@@ -39,7 +39,6 @@ class Spending:
 
     def __init__(self, budget: Budget, parent: Spending | None = None) -> None:
         self.budget = budget
-        self.parent = parent
         self.usage = Usage()
         """Tokens of all responses that are over."""
         self.estimated = False
@@ -49,20 +48,12 @@ class Spending:
         self._aside = _NOTHING  # for responses under way
         self._aside_cost = 0.0
         self._since = monotonic()
-        self._bounded: bool = budget is not UNBOUNDED or (parent is not None and parent._bounded)
-        self._waiting: deque[asyncio.Future[None]] = deque() if parent is None else parent._waiting
-
-    def _all(self) -> Iterator[Spending]:
+        self._all: tuple[Spending, ...] = (self, *(() if parent is None else parent._all))
         """This one and those from which it spends."""
-        one: Spending | None = self
-        while one is not None:
-            yield one
-            one = one.parent
-
-    @property
-    def counts(self) -> bool:
+        self._bounded: bool = budget is not UNBOUNDED or (parent is not None and parent._bounded)
+        self.counts: bool = any(one.budget.tokens is not None or one.budget.cost is not None for one in self._all)
         """Whether tokens or cost are bounded."""
-        return any(one.budget.tokens is not None or one.budget.cost is not None for one in self._all())
+        self._waiting: deque[asyncio.Future[None]] = deque() if parent is None else parent._waiting
 
     def check(self, model: str) -> None:
         """See that each response of a model can be paid.
@@ -70,7 +61,7 @@ class Spending:
         Raises:
             ConfigError: a cost is bounded, and the model has no price.
         """
-        for one in self._all():
+        for one in self._all:
             one.budget.price(model)
 
     # -------------------------------------------------------------- what is left
@@ -80,7 +71,7 @@ class Spending:
         """The first bound that is reached; None while all hold."""
         if not self._bounded:
             return None
-        return next((reached for one in self._all() if (reached := one._reached()) is not None), None)
+        return next((reached for one in self._all if (reached := one._reached()) is not None), None)
 
     def _reached(self) -> Exhausted | None:
         budget = self.budget
@@ -113,14 +104,14 @@ class Spending:
         """How many calls may still be run; None without a bound."""
         if not self._bounded:
             return None
-        left = [max(one.budget.tool_calls - one.tool_calls, 0) for one in self._all() if one.budget.tool_calls]
+        left = [max(one.budget.tool_calls - one.tool_calls, 0) for one in self._all if one.budget.tool_calls]
         return min(left, default=None)
 
     def take_call(self) -> bool:
         """Count a call that is about to start; False where none is left."""
         if self.calls_left == 0:
             return False
-        for one in self._all():
+        for one in self._all:
             one.tool_calls += 1
         return True
 
@@ -138,7 +129,7 @@ class Spending:
             What the response is to be counted with; None where nothing is left.
         """
         while self.exhausted is None:
-            if not self._bounded or all(one._has_room() for one in self._all()):
+            if not self._bounded or all(one._has_room() for one in self._all):
                 return Meter(self, model, prompt, REPLY_TOKENS if reply is None else reply)
             change = asyncio.get_running_loop().create_future()
             self._waiting.append(change)
@@ -154,11 +145,16 @@ class Spending:
         prompt = messages_tokens(request.messages) if self.counts else 0
         return Meter(self, model, prompt, REPLY_TOKENS if request.max_tokens is None else request.max_tokens)
 
+    def count(self, model: str, spent: Usage) -> None:
+        """Add what a response cost for which nothing was set aside, as where neither tokens nor cost are bounded."""
+        if spent != _NOTHING:
+            self._change(model, _NOTHING, spent)
+
     def _change(self, model: str, aside: Usage, spent: Usage, *, estimated: bool = False) -> None:
         """Add to what is set aside, and to what is spent, here and in all those from which this is spent."""
-        for one in self._all():
-            one._aside = one._aside.plus(aside)
-            one.usage = one.usage.plus(spent)
+        for one in self._all:
+            one._aside = one._aside.plus(aside) if aside is not _NOTHING else one._aside
+            one.usage = one.usage.plus(spent) if spent is not _NOTHING else one.usage
             one.estimated = one.estimated or estimated
             if one.budget.prices and (price := one.budget.price(model)):
                 one._aside_cost += price.of(aside)
@@ -233,7 +229,8 @@ class Meter:
             return
         self._settled = True
         if not self._counts:
-            self._spending._change(self._model, _NOTHING, self._told)
+            if self._told is not _NOTHING:
+                self._spending._change(self._model, _NOTHING, self._told)
             return
         spent = self._spent() if self._begun else _NOTHING
         back = Usage(*(-tokens for tokens in self._aside))

@@ -113,7 +113,7 @@ class Chat:
 
     def greet(self, where: str) -> None:
         """Say who is there and what they can do."""
-        tools = ", ".join(self.agent.registry.tools) or "none"
+        tools = ", ".join(spec.name for spec in self.agent.registry.specs()) or "none"
         told = f"{self.agent.model.name}, tools: {tools}{where}. Ctrl-C stops an answer, Ctrl-D ends."
         self.screen.line(self.screen.style(visible(told), "dim"))
 

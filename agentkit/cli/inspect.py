@@ -106,11 +106,11 @@ def judged(event: CallEnd, registry: ToolRegistry) -> dict[str, str] | None:
     from agentkit import formats
     from agentkit.registry import InvalidArguments
 
-    if not registry.tools:
+    if not registry.specs():
         return None
     tool = registry.get_tool(event.call.name)
     if tool is None:
-        return {"code": "unknown_tool", "message": f"the tools are {', '.join(registry.tools)}"}
+        return {"code": "unknown_tool", "message": f"the tools are {', '.join(s.name for s in registry.specs())}"}
     try:
         tool.validate(event.call.arguments, lenient=formats.get(event.call.format or "").textual)
     except InvalidArguments as e:
@@ -156,10 +156,10 @@ def run_tools(arguments: argparse.Namespace) -> int:
     if arguments.json is not None:
         print(as_json(registry.get_openapi_schemas(arguments.json), indent=2))
         return 0
-    if not registry.tools:
+    if not registry.specs():
         raise ConfigError(f"{', '.join(arguments.tools)}: no tool in there")
     screen = Screen(sys.stdout)
-    for tool in registry.tools.values():
+    for tool in dict.fromkeys([*registry.tools.values(), *registry.xml_tools.values()]):
         tag = f"  <{tool.tag}>" if tool.tag else ""
         screen.line(f"{screen.style(plain(tool.name), 'bold')}{plain(tag)}  {screen.style(plain(tool.where), 'dim')}")
         for line in described(tool.spec):

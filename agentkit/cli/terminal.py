@@ -13,12 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 from unicodedata import category, east_asian_width
 
-_NEEDED: Final = frozenset(
-    "\u200c\u200d"  # not joined, joined: Persian and Indic words and most families of emoji are written with them
-    "\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd"  # signs around numbers
-)
-"""The format characters (class Cf) that text needs and that command nothing: the joiners, and those that print, which
-Unicode's PropList calls Prepended_Concatenation_Mark."""
+from agentkit.characters import commands
 
 _BLANK: Final = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
@@ -39,8 +34,7 @@ class _ByClass(dict[int, str | None]):
 
     def __missing__(self, code: int) -> str | None:
         c = chr(code)
-        safe = c in "\n\t" or c in _NEEDED or category(c) not in ("Cc", "Cf", "Cs", "Zl", "Zp")
-        self[code] = one = c if safe else self._instead(c)
+        self[code] = one = self._instead(c) if commands(c) else c
         return one
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from agentkit.cli.screen import Screen
 from agentkit.cli.terminal import as_json, cut, visible, width
 from agentkit.errors import ConfigError, StoreError, ThreadNotFound
+from agentkit.names import did_you_mean
 
 if TYPE_CHECKING:
     from agentkit.messages import Message
@@ -177,7 +178,8 @@ def rendered(messages: Sequence[Message], wire: str, tools: Sequence[str]) -> Se
             return anthropic_messages(messages, "anthropic")
         case name if name in formats.names():
             return chat_messages(text_messages(messages, formats.get(name), ToolRegistry(*tools).specs()), "openai")
-    raise ConfigError(f"--as {wire}: wanted {', '.join(WIRES)}, or a text format: {', '.join(formats.names())}")
+    hint = did_you_mean(wire, [*WIRES, *formats.names()])
+    raise ConfigError(f"--as {wire}: wanted {', '.join(WIRES)}, or a text format of `agentkit formats`{hint}")
 
 
 def delete(arguments: argparse.Namespace) -> int:

@@ -16,6 +16,7 @@ from importlib import import_module
 from typing import Any
 
 from agentkit.events import CallEnd, Event, SourceEvent, merge
+from agentkit.formats.asides import REASONING
 from agentkit.formats.catalog import CATALOG
 from agentkit.formats.engine import InCode, Parser, get
 from agentkit.formats.quarantine import quarantine, render_result
@@ -51,6 +52,7 @@ __all__ = [
     "names",
     "parse",
     "quarantine",
+    "recoverable",
     "render_calls",
     "render_output_prompt",
     "render_prompt",
@@ -78,6 +80,14 @@ def auto() -> tuple[Format, ...]:
         if shapes and format.name != "legacy":
             found.append(replace(format, call=shapes[0].call, section=shapes[0].section, also=tuple(shapes[1:])))
     return tuple(found)
+
+
+@cache
+def recoverable() -> tuple[Format, ...]:
+    """`auto`, for what a native model wrote: there the tags count that many prompts ask for around reasoning."""
+    first, *rest = auto()
+    reasoning = tuple((f"<{tag}>", f"</{tag}>") for tag in REASONING)
+    return (replace(first, thinking=(*first.thinking, *reasoning)), *rest)
 
 
 def _is_fence(shape: Shape) -> bool:

@@ -16,6 +16,7 @@ from typing import Any
 from agentkit.errors import ErrorCode
 from agentkit.events import CallStart, Markup
 from agentkit.formats import tagtext, values
+from agentkit.formats.listed import Listed
 from agentkit.formats.literals import QUOTED_VALUE, WRAPPED_ARGUMENTS
 from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Search, Wait, beginnings, literal
 from agentkit.formats.spec import (
@@ -46,6 +47,8 @@ class Call:
     `known_only` tells that only an offered tool makes this a call, because what opened it is common in prose.
     `raw` names the arguments that stood as plain text between delimiters, not in CDATA.
     `tags` are those of the tools' elements, where the format has some.
+    `blocked` tells that it stands in a block of Python, whose head tells whether it would run.
+    `listed` finds the next call of its section, where that is a list.
     `body` is the offset at which a JSON body starts, -1 before it.
     """
 
@@ -55,7 +58,9 @@ class Call:
     index: int
     tool: ToolSpec | None = None
     known_only: bool = False
+    blocked: bool = False
     tags: Mapping[Layout, Sequence[str]] = field(default_factory=dict)
+    listed: Listed | None = None
     part: int = 0
     before: str = ""
     lead: str = ""
@@ -74,6 +79,8 @@ class Call:
 
         Some models write a tool's name twice, `search.search`, as the name of its server and its own.
         """
+        if not name.isascii():
+            name = str(values.without_surrogates(name))
         if name not in self.tools and "." in name:
             server, _, own = name.partition(".")
             name = own if server == own and own in self.tools else name
@@ -132,8 +139,10 @@ class Call:
     def unquote(self) -> None:
         """Take strings for the numbers, booleans, lists and objects that they write, where the schema has no string."""
         for name, value in self.arguments.items():
+            if not isinstance(value, str):
+                continue
             schema, root = self.schema(name)
-            if isinstance(value, str) and schema and not values.accepts(value, schema, root):
+            if schema and not values.accepts(value, schema, root):
                 read = values.read(value, schema, root)
                 if not isinstance(read, str) and (not isinstance(read, list) or value.lstrip()[:1] in ("[", "(")):
                     self.arguments[name] = read

@@ -14,11 +14,13 @@ from typing import Any, Literal, assert_never
 from agentkit.errors import FormatError
 from agentkit.events import CallEnd, CallError, Markup, SourceEvent, Text, Thinking
 from agentkit.formats import values
+from agentkit.formats.asides import Aside, end_of
 from agentkit.formats.bodies import READERS
 from agentkit.formats.call import Call
 from agentkit.formats.catalog import CATALOG
-from agentkit.formats.literals import MISSING_CLOSE, REPAIRS, WHOLE_CALL_REPAIRS
-from agentkit.formats.mending import mend_call
+from agentkit.formats.listed import REACH, Listed, Next, later, only_punctuation
+from agentkit.formats.literals import LONE_SURROGATE, MISSING_CLOSE, REPAIRS, WHOLE_CALL_REPAIRS
+from agentkit.formats.mending import doubtful, mend_call
 from agentkit.formats.prose import TAG, Entry, Quoting, begins, edge_of, openers_of
 from agentkit.formats.reader import Damage, Decline, Delimiter, Wait, literal, may_begin
 from agentkit.formats.resumed import Resuming
@@ -37,16 +39,21 @@ from agentkit.formats.spec import (
 )
 from agentkit.formats.unclosed import close_values
 from agentkit.messages import ToolCall
+from agentkit.names import nearest
 
 InCode = Literal["ignore", "reply", "execute"]
 
 _LOG = logging.getLogger("agentkit.formats")
 _FENCE = Delimiter(r"`{3,}[\w+-]{0,24}[ \t]{0,8}(?:\r?\n|(?=[\[{<]))", r"`{0,16}[\w+-]{0,24}[ \t]{0,8}\r?")
+_LANGUAGE = Delimiter(r"[\w+#.-]{1,24}[ \t]{0,8}\r?\n", r"[\w+#.-]{0,24}[ \t]{0,8}\r?")
 _BETWEEN = (",", ";")  # between calls that are told apart by it
+_EDGES = ("<", "[")  # with which an aside begins
+_MARKS = ("`", "~")
 _ANY = re.compile(".").match
 _NO_SHAPE = Shape(())
 _LAST_WORD = re.compile(r"[\w.-]+\Z").match
 _UNDECIDED = re.compile(r".\s{0,64}\Z", re.DOTALL).match
+_NO_CALL = "expected one of the calls, or their end"
 _SPACE_RUN = 1024  # white space after a call that is held back until it is known whether another call follows
 
 
@@ -61,7 +68,12 @@ def get(name: str | Format) -> Format:
     for format in CATALOG:
         if name == format.name or name in format.aliases:
             return format
-    raise FormatError(f"no format is called {name!r}; there are {', '.join(f.name for f in CATALOG)}")
+    if name == "auto":
+        raise FormatError("'auto' is for reading what a model wrote; here one format is wanted: 'xml', 'hermes', …")
+    named = {alias: f.name for f in CATALOG for alias in (f.name, *f.aliases)}
+    meant = nearest(str(name), named)
+    hint = f"; did you mean {meant!r}?" if meant else ";"
+    raise FormatError(f"no format is called {name!r}{hint} `agentkit formats` and agentkit.formats.names() list all")
 
 
 class Parser(Resuming):
@@ -72,7 +84,8 @@ class Parser(Resuming):
             place the one named first is tried first.
         tools: the offered tools: their tags, and the schemas that type the values.
         in_code: whether calls inside Markdown code spans and fenced blocks count: `ignore` leaves them text, `reply`
-            counts them where a fenced block opens the reply, `execute` counts them all.
+            counts them where a fenced block opens the reply, `execute` counts them all, and those in what else is said
+            aside (`asides`: comments, examples, made-up results), too.
         repairs: what may be mended in a finished, otherwise unreadable body; each repair made is named on its
             `CallEnd`. What streamed of a mended call's arguments may end where the damage was met.
         thinking: the text starts inside thinking, as when the prompt ended with `<think>`.
@@ -84,8 +97,8 @@ class Parser(Resuming):
     """
 
     __slots__ = (
-        "before", "call", "count", "faulty", "fenced", "in_code", "last", "line_tried", "openers",
-        "opening_fence", "quoting", "run", "section", "silent", "start_thinking", "tools",
+        "before", "block", "blocked", "call", "count", "faulty", "fenced", "in_code", "last", "line_tried", "openers",
+        "opening_fence", "quoting", "reopen", "run", "section", "silent", "start_thinking", "tools",
     )  # fmt: skip
 
     def __init__(
@@ -108,11 +121,14 @@ class Parser(Resuming):
         self.line_tried = -1
         self.fenced = ""  # what ends the fence around the calls: as many backticks as opened it, and no more
         self.silent = True
+        self.block: int | None = None  # how far the line is indented with which a block of Python begins
+        self.blocked = False
         self.count = 0
         self.call: Call | None = None  # the one that is open
         self.before = ""  # what stands between two calls, markup if the second one is a call
         self.faulty = -1  # the last call in which a fault of ours showed
         self.section: Entry | None = None
+        self.reopen: Entry | None = None  # the section that has just been closed
         self.last: Entry | None = None
         self.start_thinking = declared[0].thinking[0][1] if thinking and declared and declared[0].thinking else None
         self.run = self._run()
@@ -241,9 +257,12 @@ class Parser(Resuming):
             after_call = False
             for entry in entries:
                 if (yield from self._enter(entry)):
-                    after_call = entry.kind not in ("thinking", "answer", "markup")
+                    after_call = entry.kind not in ("thinking", "answer", "markup", "aside")
                     break
             else:
+                if (yield from self._over_damage(entries)):
+                    after_call = True
+                    continue
                 self.section = None
                 if self.before:
                     self.unread(self.before)
@@ -277,7 +296,7 @@ class Parser(Resuming):
                 return [*entries, self.opening_fence]
             if entries:
                 return entries
-            if c == "`":
+            if c in _MARKS:
                 yield from self._ticks(self.quoting)
             else:
                 self._plain(self.at + 1)
@@ -309,6 +328,8 @@ class Parser(Resuming):
         while len(held := (yield from self._look_over_space())) >= _SPACE_RUN:
             self._show(held)  # more is never held back; a call may still open behind it
         named = self.at < len(self.buf) and (yield from self.sees(line)) is not None
+        if self.openers.block is not None:
+            yield from self._note_block(self.openers.block, len(held) - held.rfind("\n") - 1, named=named)
         if named and self.line_tried != self.offset:
             self.line_tried = self.offset
             self._show(held)
@@ -317,6 +338,14 @@ class Parser(Resuming):
         self._show(held[:lines])
         self.unread(held[lines:])
         return []
+
+    def _note_block(self, block: Delimiter, indent: int, *, named: bool) -> Wait:
+        """Note at the start of a line whether a block of Python begins there, or what stands there is in one."""
+        if named:
+            self.blocked = self.block is not None and indent > self.block
+            self.block = self.block if self.blocked else None
+        elif self.at < len(self.buf) and (yield from self.sees(block)) is not None:
+            self.block = indent
 
     def _show(self, taken: str) -> None:
         """What was consumed in silence is visible text."""
@@ -345,24 +374,29 @@ class Parser(Resuming):
         return False
 
     def _ticks(self, quoting: Quoting) -> Wait:
-        run = 0
+        """Say a run of backticks or tildes, which may begin or end what is quoted."""
+        run, mark = 0, self.buf[self.at]
         while True:
             end = self.at
-            while self.buf.startswith("`", end):
+            while self.buf.startswith(mark, end):
                 end += 1
             run += end - self.at
             self.silent = False
             self.say(Text, end)
             if end < len(self.buf) or self.ended:
-                quoting.ticks(run)
-                return
+                break
             yield
+        named = quoting.may_close(mark, run) and (yield from self.sees(_LANGUAGE)) is not None
+        quoting.ticks(mark, run, opens=named)
 
     def _entries(self) -> Generator[None, None, list[Entry]]:
         """What may open at this very place, unless it is quoted."""
         if self.quoting.quoted:
             return []
         entries: list[Entry] = []
+        aside = self.buf[self.at : self.at + 1] in _EDGES and not self.quoting.off
+        if aside and (found := (yield from self.sees(self.openers.asides.opens))):
+            return [Entry("aside", self.openers.formats[0], _NO_SHAPE, aside=self.openers.asides.at(found))]
         while not self.ended and self.openers.literal.part.match(self.buf, self.at):
             yield  # what stands here may be the beginning of a longer opener
         if found := self.openers.literal.match(self.buf, self.at):
@@ -393,13 +427,110 @@ class Parser(Resuming):
         entries = yield from self._next_in_section()
         if not entries and found is not None and self.openers.line is not None and self._listed():
             entries = self.openers.lines if (yield from self.sees(self.openers.line)) else []
-        if not entries and self.at < len(self.buf):
+        if not entries and found is not None and (yield from self._reopens()):
+            entries = [self.openers.of_section(self.section)[0]] if self.section else []
+        return (yield from self._behind_call(entries, held))
+
+    def _behind_call(self, entries: list[Entry], held: str) -> Generator[None, None, list[Entry] | None]:
+        """What may open behind a call and the white space `held`: prose, if nothing does and no section is open."""
+        if self.at < len(self.buf) and (entries[0].kind == "aside" if entries else self.section is None):
             self.unread(held)
             return (yield from self._prose())
         self.before = held
-        if not entries:
+        if entries or self.at < len(self.buf):
+            return entries
+        self._say_before()
+        return None
+
+    def _reopens(self) -> Generator[None, None, bool]:
+        """Whether a section that was just closed goes on: behind a comma, one more of its calls stands here."""
+        entry = self.reopen
+        if self.section is not None or entry is None or (listed := self.openers.listed(entry)) is None:
+            return False
+        while (starts := listed.starts(self.buf[self.at : self.at + REACH], whole=self.ended)) is None:
+            yield
+        if starts:
+            self.section = entry
+        return starts
+
+    def _over_damage(self, entries: Sequence[Entry]) -> Generator[None, None, bool]:
+        """Answer for what stands in a section and is no call, where the section writes a call behind it.
+
+        False, with nothing consumed, where it writes none: then this is text.
+        """
+        opened = self.section
+        for entry in entries if opened is None else (opened,):
+            listed = self.openers.listed(entry) if opened is not None or entry.kind == "section" else None
+            if listed is not None and (yield from self._over(entry, listed, opened=opened is not None)):
+                return True
+        return False
+
+    def _over(self, entry: Entry, listed: Listed, *, opened: bool) -> Generator[None, None, bool]:
+        """The same in one section, which `opened` tells is open; else it may open here."""
+        skip = 0
+        if not opened:
+            assert entry.shape.section is not None
+            if self.quoting.quoted or listed.told:
+                return False
+            if (found := (yield from self.sees(edge_of(entry.shape.section.open)))) is None:
+                return False
+            skip = found.end() - self.at
+        if not self.may_rewind(self.offset):
+            return False
+        coming = yield from self._coming(listed, skip, opened=opened)
+        self.rewound += coming.end
+        text = self.buf[self.at + skip : self.at + skip + coming.end]
+        if coming.kind == "none" and opened and coming.told and text:  # only the end of the calls follows
+            self._over_junk(text)
+            return True
+        if coming.kind == "none" or not (opened or self._opens(entry, skip)):
+            return False
+        yield from self._answer_for(entry, coming, text, skip, opened=opened)
+        return True
+
+    def _coming(self, listed: Listed, skip: int, *, opened: bool) -> Generator[None, None, Next]:
+        """What comes next in a section, `skip` characters ahead."""
+        reach, enough = listed.reach(opened=opened), 0
+        while True:
+            start = self.at + skip
+            text, whole = self.buf[start : start + reach], self.ended or len(self.buf) - start >= reach
+            if whole or len(text) >= enough:
+                if (coming := listed.next(text, whole=whole, opened=opened)) is not None:
+                    return coming
+                enough = later(len(text))
+            yield
+
+    def _answer_for(self, entry: Entry, coming: Next, text: str, skip: int, *, opened: bool) -> Wait:
+        """What stands in a section up to the next call is markup where it says nothing, else an error."""
+        self.open()
+        call = Call(entry.format, entry.shape, self.tools, self.count, before=self.before)
+        if not opened:
+            yield from self._section_start(entry, call)
+            text = text.lstrip().removeprefix(">")
+        position, self.at = self.offset, self.since + skip + coming.end
+        self.section = self.last = entry
+        if coming.kind == "call" and only_punctuation(text):
             self._say_before()
-        return entries or None
+            self.out.append(Markup(self.raw()))
+            self.shut()
+            return
+        self._lost(call, Damage("invalid_json", _NO_CALL, position, got=True), self.raw())
+        self._call_over()
+
+    def _over_junk(self, junk: str) -> None:
+        """Say what stands in a section and is no call."""
+        if only_punctuation(junk):
+            self._say_before()
+            self.say(Markup, self.at + len(junk))
+        else:
+            self._show(self.before)
+            self.before = ""
+            self._plain(self.at + len(junk))
+
+    def _opens(self, entry: Entry, skip: int) -> bool:
+        """Whether a section's opening is whole after so many characters, or at the end of the tag that it is."""
+        tag = isinstance(entry.shape.section and entry.shape.section.open, Tag)
+        return not tag or self.buf[self.at + skip :].lstrip().startswith(">")
 
     def _say_before(self) -> None:
         """What was looked over behind a call is markup: it is one more call, or its end, that stands here."""
@@ -412,7 +543,8 @@ class Parser(Resuming):
         """Whether calls like the last one are told apart by commas: bare ones are, and those in brackets."""
         if self.section is not None and self.section.shape.section is not None:
             edge = self.section.shape.section.open
-            return isinstance(edge, str) and edge.rstrip().endswith("[")
+            python = isinstance(self.section.shape.call[0], PythonCall)
+            return python or (isinstance(edge, str) and edge.rstrip().endswith("["))
         first = self.last.shape.call[0] if self.last else None
         return isinstance(first, Envelope | PythonCall) or (isinstance(first, str) and not first.strip())
 
@@ -496,6 +628,9 @@ class Parser(Resuming):
                 if entry.close:
                     yield from self._region(Thinking if entry.kind == "thinking" else Text, entry.close)
                 return True
+            case "aside":
+                yield from self._aside(entry.aside)
+                return True
             case "fence":
                 return (yield from self._fenced())
             case "fence_end":
@@ -529,6 +664,27 @@ class Parser(Resuming):
             else:
                 self.say(kind, self.at + 1)
 
+    def _aside(self, aside: Aside | None) -> Wait:
+        """What is said aside, with its edges, as visible text; nothing in it is a call."""
+        found = yield from self.sees(self.openers.asides.opens)
+        if aside is None or found is None:
+            return
+        end, stop = end_of(aside.closes, paragraph=aside.paragraph and not self.quoting.blank)
+        self._plain(found.end())
+        while True:
+            found = stop(self.buf, self.at)
+            self._plain(found.start() if found else len(self.buf))
+            if found is None and self.ended:
+                return
+            if found is None:
+                self.heat(stop, Text)
+                yield
+            elif closed := (yield from self.sees(end)):
+                self._plain(closed.end())
+                return
+            else:
+                self._plain(self.at + 1)
+
     def _section_end(self, entry: Entry) -> Generator[None, None, bool]:
         """The end of a section counts only where one is open."""
         if self.section is None or self.section.format is not entry.format or entry.shape.section is None:
@@ -536,7 +692,7 @@ class Parser(Resuming):
         found = yield from self.sees(edge_of(entry.shape.section.close))
         if found is None:
             return False
-        self.section = None
+        self.section, self.reopen = None, self.section
         self._say_before()
         self.say(Markup, found.end())
         return True
@@ -548,7 +704,8 @@ class Parser(Resuming):
         to be no call before anything was said of it.
         """
         call = Call(entry.format, entry.shape, self.tools, self.count, tool=entry.tool, known_only=entry.weak)
-        call.tags = self.openers.elements
+        call.blocked = self.blocked and entry.shape.section is None
+        call.tags, call.listed = self.openers.elements, self.openers.listed(entry)
         call.before = self.before
         if inside is None:
             self.open()
@@ -571,7 +728,7 @@ class Parser(Resuming):
         else:
             self._done(call, call.arguments, self.raw(), call.repairs)
         self._call_over()
-        self.last = entry
+        self.last, self.reopen = entry, None
         if entry.kind == "section":
             self.section = entry
         return True
@@ -611,8 +768,10 @@ class Parser(Resuming):
 
     def _done(self, call: Call, arguments: dict[str, Any], raw: str, repairs: Sequence[str]) -> None:
         """Say that the call is complete."""
-        done = ToolCall(call.id, call.name, values.encodable(arguments, raw), call.format.name, raw[call.skip :])
-        self.out.append(CallEnd(call.index, done, tuple(repairs)))
+        arguments = values.encodable(arguments, raw)
+        halves = (LONE_SURROGATE,) if values.replaced(arguments, raw) else ()
+        done = ToolCall(call.id, call.name, arguments, call.format.name, raw[call.skip :])
+        self.out.append(CallEnd(call.index, done, (*repairs, *halves)))
 
     def _mend(self, call: Call) -> None:
         """Repair arguments that were read, by what the tool's schema says."""
@@ -636,7 +795,8 @@ class Parser(Resuming):
             self.back_to(end)
         else:
             raw = self.raw()
-        if damage.code == "invalid_json" and not damage.ended and (mended := mend_call(self, call, raw)):
+        mendable = damage.code == "invalid_json" and not damage.ended
+        if mendable and (mended := mend_call(self, call, raw)):
             call.arguments, call.repairs = mended.arguments, [*mended.repairs]
             self._mend(call)
             if mended.end < len(raw) and self.may_rewind(self.mark + mended.end):
@@ -644,7 +804,7 @@ class Parser(Resuming):
                 self.back_to(self.mark + mended.end)
             self._done(call, call.arguments, raw, call.repairs)
             return
-        self._lost(call, damage, raw)
+        self._lost(call, doubtful(self, call, raw, damage) if mendable else damage, raw)
 
     def _lost(self, call: Call, damage: Damage, raw: str) -> None:
         """Answer for a call that cannot be made."""

@@ -5,6 +5,7 @@ Knows the call in progress, the reader and the declarations.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator
 from typing import Any, Final
 
@@ -60,10 +61,8 @@ def read_key_envelope(r: Reader, call: Call, part: KeyEnvelope) -> Wait:
         raise Decline
     call.body = r.offset
     r.at += 1
-    if not (yield from _another_key(r, first=True)):
+    if (name := (yield from _key(r, first=True))) is None:
         raise Damage("invalid_json", "expected the tool's name as the object's key", r.offset)
-    name = (yield from jsontext.scan(r)).read(r)
-    yield from _expect_colon(r)
     call.begin(r, name)
     call.arguments = take_arguments(r, call, (yield from jsontext.scan(r, call.index)))
     if (yield from _another_key(r, first=False)):
@@ -92,10 +91,8 @@ class _Envelope:
         """The object's keys in any order, up to and over its closing brace."""
         r, first = self.r, True
         r.at += 1
-        while (yield from _another_key(r, first=first)):
+        while (key := _arrived_key(r, first=first) or (yield from _key(r, first=first))) is not None:
             first = False
-            key = (yield from jsontext.scan(r)).read(r)
-            yield from _expect_colon(r)
             if key in self.part.arguments and self.call.started and self.arguments is None:
                 self.arguments = yield from jsontext.scan(r, self.call.index)
             elif key in self.part.arguments:
@@ -233,6 +230,27 @@ def _only_once(key: str, given: Any, again: Any, span: jsontext.Span) -> None:
         values.refuse_other({key: given}, key, again)
     except values.GivenTwice as e:
         raise Damage("ambiguous_call", str(e), span.start) from e
+
+
+_FIRST_KEY = re.compile(r'\s*+"([ !#-\[\]-~]+)"\s*+:').match
+_NEXT_KEY = re.compile(r'\s*+,\s*+"([ !#-\[\]-~]+)"\s*+:').match
+
+
+def _arrived_key(r: Reader, *, first: bool) -> str | None:
+    """The next key, its colon consumed, where both have arrived and are plain: then there is nothing to wait for."""
+    if (found := (_FIRST_KEY if first else _NEXT_KEY)(r.buf, r.at)) is None:
+        return None
+    r.at = found.end()
+    return found[1]
+
+
+def _key(r: Reader, *, first: bool) -> Generator[None, None, str | None]:
+    """The next key of an object, its colon consumed; None behind the closing brace."""
+    if not (yield from _another_key(r, first=first)):
+        return None
+    key: str = (yield from jsontext.scan(r)).read(r)
+    yield from _expect_colon(r)
+    return key
 
 
 def _another_key(r: Reader, *, first: bool) -> Generator[None, None, bool]:

@@ -3,7 +3,8 @@
 `Literals` reads Python literals, JSON, and the mixtures of both. What it had to overlook to read a JSON text is named
 in `repairs`. The inside of a string is never changed, except that escapes mean what they mean in the language of its
 quotes. Of Python's expressions it knows strings that stand side by side or are joined by `+`, and arithmetic of
-numbers; any other is none of its values.
+numbers; any other is none of its values. What looks like arithmetic and is likelier a range, a date or a telephone
+number (`10-20`, `12/31`) is none either, nor is a number with zeros before it, but for two digits (`07`, a month).
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ JOINED_STRINGS = "joined_strings"
 INVALID_ESCAPE = "invalid_escape"
 LEADING_ZEROS = "leading_zeros"
 ARGUMENTS_KEY = "arguments_key"
+LONE_SURROGATE = "lone_surrogate"
 
 REPAIRS: Final = (
     RAW_NEWLINES,
@@ -53,6 +55,7 @@ REPAIRS: Final = (
     INVALID_ESCAPE,
     LEADING_ZEROS,
     ARGUMENTS_KEY,
+    LONE_SURROGATE,
 )
 """Every repair, by name: of JSON bodies, of Python calls (`inner_quotes`, `missing_comma`) and of parameters between
 tags (`missing_close`)."""
@@ -68,6 +71,7 @@ _NUMBER = re.compile(
     rf"|(?:{_DIGITS}(?:\.(?:{_DIGITS})?)?|\.{_DIGITS})(?:[eE][+-]?{_DIGITS})?)(?![\w.])"
 )
 _NOT_JSON = re.compile(r"\+|-?0[xXoObB]|.*_|-?\.|.*\.(?:\Z|[eE])")
+_TWO_DIGITS = re.compile(r"0[0-9]\Z")  # a month, a day, an hour: LFM2 and others write `month=07`
 _LEADING_ZERO = re.compile(r"[+-]?0+[0-9]+\Z")
 _MAX_DIGITS: Final = 5_000  # characters of a number as written
 _MAX_BITS: Final = 14_000  # of an integer: 4,215 digits; the interpreter itself writes none of more than 4,300
@@ -112,6 +116,10 @@ class NotALiteral(ValueError):
         self.position = position
 
 
+class Doubtful(NotALiteral):
+    """The text is a number in one reading, and something that belongs in quotes in another."""
+
+
 class Literals:
     """Read values from `text`, starting at `at`; `at` moves behind what was read.
 
@@ -136,6 +144,7 @@ class Literals:
         self.text, self.at, self.lenient, self.behind, self.python = text, at, lenient, behind, python
         self.repairs: dict[str, None] = {}
         self.depth = 0
+        self.plain = False  # whether what is being computed is plainly to be computed
 
     def bad(self, wanted: str) -> NotALiteral:
         """The error for what stands here."""
@@ -152,10 +161,12 @@ class Literals:
         Raises:
             NotALiteral: there is none here.
         """
+        self.space()
+        start = self.at
         value = self.operand()
         if isinstance(value, bool) or not isinstance(value, int | float) or not _OPERATOR.match(self.text, self.at):
             return value
-        return self.sum(value)
+        return self.sum(value, start)
 
     def operand(self) -> Any:
         """A value without what is computed of it."""
@@ -183,13 +194,25 @@ class Literals:
 
     # ------------------------------------------------------------ numbers
 
-    def sum(self, value: int | float) -> int | float:
-        """What is computed of a number and those behind it: models leave `5*60` to whoever reads it."""
+    def sum(self, value: int | float, start: int) -> int | float:
+        """What is computed of a number and those behind it: models leave `5*60` to whoever reads it.
+
+        Raises:
+            Doubtful: only `-` and `/` stand in it, and no white space around them.
+        """
         self.repairs[ARITHMETIC] = None
+        outer, self.plain = self.plain, False
         value = self.product(value)
         while found := self.operator("+-"):
             value = self.result(value, found, self.product(self.factor()))
+        if not self.plain:
+            raise self.doubtful("a value in quotes, or white space around what is to be computed", start, self.at)
+        self.plain = outer
         return value
+
+    def doubtful(self, wanted: str, start: int, end: int) -> Doubtful:
+        """The error for a number that may be none."""
+        return Doubtful(f"expected {wanted}, got {self.text[start:end][:40]!r}", start)
 
     def product(self, value: int | float) -> int | float:
         """A number, times or divided by those behind it."""
@@ -204,6 +227,7 @@ class Literals:
         if found is None or sign not in wanted:
             return ""
         self.at = found.end()
+        self.plain = self.plain or sign in "+*" or (found[0][0].isspace() and found[0][-1].isspace())
         return sign
 
     def factor(self) -> int | float:
@@ -228,14 +252,21 @@ class Literals:
         return value
 
     def number(self, found: re.Match[str]) -> int | float:
-        """A number; one that is too large for its type is refused, and so is what may be a date."""
+        """A number.
+
+        Raises:
+            NotALiteral: it is too large for its type.
+            Doubtful: it may be a date, or begins with zeros.
+        """
         text = found[0].replace("_", "")
-        if _DATE.match(self.text, self.at):
-            raise self.bad("a value in quotes")
+        if date := _DATE.match(self.text, self.at):
+            raise self.doubtful("a value in quotes", self.at, date.end())
         if _NOT_JSON.match(text):
             self.repairs[PYTHON_LITERALS] = None
-        if _LEADING_ZERO.match(text):
+        if _TWO_DIGITS.match(text):
             self.repairs[LEADING_ZEROS] = None
+        elif _LEADING_ZERO.match(text):
+            raise self.doubtful("a number without leading zeros, or a value in quotes", self.at, found.end())
         try:
             value = _number(text) if len(text) < _MAX_DIGITS else math.inf
         except (ValueError, OverflowError):

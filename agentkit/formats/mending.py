@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from agentkit.formats.call import Call
-from agentkit.formats.literals import DOUBLY_ENCODED, Literals, NotALiteral, mend
+from agentkit.formats.literals import DOUBLY_ENCODED, Doubtful, Literals, NotALiteral, mend
 from agentkit.formats.otherkeys import BESIDE, NESTED, NoReading, arguments_elsewhere, describes
-from agentkit.formats.reader import Decline, Reader, pattern
+from agentkit.formats.reader import Damage, Decline, Reader, pattern
 from agentkit.formats.spec import Envelope, KeyEnvelope
 from agentkit.formats.values import load, without_surrogates
 
@@ -51,6 +51,18 @@ def mend_call(r: Reader, call: Call, raw: str) -> Mended | None:
         except ValueError:
             return None
     return Mended(arguments, repairs, end) if isinstance(arguments, dict) else None
+
+
+def doubtful(r: Reader, call: Call, raw: str, damage: Damage) -> Damage:
+    """What to say of a call that was not mended: which number in it may be none, else what the damage says."""
+    if call.body >= 0 and r.repairs:
+        try:
+            Literals(raw, call.body - r.mark).value()
+        except Doubtful as e:
+            return Damage(damage.code, str(e), r.mark + e.position)
+        except (NotALiteral, RecursionError):
+            pass
+    return damage
 
 
 def _mended_body(

@@ -122,7 +122,8 @@ def _leave(r: Reader, call: Call, stack: list[_Node], size: int, wanted: str) ->
         closing = f"</{stack[-1].name}>"
         bare = re.compile(f"(?<!{re.escape(token)}){re.escape(closing)}")  # without its token, and so no tag
         text = "".join(raw[a:b] for a, b in stack[-1].spans)  # however it came in pieces
-        if bare.search(text) or halved(text, token + closing):
+        openings, closings = text.count(f"{token}<"), text.count(f"{token}</")
+        if bare.search(text) or halved(text, token + closing) or openings != 2 * closings:  # half a call is in it
             raise _expected(stack, wanted, r.offset)
         call.note(MISSING_CLOSE)
         _pop(stack)

@@ -6,16 +6,19 @@ Compiled once per parser from the formats' declarations and the tools; knows no 
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final, Literal
 
+from agentkit.formats.asides import Aside, Asides
+from agentkit.formats.listed import BLOCKS, Listed
 from agentkit.formats.reader import Delimiter, Search, beginnings, behind, literal, pattern
+from agentkit.formats.remembered import Remembered
 from agentkit.formats.spec import (
     Envelope,
     Format,
+    KeyEnvelope,
     Layout,
     Name,
     NameTag,
@@ -35,7 +38,7 @@ TAG: Final = Delimiter(
 """Any tag up to its name's end, with or without a namespace."""
 
 
-_INSIDE: Final[Mapping[type, str]] = {Envelope: behind("[ {"), PythonCall: r"\s{0,64}+(?:[^\W\d]|\s|\Z)"}
+_INSIDE: Final[Mapping[type, str]] = {Envelope: behind("[ {"), PythonCall: r"(?!\d{1,4}\])"}
 """What may stand behind a section's opening of one character, by the part that its calls begin with."""
 
 
@@ -46,13 +49,14 @@ class Entry:
     `word` is the opener of thinking or an answer that begins with a letter, and so counts at the start of a line only.
     """
 
-    kind: Literal["call", "section", "close", "thinking", "answer", "markup", "fence", "fence_end"]
+    kind: Literal["call", "section", "close", "thinking", "answer", "markup", "fence", "fence_end", "aside"]
     format: Format
     shape: Shape
     tool: ToolSpec | None = None
     close: str = ""
     weak: bool = False
     word: str = ""
+    aside: Aside | None = None
 
 
 class Openers:
@@ -63,6 +67,7 @@ class Openers:
         self.named = {tool.name: tool for tool in tools}
         self.elements: dict[Layout, list[str]] = {}
         self.sections: dict[int, tuple[Entry, Entry, Entry]] = {}
+        self.lookers: dict[int, tuple[Entry, Listed | None]] = {}
         self.behind_calls: dict[tuple[str, str | Tag], Search] = {}
         self.tags: dict[tuple[str, bool], list[Entry]] = {}
         self.literals: dict[str, list[Entry]] = {}
@@ -71,9 +76,8 @@ class Openers:
         self.lines: list[Entry] = []
         self.words: list[str] = []
         self.fence = Entry("fence", formats[0], Shape(())) if formats else None
-        for format in formats:
-            for shape in (*format.shapes, *lists_of(format)):
-                self._add(format, shape, tools)
+        for format, shape in ((f, shape) for f in formats for shape in (*f.shapes, *lists_of(f))):
+            self._add(format, shape, tools)
         for format in formats:  # behind all calls: what begins a call is never mere markup
             for tag_open, tag_close in format.thinking:
                 self._literal(tag_open, Entry("thinking", format, Shape(()), close=tag_close))
@@ -88,21 +92,31 @@ class Openers:
             "|".join(beginnings(self.spelt[key]) for key in alternatives) or r"(?!)",
         )
         self.line = _line_start(self.words, tools) if self.lines else None
-        self.firsts = "".join(sorted({text[0] for text in alternatives} | ({"<"} if self.tags else set())))
+        python = any(isinstance(part, PythonCall) for entry in self.lines for part in entry.shape.call)
+        self.block = _BLOCK if python and tools else None
+        self.asides = Asides(self._taken(tools), self.literals.keys())
+        for first, following in self.asides.behind():
+            self.behind.setdefault(first, set()).add(following)
+        self.firsts = "".join(sorted(self.behind))
+        self.search, self.within = self._searches(tools)
+        order = {key: n for n, key in enumerate(self.literals)}
+        for long in alternatives:  # an opener that begins another one is tried after it
+            shorter = (long[:size] for size in range(1, len(long)))
+            for short in sorted((key for key in shorter if key in order), key=order.__getitem__):
+                self.literals[long] += self.literals[short]
+
+    def _searches(self, tools: Sequence[ToolSpec]) -> tuple[Search, Search]:
+        """What finds where prose stops, at the start of a line or in a code span, and inside a line."""
         # Where prose stops: at openers as far as their second character tells, at backticks and line ends, which tell
         # what is quoted and where a line starts. `search` is for prose at the start of a line or in a code span,
         # `within` for all other: there a line end needs no decision where what follows it opens nothing.
         opening = "".join(rf"|{re.escape(c)}(?={'|'.join(sorted(self.behind[c]))}|\Z)" for c in self.firsts)
-        self.search = re.compile(f"[`\n]{opening}").search
+        search = re.compile(f"[`~\n]{opening}").search
         starts = {word[0] for word in (*self.words, *(tool.name for tool in tools))} if self.lines else set()
-        stops = re.escape("`" + self.firsts)
-        self.within = re.compile(
-            rf"`{opening}|\n(?!\s{{0,64}}+[^\s{stops}{re.escape(''.join(sorted(starts)))}])"
-        ).search
-        for long in alternatives:  # an opener that begins another one is tried after it
-            for short in self.literals:
-                if long != short and long.startswith(short):
-                    self.literals[long] += self.literals[short]
+        starts |= {word[0] for word in BLOCKS} if self.block else set()
+        stops = re.escape("`~" + self.firsts)
+        within = re.compile(rf"`{opening}|\n(?!\s{{0,64}}+[^\s{stops}{re.escape(''.join(sorted(starts)))}])").search
+        return search, within
 
     def _add(self, format: Format, shape: Shape, tools: Sequence[ToolSpec]) -> None:
         first = next(part for part in shape.call if not isinstance(part, str) or part.strip())
@@ -129,6 +143,12 @@ class Openers:
                 self._literal("{", Entry("call", format, shape, weak=True), behind('{ "'))
             case Name() | PythonCall() if shape.section is None:
                 self.lines.append(Entry("call", format, shape, weak=True))
+
+    def _taken(self, tools: Sequence[ToolSpec]) -> set[str]:
+        """The names of tags that stand for a tool, for a parameter or for a format's own markup."""
+        elements = [node.path for tool in tools if tool.element is not None for node in tool.element.nodes]
+        parameters = [name for tool in tools for name in tool.parameters.get("properties", {})]
+        return {name.lower() for name in (*(n for n, _ in self.tags), *parameters, *(n for p in elements for n in p))}
 
     def _edge(self, edge: str | Tag, entry: Entry, inside: str = "") -> None:
         if isinstance(edge, Tag):
@@ -160,6 +180,20 @@ class Openers:
             inside = (replace(entry, kind="call"), replace(entry, kind="close"))
             found = self.sections[id(entry)] = (*inside, entry)  # holds it, so that its id is not used again
         return found[:2]
+
+    def listed(self, entry: Entry) -> Listed | None:
+        """What finds the next call of a section; None where its calls tell themselves."""
+        found = self.lookers.get(id(entry))
+        if found is None:
+            section, first = entry.shape.section, entry.shape.call[0]
+            looker = None
+            if section is not None and isinstance(first, Envelope | KeyEnvelope | PythonCall):
+                strong = not entry.weak or _LABELLED(str(section.open)) is not None
+                alike = [s.call[0] for s in entry.format.shapes if s.section == section and s.call[0] != first]
+                firsts = (first, *(p for p in alike if isinstance(p, Envelope | KeyEnvelope | PythonCall)))
+                looker = Listed(section, firsts, self.named, strong=strong)
+            found = self.lookers[id(entry)] = (entry, looker)  # holds it, so that its id is not used again
+        return found[1]
 
     def closes_again(self, format: Format, own: str | Tag) -> Search:
         """Matches where what closes calls of this format stands or begins, but for its section's `own` end."""
@@ -219,19 +253,13 @@ def _line_start(words: Sequence[str], tools: Sequence[ToolSpec]) -> Delimiter:
     return Delimiter("|".join([*calls, *map(pattern, words)]) or "(?!)", "|".join(part) or "(?!)")
 
 
-_KEPT: Final = 64  # openers remembered: an application has few sets of formats and tools
-_remembered: OrderedDict[tuple[int, ...], Openers] = OrderedDict()
+_BLOCK: Final = Delimiter(rf"(?:{'|'.join(BLOCKS)})(?=[\s:(])", r"[a-z]{0,8}")
+_made: Remembered[Openers] = Remembered()
 
 
 def openers_of(formats: Sequence[Format], tools: Sequence[ToolSpec]) -> Openers:
     """The openers for these very formats and tools, remembered: a parser is made for every response."""
-    key = (len(formats), *map(id, formats), *map(id, tools))
-    found = _remembered.get(key)
-    if found is None:
-        found = _remembered[key] = Openers(formats, tools)  # it holds both, so that no id is used again
-        if len(_remembered) > _KEPT:
-            _remembered.popitem(last=False)
-    return found
+    return _made.get(formats, tools, lambda: Openers(formats, tools))
 
 
 def _starts(tools: Sequence[ToolSpec]) -> str:
@@ -247,6 +275,7 @@ def opener(edge: str) -> str:
     return found[1] if found and not found[1].isalnum() else word
 
 
+_LABELLED: Final = re.compile(r"```\w*tool").match  # a fence that says that it holds calls
 _COMMON: Final = ("", "[", "{", "]", "}", "<tool>")
 
 
@@ -259,12 +288,20 @@ def weak(edge: str | Tag) -> bool:
 class Quoting:
     """Whether the prose is inside a code span or a fenced block, in the manner of Markdown.
 
-    `fence` is the number of backticks that opened the block, `span` the number that opened the span; 0 outside. `blank`
-    tells that the current line holds nothing but white space so far; `off`, that quoting does not count.
+    A fence is of backticks or tildes, at the start of a line, and closed by as many of the same. One line alone opens
+    none with backticks (``` ```a``` ``` is a span), and one with a language's name, inside another, closes none: models
+    show a block in a block so.
+
+    `fence` is the number of characters that opened the block, `mark` which, `inner` how many blocks are open in it, and
+    `opening` tells that its first line is not over; `span` the number that opened the span; 0 outside. `blank` tells
+    that the current line holds nothing but white space so far; `off`, that quoting does not count.
     """
 
     off: bool = False
     fence: int = 0
+    mark: str = ""
+    inner: int = 0
+    opening: bool = False
     span: int = 0
     blank: bool = True
 
@@ -276,7 +313,7 @@ class Quoting:
     @property
     def inside(self) -> bool:
         """Whether this is inside a line, and a line break changes nothing once more has been said in the next one."""
-        return not self.blank and not self.span
+        return not (self.blank or self.span or self.opening)
 
     def said(self, text: str) -> None:
         """Plain prose, without backticks, went by."""
@@ -284,18 +321,25 @@ class Quoting:
         if line >= 0:
             self.span = 0  # an unmatched backtick is a character, not code to the end of the text
             self.blank = True
+            self.opening = False
             text = text[line + 1 :]
         self.blank = self.blank and (not text or text.isspace())
 
-    def ticks(self, n: int) -> None:
-        """A run of `n` backticks went by."""
-        if self.fence:
-            if self.blank and n >= self.fence:
-                self.fence = 0
+    def may_close(self, mark: str, n: int) -> bool:
+        """Whether a run of `n` marks here is the end of the open fence, unless it opens one inside it."""
+        return self.fence > 0 and self.blank and mark == self.mark and n >= self.fence
+
+    def ticks(self, mark: str, n: int, *, opens: bool = False) -> None:
+        """A run of `n` backticks or tildes went by; with `opens`, a language's name is all that follows in the line."""
+        if self.may_close(mark, n):
+            self.inner += 1 if opens else -1
+            if self.inner < 0:
+                self.fence = self.inner = 0
+        elif self.fence:
+            if self.opening and mark == self.mark == "`":
+                self.fence, self.span = 0, 0 if n == self.fence else self.fence
         elif self.blank and n >= 3:
-            self.fence = n
-        elif self.span:
-            self.span = 0 if n == self.span else self.span
-        else:
-            self.span = n
+            self.fence, self.mark, self.inner, self.opening = n, mark, 0, True
+        elif mark == "`":
+            self.span = n if not self.span else 0 if n == self.span else self.span
         self.blank = False

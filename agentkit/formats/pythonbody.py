@@ -5,6 +5,7 @@ It is read once it is whole. Knows the call in progress, the reader and the decl
 
 from __future__ import annotations
 
+import keyword
 import re
 from collections.abc import Generator
 from typing import Any, Final
@@ -20,6 +21,23 @@ _ARGUMENT = Delimiter(
     r"|[a-zA-Z]{1,2}[\"'])",
     r"\s{0,64}(?:[+-]|[^\W\d]\w{0,255}\s{0,64}=?)?",
 )
+_INNER = Delimiter(rf"\s{{0,64}}{_NAME.whole.pattern}", rf"\s{{0,64}}{_NAME.part.pattern[3:-3]}")
+_MODULE: Final = "default_api."
+_KEYWORDS: Final = frozenset(keyword.kwlist)
+_OPERATORS: Final = r"\.[^\W\d]|[\[(*/%@&^|+\->:=]|<[\s=]|!="
+_GOES_ON: Final = "if|else|for|and|or|in|is|not|async|while"
+_CUT_WORD = re.compile(rf"\s{{0,64}}(?:{_GOES_ON})\Z")
+
+
+def _computed(space: str, more: str = "") -> Delimiter:
+    """What stands behind a call that is part of an expression; `more` is for a call that must be alone in its line."""
+    whole = rf"{space}(?:{_OPERATORS}|(?:{_GOES_ON})(?=\W){more})"
+    return Delimiter(whole, rf"{space}(?:[.<!]|[a-z]{{1,6}})?")
+
+
+_COMPUTED = _computed(r"\s{0,64}")
+_COMPUTED_LINE = _computed(r"[ \t]{0,64}")
+_NOT_ALONE = _computed(r"[ \t]{0,64}", r"|\w")
 _KEY = re.compile(r"\s*(?P<key>[^\W\d]\w*|\"[^\"\n]{1,256}\"|'[^'\n]{1,256}')\s*=(?!=)\s*")
 _OUTSIDE = re.compile(r"[\"'()\[\]{}]").search
 _INSIDE: Final = {'"': text_run(r'[^"\\]', r"\\."), "'": text_run(r"[^'\\]", r"\\.")}
@@ -27,20 +45,62 @@ _PAIRS: Final = {")": "(", "]": "[", "}": "{"}
 
 
 def read_python_call(r: Reader, call: Call, part: PythonCall) -> Wait:
-    """One call; positional arguments are taken in the order of the tool's parameters."""
+    """One call; positional arguments are taken in the order of the tool's parameters.
+
+    Some models print what a call returns; the call is what they mean.
+    """
     yield from r.space()
     found = yield from r.sees(_NAME)
-    if found is None:
+    if found is None or found["name"] in _KEYWORDS:
         raise Decline
     r.at = found.end()
+    name, printed = _own(call, found["name"]), False
+    if name == "print" and name not in call.tools and (inner := (yield from r.sees(_INNER))) is not None:
+        printed = _own(call, inner["name"]) in call.tools
+        name, r.at = (_own(call, inner["name"]), inner.end()) if printed else (name, r.at)
     if call.known_only and (yield from r.sees(_ARGUMENT)) is None and not (r.ended and r.cut == r.offset):
         raise Decline  # `[search(web)]` in prose
-    call.begin(r, found["name"])
+    call.begin(r, name)
     start = r.offset
     yield from _Brackets(r, call).run()
     text = r.raw()[start - r.mark : -1]
+    if printed:
+        yield from _end_of_print(r)
     _take(r, call, text, start)
+    yield from _refuse_computed(r, call)
     call.complete = True
+
+
+def _own(call: Call, name: str) -> str:
+    """The tool's name without that of the module under which Gemini models are shown their tools."""
+    own = name.removeprefix(_MODULE)
+    return own if own in call.tools else name
+
+
+def _end_of_print(r: Reader) -> Wait:
+    """The bracket that closes the print around a call."""
+    yield from r.space()
+    if r.buf.startswith(")", r.at):
+        r.at += 1
+        return
+    raise Damage("invalid_json", "expected ')' behind the call that is printed", r.offset, ended=r.at >= len(r.buf))
+
+
+def _refuse_computed(r: Reader, call: Call) -> Wait:
+    """A call that is part of what Python would have to compute is none: it may be one that never runs."""
+    if call.blocked:
+        told = f"{call.name!r} is called in a block, of which only Python could tell whether it runs"
+        raise Damage("invalid_arguments", f"{told}; write the call alone", r.mark)
+    section = call.shape.section
+    inline = section is not None and isinstance(section.open, str) and section.open.endswith("[")
+    computed = _COMPUTED if inline else _COMPUTED_LINE if section is not None else _NOT_ALONE
+    cut = False
+    if (yield from r.sees(computed)) is None:
+        cut = r.ended and _CUT_WORD.match(r.buf, r.at) is not None
+        if not cut:
+            return
+    told = f"expected the end of the call of {call.name!r}; what Python would have to compute is not run"
+    raise Damage("invalid_arguments", told, r.offset, got=True)
 
 
 class _Brackets:
@@ -163,9 +223,16 @@ def _value(r: Reader, call: Call, reader: Literals) -> Any:
         reader.behind = _end_of_argument(call)
         value = reader.value()
         _comma(r, call, reader)
+        if _holds_call(call, reader.text[at : reader.at]):
+            raise NotALiteral("expected a string without a call in it, as its quotes do not pair", at) from None
         reader.behind = None
         call.note(INNER_QUOTES)
     return value
+
+
+def _holds_call(call: Call, text: str) -> bool:
+    """Whether a tool is called in a string whose quotes do not pair: then it may be the next call that stands there."""
+    return any(re.search(rf"\b{re.escape(name)}\s*\(", text) for name in call.tools)
 
 
 _OF_EXPRESSION = re.compile(r"\s*(?:\Z|[^\w\s\\$#`]|(?:if|else|in|is|and|or|not|for)\b|[a-zA-Z]{1,2}[\"'])")

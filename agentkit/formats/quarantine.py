@@ -132,7 +132,7 @@ _HEADING = re.compile(r"^([ \t]{0,3}#{1,6})(?=[ \t])", re.MULTILINE)
 _UNSEEN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 """What shows nothing, or shows other text in its place: control characters, reordering, lone surrogates."""
 _PLAIN = re.compile(r"[\w ,.;:!?'()=+*/%$@&|^~\"\n\t-]*\Z", re.ASCII).match
-"""Text in which no marker can be, but for a bare tool name: most of what declarations say."""
+"""Text in which no marker can be, but for a bare tool name before a parenthesis: most of what declarations say."""
 
 
 _WORDS = (
@@ -160,7 +160,7 @@ class Declared:
         """What explains, with nothing in it that a format, a template or the prompt itself reads as its own."""
         if (known := self._known.get(text)) is not None:
             return known
-        shown = text if not self._bare and _PLAIN(text) else self._broken(text)
+        shown = text if _PLAIN(text) and not (self._bare and "(" in text) else self._broken(text)
         self._known[text] = shown
         return shown
 

@@ -83,7 +83,9 @@ class Value:
         self.missing = missing
         self.spans: list[tuple[int, int]] = []
         self.depth = 0
+        self.start = r.offset
         self.first_close = -1
+        self.crossed = -1
         self.verbatim = False
         self.unclosed = False
         self.over = -1
@@ -132,6 +134,12 @@ class Value:
             r.at = self.over - r.base
             raise Damage("invalid_arguments", wanted, start + stray, got=True, end=self.over)
 
+    def crossing(self, after: int) -> Damage:
+        """The error for a value that was closed where another call begins, and closed again behind that."""
+        told = f"{self.end.what} of {self.key!r} stands before another call, and again behind it: close the call, and "
+        told += f"put a value that holds such markup in {CDATA_OPEN} … {CDATA_CLOSE}"
+        return Damage("ambiguous_call", told, self.crossed, end=after)
+
     def truncated(self) -> Damage:
         """The error for a text that ends inside the value."""
         at = self.r.offset
@@ -149,7 +157,8 @@ class Value:
 
     def plain(self) -> Wait:
         """Consume raw characters up to the end of the value."""
-        r, start, stops = self.r, self.r.offset, self.end.stops
+        r, stops = self.r, self.end.stops
+        start = self.start = r.offset
         while True:
             found = stops(r.buf, r.at)
             r.tell(found.start() if found else len(r.buf), self.index, self.key)
@@ -163,6 +172,8 @@ class Value:
                     r.at = after - r.base
                 if self.unclosed:
                     self.refuse_stray(start, end)
+                if self.crossed >= 0:
+                    raise self.crossing(after)
                 if self.unclosed and (newline := _LAST_NEWLINE.search(r.raw(), max(start, end - 2) - r.mark)):
                     end = r.mark + newline.start()
                 self.spans.append((start, max(start, end)))
@@ -183,6 +194,10 @@ class Value:
             if (yield from self.is_over(token)):
                 return here
             return (yield from self.later(Held(r.offset, first=here)))
+        if kind == "close":
+            behind = yield from self.token(token.end() - r.at, over_space=True)
+            if behind is not None and behind.lastgroup == "call":
+                self.crossed = r.offset
         if kind == "end":
             clean = yield from self.is_clean(token)
             if clean and r.offset in r.unclosed:
@@ -326,10 +341,11 @@ class Value:
         """Whether a closing that may be this value's may as well be another's.
 
         Of a value in the call inside, where this one's may have been before; or a closing too many behind a call that
-        was over, as only the section ends behind this one.
+        was over, or behind half of one, as only the section ends behind this one.
         """
         over = held.first is not None or bool(held.ends)
-        return bool(held.open and held.fits) or (over and token.groupdict().get("shut") is not None)
+        shut = token.groupdict().get("shut") is not None
+        return bool(held.open and held.fits) or (shut and (over or not self.end.balances("".join(held.pieces))))
 
     def call_ends(self, held: Held, token: re.Match[str]) -> Generator[None, None, tuple[int, int] | None]:
         """A call's end: of one that was opened inside, or of the enclosing one."""
@@ -363,7 +379,7 @@ class Value:
         """Where the value ends, now that the text has ended and it was not closed."""
         if held.odd is not None or held.first is not None:
             return self.found(held, held.first or held.odd or (0, 0))
-        if len(held.ends) == 1 and not held.doubled and MISSING_CLOSE in self.r.repairs:
+        if len(held.ends) == 1 and not held.doubled and MISSING_CLOSE in self.r.repairs and self.is_whole(held):
             self.r.unclosed.update(held.inside)
             ((end, self.over),) = held.ends
             self.unclosed = True
@@ -371,6 +387,15 @@ class Value:
         if held.ends or held.fits:
             raise self.ambiguous(held, ended=True)
         raise self.truncated()
+
+    def is_whole(self, held: Held) -> bool:
+        """Whether the value up to the call's one end holds no half of another call, and no stray closing tag.
+
+        One that holds its own closing tag is refused later, in better words.
+        """
+        r = self.r
+        text = r.raw()[self.start - r.mark : held.ends[0][0] - r.mark]
+        return self.end.stray(text) >= 0 or self.end.whole(text)
 
     def ambiguous(self, held: Held, *, ended: bool = False) -> Damage:
         """The error for a value whose end nobody can tell; where the text ended, the last end is the call's own."""

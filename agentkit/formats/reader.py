@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Generator
-from functools import cache
+from functools import cache, lru_cache
 from typing import Final
 
 from agentkit.errors import ErrorCode
@@ -86,20 +86,26 @@ class Delimiter:
 _SOFT = r"\s{0,1024}"  # white space looked over inside a literal
 
 
-def _atoms(text: str) -> list[str]:
+_KEPT: Final = 4096  # literals remembered: those of the declarations, over and over, and the tools' names
+
+
+@lru_cache(_KEPT)
+def _atoms(text: str) -> tuple[str, ...]:
     """A literal as regular expressions, one a character.
 
     A run of white space stands for any white space or none, and JSON's brackets may have white space around them.
     """
     spaced = re.sub(r"(?<=\S)(?=[\[{])|(?<=[\[{}\]])(?=\S)", " ", text)
-    return [_SOFT if atom.isspace() else re.escape(atom) for atom in re.findall(r"\s+|\S", spaced)]
+    return tuple(_SOFT if atom.isspace() else re.escape(atom) for atom in re.findall(r"\s+|\S", spaced))
 
 
+@lru_cache(_KEPT)
 def pattern(text: str) -> str:
     """A literal as a regular expression."""
     return "".join(_atoms(text))
 
 
+@lru_cache(_KEPT)
 def beginnings(text: str) -> str:
     """A regular expression for every proper beginning of a literal, the empty one included.
 
@@ -117,6 +123,7 @@ def literal(text: str) -> Delimiter:
     return Delimiter(pattern(text), beginnings(text))
 
 
+@lru_cache(_KEPT)
 def behind(text: str) -> str:
     """A regular expression for what may stand behind a literal's first character: one more, over white space if any.
 

@@ -10,6 +10,7 @@ from collections.abc import Generator
 from functools import cache
 
 from agentkit.formats.call import Call
+from agentkit.formats.listed import REACH, Listed, Next, later
 from agentkit.formats.reader import Damage, Reader, Wait, pattern
 from agentkit.formats.spec import (
     Braced,
@@ -79,20 +80,21 @@ def resync_at(r: Reader, call: Call, damage: Damage) -> Generator[None, None, in
     """
     if damage.code == "limit":
         return r.offset
-    if damage.end >= 0:
-        return damage.end
+    end = damage.end
+    if end < 0 and call.listed is not None:
+        end = yield from _in_list(r, call.listed, call, damage)
+    if end >= 0:
+        return end
     element = next((p for p in call.shape.call if isinstance(p, ToolElement)), None)
     if element is not None:
         starts, ends = _element_edges(call, element.layout)
     else:
         starts, ends = _edges(call.shape)
+    if element is not None and _starts_here(r, damage, starts):
+        return damage.position
     in_tag = element is not None and not damage.ended and _INSIDE_TAG.match(r.raw()[: damage.position - r.mark])
-    if starts is _NEVER and ends is _NEVER:
-        return r.offset
-    between = re.compile(f"(?:{ends}{'|/>' if in_tag else ''})(?=\\s*(?:{starts}))", re.IGNORECASE)
-    until = None if damage.ended else damage.position - r.mark
-    if over := between.search(r.raw()[:until]):
-        return r.mark + over.end()
+    if (over := _over(r, damage, starts, f"{ends}|/>" if in_tag else ends)) >= 0:
+        return over
     if in_tag and (yield from _closes_itself(r)):
         return r.offset
     if not damage.ended and any(isinstance(p, _RAW) for p in call.shape.call):
@@ -100,6 +102,49 @@ def resync_at(r: Reader, call: Call, damage: Damage) -> Generator[None, None, in
     if not damage.ended:
         yield from _next_edge(r, re.compile(f"(?P<start>{starts})|{ends}", re.IGNORECASE))
     return r.offset
+
+
+def _over(r: Reader, damage: Damage, starts: str, ends: str) -> int:
+    """The end of a call that another one follows, in front of the damage: a string that was not closed ran over it."""
+    if starts is _NEVER and ends is _NEVER:
+        return r.offset
+    between = re.compile(f"(?:{ends})(?=\\s*(?:{starts}))", re.IGNORECASE)
+    over = between.search(r.raw()[: None if damage.ended else damage.position - r.mark])
+    return r.mark + over.end() if over else -1
+
+
+def _starts_here(r: Reader, damage: Damage, starts: str) -> bool:
+    """Whether another call starts right where the damage is."""
+    return not damage.ended and re.match(starts, r.raw()[damage.position - r.mark :], re.IGNORECASE) is not None
+
+
+def _in_list(r: Reader, listed: Listed, call: Call, damage: Damage) -> Generator[None, None, int]:
+    """Where the next call of a section starts behind a damaged one, or where the section ends; -1 if nothing tells."""
+    before = r.raw()[max(call.skip, len(call.lead)) : damage.position - r.mark]
+    start = damage.position - len(before)
+    if listed.over is not None and (over := listed.over.search(before)):
+        return start + over.start()
+    if damage.ended:
+        return -1
+    inside = listed.inside(before)
+    start, enough = start + inside.at, 0
+    known = r.raw()[start - r.mark :]
+    found: Next | None = None
+    text = known
+    while found is None:
+        text = known + r.buf[r.at :]
+        whole = r.ended or len(text) >= REACH
+        if whole or len(text) >= enough:
+            found, enough = listed.next(text[:REACH], whole=whole, opened=True, inside=inside), later(len(text))
+        if found is None:
+            yield
+    if found.kind == "none" and not found.told:
+        return -1
+    end = start + len(text[: found.end].rstrip(", ;\t\r\n" if found.kind == "call" else None))
+    end = max(end, damage.position)
+    if end > r.offset:
+        r.at = end - r.base
+    return end
 
 
 def _closes_itself(r: Reader) -> Generator[None, None, bool]:

@@ -90,11 +90,12 @@ class ToolSpec:
 
     def schema_of(self, parameter: str) -> Mapping[str, Any]:
         """The schema of one parameter; `UNDECLARED` for one about which the tool says nothing."""
-        if not self.declares(parameter):
+        properties = self.parameters.get("properties", {})
+        if parameter in properties:
+            found = properties[parameter]
+        elif not (found := self.parameters.get("additionalProperties")):
             return UNDECLARED
-        other = self.parameters.get("additionalProperties")
-        found = self.parameters.get("properties", {}).get(parameter, other)
-        return found if isinstance(found, Mapping) else {}
+        return found if isinstance(found, (dict, Mapping)) else {}  # a dict is told at once
 
     def with_element(self, layout: Layout = "own") -> ToolSpec:
         """This tool with an XML element: its own, or one that is made for it.
@@ -346,7 +347,7 @@ class Format:
         also: other shapes in which the same models write calls: read, never written.
         result: how results come back.
         thinking: the tags around reasoning; a call inside them never counts.
-        answer: the tokens around a visible answer in which nothing is a call.
+        answer: the tokens around a visible answer, or around what others say, in which nothing is a call.
         markup: control tokens that show nothing where they stand between calls and text.
         ends: tokens that end a turn and mean something else in prose: they show nothing behind a call.
         aliases: other names of the same format.
@@ -383,6 +384,11 @@ class Format:
     def body(self) -> str:
         """The body kind, for listings."""
         return next((BODIES[type(p)] for p in self.call if type(p) in BODIES), "other")
+
+    @property
+    def tagged(self) -> bool:
+        """Whether each tool has an element of its own, whose tag calls it."""
+        return any(isinstance(p, ToolElement) for p in self.call)
 
     @property
     def stops(self) -> tuple[str, ...]:

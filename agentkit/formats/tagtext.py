@@ -200,7 +200,7 @@ class Attributes:
         r = self.r
         while True:
             found = _UNQUOTED.match(r.buf, r.at)
-            if found and found.end() < len(r.buf) - (r.buf[-1] == "/"):
+            if found and len(found[0]) <= r.limits.name and found.end() < len(r.buf) - (r.buf[-1] == "/"):
                 r.at = found.end()
                 if self.committed:
                     self.said(key, found[0])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from agentkit.errors import FormatError
@@ -14,6 +15,7 @@ from agentkit.formats import values
 from agentkit.formats.catalog import CATALOG
 from agentkit.formats.engine import get
 from agentkit.formats.quarantine import Declared, render_result
+from agentkit.formats.remembered import Remembered
 from agentkit.formats.render import render_calls
 from agentkit.formats.spec import (
     Envelope,
@@ -93,7 +95,8 @@ def render_prompt(
         parallel: False asks for at most one call in a reply.
 
     Returns:
-        The section; empty when there are no tools or `tool_choice` is `none`. What the tools say of themselves stands
+        The section; empty when there are no tools or `tool_choice` is `none`. It is made once for these very tools and
+        remembered: most requests of a run offer the same ones. What the tools say of themselves stands
         in it quarantined: whoever wrote it, it ends no list of tools and begins no turn.
 
     Raises:
@@ -103,14 +106,22 @@ def render_prompt(
     declared = get(format)
     if not tools or tool_choice == "none":
         return ""
-    shown = Declared(declared, tools)
-    tools = [shown.tool(tool) for tool in tools]
+    make = partial(_prompt, declared, tools, tool_choice, parallel)
+    return _made.get((declared,), tools, make, (tool_choice, parallel))
+
+
+_made: Remembered[str] = Remembered()
+
+
+def _prompt(declared: Format, tools: Sequence[ToolSpec], tool_choice: str, parallel: bool | None) -> str:
+    quarantined = Declared(declared, tools)
+    shown = [quarantined.tool(tool) for tool in tools]
     usage = (
-        _elements([t.with_element(_layout(declared)) for t in tools])
+        _elements([t.with_element(_layout(declared)) for t in shown])
         if any(isinstance(p, ToolElement) for p in declared.call)
-        else _schemas(tools)
+        else _schemas(shown)
     )
-    example, tool = _example(declared, tools)
+    example, tool = _example(declared, shown, tools)
     result = render_result(declared, tool.name, "call_1", "the tool's answer", None, tools)
     rules = [rule for part in declared.call for rule in _RULES.get(type(part), ())]
     lines = [
@@ -210,9 +221,12 @@ def _type(schema: Mapping[str, Any], root: Mapping[str, Any]) -> str:
 # ---------------------------------------------------------------- the worked example
 
 
-def _example(format: Format, tools: Sequence[ToolSpec]) -> tuple[str, ToolSpec]:
-    """One call of a real tool, the first with a required parameter where there is one."""
-    ordered = sorted(tools, key=lambda t: not t.parameters.get("required"))
+def _example(format: Format, shown: Sequence[ToolSpec], tools: Sequence[ToolSpec]) -> tuple[str, ToolSpec]:
+    """One call of a real tool, the first with a required parameter where there is one.
+
+    Written with the tools themselves, as the reply will be read, so that what is remembered of them serves both.
+    """
+    ordered = sorted(shown, key=lambda t: not t.parameters.get("required"))
     for tool in ordered:
         call = ToolCall("", tool.name, example_arguments(tool))
         try:
@@ -230,7 +244,7 @@ def example_arguments(tool: ToolSpec) -> dict[str, Any]:
 
 
 def _sample(name: str, schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> Any:
-    plain = next(values.alternatives(schema, root), {})
+    plain = next(iter(values.alternatives(schema, root)), {})
     for source in (schema, plain):
         given = [*source.get("examples", ()), *source.get("enum", ()), source.get("const"), source.get("default")]
         if (value := next((v for v in given if v is not None), None)) is not None:

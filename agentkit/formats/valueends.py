@@ -6,7 +6,9 @@ Knows the declarations; reads nothing.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from functools import cache
 from typing import Final
 
@@ -15,14 +17,17 @@ from agentkit.formats.spec import Name, NameTag, Pairs, Shape, Tag, TagParameter
 from agentkit.formats.tagtext import PREFIX, SPACES, TAG_PART, closing_tag, opening_tag, tag
 
 _LAYOUT: Final = r"(?:\s|\\n){0,1024}"  # white space between pairs, where GLM models also write a newline as its escape
+_ALIKE: Final = 0.8  # of two texts, where one is the other misspelt
+_A_TAG: Final = re.compile(r"<(/?)([^\W\d][\w:.-]*)")
 _INSIDE: Final = r"[^<>]{0,512}"  # characters of an opening tag behind its name; a longer one is content
 
 
 def halved(text: str, closing: str) -> bool:
-    """Whether a text ends with the beginning of a closing tag, or with most of it."""
-    size = len(closing)
+    """Whether a text ends with the beginning of a closing tag, with most of it, or with one like it."""
+    size, text = len(closing), text.rstrip()
     pieces = (*(closing[:n] for n in range(3, size)), *(closing[n:] for n in range(1, size // 2)))
-    return text.rstrip().endswith(pieces)
+    tail = text[-size - 1 :]
+    return text.endswith(pieces) or SequenceMatcher(None, tail, closing, autojunk=False).ratio() > _ALIKE
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +42,7 @@ class End:
             content of an element, where a value and its call end with one tag.
         verbatim: whether a newline at the value's start belongs to the value.
         own: matches the closing of a value (group `close`), or the opening of one.
+        calls: matches the end of a call (group `end`), or what looks like the opening of one.
 
     Groups of the token: `close`, a value's closing; `fit`, that what may follow it does, and in it `over`, that this is
     the end of the call, and in that `shut`, that it is only its section's; `odd`, that a tag follows which nobody
@@ -51,6 +57,20 @@ class End:
     nested: Delimiter | None = None
     verbatim: bool = False
     own: re.Pattern[str] | None = None
+    calls: re.Pattern[str] | None = None
+
+    def balances(self, text: str) -> bool:
+        """Whether as many values and calls end in this text as begin there."""
+        values = [f["close"] is not None for f in self.own.finditer(text)] if self.own is not None else []
+        calls = [f["end"] is not None for f in self.calls.finditer(text)] if self.calls is not None else []
+        return 2 * sum(values) == len(values) and 2 * sum(calls) == len(calls)
+
+    def whole(self, text: str) -> bool:
+        """Whether as many calls end in this text as begin there, and no tag is closed there that was not opened."""
+        calls = [f["end"] is not None for f in self.calls.finditer(text)] if self.calls is not None else []
+        tags = Counter(_A_TAG.findall(text))
+        closed = all(tags["", name] >= n for (slash, name), n in tags.items() if slash)
+        return closed and 2 * sum(calls) == len(calls)
 
     def closes(self, text: str) -> bool:
         """Whether a closing of a value stands in this text, or a part of one at its end."""
@@ -151,7 +171,9 @@ def end_of_parameter(shape: Shape, part: TagParameters) -> End:
     first = {p.name[0] for p in shape.call if isinstance(p, NameTag | TagParameters)}
     stops = rf"<(?=[/\w{re.escape(''.join(sorted(first)))}]|\Z)" + "".join(f"|{may_begin(t)}" for t in literals)
     token = Delimiter(marks.token("", SPACES), "|".join(begun), re.IGNORECASE)
-    return End(token, re.compile(stops).search, f"</{part.name}>", own=marks.own())
+    begins = rf"(?P<end>{marks.end})|<{PREFIX}(?:{calls})\b"
+    whole = re.compile(begins, re.IGNORECASE) if ends else None
+    return End(token, re.compile(stops).search, f"</{part.name}>", own=marks.own(), calls=whole)
 
 
 @cache
@@ -190,8 +212,14 @@ def end_of_pair(shape: Shape, part: Pairs) -> End:
     marked = f"[{re.escape(''.join(starts))}]"
     newline_stops = rf"|\n(?={marked}|\Z)|\r(?=\n(?:{marked}|\Z)|\Z)" if trim else ""
     stops = "|".join(dict.fromkeys(may_begin(text) for text in (close, first, key, *texts))) + newline_stops
-    token = Delimiter(marks.token(r"(?:\r?\n)?" if trim else "", _LAYOUT), f"{before}(?:{'|'.join(begun)})")
-    return End(token, re.compile(stops).search, close, verbatim=part.newlines == "none", own=marks.own())
+    token = Delimiter(
+        marks.token(r"(?:\r?\n)?" if trim else "", _LAYOUT), f"{before}(?:{'|'.join(begun)})", re.IGNORECASE
+    )
+    whole = re.compile(rf"(?P<end>{marks.end})|{pattern(_WORD.split(first)[0])}")
+    return End(token, re.compile(stops).search, close, verbatim=part.newlines == "none", own=marks.own(), calls=whole)
+
+
+_WORD: Final = re.compile(r"(?<=\S)[\s\"']")  # what stands in front of it names the literal
 
 
 def _name_of(shape: Shape) -> str:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any, NoReturn
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, NoReturn
 
 from agentkit.errors import FormatError
 from agentkit.formats.literals import literal_value
@@ -99,6 +99,24 @@ def encodable(arguments: dict[str, Any], raw: str) -> dict[str, Any]:
     return without_surrogates(arguments) if found else arguments
 
 
+_HALF = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
+_UNKNOWN = re.compile(r"\ufffd|\\ufffd", re.IGNORECASE)
+
+
+def replaced(arguments: Any, raw: str) -> bool:
+    """Whether these arguments have U+FFFD where the call's own text has half of a surrogate pair."""
+    return _HALF.search(raw) is not None and _count(arguments) > len(_UNKNOWN.findall(raw))
+
+
+def _count(value: Any) -> int:
+    """How often U+FFFD stands in the strings of a value."""
+    if isinstance(value, str):
+        return value.count("\ufffd")
+    if isinstance(value, dict):
+        return sum(_count(k) + _count(v) for k, v in value.items())
+    return sum(map(_count, value)) if isinstance(value, list | tuple) else 0
+
+
 def dump(value: Any) -> str:
     """JSON text of a value, in one line and readable Unicode.
 
@@ -129,8 +147,17 @@ def resolve(schema: Schema, root: Schema) -> Schema:
     return {}
 
 
-def alternatives(schema: Schema, root: Schema) -> Iterator[Schema]:
+_COMPOUND: Final = frozenset(("$ref", "anyOf", "oneOf", "allOf", "nullable"))
+"""What makes one schema several, beside a list of types."""
+
+
+def alternatives(schema: Schema, root: Schema) -> Iterable[Schema]:
     """The plain schemas a value may satisfy: `$ref`, `anyOf`, `oneOf`, single `allOf` and type lists taken apart."""
+    plain = _COMPOUND.isdisjoint(schema) and not isinstance(schema.get("type"), list)
+    return (schema,) if plain else _taken_apart(schema, root)
+
+
+def _taken_apart(schema: Schema, root: Schema) -> Iterator[Schema]:
     pending = [schema]
     for _ in range(256):  # a schema with more alternatives than this is cyclic
         if not pending:
@@ -150,6 +177,7 @@ def alternatives(schema: Schema, root: Schema) -> Iterator[Schema]:
                 yield {"type": "null"}
 
 
+_TYPES: Final = frozenset(("string", "integer", "number", "boolean", "array", "object", "null"))
 _ALIASES: Mapping[str, str] = {
     "str": "string", "text": "string", "char": "string", "int": "integer", "long": "integer", "float": "number",
     "double": "number", "bool": "boolean", "list": "array", "tuple": "array", "dict": "object", "map": "object",
@@ -162,15 +190,18 @@ def _kind(schema: Schema) -> str | None:
     kind = schema.get("type")
     if not isinstance(kind, str):
         return None
+    if kind in _TYPES:
+        return kind
     kind = _ALIASES.get(kind.lower(), kind.lower())
     return None if kind == "any" else kind
 
 
 def accepts(text: str, schema: Schema, root: Schema) -> bool:
     """Whether a string may stand for a parameter of this schema, going by its types alone."""
-    kinds = [(_kind(s), s) for s in alternatives(schema, root)]
-    listed = any(isinstance(v, str) for _, s in kinds for v in s.get("enum", ()))
-    return listed or any(kind in ("string", None) for kind, _ in kinds)
+    for option in alternatives(schema, root):
+        if _kind(option) in ("string", None) or any(isinstance(v, str) for v in option.get("enum", ())):
+            return True
+    return False
 
 
 def accepts_null(schema: Schema, root: Schema) -> bool:
@@ -188,18 +219,19 @@ def read(text: str, schema: Schema, root: Schema, *, nulls: bool = False) -> Any
     ('007', 5, ['a', 'b'])
     """
     options = list(alternatives(schema, root))
-    for option in options:  # a value listed in so many words is meant
-        if (value := _listed(text, option)) is not _UNREAD:
-            return value
-    if any(_kind(o) == "string" and (text in NULLS or not _enumerated(o)) for o in options):
+    may_be_text = False
+    for option in options:
+        listed = "enum" in option or "const" in option
+        if listed and (value := _listed(text, option)) is not _UNREAD:
+            return value  # a value listed in so many words is meant
+        may_be_text = may_be_text or (
+            _kind(option) == "string" and (not listed or text in NULLS or not _enumerated(option))
+        )
+    if may_be_text:
         if nulls and text in NULLS and accepts_null(schema, root):
             return None
-        if all(_kind(o) in ("string", "null") for o in options):
-            return text
-        options = [
-            o for o in options if _kind(o) not in ("string", "null")
-        ]  # a string stays one unless it is clearly not
-        return _container(text, options, root)
+        others = [o for o in options if _kind(o) not in ("string", "null")]
+        return _container(text, others, root) if others else text  # a string stays one unless it is clearly not
     stripped = text.strip()
     if stripped in NULLS and accepts_null(schema, root):
         return None

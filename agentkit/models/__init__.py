@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import importlib
 import random
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from agentkit import foreign
 from agentkit.errors import ConfigError
-from agentkit.models.base import Model, ModelRequest
+from agentkit.models.base import ClosableModel, Model, ModelRequest
+from agentkit.names import nearest, takes
 
 if TYPE_CHECKING:
     from agentkit.formats.spec import Format
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AnthropicModel",
+    "ClosableModel",
     "Model",
     "ModelRequest",
     "OpenAIModel",
@@ -67,11 +71,34 @@ def known(name: str) -> tuple[str, str]:
     prefix, _, id = name.partition(":")
     if prefix not in PROVIDERS or not id:
         wanted = ", ".join(f"{p}:" for p in PROVIDERS)
-        hint = "" if prefix in PROVIDERS or ":" in name else f"; did you mean {'openai:' + name!r}?"
-        raise ConfigError(f"a model string is one of {wanted} and then the model's name; got {name!r}{hint}")
+        raise ConfigError(f"a model string is one of {wanted} and then the model's name; got {name!r}{_meant(name)}")
     return prefix, id
 
 
+def _meant(name: str) -> str:
+    """What a model string was most likely meant to be, as the end of a message."""
+    prefix, mark, id = _parted(name)
+    if not mark:
+        if not id or id in PROVIDERS:
+            return f"; the model's name is missing behind {id!r}" if id else ""
+        family = next((ours for start, ours in foreign.FAMILIES.items() if id.lower().startswith(start)), "openai")
+        return f"; did you mean {f'{family}:{id}'!r}?"
+    if not id:
+        return f"; the model's name is missing behind {prefix!r}"
+    provider = nearest(prefix, PROVIDERS, foreign.PROVIDERS)
+    if provider is not None:
+        return f"; did you mean {f'{provider}:{id}'!r}?"
+    served = id if mark == ":" else f"{prefix}/{id}"
+    return f"; a model of any server that speaks as OpenAI's does is model('openai:{served}', base_url='https://…')"
+
+
+def _parted(name: str) -> tuple[str, str, str]:
+    """Prefix, mark and model, of a string with another mark, too."""
+    parts = re.split("([:/])", name.strip(), maxsplit=1)
+    return (parts[0].strip(), parts[1], parts[2].strip()) if len(parts) == 3 else ("", "", parts[0])
+
+
+@takes(others=foreign.MODEL)
 def model(
     name: str,
     *,
@@ -92,8 +119,8 @@ def model(
     continues: bool | None = None,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     dice: Callable[[], float] = random.random,
-) -> Model:
-    """A model by its string.
+) -> ClosableModel:
+    """A model by its string. `async with` or `aclose` closes its connections; so does the end of their event loop.
 
     Args:
         name: `openai:…` (chat completions), `responses:…` or `anthropic:…`, then the provider's name of the model.
@@ -152,7 +179,7 @@ def model(
         sleep=sleep,
         dice=dice,
     )
-    native: Model = __getattr__(PROVIDERS[prefix])(id, settings)
+    native: ClosableModel = __getattr__(PROVIDERS[prefix])(id, settings)
     if format is None:
         return native
     from agentkit.models.text import TextCalling

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
 from typing import Any, Final
 
 from agentkit import flavours
-from agentkit.events import Finish, FinishReason, SourceEvent, Text, Thinking, Usage
+from agentkit.events import TAKEN_BACK, Finish, FinishReason, SourceEvent, Text, Thinking, Usage
 from agentkit.messages import (
     AssistantMessage,
     ImagePart,
@@ -30,13 +30,17 @@ from agentkit.models.remote import RemoteModel
 from agentkit.models.shared_indexes import SharedIndexes
 from agentkit.models.surrogates import Joiner, clean
 from agentkit.models.wire import (
+    CONTRADICTED,
     ErrorInStream,
     NativeCall,
     NativeCalls,
     WireEvent,
+    bare,
+    contradict,
     count_of,
     finish,
     items_of,
+    json_text_of,
     last_events,
     mapping_of,
     provider_block,
@@ -203,11 +207,12 @@ class MessagesWire:
 
     Args:
         provider: whose blocks these are.
+        bare: the names of the offered tools that take no arguments.
     """
 
-    def __init__(self, provider: str) -> None:
+    def __init__(self, provider: str, bare: Collection[str] = ()) -> None:
         self.provider = provider
-        self._calls = NativeCalls(marks_ends=True, before_end=self._caller)
+        self._calls = NativeCalls(marks_ends=True, before_end=self._caller, bare=bare)
         self._blocks: dict[int, dict[str, Any]] = {}
         self._pieces: dict[int, list[str]] = {}
         self._joiners: dict[int, Joiner] = {}
@@ -226,7 +231,9 @@ class MessagesWire:
             case "message_start":
                 if self._joiners:
                     raise ErrorInStream.of({"message": "another message begins in the middle of this one"})
-                self._count(mapping_of(mapping_of(event.get("message")).get("usage")))
+                message = mapping_of(event.get("message"))
+                self._count(mapping_of(message.get("usage")))
+                self._calls.held = FINISHES.get(text_of(message.get("stop_reason"))) in TAKEN_BACK
             case "content_block_start":
                 return self._start(at, mapping_of(event.get("content_block")))
             case "content_block_delta":
@@ -243,6 +250,11 @@ class MessagesWire:
                 raise ErrorInStream.of(event.get("error"))
         return []
 
+    @property
+    def called(self) -> bool:
+        """Whether a call came."""
+        return bool(self._calls.all)
+
     def close(self) -> list[SourceEvent]:
         """The last events."""
         events = [event for at in list(self._blocks) for event in self._leave(at)]
@@ -252,7 +264,7 @@ class MessagesWire:
             events += self._calls.more(self._calls.begin("", "")[0], text)
         ending: Finish | None = None
         if self.done:
-            ending = finish(FINISHES, self._finish, calls=bool(self._calls.all))
+            ending = finish(FINISHES, self._finish, calls=self.called)
         return events + last_events(self._calls, usage_of(self._usage) if self._usage else None, ending)
 
     def _count(self, usage: Mapping[str, Any]) -> None:
@@ -338,7 +350,11 @@ class MessagesWire:
                 return [Text(rest)] if rest else []
             case "tool_use":
                 call = self._call_at[at]
-                whole = [] if "".join(pieces) else self._calls.tell(call, _whole_input(block))
+                given = _whole_input(block)
+                whole = [] if "".join(pieces) else self._calls.tell(call, given)
+                if contradict(given, call.text):
+                    call.doubt = CONTRADICTED
+                call.told = call.told or "input" in block or bool(pieces)
                 self._shared.stop(at)
                 return whole + self._calls.end(call)
             case "thinking":
@@ -362,7 +378,7 @@ class MessagesWire:
 
 def _whole_input(block: Mapping[str, Any]) -> str:
     """The input of a call that its block gives whole, without deltas; empty where it does not."""
-    return json.dumps(block["input"], ensure_ascii=False) if mapping_of(block.get("input")) else ""
+    return json_text_of(block.get("input") or None)
 
 
 def _input(text: str) -> Mapping[str, Any]:
@@ -391,7 +407,7 @@ def events_of(body: Mapping[str, Any]) -> list[WireEvent]:
     """
     if body.get("type") == "error":
         return [body]
-    events: list[WireEvent] = [{"type": "message_start", "message": {"usage": body.get("usage")}}]
+    events: list[WireEvent] = [{"type": "message_start", "message": {k: body.get(k) for k in ("usage", "stop_reason")}}]
     blocks = items_of(body.get("content"))
     reason = body.get("stop_reason")
     for at, block in enumerate(blocks):
@@ -454,7 +470,13 @@ class AnthropicModel(RemoteModel):
         return events_of(body)
 
     def _wire(self, body: Mapping[str, Any]) -> MessagesWire:
-        return MessagesWire(self.provider)
+        offered = {text_of(t.get("name")): mapping_of(t.get("input_schema")) for t in items_of(body.get("tools"))}
+        return MessagesWire(self.provider, bare(offered))
+
+    def _new_http_client(self) -> Any:
+        import anthropic
+
+        return anthropic.DefaultAsyncHttpxClient()
 
     def _new_client(self, **arguments: Any) -> Any:
         import anthropic

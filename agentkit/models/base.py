@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from agentkit.events import SourceEvent
 from agentkit.formats.spec import Format, OutputSchema, ToolSpec
@@ -65,6 +65,31 @@ class Model(Protocol):
         For a model with a `format` the calls are still inside the `Text` events: the processor reads them.
         """
         ...
+
+
+class ClosableModel(Model, Protocol):
+    """A model that holds connections: what `model("openai:…")` makes. `async with` closes them at its end."""
+
+    async def aclose(self) -> None:
+        """Close the connections made in the running event loop; the model can be used again afterwards."""
+        ...
+
+    async def __aenter__(self) -> Self: ...
+
+    async def __aexit__(self, *raised: object) -> None: ...
+
+
+class Closing:
+    """`async with` for whatever has an `aclose`."""
+
+    async def aclose(self) -> None:
+        """Close what is open."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *raised: object) -> None:
+        await self.aclose()
 
 
 def continues(model: Model) -> bool:

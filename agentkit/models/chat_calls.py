@@ -25,6 +25,7 @@ class WhichCall:
     def __init__(self, tools: Iterable[str] = ()) -> None:
         self._tools = frozenset(tools)
         self._last: NativeCall | None = None
+        self._all: list[NativeCall] = []
         self._placed: dict[int, list[NativeCall]] = {}
         self._ids: dict[str, list[NativeCall]] = {}
         self._unplaced: list[NativeCall] = []
@@ -43,6 +44,7 @@ class WhichCall:
             self._doubt_unnamed(call)
         if self._last is None or call.index > self._last.index:
             self._last = call
+            self._all.append(call)
             self._unplaced += [call] if index is None else []
         if index is not None:
             if call in self._unplaced:
@@ -144,9 +146,22 @@ class WhichCall:
             if first.values is None:
                 first.doubt = first.doubt or MIXED
                 second.doubt = second.doubt or (MIXED if first.text.strip() else "")
+        for first in self._all:
+            for other in () if first.text.strip() else self._all[first.index + 1 :]:
+                grows = other.name.startswith(first.name) and other.name != first.name
+                if (grows or self._fits(first.name + other.name)) and not self._apart(first, other):  # may be one call
+                    first.doubt = other.doubt = MIXED
         for call, at, same_id in self._joints.values():
             if self._is_torn(call.text, at, same_id):
                 call.doubt = call.doubt or "it was named again once it was whole, with other arguments behind it"
+            if self._fits(call.name * 2):  # named twice, or the halves of a longer name
+                for other in (call, *(c for c in self._all[call.index + 1 :] if c.name == call.name)):
+                    other.doubt = MIXED
+
+    def _apart(self, one: NativeCall, other: NativeCall) -> bool:
+        """Whether two calls have places of their own."""
+        places = [{at for at, calls in self._placed.items() if call in calls} for call in (one, other)]
+        return all(places) and places[0].isdisjoint(places[1])
 
     @staticmethod
     def _is_torn(text: str, at: int, same_id: bool) -> bool:

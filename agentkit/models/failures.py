@@ -12,8 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from email.utils import parsedate_to_datetime
 from typing import Any, Final, NamedTuple
 
+from agentkit.characters import escaped
 from agentkit.errors import ProviderError, ProviderErrorKind
 from agentkit.events import Finish, SourceEvent, Usage
+from agentkit.models import refusals
 from agentkit.models.receiving import Unreadable
 from agentkit.models.secrets import without_secrets
 from agentkit.models.wire import ErrorInStream
@@ -129,6 +131,8 @@ def provider_error(error: Exception, asked: Asked, came: Came | None, request_id
     said = str(reported) if reported is not None else _cause_text(error, asked.timeout, came)
     if kind == "bad_request" and (CODES.get(code or "") == "too_long" or TOO_LONG.search(said)):
         kind = "too_long"
+    if lack := refusals.lack(getattr(error, "response", None)):
+        said += f"; {lack}"
     if reported is None and came is not None and not isinstance(error, json.JSONDecodeError):
         said += f"; {_begun(came, secrets)}"
     if asked.misplaced and (status in (404, 405) or (status is None and kind in ("stream", "bad_request"))):
@@ -154,12 +158,23 @@ def broken_off(asked: Asked, came: Came | None, request_id: str | None) -> Provi
     return ProviderError(f"{provider}: {said}", kind="stream", provider=provider, request_id=request_id)
 
 
-def no_calls(provider: str, events: Sequence[SourceEvent], request_id: str | None) -> ProviderError | None:
-    """The failure of a response that says it calls tools and holds neither a call nor a word, given its last events."""
+def no_calls(
+    provider: str, events: Sequence[SourceEvent], request_id: str | None, *, words: bool = False
+) -> ProviderError | None:
+    """The failure of a response that says it calls tools and holds no call, given its last events.
+
+    Args:
+        provider: who answered.
+        events: the last events.
+        request_id: the provider's id of the request.
+        words: whether it holds text or thinking; then it is the answer as far as it goes, and this is to be told.
+    """
     *rest, ending = events
     if not isinstance(ending, Finish) or ending.reason != "tool_calls" or any(not isinstance(e, Usage) for e in rest):
         return None
-    said = f"the response says that it calls tools ({ending.raw}), yet it holds no call and no text"
+    said = (
+        f"the response says that it calls tools ({ending.raw}), yet it holds no call{'' if words else ' and no text'}"
+    )
     return ProviderError(
         f"{provider}: {said}; the server may have dropped a call that it could not read",
         kind="server",
@@ -178,15 +193,21 @@ def _begun(came: Came, secrets: Sequence[str]) -> str:
 
 
 def _blot(error: BaseException, secrets: Sequence[str]) -> None:
-    """Take the secrets out of what an exception shows: its arguments, and the provider's words in it."""
-    shown = without_secrets(error.args, secrets)
+    """Take the secrets out of what an exception shows, and what commands a screen out of what it says."""
+    shown = tuple(_readable(arg, secrets) for arg in error.args)
     if shown != error.args:
         error.args = shown
     for name in ("message", "body", "code", "doc", "request_id"):
         value = getattr(error, name, None)
-        shown = without_secrets(value, secrets)
-        if shown != value:
-            setattr(error, name, shown)
+        clean = _readable(value, secrets) if name == "message" else without_secrets(value, secrets)
+        if clean != value:
+            setattr(error, name, clean)
+
+
+def _readable(value: object, secrets: Sequence[str]) -> object:
+    """A part of what an exception says, as it may be seen."""
+    value = without_secrets(value, secrets)
+    return escaped(value) if isinstance(value, str) else value
 
 
 def retry_after(headers: Mapping[str, str], now: float) -> float | None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final
 
 from agentkit import flavours
-from agentkit.events import FinishReason, SourceEvent, Text, Usage
+from agentkit.events import TAKEN_BACK, FinishReason, SourceEvent, Text, Usage
 from agentkit.messages import (
     AssistantMessage,
     ImagePart,
@@ -25,6 +24,7 @@ from agentkit.models import chat_thinking, history, prefill
 from agentkit.models.base import ModelRequest
 from agentkit.models.chat_calls import WhichCall
 from agentkit.models.chat_thinking import ChatThinking
+from agentkit.models.final_message import decide
 from agentkit.models.remote import RemoteModel
 from agentkit.models.surrogates import Joiner, clean
 from agentkit.models.wire import (
@@ -33,9 +33,11 @@ from agentkit.models.wire import (
     NativeCall,
     NativeCalls,
     WireEvent,
+    bare,
     count_of,
     finish,
     items_of,
+    json_text_of,
     last_events,
     mapping_of,
     provider_block,
@@ -174,11 +176,14 @@ class ChatWire:
     Args:
         provider: whose blocks these are.
         tools: the names of the tools that were offered.
+        bare: those of them that take no arguments.
     """
 
-    def __init__(self, provider: str, tools: Iterable[str] = ()) -> None:
+    def __init__(self, provider: str, tools: Iterable[str] = (), bare: Collection[str] = ()) -> None:
         self.provider = provider
-        self._calls = NativeCalls(marks_ends=False, whole_names=False, before_end=self._extras)
+        self._calls = NativeCalls(marks_ends=False, whole_names=False, before_end=self._extras, bare=bare)
+        self._final: Mapping[str, Any] = {}  # the message as a whole, where a stream tells it beside its pieces
+        self._said = False
         self._which = WhichCall(tools)
         self._extra_fields: dict[int, dict[str, Any]] = {}
         self._text, self._thinking = Joiner(), ChatThinking(provider)
@@ -198,20 +203,29 @@ class ChatWire:
         events: list[SourceEvent] = []
         for choice in items_of(event.get("choices")):
             if choice.get("index") in (0, None):  # agentkit asks for one answer
-                events += self._delta(mapping_of(choice.get("delta")))
-                reason = choice.get("finish_reason")
-                if reason is not None:
-                    self._finish, self.done = text_of(reason), True
+                events += self._choice(choice)
         return events
+
+    @property
+    def called(self) -> bool:
+        """Whether a call came."""
+        return bool(self._calls.all)
+
+    def _choice(self, choice: Mapping[str, Any]) -> list[SourceEvent]:
+        reason = choice.get("finish_reason")
+        if reason is not None:
+            self._finish, self.done = text_of(reason), True
+        self._final = mapping_of(choice.get("message")) or self._final
+        self._calls.held = bool(self._final) or FINISHES.get(self._finish or "") in TAKEN_BACK
+        return self._delta(mapping_of(choice.get("delta")))
 
     def close(self) -> list[SourceEvent]:
         """The last events."""
-        events = self._say(self._text.close()) + self._thinking.end()
-        self._which.judge()
+        events = self._finally() + self._say(self._text.close()) + self._thinking.end()
         ending = None
         if self.done:
-            ending = finish(FINISHES, self._finish, calls=bool(self._calls.all))
-            if self._refused and ending.reason == "stop":
+            ending = finish(FINISHES, self._finish, calls=self.called)
+            if self._refused and ending.reason in ("stop", "tool_calls"):
                 ending = ending._replace(reason="refusal")
         return events + last_events(self._calls, self._usage, ending)
 
@@ -231,14 +245,25 @@ class ChatWire:
             events += self._call_piece(piece)
         return events
 
+    def _finally(self) -> list[SourceEvent]:
+        """What the message as a whole says beyond its pieces, or otherwise than they."""
+        final, self._final = self._final, {}
+        words = {} if self._said else {k: final[k] for k in ("content", "refusal") if k in final}
+        events = self._delta(words)
+        self._which.judge()
+        told = items_of(final.get("tool_calls"))
+        if self.called:
+            return events + decide(self._calls, told)
+        return events + self._delta({"tool_calls": in_places(told)})
+
     def _say(self, text: str) -> list[SourceEvent]:
+        self._said = self._said or bool(text)
         return [*self._thinking.end(), Text(text)] if text else []
 
     def _call_piece(self, piece: Mapping[str, Any]) -> list[SourceEvent]:
         function = mapping_of(piece.get("function"))
         id, name = text_of(piece.get("id")), text_of(function.get("name"))
-        arguments = function.get("arguments")
-        text = json.dumps(arguments) if isinstance(arguments, Mapping) else text_of(arguments)
+        text = json_text_of(function.get("arguments"))
         index = piece["index"] if isinstance(piece.get("index"), int) else None
         events = self._thinking.end()
         call = self._which.call(index, id, name, text)
@@ -250,6 +275,7 @@ class ChatWire:
         elif name:
             self._calls.rename(call, self._which.name(call, name))
         self._which.add(call, index, id, name, text)
+        call.told = call.told or "arguments" in function
         extra = {k: v for k, v in piece.items() if k not in ("index", "id", "type", "function", "custom") and v}
         if extra:
             self._extra_fields.setdefault(call.index, {}).update(extra)
@@ -280,10 +306,15 @@ def chunks_of(body: Mapping[str, Any]) -> list[WireEvent]:
         return [body]
     choices = []
     for choice in items_of(body.get("choices")):
-        message = dict(mapping_of(choice.get("message")))
-        message["tool_calls"] = [{**c, "index": i} for i, c in enumerate(items_of(message.get("tool_calls")))]
-        choices.append({**choice, "delta": message})
+        message = mapping_of(choice.get("message"))
+        delta = {**message, "tool_calls": in_places(items_of(message.get("tool_calls")))}
+        choices.append({**choice, "message": None, "delta": delta})
     return [{"choices": choices, "usage": body.get("usage")}] + ([DONE] if choices else [])
+
+
+def in_places(calls: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The calls of a whole message, as pieces of a stream."""
+    return [{**call, "index": at} for at, call in enumerate(calls)]
 
 
 # ---------------------------------------------------------------- model
@@ -318,8 +349,16 @@ class OpenAIModel(RemoteModel):
         return chunks_of(body)
 
     def _wire(self, body: Mapping[str, Any]) -> ChatWire:
-        offered = [text_of(mapping_of(tool.get("function")).get("name")) for tool in items_of(body.get("tools"))]
-        return ChatWire(self.provider, offered)
+        offered = {
+            text_of(function.get("name")): mapping_of(function.get("parameters"))
+            for function in (mapping_of(tool.get("function")) for tool in items_of(body.get("tools")))
+        }
+        return ChatWire(self.provider, offered, bare(offered))
+
+    def _new_http_client(self) -> Any:
+        import openai
+
+        return openai.DefaultAsyncHttpxClient()
 
     def _new_client(self, **arguments: Any) -> Any:
         import openai

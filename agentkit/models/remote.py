@@ -8,25 +8,29 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import random
 import urllib.parse
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, aclosing
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Final
 
 from agentkit import bounds
 from agentkit.errors import ConfigError, ProviderError
 from agentkit.events import SourceEvent
-from agentkit.models import servers
-from agentkit.models.base import ModelRequest
+from agentkit.models import refusals, servers
+from agentkit.models.base import Closing, ModelRequest
+from agentkit.models.clients import Clients
 from agentkit.models.failures import Asked, Came, broken_off, no_calls, provider_error
 from agentkit.models.receiving import Body, Unreadable
 from agentkit.models.retry import Retry
 from agentkit.models.secrets import MIN_SECRET, Address, is_secret, shown, watch_logs
 from agentkit.models.wire import ErrorInStream, Wire, WireEvent
+
+_LOG: Final = logging.getLogger("agentkit.models")
 
 PLACEHOLDER_KEY: Final = "no-key"
 """Sent to a compatible server when no key is set; the SDKs insist on one, local servers ignore it."""
@@ -90,7 +94,7 @@ class Settings:
         return f"Settings({', '.join(f'{k}={v!r}' for k, v in {**url, **told, 'extra': extra}.items())})"
 
 
-class RemoteModel(ABC):
+class RemoteModel(Closing, ABC):
     """A model behind a provider's SDK.
 
     Args:
@@ -118,7 +122,7 @@ class RemoteModel(ABC):
         self.model = model
         self.settings = settings or Settings()
         self._retry = Retry(times=self.settings.max_retries)
-        self._clients: dict[asyncio.AbstractEventLoop, Any] = {}
+        self._clients = Clients(owned=self.settings.http_client is None)
         self._address = self._find_address(self.settings.base_url or os.environ.get(self.url_variable) or self.home)
         server = urllib.parse.urlsplit(self._address.url).netloc
         home = urllib.parse.urlsplit(self.home).netloc
@@ -188,20 +192,20 @@ class RemoteModel(ABC):
 
     async def aclose(self) -> None:
         """Close the connections made in the running event loop; the model can be used again afterwards."""
-        client = self._clients.pop(asyncio.get_running_loop(), None)
-        if client is not None and self.settings.http_client is None:
-            await client.close()
+        await self._clients.aclose()
 
     async def _attempt(self, body: dict[str, Any]) -> AsyncGenerator[SourceEvent, None]:
         """One request, from its first event to its last."""
-        client = self._client()
+        client = await self._clients.get(self._made_client)
         wire = self._wire(body)
         begun = False
         cause: Exception | None = None
         request_id: str | None = None
         received: Body | None = None
         try:
-            async with self._request(client, body) as response:
+            async with AsyncExitStack() as sent:
+                with refusals.errors_up_to(self.settings.max_response):
+                    response = await sent.enter_async_context(self._request(client, body))
                 request_id = response.headers.get("x-request-id") or response.headers.get("request-id")
                 received = self._received(response)
                 read = received.events if body.get("stream") else received.whole
@@ -219,8 +223,10 @@ class RemoteModel(ABC):
             for event in last if begun else ():  # what broke off before its first event can be asked for again
                 yield event
             raise self._failure(cause, received, request_id) from cause
-        if not begun and (promised := no_calls(self.provider, last, request_id)) is not None:
-            raise promised
+        if not wire.called and (promised := no_calls(self.provider, last, request_id, words=begun)) is not None:
+            if not begun:
+                raise promised
+            _LOG.warning("%s", promised)
         for event in last:
             yield event
 
@@ -245,22 +251,18 @@ class RemoteModel(ABC):
             return f"base_url ends in {path}, and the SDK adds {self.adds_version}" if path.endswith("/v1") else ""
         return "" if path else "base_url has no path; most servers answer under /v1"
 
-    def _client(self) -> Any:
-        """The SDK's client for the running event loop: a connection cannot outlive the loop it was made in."""
-        loop = asyncio.get_running_loop()
-        client = self._clients.get(loop)
-        if client is None:
-            for other in [known for known in self._clients if known.is_closed()]:
-                del self._clients[other]
-            client = self._clients[loop] = self._new_client(
-                api_key=self._api_key,
-                base_url=self._address.url,
-                http_client=self.settings.http_client,
-                default_headers={**self._address.headers, **self.settings.headers},
-                default_query=dict(self._address.query),
-                max_retries=0,
-            )
-        return client
+    def _made_client(self) -> Any:
+        """The SDK's client over an HTTP client of ours, or of the caller's."""
+        http_client = self.settings.http_client or self._new_http_client()
+        refusals.watch(http_client)
+        return self._new_client(
+            api_key=self._api_key,
+            base_url=self._address.url,
+            http_client=http_client,
+            default_headers={**self._address.headers, **self.settings.headers},
+            default_query=dict(self._address.query),
+            max_retries=0,
+        )
 
     def _send(
         self, create: Callable[..., AbstractAsyncContextManager[Any]], body: dict[str, Any], **required: Any
@@ -327,6 +329,10 @@ class RemoteModel(ABC):
 
     def _temperature(self, request: ModelRequest) -> float | None:
         return request.temperature if request.temperature is not None else self.settings.temperature
+
+    @abstractmethod
+    def _new_http_client(self) -> Any:
+        """The SDK's HTTP client as it comes: its time-outs, its limits, its proxies."""
 
     @abstractmethod
     def _new_client(self, **arguments: Any) -> Any:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from agentkit.errors import ConfigError
-from agentkit.models.base import Model
+from agentkit.models.base import ClosableModel
 
 if TYPE_CHECKING:
     import httpx2
@@ -72,7 +72,7 @@ class Replay:
         self.headers: list[Mapping[str, str]] = []
         """Their headers."""
 
-    def model(self, name: str, **settings: Any) -> Model:
+    def model(self, name: str, **settings: Any) -> ClosableModel:
         """A model that is answered by the recordings, whatever server the environment names.
 
         Args:

@@ -30,7 +30,7 @@ from agentkit.models.openai import told
 from agentkit.models.remote import RemoteModel
 from agentkit.models.responses_wire import ResponsesWire, events_of
 from agentkit.models.surrogates import clean
-from agentkit.models.wire import WireEvent, text_of
+from agentkit.models.wire import WireEvent, bare, items_of, mapping_of, text_of
 
 IDS: Final = history.IdRule(limit=64)  # "string too long. Expected a string with maximum length 64"
 
@@ -170,7 +170,13 @@ class ResponsesModel(RemoteModel):
         return list(events_of(body))
 
     def _wire(self, body: Mapping[str, Any]) -> ResponsesWire:
-        return ResponsesWire(self.provider)
+        offered = {text_of(t.get("name")): mapping_of(t.get("parameters")) for t in items_of(body.get("tools"))}
+        return ResponsesWire(self.provider, bare(offered))
+
+    def _new_http_client(self) -> Any:
+        import openai
+
+        return openai.DefaultAsyncHttpxClient()
 
     def _new_client(self, **arguments: Any) -> Any:
         import openai

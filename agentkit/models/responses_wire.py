@@ -8,20 +8,23 @@ the item's `done` before the part's, that before the response's, and all of them
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from agentkit.events import Finish, FinishReason, SourceEvent, Text, Thinking, Usage
+from agentkit.events import TAKEN_BACK, Finish, FinishReason, SourceEvent, Text, Thinking, Usage
 from agentkit.models.surrogates import Joiner, clean
 from agentkit.models.wire import (
+    CONTRADICTED,
     ErrorInStream,
     NativeCall,
     NativeCalls,
     WireEvent,
+    contradict,
     count_of,
     finish,
     items_of,
+    json_text_of,
     last_events,
     mapping_of,
     provider_block,
@@ -63,6 +66,7 @@ class _Item:
         said: what its deltas said; of a call that has not begun, the beginning of its arguments.
         parts: the same of each part of a message.
         told: the arguments as a whole, as the wire told them elsewhere than in deltas.
+        ends: whether it told them so, be it that there are none.
         first: the item as it was added.
     """
 
@@ -74,6 +78,7 @@ class _Item:
     said: list[str] = field(default_factory=list)
     parts: dict[int, list[str]] = field(default_factory=dict)
     told: str = ""
+    ends: bool = False
     thoughts: str = ""
     first: Mapping[str, Any] = field(default_factory=dict)
     joiner: Joiner = field(default_factory=Joiner)
@@ -85,11 +90,12 @@ class ResponsesWire:
 
     Args:
         provider: whose blocks these are.
+        bare: the names of the offered tools that take no arguments.
     """
 
-    def __init__(self, provider: str) -> None:
+    def __init__(self, provider: str, bare: Collection[str] = ()) -> None:
         self.provider = provider
-        self._calls = NativeCalls(marks_ends=True, before_end=self._form)
+        self._calls = NativeCalls(marks_ends=True, before_end=self._form, bare=bare)
         self._items: list[_Item] = []
         self._forms: dict[int, dict[str, Any]] = {}
         self._usage: Usage | None = None
@@ -101,6 +107,9 @@ class ResponsesWire:
         """One event of the stream."""
         kind = text_of(event.get("type"))
         match kind:
+            case "response.in_progress":
+                reason = mapping_of(mapping_of(event.get("response")).get("incomplete_details")).get("reason")
+                self._calls.held = FINISHES.get(text_of(reason)) in TAKEN_BACK
             case "response.output_item.added":
                 return self._added(count_of(event.get("output_index")), mapping_of(event.get("item")))
             case "response.output_item.done":
@@ -115,13 +124,18 @@ class ResponsesWire:
         base, _, last = kind.rpartition(".")
         return self._more(event, base, last) if base in _KINDS else []
 
+    @property
+    def called(self) -> bool:
+        """Whether a call came."""
+        return bool(self._calls.all)
+
     def close(self) -> list[SourceEvent]:
         """The last events."""
         events = [event for item in self._items if not item.ended for event in self._left(item)]
         ending: Finish | None = None
         if self.done:
-            ending = finish(FINISHES, self._finish, calls=bool(self._calls.all))
-            if self._refused and ending.reason == "stop":
+            ending = finish(FINISHES, self._finish, calls=self.called)
+            if self._refused and ending.reason in ("stop", "tool_calls"):
                 ending = ending._replace(reason="refusal")
         return events + last_events(self._calls, self._usage, ending)
 
@@ -129,8 +143,11 @@ class ResponsesWire:
         """An item whose end did not come, when nothing more will come."""
         if item.kind == "call":
             call, events = self._begun(item, {})  # one that nothing names is an error, and is told
-            whole = item.told or (_handed_over(item.first) if self.done and not self._cut else "")
-            return events + self._calls.tell(call, whole)
+            first = _handed_over(item.first) if self.done and not self._cut else ""
+            if not item.told and contradict(first, call.text):
+                call.doubt = CONTRADICTED
+            call.told = call.told or item.ends
+            return events + self._calls.tell(call, item.told or first)
         if item.kind == "message" and not item.said:
             return self._ended(item.at, item.first)
         return []
@@ -205,7 +222,9 @@ class ResponsesWire:
             at = count_of(event.get("content_index"))
             return self._say(item, at, delta) + self._say_rest(item, at, whole)
         if last == "done":
-            item.told = _handed_over(event)
+            item.told, item.ends = _handed_over(event), item.ends or _hands_over(event)
+            if item.call is not None:
+                item.call.told = item.call.told or item.ends
         elif base.endswith("arguments"):  # a custom tool's input is no JSON, and is told whole
             item.said.append(delta)
             return self._calls.more(item.call, delta) if item.call else []
@@ -244,7 +263,7 @@ class ResponsesWire:
             return []
         item = self._item_of(at, whole)
         if item.ended:
-            return []
+            return self._calls.tell(item.call, _handed_over(whole)) if item.call else []
         if kind in CALLS:
             return self._end_call(item, whole)
         item.ended = True
@@ -270,10 +289,13 @@ class ResponsesWire:
         if extra or whole["type"] == "custom_tool_call":
             self._forms[call.index] = {**extra, "type": whole["type"]}
         self._calls.rename(call, text_of(whole.get("name")) or call.name)
+        if contradict(item.told, _handed_over(whole)):
+            call.doubt = CONTRADICTED
         events += self._calls.tell(call, _handed_over(whole) or item.told)
         if whole.get("status") == "incomplete":
             return events
         item.ended = True
+        call.told = call.told or item.ends or _hands_over(whole)
         return events + self._calls.end(call)
 
     def _complete(self, response: Mapping[str, Any]) -> list[SourceEvent]:
@@ -304,8 +326,12 @@ def _handed_over(whole: Mapping[str, Any]) -> str:
     """A call's arguments as JSON text, as an item or a `done` tells them whole; empty where it does not."""
     if text_of(whole.get("input")) or whole.get("type") == "custom_tool_call":
         return json.dumps({"input": text_of(whole.get("input"))}, ensure_ascii=False)
-    arguments = whole.get("arguments")
-    return json.dumps(arguments, ensure_ascii=False) if isinstance(arguments, Mapping) else text_of(arguments)
+    return json_text_of(whole.get("arguments"))
+
+
+def _hands_over(whole: Mapping[str, Any]) -> bool:
+    """Whether it says what the call hands over, be it nothing."""
+    return "arguments" in whole or "input" in whole
 
 
 def _thoughts(item: Mapping[str, Any]) -> str:
@@ -331,6 +357,7 @@ def events_of(body: Mapping[str, Any]) -> Iterator[WireEvent]:
     if status in ("failed", "cancelled") or (body.get("error") and status is None):
         yield {"type": f"response.{status or 'failed'}", "response": body}
         return
+    yield {"type": "response.in_progress", "response": body}
     for at, item in enumerate(items_of(body.get("output"))):
         yield {"type": "response.output_item.done", "output_index": at, "item": item}
     if status in ("completed", "incomplete"):

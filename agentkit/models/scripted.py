@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from inspect import isawaitable
 from types import TracebackType
@@ -32,6 +32,7 @@ from agentkit.messages import (
     ToolCall,
     ToolMessage,
     UserMessage,
+    shown,
 )
 from agentkit.models.base import ModelRequest
 
@@ -52,11 +53,14 @@ class ScriptedModel:
     A `Finish` is added where a turn has none. Calls without an id get one.
 
     Args:
-        script: the turns, one per request; or a function (it may be async) that makes a turn from each request.
+        script: a list of turns, one per request; or a function (it may be async) that makes a turn from each request.
         name: what the model calls itself.
         format: act as a model that writes calls as text in this format: a `ToolCall` of the script is then written out.
         chunk: characters in which text, thinking and arguments arrive; None sends each whole.
         continues: act as a model that goes on with its own last message; see `Model`.
+
+    Raises:
+        ConfigError: a script that is no list of turns.
 
     Example:
         ```python
@@ -76,7 +80,7 @@ class ScriptedModel:
         if chunk is not None and chunk < 1:
             raise ConfigError(f"chunk is a number of characters, at least 1; got {chunk}")
         self._function = script if callable(script) else None
-        self._turns = [] if callable(script) else list(script)
+        self._turns = [] if callable(script) else _turns(script)
         self._name, self._format, self._chunk = name, format, chunk
         self._ids = itertools.count(1)
         self.continues = continues
@@ -134,6 +138,17 @@ class ScriptedModel:
         if kind is None:
             self.assert_finished()
 
+    async def aclose(self) -> None:
+        """Nothing: it holds no connection."""
+
+    async def __aenter__(self) -> ScriptedModel:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.__exit__(kind, error, trace)
+
     def _next(self, request: ModelRequest) -> Turn | Awaitable[Turn]:
         if self._function is not None:
             return self._function(request)
@@ -171,6 +186,27 @@ class ScriptedModel:
     def _pieces(self, text: str) -> Iterator[str]:
         step = self._chunk or len(text) or 1
         return (text[at : at + step] for at in range(0, len(text), step))
+
+
+def _turns(script: Any) -> list[Turn]:
+    """The turns of a script.
+
+    Raises:
+        ConfigError: it is one turn, or holds what is none.
+    """
+    one = isinstance(script, str | ToolCall | AssistantMessage | Exception) or hasattr(script, "_fields")
+    if one or not isinstance(script, Iterable) or isinstance(script, Mapping | bytes):
+        more = f": write ScriptedModel([{script!r:.60}])" if one else f", found {shown(script)}"
+        raise ConfigError(f"a script is a list of turns, one for each request, or a function{more}")
+    turns = list(script)
+    for at, turn in enumerate(turns):
+        for line in _lines(turn):
+            if not isinstance(line, str | ToolCall | Exception) and not hasattr(line, "_fields"):
+                raise ConfigError(
+                    f"turn {at} of the script: wanted text, a ToolCall, an event, an exception, an AssistantMessage, "
+                    f"or a list of these; found {shown(line)}"
+                )
+    return turns
 
 
 def _lines(turn: Turn) -> list[Line]:

@@ -14,6 +14,10 @@ MIN_SECRET: Final = 6  # characters; what is shorter is no key, and blotting it 
 
 BLOT: Final = "[key]"
 
+MAX_DEPTH: Final = 100  # arrays and objects inside each other, in an error
+
+DEEP: Final = "[nested too deep]"
+
 LOGGERS: Final = (
     "httpx2",  # logs each request's address, at the level INFO
     *("httpcore2.connection", "httpcore2.http11", "httpcore2.http2", "httpcore2.proxy"),  # headers, at DEBUG
@@ -30,19 +34,21 @@ def is_secret(name: str) -> bool:
     return _NAMES.search(name) is not None
 
 
-def without_secrets(value: Any, secrets: Sequence[str]) -> Any:
-    """Text, or JSON of any depth, with keys blotted out."""
+def without_secrets(value: Any, secrets: Sequence[str], depth: int = 0) -> Any:
+    """Text or JSON with keys blotted out, and with whatever lies too deep to be looked through."""
     if isinstance(value, str):
         for secret in secrets:
             value = value.replace(secret, BLOT)
         return _KEYLIKE.sub(BLOT, value)
+    if not isinstance(value, Mapping | list | tuple):
+        return value
+    if depth == MAX_DEPTH:
+        return DEEP
+    below = depth + 1
     if isinstance(value, Mapping):
-        return {without_secrets(k, secrets): without_secrets(v, secrets) for k, v in value.items()}
-    if isinstance(value, list):
-        return [without_secrets(v, secrets) for v in value]
-    if isinstance(value, tuple):
-        return tuple(without_secrets(v, secrets) for v in value)
-    return value
+        return {without_secrets(k, secrets): without_secrets(v, secrets, below) for k, v in value.items()}
+    found = [without_secrets(v, secrets, below) for v in value]
+    return found if isinstance(value, list) else tuple(found)
 
 
 class Address(NamedTuple):

@@ -28,14 +28,14 @@ from agentkit.messages import (
     UserMessage,
 )
 from agentkit.models import history
-from agentkit.models.base import Model, ModelRequest, continues
+from agentkit.models.base import Closing, Model, ModelRequest, continues
 from agentkit.models.servers import SERVERS, CutOut
 
 _IDS = history.IdRule(limit=10_000)  # nobody but the model reads them
 Part = TextPart | ThinkingPart | ToolCall | MarkupPart | ProviderPart
 
 
-class TextCalling:
+class TextCalling(Closing):
     """A model that writes its calls as text.
 
     Args:
@@ -55,7 +55,6 @@ class TextCalling:
                 "any other with ProcessorConfig(formats='auto')"
             )
         self._format = formats.get(format)
-        self._taught: tuple[object, str] = ((), "")
 
     def __repr__(self) -> str:
         return f"TextCalling({self.inner!r}, {self._format.name!r})"
@@ -114,13 +113,9 @@ class TextCalling:
         return {k: v for k, v in SERVERS[server].text.items() if k not in own}
 
     def _section(self, request: ModelRequest) -> str:
-        """What teaches the model its tools; kept, as most requests of a run offer the same ones."""
-        asked = (request.tools, request.tool_choice, request.parallel_tool_calls)
-        if self._taught[0] != asked:
-            choice, parallel = request.tool_choice, request.parallel_tool_calls
-            section = formats.render_prompt(self._format, request.tools, tool_choice=choice, parallel=parallel)
-            self._taught = (asked, section)
-        return self._taught[1]
+        """What teaches the model its tools."""
+        choice, parallel = request.tool_choice, request.parallel_tool_calls
+        return formats.render_prompt(self._format, request.tools, tool_choice=choice, parallel=parallel)
 
     async def aclose(self) -> None:
         """Close the connections of the model behind, if it has any."""

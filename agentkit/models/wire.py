@@ -6,12 +6,15 @@ as the wire events it would have been streamed in.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+import logging
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from agentkit.errors import ErrorCode
 from agentkit.events import (
+    TAKEN_BACK,
     ArgumentDelta,
     CallEnd,
     CallError,
@@ -25,6 +28,8 @@ from agentkit.events import (
 from agentkit.messages import ToolCall
 from agentkit.models.arguments import ArgumentsError, read_arguments
 from agentkit.models.surrogates import Joiner, clean, clean_json
+
+_LOG: Final = logging.getLogger("agentkit.models")
 
 WireEvent = Mapping[str, Any]
 """One event of a provider's stream, as its JSON says it."""
@@ -66,6 +71,11 @@ class Wire(Protocol):
         ...
 
     @property
+    def called(self) -> bool:
+        """Whether a call came."""
+        ...
+
+    @property
     def over(self) -> bool:
         """Whether nothing more is to come; a response that is done may still tell its usage."""
         ...
@@ -89,6 +99,13 @@ class Wire(Protocol):
 def text_of(value: object) -> str:
     """A string field of a wire event; the empty string where a server left it out or wrote something else."""
     return value if isinstance(value, str) else ""
+
+
+def json_text_of(value: object) -> str:
+    """What a call hands over, as JSON text. Servers write a text, an object, nothing, or what is refused later."""
+    if value is None or isinstance(value, str):
+        return value or ""
+    return json.dumps(value, ensure_ascii=False)
 
 
 def mapping_of(value: object) -> Mapping[str, Any]:
@@ -129,11 +146,28 @@ def finish(reasons: Mapping[str, FinishReason], raw: str | None, *, calls: bool)
     return Finish(reason, raw or None)
 
 
+_SHAPE: Final = frozenset(("$schema", "type", "title", "description", "properties", "required", "additionalProperties"))
+
+
+def bare(tools: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
+    """The names of the tools that can only be called without arguments.
+
+    Args:
+        tools: their schemas by name.
+    """
+    return frozenset(
+        name
+        for name, schema in tools.items()
+        if schema.keys() <= _SHAPE and not (schema.get("properties") or schema.get("additionalProperties"))
+    )
+
+
 @dataclass(slots=True, eq=False)
 class NativeCall:
     """A call that is being received.
 
     Attributes:
+        told: the provider said what its arguments are, be it that it has none: an empty text, or null.
         stopped: the provider said that nothing more of it will come.
         doubt: why nobody can tell what belongs to it; such a call never executes.
     """
@@ -144,6 +178,7 @@ class NativeCall:
     pieces: list[str] = field(default_factory=list)
     joiner: Joiner = field(default_factory=Joiner)
     started: bool = False
+    told: bool = False
     stopped: bool = False
     ended: bool = False
     doubt: str = ""
@@ -179,6 +214,10 @@ class NativeCalls:
         whole_names: whether a name comes whole. Where it may come in fragments, a call is told of once its name is
             whole: with the first of its arguments, or when the next call begins.
         before_end: what goes before a call's end, given the call; for what a provider wants to see again with it.
+        bare: the names of the offered tools that take no arguments: their calls lack nothing where none came.
+
+    Attributes:
+        held: whether calls end only with the response: its end is known to bar them.
     """
 
     def __init__(
@@ -187,8 +226,11 @@ class NativeCalls:
         marks_ends: bool,
         whole_names: bool = True,
         before_end: Callable[[NativeCall], list[SourceEvent]] | None = None,
+        bare: Collection[str] = (),
     ) -> None:
         self.all: list[NativeCall] = []
+        self.held = False
+        self._bare = bare
         self._marks_ends = marks_ends
         self._whole_names = whole_names
         self._before_end = before_end
@@ -218,7 +260,10 @@ class NativeCalls:
     def tell(self, call: NativeCall, whole: str) -> list[SourceEvent]:
         """The arguments as the provider tells them whole, if it does: they decide over what came in pieces."""
         whole = clean(whole)
-        if not whole or call.ended:
+        if not whole:
+            return []
+        if call.ended:
+            _warn_if_other(call, whole)
             return []
         call.joiner = Joiner()
         if whole.startswith(call.text):
@@ -238,7 +283,7 @@ class NativeCalls:
         cut.
         """
         call.stopped = True
-        if call.ended or not call.name or call.doubt:
+        if call.ended or not call.name or call.doubt or self.held:
             return []
         events = [] if call.started else self._start(call)
         try:
@@ -249,16 +294,17 @@ class NativeCalls:
             return events
         return events + self._close(call, CallEnd(call.index, call.call(arguments.values), arguments.repairs))
 
-    def settle(self, cut: str = "", *, broken: bool = False) -> list[SourceEvent]:
+    def settle(self, cut: str = "", *, broken: bool = False, barred: bool = False) -> list[SourceEvent]:
         """End every open call.
 
         Args:
             cut: why the response was cut short; empty when it was not. A call that was cut never executes.
             broken: whether the response ended without saying so.
+            barred: whether no call of the response may run, not even a complete one.
         """
-        return [event for call in self.all if not call.ended for event in self._settle(call, cut, broken)]
+        return [event for call in self.all if not call.ended for event in self._settle(call, cut, broken, barred)]
 
-    def _settle(self, call: NativeCall, cut: str, broken: bool) -> list[SourceEvent]:
+    def _settle(self, call: NativeCall, cut: str, broken: bool, barred: bool) -> list[SourceEvent]:
         rest = call.joiner.close()
         events = self.more(call, rest) if rest else []
         if not call.started:
@@ -271,10 +317,12 @@ class NativeCalls:
             return events + (self._cut(call, cut) if cut else self._fail(call, e.code, str(e), e.position))
         if cut and self._may_be_cut(call, arguments.values, broken):
             return events + self._cut(call, cut)
+        if barred:
+            return events + self._fail(call, "denied", f"not run: {cut}, and with it this call", 0)
         if not call.name:
             return events + self._fail(call, "unknown_tool", "the call names no tool", 0)
-        if self._marks_ends and not call.stopped and not call.text.strip():
-            return events + self._fail(call, "truncated_call", "neither arguments nor the end of this call came", 0)
+        if not (call.told or call.text.strip() or call.name in self._bare):
+            return events + self._fail(call, "truncated_call", NO_ARGUMENTS, 0)
         return events + self._close(call, CallEnd(call.index, call.call(arguments.values), arguments.repairs))
 
     def _may_be_cut(self, call: NativeCall, arguments: Mapping[str, Any], broken: bool) -> bool:
@@ -301,13 +349,37 @@ class NativeCalls:
         return [*(self._before_end(call) if self._before_end else []), end]
 
 
+NO_ARGUMENTS: Final = "no arguments of this call came, not even word that it has none; call again with them"
+
+CONTRADICTED: Final = "the response tells its arguments twice, and not the same"
+
 CUTS: Mapping[FinishReason, str] = {
     "length": "the response reached its limit of tokens",
-    "content_filter": "the provider's filter ended the response",
-    "refusal": "the model refused to go on",
+    "content_filter": "the provider's filter ended the response (content_filter)",
+    "refusal": "the model refused to go on (refusal)",
     "error": "the provider failed",
 }
 """The finishes that cut a response short, and what is said of the call that was being written."""
+
+
+def contradict(one: str, other: str) -> bool:
+    """Whether two texts of arguments can both be read, and are not the same arguments."""
+    if not (one.strip() and other.strip()):
+        return False
+    try:
+        return read_arguments(one).values != read_arguments(other).values
+    except ArgumentsError:
+        return False
+
+
+def _warn_if_other(call: NativeCall, whole: str) -> None:
+    if contradict(call.text, whole):
+        _LOG.warning(
+            "the finished response tells other arguments for the call %r of %r than it had told before; the call "
+            "had ended, with those told first",
+            call.id,
+            call.name,
+        )
 
 
 def last_events(calls: NativeCalls, usage: Usage | None, ending: Finish | None) -> list[SourceEvent]:
@@ -321,7 +393,7 @@ def last_events(calls: NativeCalls, usage: Usage | None, ending: Finish | None) 
     if ending is None:
         events = calls.settle("the response broke off", broken=True)
     else:
-        events = calls.settle(CUTS.get(ending.reason, ""))
+        events = calls.settle(CUTS.get(ending.reason, ""), barred=ending.reason in TAKEN_BACK)
     if usage is not None:
         events.append(usage)
     if ending is not None:

@@ -5,12 +5,12 @@ Pure. Knows results and their parts; knows no tool, no registry and no event.
 
 from __future__ import annotations
 
-import difflib
 import traceback
 from typing import Any
 
 from agentkit.errors import ErrorCode
 from agentkit.messages import ImagePart, ResultContent, TextPart
+from agentkit.names import did_you_mean
 from agentkit.policy import Keep
 from agentkit.tool import ToolResult
 
@@ -77,7 +77,6 @@ def unknown_tool(name: str, names: tuple[str, ...]) -> str:
     shown = name if len(name) <= 100 else name[:100] + "…"
     if not names:
         return f"there is no tool {shown!r}: there are no tools here; answer without calling one"
-    near = difflib.get_close_matches(name[:100], names, n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else "."
+    hint = did_you_mean(name, names) or "."
     more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
     return f"there is no tool {shown!r}{hint} The tools are: {', '.join(names[:_NAMES])}{more}"

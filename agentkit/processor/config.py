@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
+from agentkit import foreign
 from agentkit import formats as text_formats
 from agentkit.bounds import SECONDS, YES_OR_NO, Bound, Bounds, each, instance, one_of, or_none, refuse, whole
 from agentkit.errors import ConfigError
 from agentkit.formats import Format, InCode
+from agentkit.names import takes
 from agentkit.policy import MIN_OUTPUT, Keep, Predicate
 
 Execute = Literal["stream", "end"]
@@ -35,6 +37,7 @@ _BOUNDS: Final[Bounds] = {
 }
 
 
+@takes(others=foreign.PROCESSOR_CONFIG)
 @dataclass(frozen=True, slots=True)
 class ProcessorConfig:
     """What a response's calls may do.
@@ -105,6 +108,11 @@ class ProcessorConfig:
     def recovers(self) -> bool:
         """Whether calls in a native model's text are looked for."""
         return self.recover and self.native and not self.text_formats
+
+    def is_tagged(self, format: str | None) -> bool:
+        """Whether in this format each tool has a tag of its own; native calls have none."""
+        known = (*self.text_formats, *text_formats.CATALOG)
+        return next((f.tagged for f in known if f.name == format), False)
 
     def is_textual(self, format: str) -> bool:
         """Whether this format writes values as text, so that their types come from the schema."""

@@ -6,17 +6,19 @@ Knows the registry and the event loop; knows no text, no format's syntax and no 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Any
+from typing import Any, Final
 
 from agentkit.events import (
     ApprovalRequired,
     CallEnd,
     CallError,
+    FinishReason,
     ToolCompleted,
     ToolEvent,
     ToolFailed,
@@ -24,6 +26,7 @@ from agentkit.events import (
 )
 from agentkit.messages import ResultContent, ToolCall, ToolMessage
 from agentkit.policy import Keep
+from agentkit.processor import lines
 from agentkit.processor.answers import capped, crashed, failed, unknown_tool
 from agentkit.processor.approval import Decision, decide, decision_of
 from agentkit.processor.config import ProcessorConfig
@@ -35,6 +38,12 @@ from agentkit.tool import ToolContext, ToolResult
 
 GRACE = 1.0  # seconds that a cancelled tool has to clean up before its call is answered without it
 
+_LOG: Final = logging.getLogger("agentkit.processor")
+_LATE = 0.1  # seconds by which a timer may be late on a busy machine
+_BLOCKED = (
+    "%s took %.3g s, although its timeout is %.3g s: it blocked the event loop, and nothing could stop it; write it "
+    "with `def`, to run in a thread, or let it wait with `await`, as in `await asyncio.to_thread(…)`"
+)
 _CANCELLED = "cancelled while it ran: what it had done by then may stand"
 _NOT_BEGUN = "not run: the run was cancelled before this call began"
 _INTERRUPTED = "not run: the response broke off with an error"
@@ -78,6 +87,8 @@ class _Running:
     since: float
     task: asyncio.Task[Any] = field(init=False)
     timer: asyncio.TimerHandle | None = None
+    timeout: float | None = None
+    place: lines.Place | None = None  # in the line of calls that must not run beside each other
     begun: bool = False  # its task has
     claim: Claim = field(default_factory=Claim)  # on the tool itself, which may have to wait for a thread
     stopped: ToolResult | None = None  # the answer it gets because it was stopped, by its timeout or by the caller
@@ -119,6 +130,8 @@ class Execution:
         self._scope = scope
         self._gate = gate
         self._asking: dict[int, asyncio.Future[Any]] = {}  # calls in `waiting` whose approval is not decided yet
+        self._places: dict[int, lines.Place] = {}  # calls in `waiting` that hold the head of their line
+        self._blocked: dict[int, str] = {}  # calls in `waiting` that will never get it, and why
         self._running: set[_Running] = set()
         self._last: Admitted | None = None  # the terminating call: those behind it do not run
         self._closed: ToolResult | None = None  # the answer to every further call
@@ -152,15 +165,21 @@ class Execution:
             return failed("denied", f"not run: native calls are turned off; write the call in your text, as {names}")
         return None
 
+    def _names(self, call: ToolCall) -> tuple[str, ...]:
+        """The tools that a call of this format might have meant."""
+        if self._config.is_tagged(call.format):
+            return tuple(spec.name for spec in self._registry.specs())
+        return tuple(self._registry.tools)
+
     def _misread(self, event: CallError) -> ToolResult:
         if event.code == "unknown_tool":
-            return failed("unknown_tool", unknown_tool(event.call.name, tuple(self._registry.tools)))
+            return failed("unknown_tool", unknown_tool(event.call.name, self._names(event.call)))
         return failed(event.code, event.message, position=event.position)
 
     def _check(self, index: int, call: ToolCall) -> Admitted | ToolResult:
         tool = self._registry.get_tool(call.name)
-        if tool is None:
-            return failed("unknown_tool", unknown_tool(call.name, tuple(self._registry.tools)))
+        if tool is None or (tool.xml_only and not self._config.is_tagged(call.format)):
+            return failed("unknown_tool", unknown_tool(call.name, self._names(call)))
         textual = call.format is not None and self._config.is_textual(call.format)
         try:
             arguments = tool.validate(call.arguments, lenient=textual or self._config.lenient_native)
@@ -218,6 +237,7 @@ class Execution:
         held |= {index: call for index, call in self.pending.items() if index > after}
         self.waiting = deque(a for a in self.waiting if a.index not in held)
         for index in held:
+            self._leave_line(index)
             self.pending.pop(index, None)
             if (asked := self._asking.pop(index, None)) is not None:
                 asked.cancel()
@@ -232,10 +252,11 @@ class Execution:
         does not.
         """
         while (ready := self._ready()) is not None:
-            refused = self._gate(ready.call)
+            refused = self._blocked.pop(ready.index, None) or self._gate(ready.call)
             if refused is None:
                 return ready
             self.waiting.remove(ready)
+            self._leave_line(ready.index)
             self._inbox.put(self._skip(ready.index, ready.call, failed("limit", refused)))
         return None
 
@@ -243,11 +264,32 @@ class Execution:
         sequential = self._config.strategy == "sequential"
         if not self.waiting or (sequential and (self._running or self.untold)):
             return None
-        if not self._asking:
-            return self.waiting[0]
-        free = (a for a in self.waiting if a.index not in self._asking)
-        first = next(free, None)
-        return None if sequential and first is not self.waiting[0] else first
+        for admitted in self.waiting:
+            if admitted.index not in self._asking and self._free(admitted):
+                return admitted
+            if sequential:
+                return None
+        return None
+
+    def _free(self, admitted: Admitted) -> bool:
+        """Whether no other call keeps this one waiting; it then holds its place in line."""
+        tool = admitted.tool
+        if not tool.policy.exclusive or admitted.index in self._places:
+            return True
+        try:
+            key = tool.method if tool.instance is None else tool.instance
+            place = lines.take(key, self._inbox.wake, threaded=not tool.is_async)
+        except lines.Stuck as e:
+            self._blocked[admitted.index] = f"not run: {tool.name} runs one call at a time, and {e}"
+            return True
+        if place is not None:
+            self._places[admitted.index] = place
+        return place is not None
+
+    def _leave_line(self, index: int) -> None:
+        """A call that holds a place is not going to start."""
+        if (place := self._places.pop(index, None)) is not None:
+            place.task_over()
 
     def start(self, admitted: Admitted) -> None:
         """Start a call, unless it was answered since `next`."""
@@ -257,15 +299,26 @@ class Execution:
             self.waiting.remove(admitted)
         else:
             return
+        try:
+            self._begin(admitted)
+        except BaseException:
+            self._leave_line(admitted.index)
+            raise
+
+    def _begin(self, admitted: Admitted) -> None:
         loop = asyncio.get_running_loop()
         running = _Running(admitted, perf_counter())
         context = self._contexts(admitted.call)
         with self._scope(admitted.call):
             self._running.add(running)  # only now: what raised above would leave it there for good
+            running.place = place = self._places.pop(admitted.index, None)
             running.task = loop.create_task(self._run(running, context))
+            if place is not None:
+                running.task.add_done_callback(lambda _: place.task_over(running.claim))
         timeout = admitted.tool.policy.timeout
         if timeout is None:
             timeout = self._config.timeout
+        running.timeout = timeout
         if timeout is not None and running in self._running:  # an eager task may be done by now
             running.timer = loop.call_later(timeout, self._expire, running, timeout)
 
@@ -276,9 +329,12 @@ class Execution:
         admitted = running.admitted
         done: Outcome | None = None
         try:
-            done = await run_tool(
-                admitted.tool, admitted.arguments, context, *self._cap(admitted.tool), claim=running.claim
-            )
+            ended = None
+            if running.place is not None:
+                running.place.begin()
+                ended = running.place.function_over
+            limit, keep = self._cap(admitted.tool)
+            done = await run_tool(admitted.tool, admitted.arguments, context, limit, keep, running.claim, ended)
         except asyncio.CancelledError as e:  # stopped by us, or by the end of the loop, or raised by the tool itself
             if task is not None and not task.cancelling():
                 done = self._outcome(running, crashed(e))
@@ -321,6 +377,8 @@ class Execution:
     def _abandon(self, running: _Running) -> None:
         """Answer for a tool that goes on although it was cancelled."""
         running.task.set_name(f"tool {running.admitted.call.name!r}, call {running.admitted.call.id!r}")
+        if running.place is not None:
+            running.place.give_up()
         _ABANDONED.add(running.task)
         running.task.add_done_callback(_ABANDONED.discard)
         self._settle(running, self._outcome(running, running.stopped or failed("cancelled", _CANCELLED)))
@@ -335,12 +393,17 @@ class Execution:
         self._running.remove(running)
         if running.timer is not None:
             running.timer.cancel()
+        took = perf_counter() - running.since
+        tool = running.admitted.tool
+        late = running.timeout is not None and took > running.timeout + _LATE
+        if late and tool.is_async and running.stopped is None:
+            _LOG.warning(_BLOCKED, tool.where, took, running.timeout)
         index, call = running.admitted.index, running.admitted.call
         succeeded = done.result.error is None
-        if succeeded and running.admitted.tool.policy.terminates:
+        if succeeded and tool.policy.terminates:
             self.terminated = True
         event = ToolCompleted if succeeded else ToolFailed
-        ended = event(index, call, done.result, perf_counter() - running.since)
+        ended = event(index, call, done.result, took)
         self.untold.add(index)
         self._inbox.put(self._answer(ended, done.parts))
 
@@ -350,6 +413,11 @@ class Execution:
         """The response broke off: refuse what it still brings and, if so asked, what waits."""
         self._closed = failed("interrupted", _INTERRUPTED)
         return [self._skip(*held, self._closed) for held in (self._held() if waiting else ())]
+
+    def take_back(self, finish: FinishReason) -> list[ToolEvent]:
+        """The response's own end takes it back: refuse what waits, also for a person, and what it still brings."""
+        self._closed = failed("denied", f"not run: the response finished with {finish}, and its calls with it")
+        return [self._skip(*held, self._closed) for held in self._held()]
 
     def cancel(self) -> list[asyncio.Task[Any]]:
         """Stop what runs, skip what waits, be it for a person; what it returns are the tasks to wait for."""
@@ -369,6 +437,8 @@ class Execution:
         """
         for running in list(self._running):
             self._abandon(running)
+        for index in list(self._places):
+            self._leave_line(index)
         for index, call in enumerate(calls):
             if call is not None and index not in self.answers and index not in self.pending:
                 self._skip(index, call, failed("cancelled", _NOT_BEGUN))

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
 from agentkit import formats
+from agentkit.bounds import Bounds, instance, or_none, refuse
 from agentkit.formats.spec import Format, Tag, ToolSpec
 from agentkit.messages import Message, ToolCall
 from agentkit.processor.calls import ResponseReader
@@ -26,6 +29,10 @@ from agentkit.registry import ToolRegistry
 from agentkit.tool import ToolContext
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
+_BOUNDS: Final[Bounds] = {
+    "registry": instance(ToolRegistry, "a ToolRegistry: ToolRegistry(tool, …)"),
+    "config": or_none(instance(ProcessorConfig, "a ProcessorConfig")),
+}
 
 
 def call_id() -> str:
@@ -45,7 +52,8 @@ class ResponseProcessor:
         new_context: makes the whole `ToolContext` of a call, in place of one that only has `context` as its `state`. It
             is asked when a call starts, and before that when a function must decide whether the call needs approval.
         heard: gives the conversation so far, for a model that calls natively: a call in its text that stands in a
-            user's message or a tool's result is not run. None compares with nothing, as for a model that writes calls.
+            user's message or a tool's result is not run, nor is an example of the system prompt or of a tool's
+            description. None compares with nothing, as for a model that writes calls.
         scope: entered while a call's task is made: what it sets in context variables holds inside the tool.
         gate: asked when a call is about to start; what it says keeps the call from starting.
 
@@ -75,6 +83,7 @@ class ResponseProcessor:
         scope: Scope = no_scope,
         gate: Gate = no_gate,
     ) -> None:
+        refuse("ResponseProcessor", {"registry": registry, "config": config}, _BOUNDS)
         self.registry = registry
         self.config = config or ProcessorConfig()
         self.context = context
@@ -119,15 +128,15 @@ class ResponseProcessor:
         self, offered: Sequence[ToolSpec] | None, more: More | None, made: Iterable[ToolCall]
     ) -> ResponseReader:
         config = self.config
-        specs = self.registry.specs()
-
-        def new_parser(first: bool) -> TextReader:
-            thinking = first and config.starts_thinking
-            return formats.Parser(config.text_formats, specs, in_code=config.in_code, thinking=thinking)
-
         if config.text_formats:
+            specs = self.registry.specs()
+
+            def new_parser(first: bool) -> TextReader:
+                thinking = first and config.starts_thinking
+                return formats.Parser(config.text_formats, specs, in_code=config.in_code, thinking=thinking)
+
             record = _record(config.text_formats) if more is not None else None
-            quoted = self._quoted({tool.name: tool for tool in specs})
+            quoted = self._quoted(specs)
             return ResponseReader(
                 new_parser,
                 self._new_id,
@@ -137,27 +146,31 @@ class ResponseProcessor:
                 quoted=quoted,
                 made=Made(made),
             )
-        tools = specs if offered is None else offered
+        tools = self.registry.offered(None) if offered is None else offered
 
         def new_finder(first: bool) -> TextReader:
             thinking = first and config.starts_thinking
-            return formats.Parser(formats.auto(), tools, in_code="reply", thinking=thinking)
+            return formats.Parser(formats.recoverable(), tools, in_code="reply", thinking=thinking)
 
-        quoted = self._quoted({tool.name: tool for tool in tools})
-        recovery = Recovery(new_finder, tools, quoted) if tools and config.recovers else None
+        recovery = Recovery(new_finder, tools, self._quoted(tools)) if tools and config.recovers else None
         return ResponseReader(None, self._new_id, self._taken, recovery, limit=config.max_calls)
 
-    def _quoted(self, tools: Mapping[str, ToolSpec]) -> Quoted | None:
+    def _quoted(self, tools: Sequence[ToolSpec]) -> Quoted | None:
         """Whether a call stands in what the model has read."""
         heard = self._heard
-        return None if heard is None else lambda call: heard.quoted(call, tools)
+        return None if heard is None else lambda call: heard.quoted(call, {tool.name: tool for tool in tools})
 
     def _searchers(self, tools: Sequence[ToolSpec]) -> Sequence[TextReader]:
         """Find calls wherever they stand, in every format. One needs a parser of its own: its tags are names."""
-        known = formats.auto()
-        own = [f for f in self.config.text_formats if f not in known]
-        read = ((*known, *own), (formats.get("legacy"),))
-        return [formats.Parser(several, tools, in_code="execute") for several in read]
+        own = [f for f in self.config.text_formats if f not in formats.auto()]
+        return [formats.Parser(several, tools, in_code="execute") for several in _everywhere(tuple(own))]
+
+
+@cache
+def _everywhere(own: tuple[Format, ...]) -> tuple[tuple[Format, ...], ...]:
+    """Formats in which nothing hides a call: what others say has no thinking of the model's."""
+    known = tuple(replace(f, thinking=(), answer=()) for f in (*formats.auto(), *own))
+    return known, (formats.get("legacy"),)
 
 
 def _record(read: Sequence[Format]) -> Record:

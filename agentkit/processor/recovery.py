@@ -6,6 +6,7 @@ character: what does not count is the text that it was.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Final, Literal, NamedTuple
@@ -23,12 +24,14 @@ from agentkit.events import (
     Thinking,
     Usage,
 )
+from agentkit.formats.asides import REASONING
 from agentkit.formats.spec import ToolElement, ToolSpec
 from agentkit.messages import ToolCall
 from agentkit.processor.textreader import TextReader
 
-_THINKING: Final = frozenset("".join(tag.split()) for f in formats.auto() for pair in f.thinking for tag in pair)
-_CLOSES: Final = tuple(sorted({tag for f in formats.auto() for _, tag in f.thinking if "think" in tag.lower()}))
+_TAGS: Final = [pair for f in formats.recoverable() for pair in f.thinking]
+_THINKING: Final = frozenset("".join(tag.split()) for pair in _TAGS for tag in pair)
+_CLOSES: Final = tuple(sorted({tag for _, tag in _TAGS if "think" in tag.lower() or tag[2:-1] in REASONING}))
 _BY_TAG: Final = frozenset(f.name for f in formats.auto() if any(isinstance(s.call[0], ToolElement) for s in f.shapes))
 """The formats in which a tool's own tag is all there is of a call."""
 
@@ -68,6 +71,45 @@ class _Found(NamedTuple):
         return self.lead + self.call.raw
 
 
+_MARKER: Final = re.compile(r"(?:[-+*]|\d{1,9}[.)])\s")
+_INDENT: Final = 4  # columns; a tab is as much
+_START: Final = 80  # characters of a line that tell what it is
+
+
+class _Line:
+    """Whether the current line is indented code, as Markdown has it. Fed what is said, in any pieces."""
+
+    __slots__ = ("_blank", "_block", "_listed", "_start")
+
+    def __init__(self) -> None:
+        self._start = ""
+        self._blank = True  # whether nothing stands in the line before, or before it
+        self._block = False  # whether the last line with anything in it was indented code
+        self._listed = False  # whether a list's items, and what belongs to them, go on
+
+    def said(self, text: str) -> None:
+        """This much more was said."""
+        line, *more = text.split("\n")
+        self._start = (self._start + line)[:_START]
+        for line in more:
+            self._over()
+            self._start = line[:_START]
+
+    def _over(self) -> None:
+        said = self._start.strip()
+        if said:
+            self._block = self.code
+            self._listed = _MARKER.match(f"{said} ") is not None or (self._listed and self._start[0].isspace())
+        self._blank = not said
+
+    @property
+    def code(self) -> bool:
+        """Whether what stands here is."""
+        said = self._start.lstrip()
+        indent = len(self._start.removesuffix(said).expandtabs(_INDENT))
+        return indent >= _INDENT and (self._blank or self._block) and not self._listed
+
+
 class Recovery:
     """Reads one response of a model that should call natively.
 
@@ -75,7 +117,8 @@ class Recovery:
     the response ends, or until a native call makes it text, since nothing may overtake it.
 
     A call counts when it can be read without damage, names an offered tool, has all required arguments, and is not
-    quoted: not in thinking, code or quotation marks, nor in what the model has read of others. One without markup of
+    quoted: not in thinking, code or quotation marks, nor in what the model has read of others. Code is, too, what is
+    indented by four places behind a blank line, as in Markdown, unless a list goes on there. One without markup of
     its own (bare JSON, `name(…)`) must begin a line, and one in a code fence the reply; only calls may follow either. A
     tag that the tool's author did not declare must hold an argument.
 
@@ -101,6 +144,7 @@ class Recovery:
         self._open: list[SourceEvent] = []
         self._run: _Standing | None = None  # how the call before stands, while nothing is said after it
         self._said = False  # whether anything visible was
+        self._line = _Line()
         self._first = self._last = ""  # the line's first visible character, and the text's last
 
     def feed(self, event: SourceEvent) -> Sequence[SourceEvent]:
@@ -181,6 +225,7 @@ class Recovery:
             self._run, self._said = None, True
             if self._loose:
                 self._give_up()
+        self._line.said(text)
         line = text.rpartition("\n")
         if line[1]:
             self._first = ""
@@ -191,6 +236,7 @@ class Recovery:
     def _think(self, text: str) -> None:
         self._end_lead()
         self._first = self._last = ""
+        self._line = _Line()
         self._put(_Thought(text) if self._held else Text(text))
 
     def _end_lead(self) -> None:
@@ -238,7 +284,7 @@ class Recovery:
         if self._run is not None:
             return self._run
         head = (self._lead + call.raw[:_HEAD]).lstrip()
-        if self._last in _QUOTES or self._first == ">":
+        if self._last in _QUOTES or self._first == ">" or self._line.code:
             return "quoted"
         if head.startswith("`"):
             return "quoted" if self._said else "loose"

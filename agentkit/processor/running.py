@@ -7,16 +7,22 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Mapping
+import logging
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from agentkit.messages import ResultContent
+from agentkit.messages import ResultContent, TextPart
+from agentkit.output import shows_nothing
 from agentkit.policy import Keep
 from agentkit.processor.answers import capped, crashed, failed, words
-from agentkit.processor.workers import WORKERS, Claim, NoThread
+from agentkit.processor.workers import WORKERS, Claim, NoThread, Unraisable
 from agentkit.registry import BoundTool
 from agentkit.tool import ToolContext, ToolResult
+
+_LOG: Final = logging.getLogger("agentkit.processor")
+_READABLE: Final = frozenset((str, int, float, bool, dict, list, tuple, type(None), ToolResult))
+"""What most tools return; needs no closer look."""
 
 
 class Outcome(NamedTuple):
@@ -33,6 +39,7 @@ async def run_tool(
     limit: int,
     keep: Keep = "both",
     claim: Claim | None = None,
+    ended: Callable[[], None] | None = None,
 ) -> Outcome:
     """Run a tool to its end: on the event loop when it is async, in a worker thread when it is not.
 
@@ -43,6 +50,7 @@ async def run_tool(
         limit: characters of the result that the model reads.
         keep: which end of a longer one is kept.
         claim: taken when the tool begins; one that was taken before lets it never begin.
+        ended: called when a plain function has returned, in its thread, be it that nobody waits for it any more.
 
     Raises:
         asyncio.CancelledError: as any coroutine; whether the tool or its caller was cancelled is for the caller to say.
@@ -52,23 +60,52 @@ async def run_tool(
         claim = Claim() if claim is None else claim
         if tool.is_async:
             claim.take()
-            return outcome(ToolResult.of(await tool.invoke(arguments, context)), limit, keep)
-        done = await WORKERS.run(partial(_run_plain, tool, arguments, context, limit, keep), claim)
-        return done if isinstance(done, Outcome) else outcome(ToolResult.of(await done), limit, keep)
+            return returned(tool, await tool.invoke(arguments, context), limit, keep)
+        done = await WORKERS.run(partial(_run_plain, tool, arguments, context, limit, keep, ended), claim)
+        return done if isinstance(done, Outcome) else returned(tool, await done, limit, keep)
     except (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):
         raise
     except NoThread as e:
         return outcome(failed("limit", f"not run: {e}"), limit, keep)
+    except Unraisable as e:
+        return outcome(crashed(e.__cause__ or e), limit, keep)
     except BaseException as e:  # noqa: BLE001 - the boundary: a tool's fault is data, even sys.exit() and a native panic
         return outcome(crashed(e), limit, keep)
 
 
 def _run_plain(
-    tool: BoundTool, arguments: Mapping[str, Any], context: ToolContext, limit: int, keep: Keep
+    tool: BoundTool,
+    arguments: Mapping[str, Any],
+    context: ToolContext,
+    limit: int,
+    keep: Keep,
+    ended: Callable[[], None] | None,
 ) -> Outcome | Any:
     """In a thread, where the value is rendered too: that may be long work. An awaitable is left to the caller."""
-    value = tool.invoke(arguments, context)
-    return value if inspect.isawaitable(value) else outcome(ToolResult.of(value), limit, keep)
+    try:
+        value = tool.invoke(arguments, context)
+    finally:
+        if ended is not None:
+            ended()
+    return value if waits(value) else returned(tool, value, limit, keep)
+
+
+def waits(value: Any) -> bool:
+    """Whether a value is still to be awaited."""
+    return inspect.isawaitable(value) and not isinstance(value, ToolResult)
+
+
+def returned(tool: BoundTool, value: Any, limit: int, keep: Keep) -> Outcome:
+    """What a tool returned; its author is warned of a value of which the model can read nothing."""
+    done = outcome(ToolResult.of(value), limit, keep)
+    if type(value) not in _READABLE and done.parts == (TextPart(shows_nothing(value)),):
+        _LOG.warning(
+            "%s returned an object of class %s, of which the model can read nothing: return text, numbers, a dict or "
+            "list of these, a dataclass, or give the class a __str__",
+            tool.where,
+            type(value).__name__,
+        )
+    return done
 
 
 def outcome(result: ToolResult, limit: int, keep: Keep) -> Outcome:
@@ -96,7 +133,7 @@ async def ask_outcome(tool: BoundTool, arguments: Mapping[str, Any], context: To
             told = await method(arguments, context)
         else:
             told = await WORKERS.run(partial(method, arguments, context))
-            told = await told if inspect.isawaitable(told) else told
+            told = await told if waits(told) else told
         return None if told is None else ToolResult.of(told)
     except Exception as e:  # noqa: BLE001 - the boundary: a tool's fault is data
         return failed("interrupted", f"interrupted; what became of it could not be found out: {words(e)}")

@@ -13,6 +13,7 @@ from itertools import chain
 from agentkit import formats
 from agentkit.errors import ProviderError
 from agentkit.events import (
+    TAKEN_BACK,
     ApprovalRequired,
     CallEnd,
     CallError,
@@ -223,6 +224,8 @@ class Turn(EventStream[Event]):
                 self._inbox.stop()
         if isinstance(item, Finish) and item.reason == "length" and self._more is not None:
             return self._at_limit(item)
+        if isinstance(item, Finish) and item.reason in TAKEN_BACK:
+            return chain(self._execution.take_back(item.reason), self._reader.feed(item))
         return self._reader.feed(item)  # type: ignore[arg-type]
 
     def _at_limit(self, item: Finish) -> Iterator[Event]:

@@ -23,6 +23,10 @@ class NoThread(RuntimeError):
     """A function was not run: every thread is held by one that does not return although nobody waits for it."""
 
 
+class Unraisable(RuntimeError):
+    """A function raised what no coroutine can raise, or what would stop the event loop; that is its `__cause__`."""
+
+
 class Claim:
     """On running something: who takes it first may, whichever thread that is."""
 
@@ -112,7 +116,7 @@ class Workers:
 
         Raises:
             NoThread: no thread will ever be free, as far as can be told.
-            RuntimeError: the function raised what a coroutine cannot raise or what would stop the loop, as its message
+            Unraisable: the function raised what a coroutine cannot raise or what would stop the loop, as its message
                 says (`StopIteration`, `KeyboardInterrupt`, `GeneratorExit`). Any other exception is raised as it is.
         """
         job = _Job(function, Claim() if claim is None else claim)
@@ -123,7 +127,7 @@ class Workers:
             self._leave(job)
             raise
         if isinstance(error, StopIteration | KeyboardInterrupt | GeneratorExit):
-            raise RuntimeError(f"{type(error).__name__}: {error}") from error
+            raise Unraisable(f"{type(error).__name__}: {error}") from error
         if error is not None:
             raise error
         return value

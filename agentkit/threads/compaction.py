@@ -28,6 +28,7 @@ from typing import Any, Final, NamedTuple
 from agentkit.bounds import SECONDS, SHARE, TEXT, Bound, Bounds, either, like, or_none, refuse, whole
 from agentkit.messages import AssistantMessage, UserMessage
 from agentkit.models.base import Model
+from agentkit.names import takes
 from agentkit.threads.history import Said, answer_of, key_of, said_in
 from agentkit.threads.shortening import shortened
 from agentkit.threads.store import Log
@@ -64,6 +65,7 @@ _BOUNDS: Final[Bounds] = {
 }
 
 
+@takes()
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compaction:
     """When and how a thread's conversation is made shorter.

@@ -69,7 +69,6 @@ class ThreadJournal:
     Args:
         store: where the thread is.
         thread_id: its id.
-        system: instructions for the model; not kept in the thread.
         temporary: a message put before the last user message; not kept in the thread.
         compaction: when and how the conversation is made shorter; None never does it.
         writer: who writes the summaries; None for none.
@@ -80,14 +79,13 @@ class ThreadJournal:
         store: Store,
         thread_id: str,
         *,
-        system: str | None = None,
         temporary: Message | None = None,
         compaction: Compaction | None = None,
         writer: Writer | None = None,
     ) -> None:
         self.thread_id = thread_id
         self._store = store
-        self._system = system
+        self._system: str | None = None  # what the model is told first; not kept in the thread
         self._temporary = temporary
         self._compaction = compaction
         self._writer = writer
@@ -137,6 +135,10 @@ class ThreadJournal:
 
     # -------------------------------------------------------------- the beginning
 
+    def instruct(self, system: str) -> None:
+        """Put it before the conversation, in this run."""
+        self._system = system
+
     async def open(self, registry: ToolRegistry, ask: Ask) -> Unsettled:
         """Take the thread's lease, and settle what an interrupted run left open.
 
@@ -175,7 +177,8 @@ class ThreadJournal:
 
     async def _reconciled(self, call: Call, registry: ToolRegistry) -> Move:
         """The answer to an interrupted call, of the tool that knows what became of it."""
-        tool, said = registry.tools[str(call.body["name"])], call_from_json(call.body)
+        tool, said = registry.get_tool(str(call.body["name"])), call_from_json(call.body)
+        assert tool is not None, "calls are asked about only of tools that are there"
         context = ToolContext(call.id, tool.name, idempotency_key=self._key(call), attempt=call.attempts)
         try:
             arguments = tool.validate(said.arguments, lenient=True)
@@ -406,13 +409,13 @@ class ThreadJournal:
             except StoreError:
                 return
 
-    async def child(self, call_id: str, task: str, system: str | None) -> ThreadJournal:
+    async def child(self, call_id: str, task: str) -> ThreadJournal:
         """A thread of its own, named after the call's key and there already when the call is run again."""
         id = child_id(self.thread_id, self._keys[call_id])
         with suppress(ThreadExists):
             first = Append({"message": to_json(user(task))})
             await self._store.create(id, {"parent": self.thread_id, "call": call_id}, [first])
-        return ThreadJournal(self._store, id, system=system, compaction=self._compaction, writer=self._writer)
+        return ThreadJournal(self._store, id, compaction=self._compaction, writer=self._writer)
 
     async def close(self) -> None:
         """Give the lease back."""

@@ -4,32 +4,30 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, Final, Unpack
+from types import MappingProxyType, TracebackType
+from typing import TYPE_CHECKING, Any, Final, Self, Unpack, overload
 
-from agentkit import models
-from agentkit.agent import Agent, Budget, Hook, RunOptions, RunStream, call_hash, checked_hooks
+from agentkit import foreign, models
+from agentkit.agent import Agent, Budget, Hook, RunOptions, RunResult, RunStream, call_hash, checked_hooks
 from agentkit.agent.approval import denial
+from agentkit.agent.blocking import blocking, close
+from agentkit.agent.system import SYSTEM, System
 from agentkit.bounds import CALLABLE, PATH, TEXT, Bounds, each, either, instance, like, or_none, refuse, whole
-from agentkit.errors import ConfigError, StoreConflict, StoreError, ThreadNotFound
-from agentkit.messages import (
-    AssistantMessage,
-    Message,
-    SystemMessage,
-    ToolCall,
-    ToolMessage,
-    UserMessage,
-)
+from agentkit.errors import ConfigError, StoreConflict, StoreError, ThreadExists, ThreadNotFound
+from agentkit.messages import Message, ToolCall, ToolMessage
 from agentkit.models.base import Model
+from agentkit.names import takes
 from agentkit.processor import ProcessorConfig
 from agentkit.prompts import Prompt, messages_from
 from agentkit.registry import BoundTool, FunctionNames, InvalidArguments, ToolRegistry
-from agentkit.threads.codec import call_from_json, call_to_json, planned_call, to_json
+from agentkit.threads.codec import call_from_json, call_to_json, to_json
 from agentkit.threads.compaction import Compaction
+from agentkit.threads.entries import entries_of, one_message
 from agentkit.threads.fork import copied
 from agentkit.threads.history import messages_of
 from agentkit.threads.journal import ThreadJournal, child_id
@@ -37,10 +35,20 @@ from agentkit.threads.reading import read_log
 from agentkit.threads.results import StoredResults
 from agentkit.threads.resume import waiting
 from agentkit.threads.shortening import READ_RESULT
-from agentkit.threads.store import Append, Call, Log, Move, NewCall, Store, Thread
+from agentkit.threads.store import Call, Log, Move, Store, Thread
 from agentkit.threads.stores import open_store
 from agentkit.threads.summary import Writer
 
+if sys.version_info >= (3, 13):
+    from typing import TypeVar
+else:  # which has no defaults of type variables
+    from typing_extensions import TypeVar
+if TYPE_CHECKING:
+    from typing_extensions import TypeForm
+
+T = TypeVar("T")
+ContextT = TypeVar("ContextT", default=Any)
+OutputT = TypeVar("OutputT", default=str)
 _LOG = logging.getLogger("agentkit.threads")
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -50,12 +58,16 @@ _BOUNDS: Final[Bounds] = {
     "hooks": each(CALLABLE, "several functions: hooks=[print]"),
     "compaction": or_none(instance(Compaction, "a Compaction")),
 }
-_NEW: Final[Bounds] = {"metadata": instance(Mapping, "a mapping, such as {'title': 'Holidays'}")}
+_NEW: Final[Bounds] = {
+    "thread_id": or_none(TEXT, "for a new one"),
+    "metadata": instance(Mapping, "a mapping, such as {'title': 'Holidays'}"),
+}
+_THREAD: Final[Bounds] = {"thread_id": TEXT}
 _PAGE: Final[Bounds] = {"limit": whole(0), "before": or_none(instance(Thread, "a thread that list_threads gave"))}
 _RUN: Final[Bounds] = {
     "thread_id": TEXT,
     "agent": instance(Agent, "an Agent"),
-    "system_prompt": or_none(TEXT),
+    "system_prompt": SYSTEM,
     "compaction": _BOUNDS["compaction"],
 }
 
@@ -63,8 +75,12 @@ _RUN: Final[Bounds] = {
 class ThreadManager:
     """Conversations that outlive the process, and the runs on them.
 
+    Close it with `aclose`, or use it in `async with`: that closes its store, also one that was handed over, and the
+    models that it made from strings. A model that was handed over stays the caller's.
+
     Args:
-        store: a `Store`, the path of a SQLite file, or `postgresql://…`.
+        store: a `Store`, the path of a SQLite file, or `postgresql://…`. Unless given: `agentkit.db` in the working
+            directory. The object's `repr` says where that is, and so does a line of the log (`agentkit.threads`, INFO).
         registry: the tools; an empty registry unless given. `add_tool` adds to it.
         hooks: called with each event of every run; see `Agent`.
         compaction: when and how a conversation that becomes too long is made shorter; None never does it. With it, the
@@ -85,6 +101,7 @@ class ThreadManager:
         ```
     """
 
+    @takes(others=foreign.THREAD_MANAGER)
     def __init__(
         self,
         store: Store | str | Path = "agentkit.db",
@@ -96,11 +113,21 @@ class ThreadManager:
         given = {"store": store, "registry": registry, "hooks": hooks, "compaction": compaction}
         refuse("ThreadManager", given, _BOUNDS)
         self.store = open_store(store)
+        self._models: dict[str, Model] = {}  # those that it made, by their strings
         self.registry = ToolRegistry() if registry is None else registry
         self.hooks = checked_hooks("ThreadManager", hooks)
         self.compaction = compaction
         if compaction is not None and READ_RESULT not in self.registry.tools:
             self.registry.register(StoredResults(self.store))
+        _LOG.info("threads are kept in %s", self._where)
+
+    def __repr__(self) -> str:
+        return f"<ThreadManager: {self._where}>"
+
+    @property
+    def _where(self) -> str:
+        """The file, or the server without its password; of a store of another kind, what it says of itself."""
+        return str(getattr(self.store, "name", None) or repr(self.store))
 
     @property
     def tool_registry(self) -> ToolRegistry:
@@ -108,8 +135,31 @@ class ThreadManager:
         return self.registry
 
     async def aclose(self) -> None:
-        """Close the store."""
-        await self.store.aclose()
+        """Close the store, and the models that the manager made. It cannot be used any more then."""
+        try:
+            await self._close_models()
+        finally:
+            await self.store.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def _close_models(self) -> None:
+        for model in self._models.values():
+            await close(model)
+
+    def _model(self, model: Model | str) -> Model:
+        """The model that a string names: the same one each time, so that its connections last."""
+        if not isinstance(model, str):
+            return model
+        if model not in self._models:
+            self._models[model] = models.model(model)
+        return self._models[model]
 
     def add_tool(
         self, tool_class: Any, function_names: FunctionNames | None = None, **kwargs: Any
@@ -119,6 +169,7 @@ class ThreadManager:
 
     # -------------------------------------------------------------- threads
 
+    @takes(others=foreign.CREATE_THREAD)
     async def create_thread(
         self,
         thread_id: str | None = None,
@@ -138,11 +189,11 @@ class ThreadManager:
             ConfigError: as `add_message`, or the metadata is no mapping.
             StoreError: the metadata holds what JSON cannot, or a key that is no text.
         """
-        refuse("create_thread", {"metadata": metadata}, _NEW)
+        refuse("create_thread", {"thread_id": thread_id, "metadata": metadata}, _NEW)
         id = secrets.token_hex(8) if thread_id is None else thread_id
         if not id:
             raise ConfigError("create_thread(''): a thread's id is not empty; leave it out for a new one")
-        await self.store.create(id, metadata, _entries(messages_from(messages)))
+        await self.store.create(id, metadata, entries_of(messages_from(messages)))
         return id
 
     async def get_thread(self, thread_id: str) -> Thread:
@@ -151,6 +202,7 @@ class ThreadManager:
         Raises:
             ThreadNotFound: there is none with this id.
         """
+        refuse("get_thread", {"thread_id": thread_id}, _THREAD)
         return await self.store.get(thread_id)
 
     async def list_threads(self, *, limit: int = 100, before: Thread | None = None) -> tuple[Thread, ...]:
@@ -172,6 +224,7 @@ class ThreadManager:
         Raises:
             ThreadBusy: somebody runs it.
         """
+        refuse("delete_thread", {"thread_id": thread_id}, _THREAD)
         keys: list[Any] = []
         try:
             keys = [call.body.get("key") for call in (await self.store.load(thread_id)).calls]
@@ -208,6 +261,7 @@ class ThreadManager:
             ThreadExists: there is a thread with the new id.
             ConfigError: it has no entry `until`.
         """
+        refuse("fork_thread", {"thread_id": thread_id}, _THREAD)
         if metadata is not None:
             refuse("fork_thread", {"metadata": metadata}, _NEW)
         thread, log = await self.store.get(thread_id), await read_log(self.store, thread_id)
@@ -222,6 +276,7 @@ class ThreadManager:
 
     # -------------------------------------------------------------- messages
 
+    @takes(others=foreign.ADD_MESSAGE)
     async def add_message(self, thread_id: str, message: Prompt, *, client_id: str | None = None) -> int:
         """Add a message at the end and give its place.
 
@@ -238,19 +293,21 @@ class ThreadManager:
             ThreadNotFound: there is no such thread.
             ConfigError: a system message (a run is given its own), or a result without a call that waits for one.
         """
+        refuse("add_message", {"thread_id": thread_id}, _THREAD)
         names = await self._names(thread_id) if isinstance(message, Mapping) else {}
-        one = _one(message, names)
+        one = one_message(message, names)
         if isinstance(one, ToolMessage):
             call = await self._open_call(thread_id, one.call_id)
             move = Move(call.seq, call.ordinal, "answered", (call.status,), answer=to_json(one))
             await self.store.commit(thread_id, [move])
             return call.seq
-        (entry,) = _entries([one])
+        (entry,) = entries_of([one])
         (seq,) = await self.store.commit(thread_id, [replace(entry, key=client_id)])
         return seq
 
     async def get_llm_messages(self, thread_id: str) -> list[Message]:
         """The conversation as a model reads it: every call followed by its answer, from the newest compaction on."""
+        refuse("get_llm_messages", {"thread_id": thread_id}, _THREAD)
         return messages_of(await read_log(self.store, thread_id))
 
     async def get_log(self, thread_id: str) -> Log:
@@ -259,14 +316,16 @@ class ThreadManager:
         Raises:
             StoreError: an entry is damaged; the message names it. `store.load` shows what can be read of it.
         """
+        refuse("get_log", {"thread_id": thread_id}, _THREAD)
         return await read_log(self.store, thread_id)
 
     # -------------------------------------------------------------- runs
 
+    @takes(RunOptions, others=foreign.RUN_THREAD)
     def run_thread(
         self,
         thread_id: str,
-        system_prompt: str | None = None,
+        system_prompt: System[Any] | None = None,
         model: Model | str = "",
         processor_config: ProcessorConfig | None = None,
         *,
@@ -279,8 +338,9 @@ class ThreadManager:
         max_depth: int = 3,
         compaction: Compaction | None = None,
         name: str = "agent",
+        output_type: TypeForm[OutputT] = str,  # type: ignore[assignment]  # the default of OutputT
         **options: Unpack[RunOptions],
-    ) -> RunStream:
+    ) -> RunStream[OutputT]:
         """Let a model answer the thread's last message, with the registry's tools, until it calls nothing more.
 
         What an interrupted run left open is settled first (see `agentkit.threads.resume`); nothing happens on a thread
@@ -288,7 +348,7 @@ class ThreadManager:
 
         Args:
             thread_id: the thread.
-            system_prompt: instructions for this run; not kept in the thread.
+            system_prompt: instructions for this run, as the `system` of `Agent`; not kept in the thread.
             model: a `Model`, or a model string such as `openai:gpt-5`. It need not be the one of earlier runs, nor use
                 the same format.
             processor_config: what the calls of a response may do.
@@ -302,6 +362,7 @@ class ThreadManager:
             max_depth: see `Agent`.
             compaction: in place of the manager's.
             name: of the agent, in traces.
+            output_type: see `Agent`.
             **options: see `RunOptions`.
 
         Returns:
@@ -309,12 +370,11 @@ class ThreadManager:
             thread, and `ThreadNotFound`.
         """
         if isinstance(model, str) and not model:
-            hint = (
-                f"; {system_prompt!r} is the system prompt here" if system_prompt and ":" in system_prompt[:40] else ""
-            )
+            said = system_prompt if isinstance(system_prompt, str) and ":" in system_prompt[:40] else None
+            hint = f"; {said!r} is the system prompt here" if said else ""
             raise ConfigError(f"run_thread(…, model=…) is missing: name a model, such as 'openai:gpt-5'{hint}")
-        agent = Agent(
-            model,
+        agent = Agent[Any, OutputT](
+            self._model(model),
             self.registry,
             config=processor_config,
             max_turns=max_turns,
@@ -324,6 +384,7 @@ class ThreadManager:
             budget=budget,
             max_depth=max_depth,
             name=name,
+            output_type=output_type,
         )
         return self.run_agent(
             thread_id, agent, system_prompt, temporary_message=temporary_message, compaction=compaction, **options
@@ -332,40 +393,167 @@ class ThreadManager:
     resume_thread = run_thread
     """The same: every run begins by settling what an interrupted one left open. The name says what it is for."""
 
+    @overload
     def run_agent(
         self,
         thread_id: str,
-        agent: Agent,
-        system_prompt: str | None = None,
+        agent: Agent[ContextT, Any],
+        system_prompt: System[ContextT] | None = None,
         *,
         temporary_message: Prompt | None = None,
         compaction: Compaction | None = None,
-        **options: Unpack[RunOptions],
-    ) -> RunStream:
+        output_type: TypeForm[T],
+        **options: Unpack[RunOptions[ContextT]],
+    ) -> RunStream[T]: ...
+    @overload
+    def run_agent(
+        self,
+        thread_id: str,
+        agent: Agent[ContextT, OutputT],
+        system_prompt: System[ContextT] | None = None,
+        *,
+        temporary_message: Prompt | None = None,
+        compaction: Compaction | None = None,
+        **options: Unpack[RunOptions[ContextT]],
+    ) -> RunStream[OutputT]: ...
+    @takes(RunOptions, others=foreign.RUN_THREAD)
+    def run_agent(
+        self,
+        thread_id: str,
+        agent: Agent[ContextT, Any],
+        system_prompt: System[ContextT] | None = None,
+        *,
+        temporary_message: Prompt | None = None,
+        compaction: Compaction | None = None,
+        output_type: Any = None,
+        **options: Unpack[RunOptions[ContextT]],
+    ) -> RunStream[Any]:
         """`run_thread` with an agent of your own: its model, its tools, its limits.
 
         Register `StoredResults` with it, if its model is to read again what a compaction shortened.
         """
         given = {"thread_id": thread_id, "agent": agent, "system_prompt": system_prompt, "compaction": compaction}
-        refuse("run", given, _RUN)
+        refuse("run_thread", given, _RUN)
         if "decisions" in options:
             raise ConfigError(
                 "decisions on a thread's calls are kept in it: approve(…) or deny(…), then run the thread"
             )
         temporary = None
         if temporary_message is not None:
-            temporary = _one(temporary_message, {})
+            temporary = one_message(temporary_message, {})
         system = agent.system if system_prompt is None else system_prompt
         policy = self.compaction if compaction is None else compaction
         journal = ThreadJournal(
             self.store,
             thread_id,
-            system=system,
             temporary=temporary,
             compaction=policy,
-            writer=None if policy is None else _writer(policy, agent),
+            writer=None if policy is None else _writer(policy, agent, self._model),
         )
-        return agent.begin(journal, hooks=self.hooks, **options)
+        return agent.begin(journal, system, hooks=self.hooks, output_type=output_type, **options)
+
+    @overload
+    async def say(
+        self,
+        thread_id: str,
+        message: Prompt,
+        model: Model | str,
+        system_prompt: System[Any] | None = None,
+        *,
+        output_type: TypeForm[OutputT] = str,  # type: ignore[assignment]
+        **options: Unpack[RunOptions],
+    ) -> RunResult[OutputT]: ...
+    @overload
+    async def say(
+        self,
+        thread_id: str,
+        message: Prompt,
+        *,
+        agent: Agent[ContextT, OutputT],
+        **options: Unpack[RunOptions[ContextT]],
+    ) -> RunResult[OutputT]: ...
+    async def say(
+        self,
+        thread_id: str,
+        message: Prompt,
+        model: Model | str | None = None,
+        system_prompt: System[Any] | None = None,
+        *,
+        agent: Agent[Any, Any] | None = None,
+        **options: Any,
+    ) -> RunResult[Any]:
+        """Say something in a thread, and give the result of the run that answers it.
+
+        Args:
+            thread_id: the thread; made if there is none with this id.
+            message: as for `add_message`.
+            model: who answers, with the registry's tools: a `Model`, or a model string such as `openai:gpt-5`.
+            system_prompt: as for `run_thread`.
+            agent: who answers, with tools and limits of its own, in place of a model.
+            **options: as for `run_thread` or `run_agent`.
+
+        Raises:
+            ConfigError: neither a model nor an agent is named, or both are.
+        """
+        _one_answers(model, agent)
+        if agent is not None:
+            run = self.run_agent(thread_id, agent, system_prompt, **options)
+        else:
+            run = self.run_thread(thread_id, system_prompt, model or "", **options)
+        try:
+            await self.add_message(thread_id, message)
+        except ThreadNotFound:
+            with suppress(ThreadExists):  # somebody else made it just now
+                await self.create_thread(thread_id)
+            await self.add_message(thread_id, message)
+        return await run.finished()
+
+    @overload
+    def say_sync(
+        self,
+        thread_id: str,
+        message: Prompt,
+        model: Model | str,
+        system_prompt: System[Any] | None = None,
+        *,
+        output_type: TypeForm[OutputT] = str,  # type: ignore[assignment]
+        **options: Unpack[RunOptions],
+    ) -> RunResult[OutputT]: ...
+    @overload
+    def say_sync(
+        self,
+        thread_id: str,
+        message: Prompt,
+        *,
+        agent: Agent[ContextT, OutputT],
+        **options: Unpack[RunOptions[ContextT]],
+    ) -> RunResult[OutputT]: ...
+    def say_sync(
+        self,
+        thread_id: str,
+        message: Prompt,
+        model: Model | str | None = None,
+        system_prompt: System[Any] | None = None,
+        *,
+        agent: Agent[Any, Any] | None = None,
+        **options: Any,
+    ) -> RunResult[Any]:
+        """`say` for code without an event loop: `threads.say_sync("ada", "Hello!", "openai:gpt-5").text`.
+
+        Connections that models made for it are closed at its end; the store stays open.
+
+        Raises:
+            RuntimeError: an event loop runs in this thread: await `say` there.
+        """
+        _one_answers(model, agent)
+        answering = self._model(model or "") if agent is None else agent.model
+
+        async def end() -> None:
+            await self._close_models()
+            await close(answering)
+
+        said = {"model": model, "system_prompt": system_prompt, "agent": agent, **options}
+        return blocking(lambda: self.say(thread_id, message, **said), end, "say_sync", "threads.say")
 
     # -------------------------------------------------------------- approvals
 
@@ -374,6 +562,7 @@ class ThreadManager:
 
         Those after which the user wrote again are none of them: they are not run any more.
         """
+        refuse("pending", {"thread_id": thread_id}, _THREAD)
         return tuple(call_from_json(call.body) for call in waiting(await read_log(self.store, thread_id)))
 
     async def approve(
@@ -466,7 +655,7 @@ class ThreadManager:
         raise ConfigError(f"no call {call_id!r} of thread {thread_id!r} waits for an answer")
 
 
-def _writer(policy: Compaction, agent: Agent) -> Writer:
+def _writer(policy: Compaction, agent: Agent[Any, Any], made: Callable[[str], Model]) -> Writer:
     """Who writes the summaries of an agent's runs; a model string is resolved when the first one is due.
 
     Raises:
@@ -480,43 +669,10 @@ def _writer(policy: Compaction, agent: Agent) -> Writer:
         models.known(model)
     if policy.summary_tokens:
         agent.budget.price(name)
-    return Writer(lambda: models.model(model) if isinstance(model, str) else model)
+    return Writer(lambda: made(model) if isinstance(model, str) else model)
 
 
-def _one(message: Prompt, calls: Mapping[str, str]) -> Message:
-    messages = messages_from(message, calls=calls)
-    if len(messages) != 1:
-        raise ConfigError(f"one message is wanted here, found {len(messages)}")
-    return messages[0]
-
-
-def _entries(messages: Sequence[Message]) -> list[Append]:
-    """Messages as entries; results as the answers of their calls.
-
-    Raises:
-        ConfigError: a system message, or a result without its call.
-    """
-    entries: list[Append] = []
-    for message in messages:
-        match message:
-            case SystemMessage():
-                raise ConfigError("a thread holds no system message: give it to run_thread(…, system_prompt=…)")
-            case ToolMessage():
-                _answer(entries, message)
-            case AssistantMessage():
-                calls = [NewCall(call.id, planned_call(call)) for call in message.calls]
-                entries.append(Append({"message": to_json(message)}, calls=calls))
-            case UserMessage():
-                entries.append(Append({"message": to_json(message)}))
-    return entries
-
-
-def _answer(entries: list[Append], said: ToolMessage) -> None:
-    for at in reversed(range(len(entries))):
-        for n, call in enumerate(entries[at].calls):
-            if call.id == said.call_id and call.status == "planned":
-                answered = replace(call, status="answered", answer=to_json(said))
-                calls = [*entries[at].calls[:n], answered, *entries[at].calls[n + 1 :]]
-                entries[at] = replace(entries[at], calls=calls)
-                return
-    raise ConfigError(f"the result {said.call_id!r} answers no call before it")
+def _one_answers(model: Model | str | None, agent: Agent[Any, Any] | None) -> None:
+    if (model is None) == (agent is None):
+        found = "neither" if agent is None else "both"
+        raise ConfigError(f"say(…) wants who answers: model='openai:gpt-5' or agent=Agent(…); found {found}")

@@ -18,6 +18,7 @@ from threading import Thread
 from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
+from agentkit.bounds import CALLABLE, SECONDS, TEXT, Bound, Bounds, or_none, refuse, whole
 from agentkit.errors import ConfigError, StoreError
 from agentkit.threads.answers import Job, answer
 from agentkit.threads.sql import Dialect, Duplicate, Operations, Rows, Steps
@@ -32,6 +33,19 @@ BEGIN: Final[dict[Kind, str | None]] = {
 
 INSTALL_LOCK: Final = 7_274_505_163_190_181
 """The advisory lock under which tables are made. Any number that nobody else uses; this one was drawn at random."""
+
+
+def _names_a_schema(value: object) -> bool:
+    return isinstance(value, str) and re.fullmatch(r"[a-z_][a-z0-9_]{0,62}", value) is not None
+
+
+_BOUNDS: Final[Bounds] = {
+    "dsn": TEXT,
+    "schema": Bound(_names_a_schema, "a name of small letters, digits and _, not beginning with a digit, 63 at most"),
+    "connections": whole(1),
+    "timeout": SECONDS,
+    "on_statement": or_none(CALLABLE),
+}
 
 
 class PostgresStore(SqlStore):
@@ -63,8 +77,14 @@ class PostgresStore(SqlStore):
         timeout: float = 30.0,
         on_statement: OnStatement | None = None,
     ) -> None:
-        if not re.fullmatch(r"[a-z_][a-z0-9_]{0,62}", schema):
-            raise ConfigError(f"a schema's name has small letters, digits and _, found {schema!r}")
+        given = {
+            "dsn": dsn,
+            "schema": schema,
+            "connections": connections,
+            "timeout": timeout,
+            "on_statement": on_statement,
+        }
+        refuse("PostgresStore", given, _BOUNDS)
         self.dsn = dsn
         self.schema = schema
         name, operations = _without_password(dsn), Operations(_dialect(schema))

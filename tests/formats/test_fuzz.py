@@ -14,13 +14,6 @@ import fuzz
 from agentkit.formats import CATALOG
 from damages import DAMAGES, plan
 
-REMAIN = 0.015
-"""Of the texts, the share that may still show a fault which nobody has mended yet: mostly a call in one section that is
-lost behind a damaged neighbour. It only goes down."""
-
-NEVER = ("raises", "conservation")
-"""Faults of which there is none in any number of texts."""
-
 SEED = int(os.environ.get("AGENTKIT_FUZZ_SEED", "0"))
 TEXTS = int(os.environ.get("AGENTKIT_FUZZ_TEXTS", "1100"))
 
@@ -37,25 +30,21 @@ def told(tally: fuzz.Tally) -> str:
     return "\n".join(lines)
 
 
-def hold(tally: fuzz.Tally, texts: int) -> None:
-    """Nothing that must never be, and no more of the rest than is known."""
-    assert not [kind for kind, _, _ in tally.faults if kind.startswith(NEVER)], told(tally)
-    assert sum(tally.faults.values()) <= REMAIN * texts, told(tally)
+def hold(first: int, texts: int) -> None:
+    """No text of these seeds shows a fault."""
+    tally = fuzz.run(range(first, first + texts))
+    assert not tally.faults, told(tally)
 
 
 @pytest.mark.parametrize("share", range(4))
-def test_damaged_texts_are_read_with_few_faults(share: int) -> None:
-    first = SEED * fuzz.SEEDS + share * TEXTS // 4
-    tally = fuzz.run(range(first, first + TEXTS // 4))
-    hold(tally, TEXTS // 4)
+def test_damaged_texts_are_read_without_a_fault(share: int) -> None:
+    hold(SEED * fuzz.SEEDS + share * TEXTS // 4, TEXTS // 4)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("share", range(10))
-def test_many_damaged_texts_are_read_with_few_faults(share: int) -> None:
-    first = (SEED + 1) * fuzz.SEEDS + share * 3000
-    tally = fuzz.run(range(first, first + 3000))
-    hold(tally, 3000)
+def test_many_damaged_texts_are_read_without_a_fault(share: int) -> None:
+    hold((SEED + 1) * fuzz.SEEDS + share * 3000, 3000)
 
 
 def test_the_fuzz_puts_every_damage_into_every_format() -> None:

@@ -177,7 +177,16 @@ def test_what_python_would_compute_is_an_error_and_no_quotes_are_guessed(text: s
     assert read(text) is None
 
 
-ARITHMETIC = [("2*3", 6), ("10/4", 2.5), ("6*12+2", 74), ("10-5", 5), ("(2+3)*4", 20), ("1 - -1", 2)]
+ARITHMETIC = [
+    ("2*3", 6),
+    ("10 / 4", 2.5),
+    ("7*24-1", 167),
+    ("1/2*4", 2.0),
+    ("6*12+2", 74),
+    ("10 - 5", 5),
+    ("(2+3)*4", 20),
+    ("1 - -1", 2),
+]
 
 
 @pytest.mark.parametrize(("text", "value"), ARITHMETIC)
@@ -191,6 +200,33 @@ def test_arithmetic_is_one_repair_in_json_as_in_python(text: str, value: float) 
         assert [e.call for e in [*parser.feed(call), *parser.close()] if isinstance(e, CallEnd)] == []
 
 
+DOUBTFUL = [
+    "10-20", "12/31", "555-1234", "2024-12", "2024-12-25", "12/25/2024", "1-555-0100", "10 -20", "10- 20", "9/11",
+    "0644", "-007", "007", "000", "0089",
+]  # fmt: skip
+"""More likely ranges, dates, telephone numbers, modes and codes than numbers."""
+
+
+@pytest.mark.parametrize("text", DOUBTFUL)
+def test_what_is_likelier_no_number_is_an_error_that_shows_it(text: str) -> None:
+    for value in (text, f"[1, {text}]", f'{{"a": {text}}}'):
+        in_json = f'<tool_call>{{"name": "run", "arguments": {{"x": {value}, "y": 1}}}}</tool_call>'
+        for format, call in (("hermes", in_json), ("pythonic", f"[run(x={value}, y=1)]")):
+            (error,) = (e for e in formats.parse(call, format, TOOLS) if isinstance(e, CallEnd | CallError))
+            assert isinstance(error, CallError)
+            assert "in quotes" in error.message
+            assert f"got '{text}'" in error.message
+            assert error.position == call.index(text)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    numbers=st.lists(st.integers(0, 9999), min_size=2, max_size=4), signs=st.lists(st.sampled_from("-/"), min_size=3)
+)
+def test_numbers_between_dashes_and_slashes_are_never_computed(numbers: list[int], signs: list[str]) -> None:
+    assert read("".join(f"{n}{sign}" for n, sign in zip(numbers, signs, strict=False)) + "1") is None
+
+
 @pytest.mark.parametrize(
     ("text", "value", "repairs"),
     [
@@ -199,7 +235,8 @@ def test_arithmetic_is_one_repair_in_json_as_in_python(text: str, value: float) 
         (r'"\x41"', "A", ("invalid_escape",)),
         ('"a" + "b"', "ab", ("joined_strings",)),
         ("r'\\d'", "\\d", ("python_literals", "python_quotes")),
-        ("0644", 644, ("leading_zeros",)),
+        ("07", 7, ("leading_zeros",)),
+        ("0644", None, ()),
         ('"a" "b"', None, ()),
         ('["a" "b"]', None, ()),
         ('"a".upper()', None, ()),
@@ -209,3 +246,21 @@ def test_every_change_of_what_json_holds_has_a_name(text: str, value: Any, repai
     events = formats.parse(f'<tool_call>{{"name": "run", "arguments": {{"x": {text}}}}}</tool_call>', "hermes", TOOLS)
     found = [(e.call.arguments["x"], e.repairs) for e in events if isinstance(e, CallEnd)]
     assert found == ([(value, repairs)] if repairs else [])
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [(r'"a\ud800"', "a\ufffd"), (r'["\uDFFF"]', ["\ufffd"]), ('"\ud800"', "\ufffd")]
+)
+def test_half_a_character_is_replaced_by_name(text: str, value: Any) -> None:
+    """In a string of Python and of JSON, mended or not; what is whole, or was U+FFFD before, has no such name."""
+    for tail in ("", ","):
+        in_json = f'<tool_call>{{"name": "run", "arguments": {{"x": {text}{tail}}}}}</tool_call>'
+        (end,) = (e for e in formats.parse(in_json, "hermes", TOOLS) if isinstance(e, CallEnd))
+        assert (end.call.arguments["x"], end.repairs) == (
+            value,
+            (*(["trailing_comma"] if tail else []), "lone_surrogate"),
+        )
+    assert read(text) == (value, ("lone_surrogate",))
+    for whole in (r'"\ud83d\ude00"', '"\ufffd"', r'"\ufffd"'):
+        assert read(whole) is not None
+        assert read(whole)[1] == ()  # type: ignore[index]

@@ -117,3 +117,29 @@ def test_arguments_go_back_character_by_character() -> None:
     assert history.arguments_text(ToolCall("a", "f", {"a": 1}, None, '{"a":  1}')) == '{"a":  1}'
     assert history.arguments_text(ToolCall("a", "f", {"a": 1}, "xml", "<f><a>1</a></f>")) == '{"a": 1}'
     assert history.arguments_text(ToolCall("a", "f", {"a": 1}, None, '{}{"a": 1}')) == '{"a": 1}'
+
+
+# ---------------------------------------------------------------- the provider's own calls
+
+
+def searched(query: str) -> list[ProviderPart]:
+    """A search of Anthropic's, under an id that every one of these has."""
+    call = {"type": "server_tool_use", "id": "srv_1", "name": "web_search", "input": {"query": query}}
+    return [
+        ProviderPart("anthropic", call),
+        ProviderPart("anthropic", {"type": "web_search_tool_result", "tool_use_id": "srv_1", "content": []}),
+    ]
+
+
+def test_an_id_of_the_providers_own_calls_is_unique_in_joined_messages() -> None:
+    """An empty user message between them is not sent, so that two replies become one message."""
+    first, second = AssistantMessage((*searched("a"), TextPart("A."))), AssistantMessage((*searched("b"),))
+    sent = anthropic_messages([user("Hi"), first, UserMessage(()), second, user("Go on")], "anthropic")
+    assert [message["role"] for message in sent] == ["user", "assistant", "user"]
+    blocks = sent[1]["content"]
+    assert [b.get("id") or b.get("tool_use_id") for b in blocks if b["type"] != "text"] == [
+        "srv_1",
+        "srv_1",
+        "srv_1_2",
+        "srv_1_2",
+    ]

@@ -500,7 +500,10 @@ async def test_no_question_is_left_in_a_thread_that_nobody_answers(threads: Thre
     thread = await threads.create_thread(messages="Ulm?")
     model = ScriptedModel(["Ulm!", "Ulm!!"])
     result = await threads.run_thread(thread, model=model, output_type=City, output_retries=1).finished()
-    assert (result.finish, result.output) == ("invalid_output", None)
+    assert (result.finish, result.output_error) == (
+        "invalid_output",
+        "the reply does not fit:\n- expected one JSON value, found no JSON in the reply",
+    )
     assert said(await threads.get_llm_messages(thread))[-1] == "assistant: Ulm!!"
 
 

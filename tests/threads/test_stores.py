@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from inspect import iscoroutinefunction
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -108,10 +109,16 @@ def test_without_its_driver_postgres_says_what_to_install(monkeypatch: pytest.Mo
         open_store("postgresql://host/db")
 
 
-@pytest.mark.parametrize("schema", ["", "a b", 'a"; DROP TABLE x', "Ä", "1a"])
-def test_a_schema_is_a_plain_name(schema: str) -> None:
-    with pytest.raises(ConfigError, match="a schema's name has small letters, digits and _"):
+@pytest.mark.parametrize("schema", ["", "a b", 'a"; DROP TABLE x', "Ä", "1a", None, 5])
+def test_a_schema_is_a_plain_name(schema: Any) -> None:
+    with pytest.raises(ConfigError, match=r"PostgresStore\(schema=.*\): wanted a name of small letters, digits and _"):
         PostgresStore("postgresql://host/db", schema=schema)
+
+
+@pytest.mark.parametrize("given", [{"dsn": 5}, {"connections": 0}, {"timeout": "long"}, {"on_statement": "print"}])
+def test_other_wrong_settings_are_named(given: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=rf"PostgresStore\({next(iter(given))}="):
+        PostgresStore(**{"dsn": "postgresql://host/db"} | given)
 
 
 @pytest.mark.parametrize(

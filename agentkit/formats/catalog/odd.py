@@ -11,7 +11,8 @@ GEMMA4 = Format(
     also=(Shape(("<|tool_call>:", Name(), Braced('<|"|>'), "<tool_call|>")),),  # small models drop the word
     result=ResultShape("<|tool_response>response:{name}\n", "<tool_response|>"),
     thinking=(("<|channel>thought\n", "<channel|>"), ("<think>", "</think>")),
-    markup=("<turn|>", "<|tool_response>"),
+    answer=(("<|tool_response>", "<tool_response|>"),),
+    markup=("<turn|>",),
     families=("Gemma 4",),
 )
 FUNCTIONGEMMA = Format(

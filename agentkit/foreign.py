@@ -1,0 +1,269 @@
+"""What other toolkits, and AgentPress above all, call what agentkit has: by who takes it. Tables only.
+
+A value is our name, or words that follow a colon where there is no one name. `docs/agentpress.md` shows the tables
+`AGENTPRESS_…` to a reader; a test holds the two together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+Words = Mapping[str, str]
+
+_TO_MODEL: Final = "it belongs to the model: model('openai:…', {}=…) of agentkit.models"
+_TO_BODY: Final = "it is a field of the request's body: extra={{'{}': …}}"
+_TO_AGENT: Final = "it belongs to the agent: Agent(…, {}=…)"
+_TO_RUN: Final = "it belongs to the run: agent.run(…, {}=…)"
+
+_REQUEST: Final[Words] = {
+    **{name: _TO_BODY.format(name) for name in ("top_p", "top_k", "seed", "presence_penalty", "frequency_penalty")},
+    **{name: _TO_BODY.format(name) for name in ("logit_bias", "metadata", "service_tier", "user")},
+    "reasoning_effort": "it is a field of the request's body: extra={'reasoning_effort': 'low'}",
+    "thinking": "it is a field of the request's body: extra={'thinking': {…}}",
+    "max_output_tokens": "max_tokens",
+    "max_completion_tokens": "max_tokens",
+    "stop_sequences": "stop",
+    "parallel_calls": "parallel_tool_calls",
+    "streaming": "stream",
+    "extra_body": "extra",
+    "model_settings": "its entries are arguments of their own: temperature=…, max_tokens=…",
+    **{name: _TO_MODEL.format(name) for name in ("api_key", "base_url", "headers", "max_retries", "format")},
+}
+"""What is asked of a model with each request."""
+
+AGENT: Final[Words] = {
+    **_REQUEST,
+    **dict.fromkeys(("instructions", "system_prompt", "system_message", "prompt", "developer"), "system"),
+    **dict.fromkeys(("functions", "toolset", "toolsets", "registry", "tool_registry"), "tools"),
+    **dict.fromkeys(("llm", "model_name", "llm_model"), "model"),
+    **dict.fromkeys(("max_iterations", "max_steps", "recursion_limit", "max_loops"), "max_turns"),
+    **dict.fromkeys(("callbacks", "handlers", "on_event", "hook", "listeners"), "hooks"),
+    **dict.fromkeys(("retries", "max_output_retries", "result_retries"), "output_retries"),
+    **dict.fromkeys(("result_type", "response_model", "response_format", "output_schema"), "output_type"),
+    **dict.fromkeys(("processor_config", "tool_config"), "config"),
+    **dict.fromkeys(("usage_limits", "limits", "max_cost"), "budget"),
+    "messages": "the conversation is what is run: agent.run([*messages, 'and now?'])",
+    "message_history": "the conversation is what is run: agent.run([*messages, 'and now?'])",
+    "context": _TO_RUN.format("context"),
+    "deps": _TO_RUN.format("context"),
+    "deps_type": _TO_RUN.format("context"),
+    "handoffs": "an agent is a tool of another: tools=[other.as_tool('name', 'what it is good at')]",
+    "sub_agents": "an agent is a tool of another: tools=[other.as_tool('name', 'what it is good at')]",
+    "memory": "conversations are kept by agentkit.ThreadManager",
+    "session": "conversations are kept by agentkit.ThreadManager",
+    "timeout": "one tool's is ProcessorConfig(timeout=…), a whole run's Budget(seconds=…)",
+    "strategy": "what calls may do is ProcessorConfig(strategy=…), given as config=",
+    "formats": "what calls may do is ProcessorConfig(formats=…), given as config=",
+    "requires_approval": "what calls may do is ProcessorConfig(requires_approval=…), given as config=",
+    "verbose": "a hook sees every event: hooks=[lambda event, run: print(event)]",
+}
+
+RUN: Final[Words] = {
+    **_REQUEST,
+    **dict.fromkeys(("messages", "message", "input", "user_prompt", "query", "question", "task", "content"), "prompt"),
+    **dict.fromkeys(("result_type", "response_model", "response_format", "output_schema"), "output_type"),
+    **dict.fromkeys(("deps", "state", "dependencies"), "context"),
+    **dict.fromkeys(("cancellation_event", "cancel_event", "cancellation_token"), "cancel"),
+    "message_history": "put the messages before what you ask: run([*messages, 'and now?'])",
+    **{name: _TO_AGENT.format(name) for name in ("system", "tools", "hooks", "budget", "max_turns", "config", "model")},
+    **{name: _TO_AGENT.format("system") for name in ("instructions", "system_prompt")},
+    "approvals": "decisions",
+    "thread_id": "a thread is run by ThreadManager.run_thread(thread_id, …)",
+    "session": "a thread is run by ThreadManager.run_thread(thread_id, …)",
+}
+
+AGENTPRESS_RUN_THREAD: Final[Words] = {
+    "llm_model": "model",
+    "llm_temperature": "temperature",
+    "llm_max_tokens": "max_tokens",
+    "native_max_auto_continues": "max_turns",
+    "max_xml_tool_calls": "how many calls are read is processor_config=ProcessorConfig(max_calls=…)",
+    "include_xml_examples": "leave it out: a model with a text format is always taught it, with an example",
+    "enable_thinking": "what a model thinks with is a field of the request's body: extra={'reasoning_effort': 'low'}",
+    "reasoning_effort": "it is a field of the request's body: extra={'reasoning_effort': 'low'}",
+    "enable_context_manager": "a conversation is made shorter by compaction=Compaction(…) of agentkit.threads",
+    "generation": "traces are a hook's business: ThreadManager(hooks=[…])",
+    "latest_user_message_content": "add it first: await threads.add_message(thread_id, 'the text')",
+    "cancellation_event": "cancel",
+}
+
+RUN_THREAD: Final[Words] = {
+    **_REQUEST,
+    **AGENTPRESS_RUN_THREAD,
+    **dict.fromkeys(("instructions", "system", "system_message"), "system_prompt"),
+    **dict.fromkeys(("config", "processor"), "processor_config"),
+    **dict.fromkeys(("llm", "model_name"), "model"),
+    **dict.fromkeys(("max_iterations", "max_steps"), "max_turns"),
+    **dict.fromkeys(("result_type", "response_model", "response_format", "output_schema"), "output_type"),
+    **dict.fromkeys(("deps", "state"), "context"),
+    **dict.fromkeys(
+        ("prompt", "message", "messages", "input"), "add it first: await threads.add_message(thread_id, 'the text')"
+    ),
+    "tools": "the manager holds them: threads.add_tool(MyTool) or threads.registry.register(function)",
+    "agent": "an agent of your own is run by run_agent(thread_id, agent)",
+    "hooks": "it belongs to the manager: ThreadManager(hooks=[…])",
+    "decisions": "decisions on a thread's calls are kept in it: approve(…) or deny(…), then run the thread",
+}
+
+AGENTPRESS_CREATE_THREAD: Final[Words] = {
+    "account_id": "what the application knows of a thread is metadata={'account_id': …}",
+    "project_id": "what the application knows of a thread is metadata={'project_id': …}",
+    "is_public": "what the application knows of a thread is metadata={'is_public': …}",
+}
+
+CREATE_THREAD: Final[Words] = {
+    **AGENTPRESS_CREATE_THREAD,
+    **dict.fromkeys(("id", "name", "new_id"), "thread_id"),
+    **dict.fromkeys(("message", "history", "prompt"), "messages"),
+    **dict.fromkeys(("title", "user_id"), "what the application knows of a thread is metadata={…}"),
+    "system_prompt": "a thread holds none: give it to run_thread(thread_id, system_prompt)",
+}
+
+AGENTPRESS_ADD_MESSAGE: Final[Words] = {
+    "type": "the message itself says it: message={'role': 'user', 'content': …}",
+    "content": "message",
+    "is_llm_message": "leave it out: every message of a thread is one that models read",
+    "metadata": "a message has none; what the application knows of the thread is create_thread(metadata=…)",
+    "agent_id": "a message has none; what the application knows of the thread is create_thread(metadata=…)",
+    "agent_version_id": "a message has none; what the application knows of the thread is create_thread(metadata=…)",
+}
+
+ADD_MESSAGE: Final[Words] = {
+    **AGENTPRESS_ADD_MESSAGE,
+    "role": "the message itself says it: message={'role': 'user', 'content': …}",
+    **dict.fromkeys(("text", "prompt", "messages"), "message"),
+    "id": "client_id",
+}
+
+AGENTPRESS_PROCESSOR_CONFIG: Final[Words] = {
+    "xml_tool_calling": "name the text formats whose calls run: formats='xml'; formats=() for none",
+    "native_tool_calling": "native",
+    "execute_tools": "leave the tools out, or let a person decide: requires_approval=True",
+    "execute_on_stream": "write execute='stream' for True, execute='end' for False",
+    "tool_execution_strategy": "strategy",
+    "xml_adding_strategy": "who speaks a result is result_role='user' or 'tool'",
+    "max_xml_tool_calls": "max_calls",
+}
+
+PROCESSOR_CONFIG: Final[Words] = {
+    **AGENTPRESS_PROCESSOR_CONFIG,
+    "format": "formats",
+    "parallel": "strategy",
+    "max_tool_calls": "max_calls",
+    **dict.fromkeys(("tool_timeout", "seconds"), "timeout"),
+    **dict.fromkeys(("approval", "approve"), "requires_approval"),
+}
+
+THREAD_MANAGER: Final[Words] = {
+    **dict.fromkeys(("path", "db", "database", "url", "dsn"), "store"),
+    **dict.fromkeys(("tools", "tool_registry"), "registry"),
+    "model": "a model is given to each run: run_thread(thread_id, model='openai:gpt-5')",
+    "system_prompt": "it is given to each run: run_thread(thread_id, 'You are brief.', 'openai:gpt-5')",
+    "callbacks": "hooks",
+}
+
+MODEL: Final[Words] = {
+    **{name: text for name, text in _REQUEST.items() if text.startswith("it is a field")},
+    **dict.fromkeys(("model", "model_name", "id"), "name"),
+    **dict.fromkeys(("key", "token", "openai_api_key", "anthropic_api_key"), "api_key"),
+    **dict.fromkeys(("url", "api_base", "endpoint", "host"), "base_url"),
+    **dict.fromkeys(("formats", "tool_format", "tool_parser"), "format"),
+    **dict.fromkeys(("max_output_tokens", "max_completion_tokens"), "max_tokens"),
+    **dict.fromkeys(("retries", "num_retries"), "max_retries"),
+    "extra_body": "extra",
+    "extra_headers": "headers",
+    "client": "http_client",
+    "system": _TO_AGENT.format("system"),
+    "tools": _TO_AGENT.format("tools"),
+}
+
+XML_SCHEMA: Final[Words] = {
+    "tag": "tag_name",
+    "mapping": "mappings",
+    "examples": "example",
+    "text": "content",
+    "params": "mappings",
+    "parameters": "mappings",
+    "description": "what a tool does is said by its docstring, or by @openapi_schema(description=…)",
+}
+
+OPENAPI_SCHEMA: Final[Words] = {
+    "desc": "description",
+    "doc": "description",
+    "approval": "requires_approval",
+    "needs_approval": "requires_approval",
+    "confirm": "requires_approval",
+    "params": "parameters",
+    "properties": "parameters",
+    "tool_name": "name",
+    "terminal": "terminates",
+    "final": "terminates",
+    "return_direct": "terminates",
+    "seconds": "timeout",
+    "max_chars": "max_output",
+    "one_at_a_time": "exclusive",
+    "sequential": "exclusive",
+    "lock": "exclusive",
+    "strict": "strict mode is asked of the schemas: registry.get_openapi_schemas('strict')",
+}
+
+TOOL_RESULT: Final[Words] = {
+    **dict.fromkeys(("result", "value", "data", "text", "message", "return_value"), "output"),
+    **dict.fromkeys(("err", "exception", "error_message"), "error"),
+    **dict.fromkeys(("images", "parts"), "content"),
+    "ok": "success",
+    "is_error": "write error='what went wrong'",
+    "score": "reward",
+    "meta": "metadata",
+}
+
+BUDGET: Final[Words] = {
+    **dict.fromkeys(("max_tokens", "token_limit", "total_tokens"), "tokens"),
+    **dict.fromkeys(("max_cost", "usd", "dollars", "money"), "cost"),
+    **dict.fromkeys(("timeout", "max_seconds", "time"), "seconds"),
+    **dict.fromkeys(("max_calls", "calls", "tool_call_limit"), "tool_calls"),
+    "turns": "turns are bounded by Agent(max_turns=…)",
+    "requests": "turns are bounded by Agent(max_turns=…)",
+    "max_turns": "turns are bounded by Agent(max_turns=…)",
+    "price": "prices",
+}
+
+TOOL_CHOICE: Final[Words] = {"any": "required", "must": "required", "force": "required", "off": "none"}
+
+PROVIDERS: Final[Words] = {
+    "gpt": "openai",
+    "chatgpt": "openai",
+    "chat": "openai",
+    "claude": "anthropic",
+    "anthropic-ai": "anthropic",
+    "openai-responses": "responses",
+    "openai-chat": "openai",
+}
+"""Prefixes of model strings that stand for one of ours."""
+
+FAMILIES: Final[Words] = {"claude": "anthropic"}
+"""How a model's name begins, and who has it; every other name is most likely said to a server like OpenAI's."""
+
+NAMES: Final[Words] = {
+    "XMLTagSchema": "write @xml_schema(tag_name=…, mappings=[…])",
+    "XMLNodeMapping": "write an entry of @xml_schema(mappings=[…]), or agentkit.schema.XMLMapping",
+    "custom_schema": "a hand-written schema goes into @openapi_schema({…})",
+    "usage_example": "write @xml_schema(example=…); other formats' examples are made from the schema",
+    "tool_metadata": "what a user interface shows is the application's own",
+    "method_metadata": "what a user interface shows is the application's own",
+    "ContextManager": "write Compaction of agentkit.threads",
+    "StateManager": "values that a thread keeps are its tools' own; a thread's are create_thread(metadata=…)",
+    **{
+        name: f"it is in agentkit.messages: from agentkit.messages import {name}"
+        for name in ("UserMessage", "AssistantMessage", "SystemMessage", "ToolMessage", "Message", "user")
+    },
+    "ScriptedModel": "it is in agentkit.testing: from agentkit.testing import ScriptedModel",
+    "Compaction": "it is in agentkit.threads: from agentkit.threads import Compaction",
+    "SQLiteStore": "it is in agentkit.threads: from agentkit.threads import SQLiteStore",
+    "BoundTool": "it is in agentkit.registry: from agentkit.registry import BoundTool",
+    "Runner": "an agent runs itself: agent.run_sync('…')",
+    "function_tool": "write @openapi_schema, or give the function itself: Agent(model, [function])",
+    "RunContext": "write ToolContext",
+}
+"""Names that `from agentkit import …` is asked for in vain."""

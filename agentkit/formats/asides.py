@@ -1,0 +1,97 @@
+"""What a model says aside: shown as code or as a comment, thought, or said in another's name. No call in it counts.
+
+A model that makes up its tool's answer, or the user's next turn, writes down what others might say; what it would have
+them call is no request of its own. Data, and the patterns that find it. Knows no format and no tool.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from functools import cache
+from typing import Final, NamedTuple
+
+from agentkit.formats.reader import Delimiter, Search, beginnings, may_begin, pattern
+
+REASONING: Final = ("reasoning", "thought", "scratchpad")
+"""Tags around reasoning that no family's template knows and many prompts ask for."""
+
+_SHOWN: Final = ("pre", "code", "example")
+_ANSWERS: Final = (
+    "tool_response", "tool_responses", "tool_result", "tool_results", "tool_output", "tool_outputs",
+    "function_response", "function_result", "function_results", "observation",
+)  # fmt: skip
+_ROLES: Final = ("user", "system", "tool", "developer", "ipython", "observation")
+_OTHERS: Final = {
+    # ChatML (Qwen, Hermes, Yi), Llama 3, Gemma 2/3, Gemma 4, gpt-oss
+    **{f"<|im_start|>{role}": ("<|im_end|>", "<|im_start|>assistant") for role in _ROLES},
+    **{
+        f"<|start_header_id|>{role}<|end_header_id|>": ("<|eot_id|>", "<|start_header_id|>assistant") for role in _ROLES
+    },
+    "<start_of_turn>user": ("<end_of_turn>", "<start_of_turn>model"),
+    **{f"<|turn>{role}": ("<turn|>", "<|turn>model") for role in _ROLES},
+    **{f"<|start|>{role}": ("<|end|>", "<|start|>assistant") for role in (*_ROLES, "functions.")},
+    # Phi 3/4, GLM 4
+    **{f"<|{role}|>": ("<|end|>", "<|assistant|>") for role in _ROLES},
+    # DeepSeek V3, Llama 2 and Mistral, Gemma 4
+    "<｜User｜>": ("<｜Assistant｜>",),
+    "<｜tool▁outputs▁begin｜>": ("<｜tool▁outputs▁end｜>", "<｜Assistant｜>"),
+    "<｜tool▁output▁begin｜>": ("<｜tool▁output▁end｜>", "<｜Assistant｜>"),
+    "[INST]": ("[/INST]",),
+    "[TOOL_RESULTS]": ("[/TOOL_RESULTS]",),
+    "<|tool_response>": ("<tool_response|>",),
+}
+"""How a chat template begins what another than the model says, and what ends it. Sources: as in `control.FAMILIES`."""
+
+
+class Aside(NamedTuple):
+    """One kind of it: the literals that end it, and whether only a paragraph is aside where it begins inside a line.
+
+    A tag that prose merely names ("the <pre> element") so takes no call of a later paragraph with it.
+    """
+
+    closes: tuple[str, ...]
+    paragraph: bool = False
+
+
+class Asides:
+    """How an aside may begin.
+
+    Args:
+        taken: names of tags that mean something else here: a tool, a parameter, a family's markup.
+        literals: openers of the formats, without white space; they go first.
+    """
+
+    def __init__(self, taken: Collection[str], literals: Collection[str]) -> None:
+        tags = [tag for tag in (*_SHOWN, *REASONING, *_ANSWERS) if tag not in taken and f"<{tag}>" not in literals]
+        self.literals = {"".join(text.split()): Aside(ends) for text, ends in _OTHERS.items() if text not in literals}
+        self.literals["<!--"] = Aside(("-->",), paragraph=True)
+        names, texts = "|".join(tags) or "(?!)", list(self.literals)
+        self.opens = Delimiter(
+            rf"<(?P<tag>{names})(?:\s[^<>]{{0,255}})?(?<!/)>|(?P<text>{'|'.join(map(pattern, texts))})",
+            rf"<(?:{'|'.join(beginnings(tag) for tag in tags)}|(?:{names})(?:\s[^<>]{{0,255}})?)"
+            rf"|{'|'.join(map(beginnings, texts))}",
+            re.IGNORECASE,
+        )
+
+    def behind(self) -> Iterator[tuple[str, str]]:
+        """The first character of every opening, and a pattern for what may stand behind it."""
+        yield "<", r"[a-zA-Z!|｜]"
+        yield "[", r"[A-Z]"
+
+    def at(self, found: re.Match[str]) -> Aside:
+        """What begins here, given a match of `opens`."""
+        if (tag := found["tag"]) is not None:
+            return Aside((f"</{tag.lower()}>",), paragraph=tag.lower() not in _ANSWERS)
+        return self.literals["".join(found[0].split())]
+
+
+@cache
+def end_of(closes: tuple[str, ...], *, paragraph: bool) -> tuple[Delimiter, Search]:
+    """What ends an aside, and what finds where that may be."""
+    whole, part = "|".join(map(pattern, closes)), "|".join(map(beginnings, closes))
+    first = "|".join(map(may_begin, closes))
+    if paragraph:
+        whole, part = rf"{whole}|\n[ \t\r]{{0,64}}\n", rf"{part}|\n[ \t\r]{{0,64}}"
+        first = rf"{first}|\n(?=\s|\Z)"
+    return Delimiter(whole, part, re.IGNORECASE), re.compile(first, re.IGNORECASE).search

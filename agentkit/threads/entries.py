@@ -1,0 +1,56 @@
+"""What an application says to a thread, as entries of its log. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from agentkit.errors import ConfigError
+from agentkit.messages import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
+from agentkit.prompts import Prompt, messages_from
+from agentkit.threads.codec import planned_call, to_json
+from agentkit.threads.store import Append, NewCall
+
+
+def one_message(message: Prompt, calls: Mapping[str, str]) -> Message:
+    """One message, in any of a prompt's shapes; `calls` are the tools' names by call id, for a result.
+
+    Raises:
+        ConfigError: it is several, or none.
+    """
+    messages = messages_from(message, calls=calls)
+    if len(messages) != 1:
+        raise ConfigError(f"one message is wanted here, found {len(messages)}")
+    return messages[0]
+
+
+def entries_of(messages: Sequence[Message]) -> list[Append]:
+    """Messages as entries; results as the answers of their calls.
+
+    Raises:
+        ConfigError: a system message, or a result without its call.
+    """
+    entries: list[Append] = []
+    for message in messages:
+        match message:
+            case SystemMessage():
+                raise ConfigError("a thread holds no system message: give it to run_thread(…, system_prompt=…)")
+            case ToolMessage():
+                _answer(entries, message)
+            case AssistantMessage():
+                calls = [NewCall(call.id, planned_call(call)) for call in message.calls]
+                entries.append(Append({"message": to_json(message)}, calls=calls))
+            case UserMessage():
+                entries.append(Append({"message": to_json(message)}))
+    return entries
+
+
+def _answer(entries: list[Append], said: ToolMessage) -> None:
+    for at in reversed(range(len(entries))):
+        for n, call in enumerate(entries[at].calls):
+            if call.id == said.call_id and call.status == "planned":
+                answered = replace(call, status="answered", answer=to_json(said))
+                calls = [*entries[at].calls[:n], answered, *entries[at].calls[n + 1 :]]
+                entries[at] = replace(entries[at], calls=calls)
+                return
+    raise ConfigError(f"the result {said.call_id!r} answers no call before it")

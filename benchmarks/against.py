@@ -1,0 +1,179 @@
+"""What changed in speed since another checkout: every row measured in both, by turns, in one run.
+
+Two processes, one with the `agentkit` of each checkout, run the same row again and again: this one, the other, the
+other, this one. Told is the CPU time of this checkout and the median of the ratios of neighbouring runs, so that
+whatever else the machine does meets both alike. A row that seems slower than allowed is measured again before it counts.
+
+    git worktree add /tmp/before v0.1.0
+    python benchmarks/against.py /tmp/before [word of a row …]
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ALLOWED = 1.1  # times the other checkout's CPU
+ROUNDS, SLICE = 15, 0.012  # pairs of runs per row; seconds that one run takes at least
+AGAIN = 2  # times that a row is measured again if it seems slower than allowed: other work comes in bursts
+AGENT_TURNS, DISPATCHED = 20, 50
+
+Row = tuple[str, Callable[[], object], float]  # its name, what is run, and how many units that is
+
+
+def format_rows() -> Iterator[Row]:
+    """Calls in every format: many and one in a whole text, and a long one that streams; and all formats at once."""
+    import formats as of  # the benchmark beside this file, with the checkout's agentkit
+    from agentkit.formats import CATALOG, Parser, auto, get, parse
+
+    offered = of.tools()
+    few = offered[:6]
+    chosen = [(format.name, format, format) for format in CATALOG]
+    for name, read, written in [*chosen, ("auto", auto(), get("hermes"))]:
+        single = of.one_call(written, offered, "x", 60)
+        many = (of.one_call(written, offered, "x", 350) + "\n") * 100
+        yield f"{name}: 100 calls, whole", partial(parse, many, read, offered), 100
+        yield f"{name}: one call, whole", partial(parse, single, read, few), 1
+        yield f"{name}: one call, streamed", partial(of.stream, read, few, of.deltas_of(single)), 1
+        for kind, line in (("prose", of.PROSE), ("code", of.CODE)):
+            deltas = of.deltas_of(of.one_call(written, offered, line, 8192))
+            yield f"{name}: delta in a call, {kind}", partial(of.stream, read, offered, deltas), len(deltas)
+        deltas = of.deltas_of(of.lines(of.PROSE, 8192))
+        yield f"{name}: delta of prose", partial(of.stream, read, offered, deltas), len(deltas)
+    yield "parser made: hermes", partial(Parser, get("hermes"), few), 1
+    yield "parser made: auto", partial(Parser, auto(), few), 1
+
+
+def fresh_rows() -> Iterator[Row]:
+    """What a set of tools costs when it is first met, as parser and as prompt; and the prompt of one met before."""
+    import formats as of
+    from agentkit.formats import Parser, auto, get, render_prompt
+
+    parsed = {"hermes": get("hermes"), "qwen3_coder": get("qwen3_coder"), "cline": get("cline"), "auto": auto()}
+    for name, read in parsed.items():
+        yield f"parser for new tools: {name}", partial(with_new, partial(Parser, read), of.tools, 20), 1
+    for name in ("hermes", "qwen3_coder", "pythonic"):
+        prompt = partial(render_prompt, get(name))
+        for count in (1, 20, 400):
+            yield f"prompt of {count} tools: {name}", partial(prompt, of.tools(count)), 1
+            yield f"prompt of {count} new tools: {name}", partial(with_new, prompt, of.tools, count), 1
+
+
+def with_new(run: Callable[[object], object], tools: Callable[[int], object], count: int) -> None:
+    """Run something on tools that were never seen before."""
+    run(tools(count))
+
+
+def turn_rows() -> Iterator[Row]:
+    """A turn of an agent, and a call in a turn."""
+    import agents
+    import dispatch
+
+    loop = asyncio.new_event_loop()
+    yield "agent: one turn", lambda: loop.run_until_complete(agents.by_agent(AGENT_TURNS)), AGENT_TURNS
+    yield "dispatch: one call of a turn", lambda: loop.run_until_complete(dispatch.turn("search")), DISPATCHED
+
+
+def rows() -> Iterator[Row]:
+    """Every row."""
+    yield from format_rows()
+    yield from fresh_rows()
+    yield from turn_rows()
+
+
+def spent(run: Callable[[], object], times: int) -> float:
+    """Seconds of CPU of several runs."""
+    start = time.process_time()
+    for _ in range(times):
+        run()
+    return time.process_time() - start
+
+
+def serve() -> None:
+    """Measure what is asked on standard input, one line each: a row's number and how often to run it."""
+    every = list(rows())
+    print("ready", flush=True)
+    for line in sys.stdin:
+        number, times = map(int, line.split())
+        print(spent(every[number][1], times) / every[number][2] / times, flush=True)
+
+
+class Side:
+    """The process that measures one checkout."""
+
+    def __init__(self, checkout: Path) -> None:
+        environment = {**os.environ, "PYTHONPATH": f"{checkout}{os.pathsep}{checkout / 'tools'}", "PYTHONHASHSEED": "0"}
+        command = [sys.executable, str(HERE / "against.py"), "--serve"]
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=environment)
+        self.read()
+
+    def read(self) -> str:
+        """What it answers next."""
+        assert self.process.stdout is not None
+        if not (line := self.process.stdout.readline()):
+            raise SystemExit("a measuring process ended; what it said stands above")
+        return line.strip()
+
+    def seconds(self, number: int, times: int) -> float:
+        """CPU of one unit of a row."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{number} {times}\n")
+        self.process.stdin.flush()
+        return float(self.read())
+
+    def end(self) -> None:
+        """Nothing more is asked."""
+        self.process.communicate()
+
+
+def compare(here: Side, there: Side, number: int, units: float) -> tuple[float, float]:
+    """Seconds of one unit here, and the median ratio to what it costs there."""
+    for side in (here, there):
+        side.seconds(number, 1)  # what is made on first use
+    times = max(1, round(SLICE / (here.seconds(number, 1) * units)))
+    ratios, least = [], float("inf")
+    for round_ in range(ROUNDS):
+        pair = (here, there) if round_ % 2 else (there, here)
+        seconds = {side: side.seconds(number, times) for side in pair}
+        ratios.append(seconds[here] / seconds[there])
+        least = min(least, seconds[here])
+    return least, statistics.median(ratios)
+
+
+def main(other: Path, words: list[str]) -> None:
+    """Print every row, and those that are slower than allowed."""
+    named = [(number, name, units) for number, (name, _, units) in enumerate(rows())]
+    here, there = Side(HERE.parent), Side(other.resolve())
+    slow = []
+    print(f"{'':44}{'µs':>10}{'ratio':>8}")
+    for number, name, units in named:
+        if words and not any(word in name for word in words):
+            continue
+        seconds, ratio = compare(here, there, number, units)
+        for _ in range(AGAIN):
+            if ratio > ALLOWED:
+                again = compare(here, there, number, units)
+                seconds, ratio = min((seconds, ratio), again, key=lambda found: found[1])
+        slow += [name] * (ratio > ALLOWED)
+        print(f"{name:44}{seconds * 1e6:10.2f}{ratio:8.2f}{' <' * (ratio > ALLOWED)}", flush=True)
+    here.end()
+    there.end()
+    print(f"slower than {ALLOWED} times: {', '.join(slow) or 'none'}")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--serve"]:
+        serve()
+    elif len(sys.argv) > 1:
+        main(Path(sys.argv[1]), sys.argv[2:])
+    else:
+        print("this needs another checkout to compare with: python benchmarks/against.py <directory>")

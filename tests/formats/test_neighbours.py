@@ -1,0 +1,180 @@
+"""Calls that stand in one section, behind one that is none: each is made, or an error says that it was not read.
+
+And in Python: what would have to be computed is an error, never a call that runs.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from agentkit import formats
+from agentkit.events import CallEnd, CallError, Event, Markup, Text, merge
+from agentkit.formats import CATALOG, Format, Parser
+from agentkit.formats.spec import Envelope, KeyEnvelope, PythonCall
+from agentkit.messages import ToolCall
+from corpora import source
+from format_tools import ASK, PING
+
+TOOLS = (ASK, PING)
+LISTS = [f for f in CATALOG if f.section is not None and isinstance(f.call[0], Envelope | KeyEnvelope | PythonCall)]
+CALLS = [ToolCall("", "ping", {}), ToolCall("", "ask", {"text": "a"}), ToolCall("", "ask", {"text": "b"})]
+
+
+def read(text: str, given: str | Format) -> list[Event]:
+    """The events of a text, which are the same by the character."""
+    whole = formats.parse(text, given, TOOLS)
+    parser = Parser(given, TOOLS)
+    events = [e for c in text for e in parser.feed(c)]
+    assert merge([*events, *parser.close()]) == whole
+    assert source(whole) == text
+    return whole
+
+
+def made(events: list[Event]) -> list[tuple[str, dict[str, object]]]:
+    return [(e.call.name, dict(e.call.arguments)) for e in events if isinstance(e, CallEnd)]
+
+
+def damages(call: str) -> list[str]:
+    """One call as a model may miswrite it, so that its tool's name is not told; and what is no call at all."""
+    return [
+        f'"{call}"', f"[{call}]", f"({call}", f"{call}}}", f"{call})", call[1:], call.replace("ping", "p ing"), f"2*3{call}",
+        f"{call}<cwd>/tmp</cwd>", "x", "{}", '{"a": 1}', '""', '"', "'", "(", "[", "{", "}", "]", ")", "x = 1", "0" * 1000,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("format", LISTS, ids=lambda f: f.name)
+def test_no_call_is_lost_behind_a_damaged_one_without_an_error(format: Format) -> None:
+    text = formats.render_calls(format, CALLS, TOOLS)
+    raws = [e.call.raw for e in formats.parse(text, format, TOOLS) if isinstance(e, CallEnd)]
+    for place, damage in product((0, 1), damages(raws[0])):
+        damaged = text.replace(raws[place], damage, 1)
+        events = read(damaged, format)
+        at, covered = 0, set()
+        for event in events:
+            size = len(source([event]))
+            for n, raw in enumerate(raws):
+                start = damaged.rfind(raw)
+                if n != place and start < at + size and at < start + len(raw) and not isinstance(event, Text | Markup):
+                    covered.add(n)
+            at += size
+        lost = [n for n in range(3) if n != place and n not in covered]
+        assert not lost, (damaged, events)
+        known = [one for one in made(events) if one[0] in ("ping", "ask")]
+        assert all(one in [(c.name, c.arguments) for c in CALLS] for one in known), (damaged, events)
+
+
+@pytest.mark.parametrize(
+    ("given", "text", "error"),
+    [
+        ("pythonic", "[no_tool(text='x'), ping()]", "no_tool(text='x'), "),
+        ("olmo3", "<function_calls>\nping)\nping()\n</function_calls>", "ping)\n"),
+        ("granite", '<|tool_call|>["x", {"name": "ping", "arguments": {}}]', '"x", '),
+        ("apertus", '<|tools_prefix|>["{x": {}}, {"ping": {}}]<|tools_suffix|>', '"{x": {}}, '),
+        ("tool_code", "```tool_code\nx = ask(text='a')\nping()\n```", "x = ask(text='a')\n"),
+    ],
+)
+def test_what_stands_before_the_next_call_is_an_error_and_the_call_is_made(given: str, text: str, error: str) -> None:
+    events = read(text, given)
+    assert made(events) == [("ping", {})]
+    assert [e.call.raw for e in events if isinstance(e, CallError)] == [error]
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ("mistral", '[TOOL_CALLS] [[{"name": "ping", "arguments": {}}], {"name": "ping", "arguments": {}}]'),
+        ("llama4_pythonic", "<|python_start|>[[ping()], ping()]<|python_end|>"),
+        ("tool_code", "```tool_code\n# first\nping()  # again\nping()\n```"),
+        ("olmo3", "<function_calls>\n# first\nping(), ping()\n</function_calls>"),
+    ],
+)
+def test_brackets_and_comments_between_calls_lose_nothing_and_are_no_error(given: str, text: str) -> None:
+    events = read(text, given)
+    assert made(events) == [("ping", {})] * 2
+    assert not [e for e in events if isinstance(e, CallError | Text)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "See [the docs](http://a.b/c), and [1], [2].",
+        "Call [the tool] and then wait.\n\nOr not.",
+        "An interval [0, 1) and a list [a, b].",
+        "It is [not ping, but another one].",
+    ],
+)
+def test_brackets_in_prose_are_prose(text: str) -> None:
+    for given in ("pythonic", "llama4_pythonic", "xlam"):
+        assert read(text, given) == [Text(text)]
+
+
+# ---------------------------------------------------------------- Python
+
+EXPRESSIONS = (
+    "ping() if False else None", "ping() for p in x", "ping() and x", "ping() or x", "ping() in x", "ping() is None",
+    "ping().stdout", "ping()[0]", "ping()()", "ping() + 1", "ping() - 1", "ping() * 2", "ping() == 1", "ping() != 1",
+    "ping() < 1", "ping() | x", "not ping()", "x = ping()", "x and ping()", "[ping() for p in x][0]", "{'a': ping()}",
+    "f(ping())", "lambda: ping()", "await ping()", "return ping()", "ping(): x", "print(ping(), 1)", "print(1, ping())",
+    "if x: ping()", "for p in x: ping()",
+)  # fmt: skip
+"""Of all these, only Python could tell whether `ping` runs, or what is made of what it returns."""
+BLOCKS = (
+    "if False:\n    ping()", "if x:\n    y\nelse:\n    ping()", "for p in x:\n\tping()", "while x:\n  ping(); ping()",
+    "def f():\n    ping()\n    ping()", "try:\n    ping()\nexcept E:\n    ping()", "with x as y:\n    ping()",
+)  # fmt: skip
+AROUND = {
+    "pythonic": ("[", "]"),
+    "llama4_pythonic": ("<|python_start|>[", "]<|python_end|>"),
+    "lfm2": ("<|tool_call_start|>[", "]<|tool_call_end|>"),
+    "olmo3": ("<function_calls>\n", "\n</function_calls>"),
+    "tool_code": ("```tool_code\n", "\n```"),
+    "python": ("", ""),
+}
+
+
+@pytest.mark.parametrize("given", AROUND)
+@pytest.mark.parametrize("text", EXPRESSIONS)
+def test_what_python_would_have_to_compute_is_never_run(given: str, text: str) -> None:
+    start, end = AROUND[given]
+    events = read(f"{start}{text}{end}", given)
+    assert ("ping", {}) not in made(events)
+    if given in ("olmo3", "tool_code") or text.startswith("ping()"):
+        assert [e for e in events if isinstance(e, CallError)]
+
+
+@pytest.mark.parametrize("given", ["pythonic", "python", "tool_code", "olmo3"])
+@pytest.mark.parametrize("text", BLOCKS)
+def test_a_call_in_a_block_of_python_is_an_error_and_one_behind_it_runs(given: str, text: str) -> None:
+    start, end = AROUND[given] if given != "pythonic" else ("", "")
+    events = read(f"{start}{text}\nask(text='a'){end}", given)
+    assert made(events) == [("ask", {"text": "a"})]
+    assert [e for e in events if isinstance(e, CallError)]
+
+
+@pytest.mark.parametrize("given", ["tool_code", "olmo3"])
+@pytest.mark.parametrize("between", [", ", "; ", ";", "\n", "\n\n", " # x\n"])
+def test_calls_in_a_block_of_calls_all_run_whatever_stands_between_them(given: str, between: str) -> None:
+    start, end = AROUND[given]
+    events = read(f"{start}ping(){between}ask(text='a'){end}", given)
+    assert made(events) == [("ping", {}), ("ask", {"text": "a"})]
+    assert not [e for e in events if isinstance(e, CallError | Text)]
+
+
+@pytest.mark.parametrize("given", AROUND)
+@pytest.mark.parametrize(
+    "text", ["print(ask(text='a'))", "print( default_api.ask(text='a') )", "default_api.ask(text='a')"]
+)
+def test_a_call_that_is_printed_is_the_call(given: str, text: str) -> None:
+    start, end = AROUND[given]
+    events = read(f"{start}{text}{end}", given)
+    assert made(events) == ([("ask", {"text": "a"})] if given != "python" else [])
+
+
+@pytest.mark.parametrize(
+    "text", ["ping()", "ping()\n", "ping()\nDone.", "ping()  # now", "ping().", "Now:\n    ping()"]
+)
+def test_a_call_that_stands_alone_in_its_line_runs(text: str) -> None:
+    for given in ("python", "pythonic"):
+        assert made(read(text, given)) == [("ping", {})]
