@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from agentkit.agent import Agent, Budget
-from agentkit.errors import ConfigError, StoreError
-from agentkit.events import ToolStarted, Usage
+from agentkit.errors import ConfigError, ProviderError, StoreError
+from agentkit.events import Finish, ToolStarted, Usage
 from agentkit.messages import ToolCall, ToolMessage
 from agentkit.models.openai import chat_messages
 from agentkit.schema import openapi_schema
@@ -266,3 +266,50 @@ async def test_the_least_bound_counts() -> None:
 async def test_a_bound_that_is_none_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"Agent\(max_depth=-1\): wanted 0 or more"):
         Agent(ScriptedModel([]), max_depth=-1)
+
+
+@openapi_schema(terminates=True)
+async def complete(text: str, sure: bool = True) -> str:
+    """Hand in the answer."""
+    return text if sure else ""
+
+
+def ended(**arguments: Any) -> ToolCall:
+    return ToolCall("x1", "complete", arguments)
+
+
+LEFT = [
+    (["The words."], "ok: The words."),
+    ([""], "tool_error: the agent ended without an answer (stop)"),
+    ([["Found 42.", note("a")], ""], "tool_error: the agent ended without an answer (stop); it said: Found 42."),
+    ([ended(text="the answer")], "ok: the answer"),
+    ([["So:", ended(text="the answer")]], "ok: So:\n\nthe answer"),
+    ([ended(text="maybe", sure=False)], 'ok: complete {"text": "maybe", "sure": false}'),
+    ([ended(text="yes", sure=True)], 'ok: complete {"text": "yes", "sure": true} gave: yes'),
+    ([["Half", Finish("length")]], "tool_error: the agent stopped early (length); it said: Half"),
+    ([["No.", Finish("refusal")]], "tool_error: the agent stopped early (refusal); it said: No."),
+    ([["One.", note("a")], note("b"), note("c")], "tool_error: the agent stopped early (max_turns); it said: One."),
+    (
+        [["One.", ToolCall("s1", "send", {"text": "x"})]],
+        "tool_error: the agent stopped early (approval); send waits for the user's approval; it said: One.",
+    ),
+    (
+        [["One.", note("a")], ProviderError("lost", kind="connection", provider="p")],
+        "tool_error: ProviderError: lost; until then it said: One.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("turns", "told"), LEFT)
+@pytest.mark.parametrize("stored", [False, True])
+async def test_whatever_a_sub_agent_left_is_told_in_words(turns: list[Any], told: str, stored: bool) -> None:
+    child = Agent(ScriptedModel(turns), [Desk(), complete], max_turns=3)
+    agent, _ = parent([ASK, "Done."], child)
+    if stored:
+        threads = ThreadManager(":memory:")
+        await threads.create_thread("t", messages="Go")
+        result = await threads.run_agent("t", agent).finished()
+        await threads.aclose()
+    else:
+        result = await agent.run("Go")
+    assert answers(result.messages) == [told]

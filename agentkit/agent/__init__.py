@@ -8,6 +8,7 @@ from agentkit.agent.hooks import Hook, checked_hooks
 from agentkit.agent.journal import Ask, Conversation, Journal, Response, Unsettled
 from agentkit.agent.lifecycle import Lifecycle, RunEnded, RunStarted, TurnEnded, TurnStarted
 from agentkit.agent.limits import Budget, Price
+from agentkit.agent.own_loop import OwnLoop
 from agentkit.agent.result import RunResult
 from agentkit.agent.run import Plan, RunStream
 from agentkit.agent.settings import RunFinish, RunOptions, Settings
@@ -25,6 +26,7 @@ __all__ = [
     "Hook",
     "Journal",
     "Lifecycle",
+    "OwnLoop",
     "Plan",
     "Price",
     "Response",

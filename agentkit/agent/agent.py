@@ -287,6 +287,8 @@ class Agent(Generic[ContextT, OutputT]):
     ) -> RunResult[Any]:
         """`run` for code without an event loop. Connections that the model made for it are closed at its end.
 
+        A tool that swallows its cancellation is left behind after a second, and a warning names it.
+
         Raises:
             RuntimeError: an event loop runs in this thread, as in a notebook or an async function: await `run` there.
         """
@@ -302,10 +304,11 @@ class Agent(Generic[ContextT, OutputT]):
     def as_tool(self, name: str, description: str) -> BoundTool:
         """This agent as a tool of another: `Agent(model, tools=[other.as_tool("research", "Find out about …")])`.
 
-        The tool takes a `task` in words and gives the agent's last words. Each call is a conversation of its own; it
+        The tool takes a `task` in words and gives the agent's last words; where a tool ended it (`terminates=True`),
+        also what that tool was given and what it gave. Each call is a conversation of its own; it
         spends from the caller's budget as well as from its own, ends when the caller ends, and is watched by the
-        caller's hooks. A sub-agent that stops early, be it for an approval, answers with an error that says so. So does
-        one that would work deeper below the first caller than `max_depth` allows.
+        caller's hooks. A sub-agent that stops early, be it for an approval, or that ends without a word answers with an
+        error that says so. So does one that would work deeper below the first caller than `max_depth` allows.
 
         Args:
             name: the tool's name.

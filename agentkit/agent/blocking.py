@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
+from agentkit.agent.own_loop import OwnLoop
 from agentkit.models.base import Model
 
 _T = TypeVar("_T")
@@ -34,7 +35,8 @@ def blocking(
         finally:
             await end()
 
-    return asyncio.run(once())
+    with OwnLoop() as loop:
+        return loop.run(once())
 
 
 async def close(model: Model) -> None:

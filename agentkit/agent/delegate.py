@@ -6,11 +6,14 @@ the caller's thread resumes the sub-agent's, too: it goes on where it was.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from agentkit.agent.journal import Conversation, Journal
 from agentkit.binding import BoundTool, bind_function
-from agentkit.messages import user
+from agentkit.errors import ProviderError
+from agentkit.messages import AssistantMessage, ToolMessage, user
 from agentkit.schema import openapi_schema
 from agentkit.tool import ToolContext, ToolResult
 
@@ -42,16 +45,49 @@ def delegate(agent: Agent[Any, Any], name: str, description: str) -> BoundTool:
             journal: Journal = Conversation([user(task)])
         else:
             journal = await caller.journal.child(context.call_id, task)
-        return _answer(await agent.begin(journal, agent.system, caller=caller, context=context.state).finished())
+        try:
+            result = await agent.begin(journal, agent.system, caller=caller, context=context.state).finished()
+        except ProviderError as e:
+            if e.result is None or not (said := _last_words(e.result)):
+                raise
+            return ToolResult(error=f"{type(e).__name__}: {e}; until then it said: {said}", metadata=_spent(e.result))
+        return _answer(result, _terminating(result, agent))
 
     return bind_function(run)
 
 
-def _answer(result: RunResult[Any]) -> ToolResult:
-    """What the caller's model reads: the last words, and why there are no more of them."""
-    spent = {"usage": result.usage._asdict(), "turns": result.turns, "finish": result.finish}
-    if result.finish in DONE:
-        return ToolResult(result.text, metadata=spent)
+def _answer(result: RunResult[Any], terminating: Sequence[str]) -> ToolResult:
+    """What the caller's model reads: the last words, or the call that ended it, and why there are no more of them."""
+    if result.finish in DONE and (words := "\n\n".join(filter(str.strip, [result.text, *terminating]))):
+        return ToolResult(words, metadata=_spent(result))
     waiting = "".join(f"; {call.name} waits for the user's approval" for call in result.pending)
-    said = f"; it said: {result.text}" if result.text else ""
-    return ToolResult(error=f"the agent stopped early ({result.finish}){waiting}{said}", metadata=spent)
+    last = _last_words(result)
+    said = f"; it said: {last}" if last else ""
+    early = "stopped early" if result.finish not in DONE else "ended without an answer"
+    return ToolResult(error=f"the agent {early} ({result.finish}){waiting}{said}", metadata=_spent(result))
+
+
+def _spent(result: RunResult[Any]) -> dict[str, object]:
+    return {"usage": result.usage._asdict(), "turns": result.turns, "finish": result.finish}
+
+
+def _last_words(result: RunResult[Any]) -> str:
+    """The newest words of its own; empty where it said none."""
+    said = (m.text for m in reversed(result.messages) if isinstance(m, AssistantMessage))
+    return next(filter(str.strip, said), "")
+
+
+def _terminating(result: RunResult[Any], agent: Agent[Any, Any]) -> list[str]:
+    """What the call that ended the agent was given, and what it gave: either may be the answer."""
+    if result.finish != "agent_terminated":
+        return []
+    last = next((m for m in reversed(result.messages) if isinstance(m, AssistantMessage)), AssistantMessage(()))
+    answers = {m.call_id: m for m in result.messages if isinstance(m, ToolMessage)}
+    told = []
+    for call in last.calls:
+        tool, answer = agent.registry.get_tool(call.name), answers.get(call.id)
+        if tool is not None and tool.policy.terminates and answer is not None and answer.error is None:
+            given, gave = json.dumps(dict(call.arguments), ensure_ascii=False, default=str), answer.text
+            same = list(call.arguments.values()) == [gave]
+            told.append(gave if same and gave.strip() else f"{call.name} {given}" + (f" gave: {gave}" if gave else ""))
+    return told

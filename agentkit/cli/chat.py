@@ -20,7 +20,7 @@ from agentkit.cli.threads import STORE, add_store, store_option
 from agentkit.errors import ConfigError, ProviderError, StoreError, ThreadBusy
 
 if TYPE_CHECKING:
-    from agentkit.agent import Agent, RunResult, RunStream
+    from agentkit.agent import Agent, OwnLoop, RunResult, RunStream
     from agentkit.cli.approval import Decider
     from agentkit.cli.conversation import Conversation, InThread
     from agentkit.messages import ToolCall
@@ -59,7 +59,7 @@ def add(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Answer line after line. Status 1 if the last answer failed, 3 if a call waits for approval at the end."""
-    from agentkit.agent import Agent
+    from agentkit.agent import Agent, OwnLoop
     from agentkit.models import model
     from agentkit.processor import ProcessorConfig
 
@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
     chosen = model(arguments.model, format=arguments.format, base_url=arguments.base_url)
     config = ProcessorConfig(requires_approval=True if arguments.require_approval else None)
     agent = Agent(chosen, arguments.tools, system=arguments.system, config=config)
-    with asyncio.Runner() as loop:
+    with OwnLoop() as loop:
         try:
             return Chat(agent, arguments, loop).run()
         finally:
@@ -81,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
 class Chat:
     """One session at the terminal."""
 
-    def __init__(self, agent: Agent, arguments: argparse.Namespace, loop: asyncio.Runner) -> None:
+    def __init__(self, agent: Agent, arguments: argparse.Namespace, loop: OwnLoop) -> None:
         from agentkit.cli.approval import decider
         from agentkit.cli.conversation import InMemory
 

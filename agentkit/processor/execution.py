@@ -376,6 +376,7 @@ class Execution:
 
     def _abandon(self, running: _Running) -> None:
         """Answer for a tool that goes on although it was cancelled."""
+        running.task.set_name(f"tool {running.admitted.call.name!r}, call {running.admitted.call.id!r}")
         if running.place is not None:
             running.place.give_up()
         _ABANDONED.add(running.task)
