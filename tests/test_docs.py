@@ -25,9 +25,13 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 CALL = {"id": "call_1", "type": "function", "function": {"name": "add", "arguments": '{"a": 19, "b": 23}'}}
 HELLO = [
     json.dumps({"choices": [{"finish_reason": finish, "message": {"role": "assistant", **said}}]}).encode()
-    for finish, said in [("tool_calls", {"tool_calls": [CALL]}), ("stop", {"content": "19 + 23 is 42."})]
+    for finish, said in [
+        ("tool_calls", {"tool_calls": [CALL]}),
+        ("stop", {"content": "19 + 23 is 42."}),
+        ("stop", {"content": "Noted."}),
+    ]
 ]
-"""How the model behind the hello world answers. A test that asks for more is answered with an error."""
+"""How the model behind the hello world answers, and the README's thread. A test that asks for more gets an error."""
 FENCE = re.compile(r"^```(\w+)(?: ([^\n]*))?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_BASE_URL")
 

@@ -13,6 +13,7 @@ import pytest
 
 from agentkit import Agent, ThreadManager, ToolCall, ToolContext, models
 from agentkit.errors import ConfigError, StoreError
+from agentkit.events import Text
 from agentkit.messages import SystemMessage, user
 from agentkit.testing import ScriptedModel
 from agentkit.threads import SQLiteStore
@@ -257,3 +258,22 @@ def test_a_manager_says_where_it_writes(
         threads = ThreadManager()
     assert repr(threads) == f"<ThreadManager: {tmp_path / 'agentkit.db'}>"
     assert caplog.messages == [f"threads are kept in {tmp_path / 'agentkit.db'}"]
+
+
+def test_what_was_said_is_kept_though_the_manager_is_closed_behind_a_loop_that_was_left(tmp_path: Path) -> None:
+    async def leave() -> None:
+        async with ThreadManager(tmp_path / "chat.db") as threads:
+            await threads.create_thread("a", messages="Count.")
+            async for event in threads.run_thread("a", model=ScriptedModel(["one two three"], chunk=4)):
+                if isinstance(event, Text):
+                    break
+
+    async def kept() -> list[Any]:
+        async with ThreadManager(tmp_path / "chat.db") as threads:
+            return await threads.get_llm_messages("a")
+
+    asyncio.run(leave())
+    said, answer = asyncio.run(kept())
+    assert said == user("Count.")
+    assert "one two three".startswith(answer.text)
+    assert answer.text

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import secrets
 import sys
+import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -114,6 +115,7 @@ class ThreadManager:
         refuse("ThreadManager", given, _BOUNDS)
         self.store = open_store(store)
         self._models: dict[str, Model] = {}  # those that it made, by their strings
+        self._runs: weakref.WeakSet[RunStream[Any]] = weakref.WeakSet()
         self.registry = ToolRegistry() if registry is None else registry
         self.hooks = checked_hooks("ThreadManager", hooks)
         self.compaction = compaction
@@ -135,8 +137,14 @@ class ThreadManager:
         return self.registry
 
     async def aclose(self) -> None:
-        """Close the store, and the models that the manager made. It cannot be used any more then."""
+        """Close the store, and the models that the manager made. It cannot be used any more then.
+
+        Runs whose loop was left are waited for: what was said in them is kept. A run that somebody still iterates ends
+        with a `StoreError`.
+        """
         try:
+            for run in tuple(self._runs):
+                await run.settled()
             await self._close_models()
         finally:
             await self.store.aclose()
@@ -450,7 +458,9 @@ class ThreadManager:
             compaction=policy,
             writer=None if policy is None else _writer(policy, agent, self._model),
         )
-        return agent.begin(journal, system, hooks=self.hooks, output_type=output_type, **options)
+        run = agent.begin(journal, system, hooks=self.hooks, output_type=output_type, **options)
+        self._runs.add(run)
+        return run
 
     @overload
     async def say(
