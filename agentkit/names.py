@@ -144,7 +144,7 @@ def takes(
 
 
 class Nothing(TypedDict):
-    """The keywords of a function that takes no further ones: what `**unknown: Unpack[Nothing]` gets, checkers refuse."""
+    """The keywords of a function that takes no further ones: checkers refuse what `**unknown: Unpack[Nothing]` has."""
 
 
 def refuse_unknown(

@@ -2,7 +2,8 @@
 
 Two processes, one with the `agentkit` of each checkout, run the same row again and again: this one, the other, the
 other, this one. Told is the CPU time of this checkout and the median of the ratios of neighbouring runs, so that
-whatever else the machine does meets both alike. A row that seems slower than allowed is measured again before it counts.
+whatever else the machine does meets both alike. A row that seems slower than allowed is measured again before that
+counts.
 
     git worktree add /tmp/before v0.1.0
     python benchmarks/against.py /tmp/before [word of a row …]
@@ -18,6 +19,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import count
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -59,17 +61,24 @@ def fresh_rows() -> Iterator[Row]:
 
     parsed = {"hermes": get("hermes"), "qwen3_coder": get("qwen3_coder"), "cline": get("cline"), "auto": auto()}
     for name, read in parsed.items():
-        yield f"parser for new tools: {name}", partial(with_new, partial(Parser, read), of.tools, 20), 1
+        yield f"parser for new tools: {name}", partial(with_new, partial(Parser, read), 20), 1
     for name in ("hermes", "qwen3_coder", "pythonic"):
         prompt = partial(render_prompt, get(name))
-        for count in (1, 20, 400):
-            yield f"prompt of {count} tools: {name}", partial(prompt, of.tools(count)), 1
-            yield f"prompt of {count} new tools: {name}", partial(with_new, prompt, of.tools, count), 1
+        for many in (1, 20, 400):
+            yield f"prompt of {many} tools: {name}", partial(prompt, of.tools(many)), 1
+            yield f"prompt of {many} new tools: {name}", partial(with_new, prompt, many), 1
 
 
-def with_new(run: Callable[[object], object], tools: Callable[[int], object], count: int) -> None:
-    """Run something on tools that were never seen before."""
-    run(tools(count))
+_NUMBERS = count(1)
+
+
+def with_new(run: Callable[[object], object], many: int) -> None:
+    """Run something on tools that were never seen before, and whose names were not either."""
+    from agentkit.formats import ToolSpec
+
+    first = next(_NUMBERS)
+    schema = {"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]}
+    run([ToolSpec(f"tool_{first}_{n}", "Look a word up.", schema) for n in range(many)])
 
 
 def turn_rows() -> Iterator[Row]:

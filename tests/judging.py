@@ -127,7 +127,7 @@ class Judge:
         text = str(without_surrogates(self.text))  # as nothing can carry them, names have none
         if re.sub("[_-]", "", call.name).casefold() not in re.sub("[_-]", "", text).casefold():
             yield "a name that is not there", said
-        if not runs(call) or self._begins_in_prose(call.raw):
+        if not runs(call) or self._begins_outside(call.raw):
             return
         found = [leaf for k, v in call.arguments.items() for leaf in (Leaf(k, k), *leaves(k, v))]
         for leaf in found:
@@ -135,14 +135,13 @@ class Judge:
                 yield kind, said
         yield from self._whole(call, found, said, made)
 
-    def _begins_in_prose(self, raw: str) -> bool:
+    def _begins_outside(self, raw: str) -> bool:
         """Whether this call was quoted in a value whose own call damage left without an opening.
 
-        That value then stands in prose, and nothing tells it from prose in front of a call.
+        That value then begins in prose or in an error, and nothing tells what is in it from what is not.
         """
-        prose = "".join(e.text for e in self.events if isinstance(e, Text))
         begun = (n for n in self.written.inner.values() if self.written.owner[n][0] in self.written.hurt)
-        return any(BEGIN.format(n) in prose and BEGIN.format(n) not in raw and END.format(n) in raw for n in begun)
+        return any(BEGIN.format(n) not in raw and END.format(n) in raw for n in begun)
 
     def _whole(self, call: ToolCall, found: Sequence[Leaf], said: str, made: Counter[int]) -> Iterator[tuple[str, str]]:
         """What is wrong with the values of a call together."""
@@ -316,6 +315,7 @@ def _in_python(text: str) -> Iterator[str]:
     for quote in "'\"":
         try:
             joined = re.sub(rf"{quote}\s*\+\s*{quote}", f"{quote} {quote}", text)
+            joined = joined.replace("\\\n", "")  # a line goes on behind a backslash
             yield str(ast.literal_eval(quote + joined.replace("\n", "\\n").replace("\r", "\\r") + quote))
         except (ValueError, SyntaxError, MemoryError, RecursionError):  # brackets nested too deep for its parser
             continue

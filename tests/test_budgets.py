@@ -216,6 +216,16 @@ async def test_without_a_budget_nothing_is_estimated() -> None:
     assert (result.usage, result.estimated) == (Usage(), False)
 
 
+@pytest.mark.parametrize("budget", [None, Budget(tokens=1_000_000)], ids=["unbounded", "bounded"])
+async def test_what_the_responses_told_is_counted_once(budget: Budget | None) -> None:
+    """Bounded or not, be it in several turns or in a response that goes on in a further one."""
+    start, rest = '<tool_call>{"name": "page", "arguments": {"n"', ": 1}}</tool_call>"
+    cut: list[Any] = [start, Usage(100, 10), Finish("length")]
+    model = ScriptedModel([cut, [rest, Usage(110, 5)], ["End.", Usage(200, 2)]], format="hermes", continues=True)
+    result = await Agent(model, ToolRegistry(page), budget=budget).run("x")
+    assert (result.turns, result.usage, result.estimated) == (2, Usage(410, 17), False)
+
+
 async def test_a_response_that_breaks_off_costs_what_it_said() -> None:
     model = ScriptedModel([["word " * 400, ProviderError("lost", kind="connection", provider="p")]])
     with pytest.raises(ProviderError) as raised:

@@ -271,7 +271,7 @@ def test_delete_asks_at_a_terminal(say: Say) -> None:
         (["list", "--store", "mysql://u:secret@h/d"], "'mysql://…'"),
         (["list", "--limit", "0"], "--limit 0: wanted 1 or more"),
         (["show", "nope"], "there is no thread 'nope'"),
-        (["export", "t", "--as", "nope"], "--as nope: wanted json, openai, anthropic, or a text format: xml, "),
+        (["export", "t", "--as", "nope"], "--as nope: wanted json, openai, anthropic, or a text format of "),
         (["approve", "t", "c9"], "no call waits for approval under the id 'c9' in thread 't'; waiting: 'c1'"),
         (["approve", "t", "c1", "--arguments", "{"], "the arguments are no JSON: "),
         (["approve", "t", "c1", "--arguments", "[1]"], "the arguments are a JSON object, such as "),

@@ -29,15 +29,14 @@ _GOES_ON: Final = "if|else|for|and|or|in|is|not|async|while"
 _CUT_WORD = re.compile(rf"\s{{0,64}}(?:{_GOES_ON})\Z")
 
 
-def _computed(space: str, more: str = "") -> Delimiter:
-    """What stands behind a call that is part of an expression; `more` is for a call that must be alone in its line."""
-    whole = rf"{space}(?:{_OPERATORS}|(?:{_GOES_ON})(?=\W){more})"
+def _computed(space: str) -> Delimiter:
+    """What stands behind a call that is part of an expression."""
+    whole = rf"{space}(?:{_OPERATORS}|(?:{_GOES_ON})(?=\W))"
     return Delimiter(whole, rf"{space}(?:[.<!]|[a-z]{{1,6}})?")
 
 
 _COMPUTED = _computed(r"\s{0,64}")
 _COMPUTED_LINE = _computed(r"[ \t]{0,64}")
-_NOT_ALONE = _computed(r"[ \t]{0,64}", r"|\w")
 _KEY = re.compile(r"\s*(?P<key>[^\W\d]\w*|\"[^\"\n]{1,256}\"|'[^'\n]{1,256}')\s*=(?!=)\s*")
 _OUTSIDE = re.compile(r"[\"'()\[\]{}]").search
 _INSIDE: Final = {'"': text_run(r'[^"\\]', r"\\."), "'": text_run(r"[^'\\]", r"\\.")}
@@ -93,12 +92,9 @@ def _refuse_computed(r: Reader, call: Call) -> Wait:
         raise Damage("invalid_arguments", f"{told}; write the call alone", r.mark)
     section = call.shape.section
     inline = section is not None and isinstance(section.open, str) and section.open.endswith("[")
-    computed = _COMPUTED if inline else _COMPUTED_LINE if section is not None else _NOT_ALONE
-    cut = False
-    if (yield from r.sees(computed)) is None:
-        cut = r.ended and _CUT_WORD.match(r.buf, r.at) is not None
-        if not cut:
-            return
+    computed = _COMPUTED if inline else _COMPUTED_LINE
+    if (yield from r.sees(computed)) is None and not (r.ended and _CUT_WORD.match(r.buf, r.at)):
+        return
     told = f"expected the end of the call of {call.name!r}; what Python would have to compute is not run"
     raise Damage("invalid_arguments", told, r.offset, got=True)
 

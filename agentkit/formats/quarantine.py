@@ -63,8 +63,13 @@ def quarantine(text: str, format: str | Format, tools: Sequence[ToolSpec] = ()) 
 def _breaker(format: str | Format, tools: Sequence[ToolSpec]) -> Callable[[str], str]:
     made = (tag for t in tools for tag in (t.name, t.name.replace("_", "-")))  # those of tools without an element
     own = (t.element.tag for t in tools if t.element is not None)
-    markers = _markers(get(format), tuple(dict.fromkeys((*own, *made))), tuple(t.name for t in tools))
-    return lambda text: markers.sub(_broken, text)
+    declared = get(format)
+    fixed = _markers(None if declared in CATALOG else declared)
+    if not tools:
+        return lambda text: fixed.sub(_broken, text)
+    bare = tuple(t.name for t in tools) if _has_bare_names(declared) else ()
+    named = _markers_of_tools(tuple(dict.fromkeys((*own, *made))), bare)
+    return lambda text: named.sub(_broken, fixed.sub(_broken, text))
 
 
 def _broken(found: re.Match[str]) -> str:
@@ -81,11 +86,23 @@ _BARE = r"\{(?=\s*\"(?:name|tool_name|tool_calls|type|function)\")|\[(?=\s*[^\W\
 
 
 @lru_cache(maxsize=256)
-def _markers(format: Format, tags_: tuple[str, ...], tools: tuple[str, ...]) -> re.Pattern[str]:
-    """Every marker of every format, this one's wrapper of results included, and every control token."""
-    names: set[str] = set(tags_)
+def _markers_of_tools(tags_: tuple[str, ...], bare: tuple[str, ...]) -> re.Pattern[str]:
+    """The tools' own tags; and their names where they begin a call with nothing before them."""
+    every = [tags(tags_).pattern]
+    if bare:
+        every.append(rf"(?m:^\s*(?:{'|'.join(map(re.escape, bare))})(?=\s*[({{]))")
+    return re.compile("|".join(every), re.IGNORECASE)
+
+
+@lru_cache(maxsize=64)
+def _markers(format: Format | None) -> re.Pattern[str]:
+    """Every marker of every format, also of one that is not in the catalogue, and every control token.
+
+    Apart from those of the tools, of which there is a new set now and then: this takes milliseconds to compile.
+    """
+    names: set[str] = set()
     literals: set[str] = set(control.tokens())
-    for declared in (*CATALOG, format):
+    for declared in (*CATALOG, *((format,) if format is not None else ())):
         for part in _fixed(declared):
             match part:
                 case Tag(name) | NameTag(name) | TagParameters(name):
@@ -102,13 +119,16 @@ def _markers(format: Format, tags_: tuple[str, ...], tools: tuple[str, ...]) -> 
         starting.setdefault(literal[0].lower(), []).append(re.escape(literal))
     # one look at a character decides for all markers that begin with it
     every = [f"(?={re.escape(first)})(?:{'|'.join(those)})" for first, those in starting.items()]
-    if tools and any(_starts_with_name(shape) for shape in format.shapes):
-        every.append(rf"(?m:^\s*(?:{'|'.join(map(re.escape, tools))})(?=\s*[({{]))")
     return re.compile("|".join([*every, _BARE]), re.IGNORECASE)
 
 
-def _starts_with_name(shape: Shape) -> bool:
+@lru_cache(maxsize=256)
+def _has_bare_names(format: Format) -> bool:
     """Whether a bare tool name at the start of a line begins a call."""
+    return any(map(_starts_with_name, format.shapes))
+
+
+def _starts_with_name(shape: Shape) -> bool:
     first = next((p for p in shape.call if not isinstance(p, str) or p.strip()), None)
     return shape.section is None and isinstance(first, Name | PythonCall)
 
@@ -154,7 +174,7 @@ class Declared:
     def __init__(self, format: str | Format, tools: Sequence[ToolSpec] = ()) -> None:
         self._break = _breaker(format, tools)
         self._known = {word: word for word in _WORDS}
-        self._bare = any(_starts_with_name(shape) for shape in get(format).shapes)
+        self._bare = _has_bare_names(get(format))
 
     def text(self, text: str) -> str:
         """What explains, with nothing in it that a format, a template or the prompt itself reads as its own."""

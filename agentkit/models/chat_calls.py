@@ -138,7 +138,9 @@ class WhichCall:
 
     def unsure(self, call: NativeCall) -> bool:
         """Whether it takes the response's end to tell what belongs to this call."""
-        return call.index in self._joints or any(call in pair for pair in self._rivals)
+        if call.index in self._joints or any(call in pair for pair in self._rivals):
+            return True
+        return any(self._may_be_one(first, call) for first in self._all[: call.index])
 
     def judge(self) -> None:
         """Mark the calls of which nobody can tell what belongs to them, now that all has come."""
@@ -146,17 +148,21 @@ class WhichCall:
             if first.values is None:
                 first.doubt = first.doubt or MIXED
                 second.doubt = second.doubt or (MIXED if first.text.strip() else "")
-        for first in self._all:
-            for other in () if first.text.strip() else self._all[first.index + 1 :]:
-                grows = other.name.startswith(first.name) and other.name != first.name
-                if (grows or self._fits(first.name + other.name)) and not self._apart(first, other):  # may be one call
+        for other in self._all:
+            for first in self._all[: other.index]:
+                if self._may_be_one(first, other):
                     first.doubt = other.doubt = MIXED
         for call, at, same_id in self._joints.values():
             if self._is_torn(call.text, at, same_id):
                 call.doubt = call.doubt or "it was named again once it was whole, with other arguments behind it"
-            if self._fits(call.name * 2):  # named twice, or the halves of a longer name
-                for other in (call, *(c for c in self._all[call.index + 1 :] if c.name == call.name)):
-                    other.doubt = MIXED
+
+    def _may_be_one(self, first: NativeCall, other: NativeCall) -> bool:
+        """Whether two names may be one's pieces: the first has no arguments, or was named again once it was whole."""
+        bare = not first.text.strip()
+        if not bare and not (first.index in self._joints and other.name in self._tools):
+            return False
+        grows = bare and other.name.startswith(first.name) and other.name != first.name
+        return (grows or self._fits(first.name + other.name)) and not self._apart(first, other)
 
     def _apart(self, one: NativeCall, other: NativeCall) -> bool:
         """Whether two calls have places of their own."""

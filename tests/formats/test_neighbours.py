@@ -39,8 +39,9 @@ def made(events: list[Event]) -> list[tuple[str, dict[str, object]]]:
 def damages(call: str) -> list[str]:
     """One call as a model may miswrite it, so that its tool's name is not told; and what is no call at all."""
     return [
-        f'"{call}"', f"[{call}]", f"({call}", f"{call}}}", f"{call})", call[1:], call.replace("ping", "p ing"), f"2*3{call}",
-        f"{call}<cwd>/tmp</cwd>", "x", "{}", '{"a": 1}', '""', '"', "'", "(", "[", "{", "}", "]", ")", "x = 1", "0" * 1000,
+        f'"{call}"', f"[{call}]", f"({call}", f"{call}}}", f"{call})", call[1:], call.replace("ping", "p ing"),
+        f"2*3{call}", f"{call}<cwd>/tmp</cwd>", "x", "{}", '{"a": 1}', '""', '"', "'", "(", "[", "{", "}", "]", ")",
+        "x = 1", "0" * 1000,
     ]  # fmt: skip
 
 

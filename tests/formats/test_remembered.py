@@ -1,0 +1,75 @@
+"""What is made of formats and tools is made once for these very ones, and never given to others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentkit.events import CallEnd
+from agentkit.formats import CATALOG, Format, Parser, ToolSpec, render_calls, render_prompt, values
+from agentkit.formats.remembered import Remembered
+from agentkit.messages import ToolCall
+from format_tools import spec
+
+every_format = pytest.mark.parametrize("format", CATALOG, ids=lambda f: f.name)
+
+
+@every_format
+def test_the_prompt_of_the_same_tools_is_made_once(format: Format) -> None:
+    tools = (spec("look_up", None, ("word",), word="string"),)
+    assert render_prompt(format, tools) is render_prompt(format, list(tools))
+
+
+@pytest.mark.parametrize("asked", [{"tool_choice": "required"}, {"tool_choice": "ping"}, {"parallel": False}], ids=str)
+def test_what_is_asked_of_the_model_makes_another_prompt(asked: dict[str, Any]) -> None:
+    tools = (spec("ping", None, (), word="string"),)
+    assert render_prompt("hermes", tools, **asked) != render_prompt("hermes", tools)
+
+
+@pytest.mark.parametrize("format", ["hermes", "cline", "pythonic"])
+def test_tools_that_live_where_others_lived_have_their_own(format: str) -> None:
+    """More sets than are remembered: those before are gone, and their places in memory are used again."""
+    for n in range(100):
+        tools = [spec(f"tool_{n}", None, ("word",), word="string")]
+        assert f"tool_{n}" in render_prompt(format, tools)
+        call = ToolCall("", f"tool_{n}", {"word": "a"})
+        parser = Parser(format, tools)
+        events = parser.feed(render_calls(format, [call], tools)) + parser.close()
+        assert [e.call.name for e in events if isinstance(e, CallEnd)] == [f"tool_{n}"]
+
+
+def test_only_the_last_ones_are_kept() -> None:
+    made: Remembered[int] = Remembered()
+    tools = [ToolSpec(f"tool_{n}", "", {}) for n in range(1000)]
+    assert [made.get((), (tool,), lambda n=n: n) for n, tool in enumerate(tools)] == list(range(1000))
+    assert made.get((), (tools[999],), lambda: -1) == 999
+    assert made.get((), (tools[0],), lambda: -1) == -1
+
+
+KINDS = st.sampled_from(["string", "integer", "null", "str", "any", 7])
+SCHEMAS = st.recursive(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "type": KINDS | st.lists(KINDS, max_size=3), "nullable": st.booleans(), "description": st.just("x"),
+        },
+    ),
+    lambda inner: st.fixed_dictionaries(
+        {},
+        optional={
+            "type": KINDS, "anyOf": st.lists(inner, max_size=2), "allOf": st.lists(inner, max_size=1),
+            "$ref": st.sampled_from(["#/$defs/a", "#/nowhere"]),
+        },
+    ),
+    max_leaves=4,
+)  # fmt: skip
+
+
+@given(SCHEMAS, SCHEMAS)
+def test_a_plain_schema_is_what_taking_it_apart_would_give(schema: dict[str, Any], known: dict[str, Any]) -> None:
+    """One in a list of one is taken apart; on its own it may be plain."""
+    root = {"$defs": {"a": known}}
+    assert list(values.alternatives(schema, root)) == list(values.alternatives({"anyOf": [schema]}, root))
