@@ -105,6 +105,8 @@ _UNKNOWN = re.compile(r"\ufffd|\\ufffd", re.IGNORECASE)
 
 def replaced(arguments: Any, raw: str) -> bool:
     """Whether these arguments have U+FFFD where the call's own text has half of a surrogate pair."""
+    if raw.isascii() and "\\u" not in raw:  # as most calls: no half can stand in it, escaped or not
+        return False
     return _HALF.search(raw) is not None and _count(arguments) > len(_UNKNOWN.findall(raw))
 
 

@@ -55,8 +55,8 @@ def _check_entry(entry: Entry) -> tuple[ToolCall, ...]:
         if "message" in body:
             raise ValueError("a message stands where a compaction is wanted")
         for name in ("start", "user"):
-            if (place := body.get(name)) is not None and not 0 <= place < entry.seq:
-                raise ValueError(f"{name!r} is {place}, wanted the place of an entry before it")
+            if (place := body.get(name)) is not None and not 0 <= place <= entry.seq:
+                raise ValueError(f"{name!r} is {place}, wanted the place of an entry up to this one")
         return ()
     _hold(body, _ENTRY)
     _hold(body.get("response", {}), _RESPONSE)

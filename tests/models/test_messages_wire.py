@@ -227,7 +227,9 @@ WIRE_JSON = st.recursive(
 def test_no_event_breaks_the_machine(given_events: list[tuple[str, int, Any, Any]]) -> None:
     wire = MessagesWire("anthropic")
     events: list[Event] = []
-    for kind, at, block, fields in given_events:
+    for n, (kind, at, block, fields) in enumerate(given_events):
+        if kind == "message_start" and any("block" in before[0] for before in given_events[:n]):
+            continue  # refused, where a block has begun: another message in the middle of this one
         events += wire.feed({"type": kind, "index": at, "content_block": block, "delta": fields, "message": block})
     events += wire.close()
     begun = [e.index for e in events if isinstance(e, CallStart)]
