@@ -514,7 +514,11 @@ class Parser(Resuming):
             self.out.append(Markup(self.raw()))
             self.shut()
             return
-        self._lost(call, Damage("invalid_json", _NO_CALL, position, got=True), self.raw())
+        if self.ended and not coming.told:
+            damage = Damage("truncated_call", f"the text ended: {_NO_CALL}", position, ended=True, got=True)
+        else:
+            damage = Damage("invalid_json", _NO_CALL, position, got=True)
+        self._lost(call, damage, self.raw())
         self._call_over()
 
     def _over_junk(self, junk: str) -> None:

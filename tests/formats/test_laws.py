@@ -308,7 +308,8 @@ def test_law_8_behind_damaged_json_the_next_call_survives(text: str, where: floa
 
 def test_a_parser_over_all_formats_reads_each_and_obeys_the_cut_law() -> None:
     known = [f for f in CATALOG if f.name != "legacy"]  # its tags are read as those of `xml`
-    text = " and ".join(written(f, ToolCall("", "note", {"text": "x"})) for f in known)
+    # "and" behind a bare call would be Python's
+    text = " then ".join(written(f, ToolCall("", "note", {"text": "x"})) for f in known)
     whole = formats.parse(text, known, TOOLS)
     assert calls_of(whole) == [("note", {"text": "x"})] * len(known)
     for size in (1, 4, 7):
