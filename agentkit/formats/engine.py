@@ -514,7 +514,7 @@ class Parser(Resuming):
             self.out.append(Markup(self.raw()))
             self.shut()
             return
-        if self.ended and not coming.told:
+        if self.ended and not coming.told and self.at >= len(self.buf):
             damage = Damage("truncated_call", f"the text ended: {_NO_CALL}", position, ended=True, got=True)
         else:
             damage = Damage("invalid_json", _NO_CALL, position, got=True)
