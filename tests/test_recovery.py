@@ -287,6 +287,8 @@ def held_after(text: str) -> str:
         ("All is well", ""),
         ("if a < b then c", ""),
         ("Use <b>bold</b> or [links] and", ""),
+        ("See [1] or [here](https://example.org/a), and", ""),
+        ("Take [a, b, c and", ""),
         ("I call <tool_ca", "<tool_ca"),
         (f"I call <tool_call> for that{MORE}", ""),
         (f"{BARE} is a call", ""),

@@ -53,6 +53,7 @@ _ANY = re.compile(".").match
 _NO_SHAPE = Shape(())
 _LAST_WORD = re.compile(r"[\w.-]+\Z").match
 _UNDECIDED = re.compile(r".\s{0,64}\Z", re.DOTALL).match
+_AT_ONCE = 64  # characters of what may be a list of calls that are looked over with each that comes
 _NO_CALL = "expected one of the calls, or their end"
 _SPACE_RUN = 1024  # white space after a call that is held back until it is known whether another call follows
 
@@ -497,7 +498,7 @@ class Parser(Resuming):
             if whole or len(text) >= enough:
                 if (coming := listed.next(text, whole=whole, opened=opened)) is not None:
                     return coming
-                enough = later(len(text))
+                enough = later(len(text)) if len(text) > _AT_ONCE else 0
             yield
 
     def _answer_for(self, entry: Entry, coming: Next, text: str, skip: int, *, opened: bool) -> Wait:

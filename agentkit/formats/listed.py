@@ -25,6 +25,11 @@ BLOCKS: Final = (
 )  # fmt: skip
 """What a block of Python begins with."""
 _BLOCK: Final = re.compile(rf"^[ \t]*(?:{'|'.join(BLOCKS)})\b", re.MULTILINE)
+_LIKE_A_CALL: Final = re.compile(
+    r"[^\w\],.;:!?-]{0,64}[\w.-]{0,2048}(?:\s{1,64}[\w.-]{1,128})?\s{0,64}(?:[({=\"'\[*+/%]|(?P<open>\Z))"
+)
+"""What a list of calls begins with, be the first one damaged; `open` where more of the text must tell."""
+_ITEM: Final = re.compile(r"\]?[^\w\],.;:!?-]{0,64}[\w.-]{0,2048}\s{0,64},\s{0,64}")
 _BLANK_LINE: Final = re.compile(r"\n[ \t\r]*\n")
 _BRACKET: Final = re.compile(r"\]")
 _BEHIND: Final = 512  # characters looked over behind what looks like the end of a section that holds damage
@@ -132,6 +137,8 @@ class Listed:
         Returns:
             None while more of the text must tell.
         """
+        if self.python and not (opened or self.strong) and not (like := self._like_calls(text, whole=whole)):
+            return None if like is None else Next("none")
         limit = self.close.search(text) if self.close is not None else None
         within = text[: limit.start()] if limit is not None else text
         found, end = self._walk(within, whole=whole or limit is not None, opened=opened, inside=inside)
@@ -142,6 +149,14 @@ class Listed:
         if told and (beyond := self._beyond(text, end, whole=whole, opened=opened)) != 0:
             return Next("lost", end + beyond, told=True) if beyond else None
         return self._without(within, end, told=told, limited=limit is not None)
+
+    def _like_calls(self, text: str, *, whole: bool) -> bool | None:
+        """Whether a list in prose may be one of calls, by its first item; None while more of the text must tell."""
+        if item := _ITEM.match(text):
+            return self.starts(text[item.end() :], whole=whole)
+        like = _LIKE_A_CALL.match(text)
+        told = like["open"] is None if like is not None else text.rstrip() != "]"
+        return like is not None if told else None if not whole else False
 
     def _without(self, text: str, end: int, *, told: bool, limited: bool) -> Next:
         """What it means that no call starts up to where the section ends, or as far as it is looked over."""
