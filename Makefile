@@ -11,6 +11,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 TESTS ?= tests
 PYTEST_ARGS ?=
+SOAKED ?= soak or not soak
 
 # The first Python that is new enough; PYTHON=/path/to/python chooses another.
 define find_python
@@ -61,7 +62,7 @@ test: $(DEV) ## the whole suite; TESTS=tests/test_x.py and PYTEST_ARGS=-x narrow
 	@$(BIN)/python -m pytest -q -n auto $(PYTEST_ARGS) $(TESTS)
 
 soak: $(DEV) ## the long runs: every corpus, the laws on 300 examples for each format, 1,000 kills
-	@AGENTKIT_EXAMPLES=$${AGENTKIT_EXAMPLES:-300} $(BIN)/python -m pytest -q -n auto -m "soak or not soak" \
+	@AGENTKIT_EXAMPLES=$${AGENTKIT_EXAMPLES:-300} $(BIN)/python -m pytest -q -n auto -m "$(SOAKED)" \
 		--timeout=1800 $(PYTEST_ARGS) tests/formats
 	@$(BIN)/python -m pytest -q -n auto -m soak --timeout=1800 $(PYTEST_ARGS) tests/threads tests/test_echo.py
 
