@@ -124,7 +124,7 @@ def _in_list(r: Reader, listed: Listed, call: Call, damage: Damage) -> Generator
     start = damage.position - len(before)
     if listed.over is not None and (over := listed.over.search(before)):
         return start + over.start()
-    if damage.ended:
+    if damage.ended or not r.may_rewind(r.offset):
         return -1
     inside = listed.inside(before)
     start, enough = start + inside.at, 0
@@ -138,6 +138,8 @@ def _in_list(r: Reader, listed: Listed, call: Call, damage: Damage) -> Generator
             found, enough = listed.next(text[:REACH], whole=whole, opened=True, inside=inside), later(len(text))
         if found is None:
             yield
+    # what is looked over is read again: it counts as gone back over, by what does not depend on how the text is cut
+    r.rewound += found.end if found.told or found.kind == "call" else min(len(text), REACH)
     if found.kind == "none" and not found.told:
         return -1
     end = start + len(text[: found.end].rstrip(", ;\t\r\n" if found.kind == "call" else None))
