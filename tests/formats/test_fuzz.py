@@ -15,8 +15,8 @@ from agentkit.formats import CATALOG
 from damages import DAMAGES, plan
 
 REMAIN = 0.002
-"""Of many texts, the share that may still show a fault which nobody has mended yet: mostly half a call that is quoted
-beside a damaged one, which closes it. It only goes down."""
+"""Of many texts, the share that may still show a fault which nobody has mended yet: half a call that is quoted beside a
+damaged one, which closes it, and a damaged call in a code fence that is never rightly closed. It only goes down."""
 
 NEVER = (
     "raises",
