@@ -150,6 +150,12 @@ def bind_function(
         )
     if isinstance(function, type):
         raise SchemaError(f"{name_of(function)} is a class; register it with register_tool({name_of(function)})")
+    employer = getattr(function, "__self__", None)
+    if inspect.ismethod(function) and callable(getattr(employer, "as_tool", None)):
+        raise SchemaError(
+            f"{name_of(function)} is no tool by itself: an agent becomes one by "
+            "agent.as_tool('its_name', 'what it is good at')"
+        )
     own = getattr(function, "__name__", None)
     if name is None and (own is None or own == "<lambda>"):
         kind = "a lambda" if own else f"a {type(function).__name__} object"
@@ -167,10 +173,19 @@ def bind_function(
 def _no_tool(tool: Any) -> str | None:
     """What to do with a value that is no tool's instance; None for one that might become one."""
     if inspect.isroutine(tool):
-        return f"{name_of(tool)} is a function, not a class or its instance: write registry.register({tool.__name__})"
+        name = tool.__name__
+        return (
+            f"{name_of(tool)} is a function, not a class or its instance: write registry.register({name}), or "
+            f"threads.registry.register({name}) with a thread manager"
+        )
     if callable(getattr(tool, "as_tool", None)) and not isinstance(tool, type):
         what = f"an instance of {type(tool).__name__}"
         return f"{what} is no tool by itself: write .as_tool('its_name', 'what it is good at') behind it"
+    if isinstance(tool, list | tuple):
+        return (
+            f"a {type(tool).__name__} of tools is registered by registry.register(*tools), or "
+            "threads.registry.register(*tools) with a thread manager"
+        )
     if inspect.isawaitable(tool):
         if inspect.iscoroutine(tool):
             tool.close()  # else Python says, too, that nobody awaited it
@@ -206,6 +221,11 @@ def _chosen(
     """Which methods to register and under which new names; None keeps the declared name."""
     if function_names is None:
         return dict.fromkeys(methods)
+    if isinstance(function_names, type):
+        raise SchemaError(
+            f"function_names is a list of method names, found the class {function_names.__name__}: register each class "
+            "by a call of its own"
+        )
     if callable(function_names):
         renamed = {method: function_names(method) for method in methods}
         return {method: None if name == method else name for method, name in renamed.items() if name is not None}

@@ -48,7 +48,7 @@ def messages_from(prompt: Prompt | Iterable[Prompt], *, calls: Mapping[str, str]
         calls: the names of calls made before, by id, for results among the dicts.
 
     Raises:
-        ConfigError: it is something else, or a dict holds what would be lost.
+        ConfigError: it is something else, a dict holds what would be lost, or a user message says nothing.
     """
     several = isinstance(prompt, Iterable) and not isinstance(prompt, (str, bytes, Mapping))
     given: list[Any] = [*prompt] if several else [prompt]  # type: ignore[misc]
@@ -60,17 +60,26 @@ def messages_from(prompt: Prompt | Iterable[Prompt], *, calls: Mapping[str, str]
             said.append(one)
             continue
         if said:
-            messages.append(user(*said))
+            messages.append(_spoken(user(*said), said))
             said = []
         if isinstance(one, Mapping):
-            messages.append(reader.read(one, f"message {at}"))
+            messages.append(_spoken(reader.read(one, f"message {at}"), one))
         elif isinstance(one, SystemMessage | UserMessage | AssistantMessage | ToolMessage):
-            messages.append(one)
+            messages.append(_spoken(one, one))
         else:
             raise ConfigError(
                 f"a prompt is text, parts, messages or OpenAI's message dicts; found {shown(one)}; write user('…')"
             )
-    return [*messages, user(*said)] if said else messages
+    return [*messages, _spoken(user(*said), said)] if said else messages
+
+
+def _spoken(message: Message, given: Any) -> Message:
+    """The message, if it says something: providers refuse a user message that does not, or answer anything at all."""
+    if isinstance(message, UserMessage) and not any(
+        isinstance(part, ImagePart) or part.text.strip() for part in message.content
+    ):
+        raise ConfigError(f"a user message is empty: wanted text or an image; found {shown(given)}")
+    return message
 
 
 _DATA_URL: Final = re.compile(r"data:([\w.+-]+/[\w.+-]+);base64,(.*)", re.DOTALL)

@@ -8,7 +8,6 @@ from dataclasses import replace
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, Final, Generic, Self, Unpack, overload
 
-from agentkit import foreign
 from agentkit.agent.blocking import blocking, close
 from agentkit.agent.delegate import delegate
 from agentkit.agent.hooks import Hook, checked_hooks
@@ -19,8 +18,11 @@ from agentkit.agent.run import Plan, RunStream
 from agentkit.agent.settings import RunOptions, Settings, checked
 from agentkit.agent.spending import Spending
 from agentkit.agent.system import SYSTEM, System
+from agentkit.awaiting import EnteredAsync, waits
 from agentkit.binding import BoundTool
 from agentkit.bounds import CALLABLE, TEXT, Bounds, each, either, instance, like, or_none, refuse, whole
+from agentkit.elsewhere import at
+from agentkit.errors import ConfigError
 from agentkit.messages import SystemMessage
 from agentkit.models import known
 from agentkit.models.base import Model
@@ -30,6 +32,7 @@ from agentkit.prompts import Prompt, messages_from
 from agentkit.registry import ToolRegistry
 from agentkit.schema import declared
 from agentkit.structured import Output
+from agentkit.tool import NO_CONTEXT
 
 if sys.version_info >= (3, 13):
     from typing import TypeVar
@@ -58,7 +61,7 @@ _BOUNDS: Final[Bounds] = {
 }
 
 
-class Agent(Generic[ContextT, OutputT]):
+class Agent(EnteredAsync, Generic[ContextT, OutputT]):
     """A model with tools.
 
     Its two type parameters are the run's `context` and its `output`: `Agent[Shop, City]`. The type checker finds them
@@ -101,7 +104,7 @@ class Agent(Generic[ContextT, OutputT]):
     'Hello!'
     """
 
-    @takes(Settings, others=foreign.AGENT)
+    @takes(Settings, others=at("Agent"))
     def __init__(
         self,
         model: Model | str,
@@ -184,7 +187,7 @@ class Agent(Generic[ContextT, OutputT]):
     def stream(
         self, prompt: Prompt | Iterable[Prompt], **options: Unpack[RunOptions[ContextT]]
     ) -> RunStream[OutputT]: ...
-    @takes(RunOptions, others=foreign.RUN)
+    @takes(RunOptions, others=at("run"))
     def stream(
         self, prompt: Prompt | Iterable[Prompt], *, output_type: Any = None, **options: Unpack[RunOptions[ContextT]]
     ) -> RunStream[Any]:
@@ -203,6 +206,10 @@ class Agent(Generic[ContextT, OutputT]):
         """
         checked(options, RunOptions)
         messages = messages_from(prompt)
+        if not messages:
+            raise ConfigError(
+                f"the prompt is empty: wanted what is to be answered, such as 'Hello'; found {prompt!r:.60}"
+            )
         told = bool(messages) and isinstance(messages[0], SystemMessage)
         journal = Conversation(messages, options.get("decisions", _NOTHING))
         return self.begin(journal, None if told else self.system, output_type=output_type, **options)
@@ -228,7 +235,7 @@ class Agent(Generic[ContextT, OutputT]):
             **options: see `RunOptions`; `decisions` are the journal's business.
         """
         given = checked(options, RunOptions)
-        context, cancel, _ = given.pop("context", _NOTHING), given.pop("cancel", None), given.pop("decisions", None)
+        context, cancel, _ = given.pop("context", NO_CONTEXT), given.pop("cancel", None), given.pop("decisions", None)
         model, config = self.model, self.config
         if config.formats is None:
             config = replace(config, formats=(model.format,) if model.format else ())
@@ -262,7 +269,8 @@ class Agent(Generic[ContextT, OutputT]):
     async def run(
         self, prompt: Prompt | Iterable[Prompt], **options: Unpack[RunOptions[ContextT]]
     ) -> RunResult[OutputT]: ...
-    @takes(RunOptions, others=foreign.RUN)
+    @waits("agent.run(…)", "agent.run_sync(…)")
+    @takes(RunOptions, others=at("run"))
     async def run(
         self, prompt: Prompt | Iterable[Prompt], *, output_type: Any = None, **options: Unpack[RunOptions[ContextT]]
     ) -> RunResult[Any]:
@@ -281,7 +289,7 @@ class Agent(Generic[ContextT, OutputT]):
     def run_sync(
         self, prompt: Prompt | Iterable[Prompt], **options: Unpack[RunOptions[ContextT]]
     ) -> RunResult[OutputT]: ...
-    @takes(RunOptions, others=foreign.RUN)
+    @takes(RunOptions, others=at("run"))
     def run_sync(
         self, prompt: Prompt | Iterable[Prompt], *, output_type: Any = None, **options: Unpack[RunOptions[ContextT]]
     ) -> RunResult[Any]:
