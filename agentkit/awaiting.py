@@ -51,14 +51,9 @@ class Waits(Coroutine[Any, Any, T]):
         """As the coroutine does."""
         return self._coroutine.send(value)
 
-    def throw(  # type: ignore[override]  # one of its overloads
-        self,
-        kind: type[BaseException] | BaseException,
-        error: BaseException | object = None,
-        trace: TracebackType | None = None,
-    ) -> Any:
+    def throw(self, kind: Any, error: Any = None, trace: TracebackType | None = None) -> Any:
         """As the coroutine does."""
-        return self._coroutine.throw(kind if error is None else error)  # type: ignore[arg-type]
+        return self._coroutine.throw(kind if error is None else error)
 
     def close(self) -> None:
         """As the coroutine does."""

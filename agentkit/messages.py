@@ -301,7 +301,8 @@ def user(*content: str | TextPart | ImagePart) -> UserMessage:
     Raises:
         ConfigError: one of them is something else.
     """
-    for one in content:
+    given: tuple[Any, ...] = content
+    for one in given:
         if isinstance(one, list | tuple):
             raise ConfigError(
                 f"user(…) takes text and parts one after the other, found {shown(one)}: write user(*parts), or "

@@ -37,7 +37,7 @@ SERVERS: Final[Mapping[str, str]] = {
     "cerebras": "https://api.cerebras.ai/v1",
     **dict.fromkeys(("vllm", "hosted_vllm", "sglang"), "http://127.0.0.1:8000/v1"),
     **dict.fromkeys(("lmstudio", "lm_studio"), "http://127.0.0.1:1234/v1"),
-    **dict.fromkeys(("llamacpp", "llama.cpp"), "http://127.0.0.1:8080/v1"),
+    "llamacpp": "http://127.0.0.1:8080/v1",
 }
 """Prefixes of others, and where what they stand for speaks as OpenAI does. Source: each one's page on that."""
 
@@ -76,7 +76,8 @@ def meant(name: str, ours: Collection[str]) -> str:
         address = shown(said) if "://" in said else f"http{'' if local else 's'}://{shown(said)}"
         return f"; a server's address is given beside the model's name: {_served('NAME', address)}"
     prefix, id = _parted(said, ours)
-    provider = nearest(prefix, ours, PROVIDERS) if prefix else _family(id, ours)
+    near = nearest(prefix, ours, PROVIDERS) if prefix not in SERVERS else None
+    provider = near if prefix else _family(id, ours)
     if not id or (not prefix and nearest(id, ours) == id):
         return f"; the model's name is missing behind {(prefix or id)!r}"
     if provider is not None:
