@@ -67,6 +67,17 @@ class Waits(Coroutine[Any, Any, T]):
 
     if not TYPE_CHECKING:
 
+        def __aiter__(self) -> Any:
+            raise TypeError(
+                f"{self._call} gives one result: write `await {self._call}`; its events are those of "
+                "`async for event in agent.stream(…)`"
+            )
+
+        def __aenter__(self) -> Any:
+            raise TypeError(f"{self._call} gives one result: write `await {self._call}`, without `async with`")
+
+        def __aexit__(self, *_: object) -> Any: ...
+
         def __getattr__(self, name: str) -> Any:
             if name.startswith(("_", "cr_")):  # what asyncio and debuggers look at
                 return getattr(self._coroutine, name)

@@ -60,6 +60,13 @@ AGENT: Final[Words] = {
     "handoffs": "an agent is a tool of another: tools=[other.as_tool('name', 'what it is good at')]",
     "sub_agents": "an agent is a tool of another: tools=[other.as_tool('name', 'what it is good at')]",
     **dict.fromkeys(_KEPT, _TO_THREAD),
+    **dict.fromkeys(
+        ("context_schema", "state_schema"), "what tools know of the application is agent.run(…, context=…)"
+    ),
+    **dict.fromkeys(
+        ("input_guardrails", "output_guardrails", "guardrails", "middleware"),
+        "a hook sees every event, hooks=[…], and ProcessorConfig(requires_approval=…) decides which calls run",
+    ),
     "tool_use_behavior": "a tool whose call ends the run is @openapi_schema(terminates=True)",
     **dict.fromkeys(
         ("interrupt_on", "interrupt_before"), "a tool that asks first is @openapi_schema(requires_approval=True)"
@@ -244,6 +251,14 @@ BUDGET: Final[Words] = {
 TOOL_CHOICE: Final[Words] = {"any": "required", "must": "required", "force": "required", "off": "none"}
 
 _NATIVE: Final = "leave the format out for the calls of the provider's own API"
+
+CONTEXTS: Final = frozenset(("context", "ctx", "run_context", "tool_context", "wrapper", "runtime", "state", "deps"))
+"""What a parameter is called elsewhere that takes what the application passed to the run."""
+
+CONTEXT_TYPES: Final = frozenset(("RunContext", "RunContextWrapper", "ToolRuntime", "InjectedState", "Context"))
+"""And its type."""
+
+ROLES: Final[Words] = {"human": "user", "ai": "assistant", "bot": "assistant", "model": "assistant"}
 
 FORMATS: Final[Words] = {
     **dict.fromkeys(("native", "anthropic", "json", "function_calling", "tools", "none"), _NATIVE),

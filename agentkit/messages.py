@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from agentkit.errors import ConfigError, ErrorCode
+from agentkit.names import ByAttribute
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +136,7 @@ class MarkupPart:
 
 
 @dataclass(frozen=True, slots=True)
-class ToolCall:
+class ToolCall(ByAttribute):
     """One request to run a tool.
 
     Args:
@@ -200,7 +201,7 @@ def _parts_of(content: Any, kinds: tuple[type, ...], owner: str) -> tuple[Any, .
 
 
 @dataclass(frozen=True, slots=True)
-class SystemMessage:
+class SystemMessage(ByAttribute):
     """Instructions from the application."""
 
     content: str
@@ -211,7 +212,7 @@ class SystemMessage:
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class UserMessage:
+class UserMessage(ByAttribute):
     """What the user said: text and images.
 
     >>> UserMessage("Hello").text
@@ -236,7 +237,7 @@ class UserMessage:
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class AssistantMessage:
+class AssistantMessage(ByAttribute):
     """One response of a model, in the order in which it was written.
 
     Args:
@@ -268,7 +269,7 @@ class AssistantMessage:
 
 
 @dataclass(frozen=True, slots=True)
-class ToolMessage:
+class ToolMessage(ByAttribute):
     """The answer to one call.
 
     Args:

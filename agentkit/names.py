@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
-from typing import Any, Final, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar
 
 from agentkit.errors import AgentkitError, ConfigError
 
@@ -172,6 +172,25 @@ def takes(
         return checked  # type: ignore[return-value]
 
     return decorate
+
+
+class ByAttribute:
+    """A value whose parts are attributes, and which says so where they are asked for as those of a dict."""
+
+    __slots__ = ()
+
+    if not TYPE_CHECKING:  # checkers find the mistake by themselves, as long as they do not see what answers it
+
+        def __getitem__(self, key: object) -> Any:
+            kind = type(self).__name__
+            if isinstance(key, str) and not key.startswith("_") and hasattr(type(self), "__annotations__"):
+                has = [name for name in type(self).__annotations__ if not name.startswith("_")]
+                wanted = f"write `.{key}`" if key in has else f"its attributes are {', '.join(has)}"
+                words = ", or `.text` for the words" if key == "content" and hasattr(self, "text") else ""
+                raise TypeError(f"{kind} is no dict: {wanted}{words}")
+            raise TypeError(f"{kind} has no items, found [{key!r:.60}]; read its attributes")
+
+        __iter__ = None  # else Python would iterate by items
 
 
 class Nothing(TypedDict):

@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from agentkit import foreign
 from agentkit.errors import ConfigError
 from agentkit.messages import (
     AssistantMessage,
@@ -28,6 +29,7 @@ from agentkit.messages import (
     shown,
     user,
 )
+from agentkit.names import did_you_mean
 
 Prompt = Message | TextPart | ImagePart | Mapping[str, Any] | str
 """One thing that may be said to an agent: see `messages_from`."""
@@ -67,8 +69,11 @@ def messages_from(prompt: Prompt | Iterable[Prompt], *, calls: Mapping[str, str]
         elif isinstance(one, SystemMessage | UserMessage | AssistantMessage | ToolMessage):
             messages.append(_spoken(one, one))
         else:
+            hint = "write user('…')"
+            if isinstance(one, tuple | list) or hasattr(one, "content"):
+                hint = "write {'role': 'user', 'content': '…'}, or user('…')"
             raise ConfigError(
-                f"a prompt is text, parts, messages or OpenAI's message dicts; found {shown(one)}; write user('…')"
+                f"a prompt is text, parts, messages or OpenAI's message dicts; found {shown(one)}; {hint}"
             )
     return [*messages, _spoken(user(*said), said)] if said else messages
 
@@ -119,8 +124,16 @@ class ChatReader:
             ConfigError: what it holds cannot be kept: a role, a field or a content part that is not known here.
         """
         role = message.get("role")
+        if role is None and "role" not in message:
+            hint = next(
+                (f"; what is under {key!r} is the prompt itself" for key in ("messages", "input") if key in message), ""
+            )
+            raise ConfigError(
+                f"{at} has no 'role': wanted such as {{'role': 'user', 'content': '…'}}; found {shown(message)}{hint}"
+            )
         if not isinstance(role, str) or role not in _FIELDS:
-            raise ConfigError(f"{at}: the role of a message is one of {', '.join(_FIELDS)}; found {role!r}")
+            hint = did_you_mean(str(role), _FIELDS, foreign.ROLES)
+            raise ConfigError(f"{at}: the role of a message is one of {', '.join(_FIELDS)}; found {role!r}{hint}")
         self._refuse_fields(message, role, at)
         content = message.get("content")
         match role:

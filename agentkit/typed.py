@@ -69,7 +69,8 @@ def _no_type(hint: Any) -> str | None:
     if isinstance(hint, Mapping):
         return "a JSON Schema is made from a type; write a dataclass, TypedDict or pydantic model"
     if isinstance(hint, list) and hint:
-        return f"several values are output_type=list[{_shown(hint[0])}]"
+        one = f", one of several types output_type={' | '.join(map(_shown, hint))}" if len(hint) > 1 else ""
+        return f"several values are output_type=list[{_shown(hint[0])}]{one}"
     if isinstance(hint, tuple) and hint:
         return f"one of several types is output_type={' | '.join(map(_shown, hint))}"
     if type(hint).__module__ == "builtins" and not isinstance(hint, type) and not get_args(hint):

@@ -33,6 +33,7 @@ from agentkit import (
 )
 from agentkit.messages import ToolMessage, UserMessage, user
 from agentkit.models import model
+from agentkit.processor import EventStream
 from agentkit.testing import ScriptedModel
 from agentkit.threads import Compaction
 
@@ -79,7 +80,7 @@ class WithoutSelf:
         return path
 
 
-M = ScriptedModel(["Hello."])
+M = ScriptedModel(lambda request: "Hello.")
 threads = ThreadManager(":memory:")
 
 
@@ -89,6 +90,41 @@ def many(*numbers: int) -> int:
 
 def yields(to: int) -> Iterator[int]:
     yield from range(to)
+
+
+def untyped(ctx, q: str) -> str:  # type: ignore[no-untyped-def]  # noqa: ANN001 - the mistake
+    return q
+
+
+def foreigner(run: RunContext[int], q: str) -> str:  # type: ignore[name-defined]  # noqa: F821 - the mistake
+    return q
+
+
+class StructuredTool:
+    name = "look"
+    description = "Look."
+
+    def invoke(self, value: str) -> str:
+        return value
+
+
+async def reads(events: Any) -> None:
+    async for _ in events:
+        pass
+
+
+def runs(coroutine: Any) -> None:
+    try:
+        asyncio.run(coroutine)
+    finally:
+        if isinstance(coroutine, EventStream):
+            coroutine._told()
+
+
+def over() -> Any:
+    run = Agent(M).stream("hi")
+    asyncio.run(run.finished())
+    return run
 
 
 def closed(coroutine: Any) -> Any:
@@ -173,7 +209,7 @@ RAISED = [
     (39, 'Agent(M, output_type={"type": "object"})', "which is no type: a JSON Schema is made from a type; write a dataclass, TypedDict or pydantic model"),
     (39, "Agent(M, output_type=Budget())", "which is no type: give the class itself, output_type=Budget"),
     (41, "Agent(M).run_sync(None)", "a prompt is text, parts, messages or OpenAI's message dicts; found NoneType None; write user('…')"),
-    (41, 'Agent(M).run_sync({"text": "hi"})', "message 0: the role of a message is one of system, developer, user, assistant, tool, function; found None"),
+    (41, 'Agent(M).run_sync({"text": "hi"})', "message 0 has no 'role': wanted such as {'role': 'user', 'content': '…'}; found dict {'text': 'hi'}"),
     (41, "Agent(M).run_sync([])", "the prompt is empty: wanted what is to be answered, such as 'Hello'; found []"),
     (41, 'Agent(M).run_sync("")', "a user message is empty: wanted text or an image; found list ['']"),
     (41, 'Agent(M).run_sync({"role": "user"})', "a user message is empty: wanted text or an image; found dict {'role': 'user'}"),
@@ -196,6 +232,40 @@ RAISED = [
     (50, "ToolRegistry(many)", "many: parameter '*numbers' is variadic, which no schema can describe; declare one list parameter, such as numbers: list[str]"),
     (50, "ToolRegistry(lambda: 1)", "a lambda has no name that a model could call; write a def, or register_function(..., name='...')"),
     (50, "ToolRegistry(WithoutSelf)", "WithoutSelf.read has no 'self': its first parameter is 'path'; write 'self' first, or decorate it with @staticmethod"),
+    # made up by one who comes from openai-agents, pydantic-ai, LangChain and LangGraph
+    (101, 'Agent("Assistant", M)', "Agent(model, tools): the model comes first; 'Assistant' would be name='Assistant'"),
+    (101, 'Agent("Assistant")', "agentkit.model('openai:Assistant', base_url='https://…', api_key=…); the agent's own name is given by name: name='Assistant'"),
+    (102, "Agent(M, input_guardrails=[print])", "Agent has no argument 'input_guardrails': a hook sees every event, hooks=[…], and ProcessorConfig(requires_approval=…) decides which calls run. "),
+    (103, "Agent(M, deps_type=int)", "Agent has no argument 'deps_type': it belongs to the run: agent.run(…, context=…). "),
+    (104, "Agent(M, output_type=[int, str])", "which is no type: several values are output_type=list[int], one of several types output_type=int | str"),
+    (105, "Agent(M, [untyped])", "untyped: parameter 'ctx' has no type; for what the application passed to the run annotate it (ctx: ToolContext), and read ctx.state"),
+    (106, "Agent(M, [foreigner])", "foreigner: the hint of parameter 'run' uses 'RunContext', which is another toolkit's; write run: ToolContext, and read run.state"),
+    (107, 'Agent(M).run_sync({"messages": [{"role": "user", "content": "hi"}]})', "message 0 has no 'role': wanted such as {'role': 'user', 'content': '…'}; found dict {'messages': [{'role': 'user', 'content': 'hi'}]}; what is under 'messages' is the prompt itself"),
+    (108, 'Agent(M).run_sync({"input": "hi"})', "found dict {'input': 'hi'}; what is under 'input' is the prompt itself"),
+    (109, 'Agent(M).run_sync([("system", "Be brief."), ("user", "hi")])', "found tuple ('system', 'Be brief.'); write {'role': 'user', 'content': '…'}, or user('…')"),
+    (110, 'Agent(M).run_sync([{"role": "human", "content": "hi"}])', "found 'human'; did you mean 'user'?"),
+    (110, 'Agent(M).run_sync([{"role": "ai", "content": "hi"}])', "found 'ai'; did you mean 'assistant'?"),
+    (111, "Agent(M, [StructuredTool()])", "an instance of StructuredTool is a tool of another toolkit: give the function that it was made of, without that toolkit's decorator"),
+    (112, 'Agent(M, tools={"add": add})', "a dict of tools is no tool: give what is in it, tools=list(tools.values())"),
+    (113, "Agent(M, tools=[asyncio])", "asyncio is a module: give its functions or classes, as in tools=[asyncio.name]"),
+    (114, 'Agent(M).run_sync("hi", stream_mode="values")', "run_sync has no argument 'stream_mode'; did you mean 'stream'? "),
+    (115, "Agent(M, state_schema=dict)", "Agent has no argument 'state_schema': what tools know of the application is agent.run(…, context=…). "),
+    (116, 'Agent(M).run_sync("hi")["messages"]', "RunResult is no dict: write `.messages`"),
+    (116, 'Agent(M).run_sync("hi").messages[-1]["content"]', "AssistantMessage is no dict: write `.content`, or `.text` for the words"),
+    (117, 'Agent(M, budget={"tokens": 5})', "Agent(budget={'tokens': 5}): wanted a Budget, such as Budget(tokens=100_000), or None"),
+    (117, 'Agent(M, config={"formats": "xml"})', "Agent(config={'formats': 'xml'}): wanted a ProcessorConfig, such as ProcessorConfig(formats='xml'), or None"),
+    (118, "model(M)", "model(…) takes a model string such as 'openai:gpt-5', found a ScriptedModel; what is a model already is given as it is: Agent(model)"),
+    (119, 'model("openai:x", api_key="k", timeout="5")', "model(timeout='5'): wanted seconds above 0"),
+    (119, 'model("openai:x", api_key="k", extra="x")', "model(extra='x'): wanted fields of the request's body by name"),
+    (120, 'runs(Agent(M).stream("hi"))', "a coroutine was expected, got <RunStream, which was not read yet: `async for event in …`, or `await` it>"),
+    (121, 'runs(reads(closed(Agent(M).run("hi"))))', "agent.run(…) gives one result: write `await agent.run(…)`; its events are those of `async for event in agent.stream(…)`"),
+    (122, 'runs(reads(Agent(M).run_sync("hi")))', "this is the result already; for the events write `async for event in agent.stream(…)`, without `await`"),
+    (123, "over().text", "a RunStream has its 'text' in its result: write `.result.text`"),
+    (124, 'threads.say_sync("t", "hi", "You are brief.", M)', "got 'You are brief.'; for a server that speaks OpenAI's protocol write agentkit.model('openai:NAME', base_url='https://…', api_key=…); instructions are given by name: system='…'"),
+    (125, 'threads.say_sync("t", "hi", Agent(M))', "say(…, model=…) is an Agent; an agent is given by name: say(thread_id, message, agent=agent)"),
+    (125, 'threads.say_sync("t", "hi", agent=M)', "wanted an Agent; a model is model=…"),
+    (125, 'threads.run_thread("t", "Be brief.", Agent(M))', "run_thread(…, model=…) is an Agent; write run_agent(thread_id, agent)"),
+    (126, 'threads.say_sync("hi", M)', "say(thread_id, message, …) wants who answers: model='openai:gpt-5' or agent=Agent(…); found neither"),
     # made up
     (75, 'Agent(M).run_sync("hi", sytem="Be brief.")', "run_sync has no argument 'sytem': it belongs to the agent: Agent(…, system=…). It takes "),
     (76, 'Agent(M, instructons="Be brief.")', "Agent has no argument 'instructons'; did you mean 'system'? It takes "),

@@ -43,9 +43,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "awaiting": set(),
     "keys": set(),
     "names": {"errors"},
-    "messages": {"errors"},
+    "messages": {"errors", "names"},
     "events": {"errors", "messages"},
-    "prompts": {"errors", "messages"},
+    "prompts": {"errors", "messages", "names", "foreign"},
     # core: pure, sync
     "tokens": {"messages"},
     "formats": VALUES,

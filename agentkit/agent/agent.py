@@ -20,7 +20,7 @@ from agentkit.agent.spending import Spending
 from agentkit.agent.system import SYSTEM, System
 from agentkit.awaiting import EnteredAsync, waits
 from agentkit.binding import BoundTool
-from agentkit.bounds import CALLABLE, TEXT, Bounds, each, either, instance, like, or_none, refuse, whole
+from agentkit.bounds import CALLABLE, TEXT, Bounds, each, either, instance, lacking, like, or_none, refuse, whole
 from agentkit.elsewhere import at
 from agentkit.errors import ConfigError
 from agentkit.messages import SystemMessage
@@ -49,13 +49,13 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 _BOUNDS: Final[Bounds] = {
     "model": either(TEXT, like(Model, "a model"), words="a model, or a model string such as 'openai:gpt-5'"),
     "system": SYSTEM,
-    "config": or_none(instance(ProcessorConfig, "a ProcessorConfig")),
+    "config": or_none(instance(ProcessorConfig, "a ProcessorConfig, such as ProcessorConfig(formats='xml')")),
     "max_turns": whole(1),
     "max_repeats": or_none(whole(2), "for no bound"),
     "auto_continue": whole(0),
     "output_retries": whole(0),
     "max_depth": whole(0),
-    "budget": or_none(instance(Budget, "a Budget")),
+    "budget": or_none(instance(Budget, "a Budget, such as Budget(tokens=100_000)")),
     "hooks": each(CALLABLE, "several functions: hooks=[print]"),
     "name": TEXT,
 }
@@ -123,6 +123,8 @@ class Agent(EnteredAsync, Generic[ContextT, OutputT]):
         name: str = "agent",
         **settings: Unpack[Settings],
     ) -> None:
+        if isinstance(model, str) and not lacking(tools, Model):
+            raise ConfigError(f"Agent(model, tools): the model comes first; {model!r} would be name={model!r}")
         given: dict[str, Any] = {
             "model": model,
             "system": system,
@@ -332,5 +334,5 @@ def _output(wanted: Any) -> Output | None:
 
 def _each(tools: Any) -> Iterable[Any]:
     """One or several tools; a tool's own class may be iterable, too."""
-    several = isinstance(tools, Iterable) and not isinstance(tools, (str, type)) and not declared(type(tools))
+    several = isinstance(tools, Iterable) and not isinstance(tools, (str, type, Mapping)) and not declared(type(tools))
     return tools if several else (tools,)

@@ -68,6 +68,11 @@ def known(name: str) -> tuple[str, str]:
     Raises:
         ConfigError: the string names no known provider.
     """
+    if not isinstance(name, str):
+        raise ConfigError(
+            f"model(…) takes a model string such as 'openai:gpt-5', found a {type(name).__name__}; what is a model "
+            "already is given as it is: Agent(model)"
+        )
     prefix, _, id = name.partition(":")
     if prefix not in PROVIDERS or not id or id != id.strip():
         from agentkit.models.meant import meant

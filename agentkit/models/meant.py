@@ -83,7 +83,11 @@ def meant(name: str, ours: Collection[str]) -> str:
     if provider is not None:
         return _ours(provider, id)
     address = SERVERS.get(prefix) or SERVERS.get(_begun(id) or "") or _NO_FAMILY
-    return f"; for a server that speaks OpenAI's protocol write {_served(_name(id), address)}"
+    words = not prefix and not _begun(id) and all(word.strip(".,!").isalpha() for word in id.split())
+    hint = f"; the agent's own name is given by name: name={id!r}" if words and " " not in id else ""
+    if words and " " in id:
+        id, hint = "NAME", "; instructions are given by name: system='…'"
+    return f"; for a server that speaks OpenAI's protocol write {_served(_name(id), address)}{hint}"
 
 
 def _served(name: str, address: str) -> str:

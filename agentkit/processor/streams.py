@@ -53,6 +53,16 @@ class EventStream(EnteredAsync, ABC, Generic[T]):
         self._iterator = weakref.ref(iterator)
         return iterator
 
+    def __repr__(self) -> str:
+        state = (
+            "is over"
+            if self.over
+            else "is iterated"
+            if self._begun
+            else "was not read yet: `async for event in …`, or `await` it"
+        )
+        return f"<{type(self).__name__}, which {state}>"
+
     def __del__(self) -> None:
         if self._unread is not None:
             never_read(self, self._unread)
@@ -66,6 +76,8 @@ class EventStream(EnteredAsync, ABC, Generic[T]):
             if name.startswith("_") or name not in self._outcome:
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
             self._told()
+            if self.over:
+                raise AttributeError(f"a {type(self).__name__} has its {name!r} in its result: write `.result.{name}`")
             raise AttributeError(
                 f"a {type(self).__name__} has no {name!r} before it has run: write `await` before it, as in "
                 f"`(await threads.run_thread(…)).{name}`; or iterate it with `async for`, and then read .result.{name}"
