@@ -9,7 +9,7 @@ BLOT: Final = "[key]"
 
 _KEYLIKE = re.compile(r"\b(?:sk|pk|rk|gsk|xai|key)[-_][A-Za-z0-9_\-]{8,}|(?i:bearer)\s+[A-Za-z0-9._\-]{8,}")
 _IN_ADDRESS = re.compile(
-    r"(?<=://)[^/\s@]+@|(?i:(?<=[?&])([^=&\s]*(?:auth|key|secret|token|pass|sig)[^=&\s]*=))[^&\s'\"]+"
+    r"(?<=://)[^/\s@]+@|(?i:(?<=[?&])([^=&\s]{0,40}(?:auth|key|secret|token|pass|sig)[^=&\s]{0,40}=))[^&\s'\"]+"
 )
 
 

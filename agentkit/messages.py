@@ -55,9 +55,9 @@ class ImagePart:
         return self.url if self.url is not None else f"data:{self.media_type};base64,{self.base64}"
 
 
-_MEDIA_TYPE: Final = re.compile(r"image/[\w.+-]+")
-_ADDRESS: Final = re.compile(r"(?!data:)[a-z][\w.+-]*:\S|data:image/[\w.+-]+;base64,[A-Za-z0-9+/]", re.IGNORECASE)
-_BASE64: Final = re.compile(r"[A-Za-z0-9+/\s]{24,}={0,2}\s*")
+_MEDIA_TYPE: Final = r"image/[\w.+-]+"  # compiled when used: most programs that import this hold no image
+_ADDRESS: Final = r"(?i)(?!data:)[a-z][\w.+-]*:\S|data:image/[\w.+-]+;base64,[A-Za-z0-9+/]"
+_BASE64: Final = r"[A-Za-z0-9+/\s]{24,}={0,2}\s*"
 _OPENED: Final = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF8", "image/gif"))
 """How files of a kind of image begin. Source: PNG 3rd edition, 5.2; JPEG, B.1.1.3; GIF 89a, 17."""
 _FILE: Final = "for a file write ImagePart(Path('chart.png').read_bytes())"
@@ -69,14 +69,14 @@ def _wrong_image(data: Any, media_type: Any) -> str | None:
         hint = f"{_FILE}, for an address ImagePart(url='https://…')"
         if isinstance(data, str) and (data.startswith("data:") or "://" in data[:20]):
             hint = "an address is given as url: ImagePart(url='…')"
-        elif isinstance(data, str) and _BASE64.fullmatch(data):
+        elif isinstance(data, str) and re.fullmatch(_BASE64, data):
             hint = "base64 is decoded first: ImagePart(base64.b64decode(…))"
         elif isinstance(data, bytearray | memoryview):
             hint = "write ImagePart(bytes(…))"
         return f"ImagePart(data=…) takes the image's bytes, found {shown(data)}: {hint}"
     if not data:
         return f"ImagePart(data=b'') holds no image: {_FILE}"
-    if not isinstance(media_type, str) or not _MEDIA_TYPE.fullmatch(media_type):
+    if not isinstance(media_type, str) or not re.fullmatch(_MEDIA_TYPE, media_type):
         return f"ImagePart(media_type=…) takes a type such as 'image/png', found {shown(media_type)}"
     kind = next((kind for head, kind in _OPENED if data.startswith(head)), media_type)
     if kind != media_type:
@@ -86,7 +86,7 @@ def _wrong_image(data: Any, media_type: Any) -> str | None:
 
 def _wrong_address(url: Any) -> str | None:
     """The same of an image's address."""
-    if isinstance(url, str) and _ADDRESS.match(url):
+    if isinstance(url, str) and re.match(_ADDRESS, url):
         return None
     return (
         f"ImagePart(url=…) takes an address that the provider can fetch ('https://…'), or 'data:image/png;base64,…', "

@@ -89,6 +89,16 @@ def test_no_arguments_and_no_keys_are_logged(caplog: pytest.LogCaptureFixture) -
         assert secret not in raised + source
 
 
+def test_a_long_fault_is_logged_at_once(caplog: pytest.LogCaptureFixture) -> None:
+    def look() -> None:
+        raise ValueError("?" + "key" * 1_000_000)
+
+    told(look)
+    (record,) = logged(caplog)
+    assert len(record.getMessage()) < 1_000
+    assert len(logging.Formatter().format(record)) < 12_000
+
+
 def test_what_a_tool_says_as_a_result_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
     def look() -> ToolResult:
         return ToolResult(error="no such file; write a path below the root")

@@ -16,6 +16,7 @@ from agentkit.processor.answers import words
 
 _LOG: Final = logging.getLogger("agentkit.processor.tools")
 _OWN: Final = str(Path(__file__).parent.parent)
+_TRACEBACK: Final = 10_000  # characters of it
 _LONGEST: Final = 500  # characters of what an exception says
 
 
@@ -37,7 +38,7 @@ class Faults:
         """
         trace = _outside(error.__traceback__)
         file, line = ("?", 0) if trace is None else _place(trace)
-        said = " ".join(words(error).split())[:_LONGEST]
+        said = " ".join(without_credentials(words(error)[: 2 * _LONGEST]).split())[:_LONGEST]
         self._tell(where, f"raised {said}", file, line, error, trace)
 
     def returned(self, where: str, what: str) -> None:
@@ -58,14 +59,18 @@ class Faults:
         if not _LOG.isEnabledFor(level):
             return
         at = f", at {file}:{line}" if line else ""
-        said = without_credentials(f"the tool {where} {what}{at}; the model was told")
+        said = f"the tool {where} {what}{at}; the model was told"
         record = _LOG.makeRecord(_LOG.name, level, file, line, "%s", (said,), None)
         if error is not None and level == logging.ERROR and _LOG.hasHandlers():
             record.exc_info = (type(error), error, trace)
-            record.exc_text = without_credentials(
-                "".join(traceback.format_exception(type(error), error, trace)).strip()
-            )
+            record.exc_text = _written(error, trace)
         _LOG.handle(record)
+
+
+def _written(error: BaseException, trace: TracebackType | None) -> str:
+    """A traceback as it may be seen: its end, where the cause is. What is cut is blotted out first, not cut in two."""
+    text = "".join(traceback.format_exception(type(error), error, trace)).strip()
+    return without_credentials(text[-2 * _TRACEBACK :])[-_TRACEBACK:]
 
 
 def _outside(trace: TracebackType | None) -> TracebackType | None:
