@@ -265,7 +265,7 @@ RAISED = [
     (125, 'threads.say_sync("t", "hi", Agent(M))', "say(…, model=…) is an Agent; an agent is given by name: say(thread_id, message, agent=agent)"),
     (125, 'threads.say_sync("t", "hi", agent=M)', "wanted an Agent; a model is model=…"),
     (125, 'threads.run_thread("t", "Be brief.", Agent(M))', "run_thread(…, model=…) is an Agent; write run_agent(thread_id, agent)"),
-    (126, 'threads.say_sync("hi", M)', "say(thread_id, message, …) wants who answers: model='openai:gpt-5' or agent=Agent(…); found neither"),
+    (126, 'threads.say_sync("hi", M)', "say(…) wants who answers: model='openai:gpt-5' or agent=Agent(…); found neither behind thread_id and message"),
     # made up
     (75, 'Agent(M).run_sync("hi", sytem="Be brief.")', "run_sync has no argument 'sytem': it belongs to the agent: Agent(…, system=…). It takes "),
     (76, 'Agent(M, instructons="Be brief.")', "Agent has no argument 'instructons'; did you mean 'system'? It takes "),

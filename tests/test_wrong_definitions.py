@@ -486,7 +486,22 @@ def test_what_is_no_tool_at_all() -> None:
 @pytest.mark.parametrize(
     ("reference", "message"),
     [
-        ("json", "'json' names no tool; write 'module:Class' or 'module:function'"),
+        (
+            "json",
+            "'json' names no tool: give the function or class itself, tools=[json], or its module and name, 'module:json'",
+        ),
+        (
+            "json.dumps",
+            "'json.dumps' names no tool; write 'module:Class' or 'module:function'; did you mean 'json:dumps'?",
+        ),
+        (
+            "./json.py:f",
+            "'./json.py:f' names no tool; write 'module:Class' or 'module:function': a module is named as in an",
+        ),
+        (
+            ".json:f",
+            "'.json:f' names no tool; write 'module:Class' or 'module:function': a module is named as in an import",
+        ),
         ("no_such_module_at_all:f", "'no_such_module_at_all:f': module 'no_such_module_at_all' cannot be imported"),
         ("json:nothing", "'json:nothing': json has no 'nothing'"),
     ],
