@@ -494,9 +494,10 @@ class Parser(Resuming):
 
     def _coming(self, listed: Listed, skip: int, *, opened: bool) -> Generator[None, None, Next]:
         """What comes next in a section, `skip` characters ahead."""
-        reach, enough = listed.reach(opened=opened), 0
+        enough = 0
         while True:
             start = self.at + skip
+            reach = listed.reach(self.buf, start, opened=opened)
             text, whole = self.buf[start : start + reach], self.ended or len(self.buf) - start >= reach
             if whole or len(text) >= enough:
                 if (coming := listed.next(text, whole=whole, opened=opened)) is not None:
