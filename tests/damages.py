@@ -253,8 +253,10 @@ def stray(rng: random.Random, out: Written) -> bool:
     if at >= 0:
         token, touched, payload = out.tokens[at], set(out.touched), _payload(rng, out)
         out.hurts(token)
-        if payload == "\\" and token.value >= 0:  # it makes the value's first character another one
+        joins = payload[-1].isalnum() and token.text.isdigit()  # the digits of both are one number
+        if token.value >= 0 and (payload == "\\" or joins):  # it makes the value's first character another one
             token.text = payload + token.text
+            out.inserted.append(payload)
         else:
             out.touched = touched
             _insert(out, at, payload, token.call)
