@@ -125,6 +125,7 @@ class Judge:
         call = event.call
         said = f"{call.name} {dict(call.arguments)} {event.repairs}"
         text = str(without_surrogates(self.text))  # as nothing can carry them, names have none
+        text = f"{text} {html.unescape(text)}"  # in an attribute, entities are what they stand for
         if re.sub("[_-]", "", call.name).casefold() not in re.sub("[_-]", "", text).casefold():
             yield "a name that is not there", said
         if not runs(call) or self._begins_outside(call.raw):
@@ -229,10 +230,15 @@ class Judge:
             and number not in w.inner.values()  # what damage left of a quoted call balances no more: the first end
         ):
             yield "a damaged value is cut off"
-        elif number in w.inner.values() and any(text in str(without_surrogates(t)) for t in now):
+        elif number in w.inner.values() and any(self._part_of(text, t) for t in now):
             return
         elif not event.repairs and not any(text == r or r.strip() in text for t in now for r in _readings(t)):
             yield "a damaged value is altered and no repair is named"
+
+    def _part_of(self, text: str, value: str) -> bool:
+        """Whether this is a part of a damaged value, with what damage put in front of it or without."""
+        value = str(without_surrogates(value))
+        return any(text.removeprefix(p) in value for p in ("", *self.written.inserted))
 
     def _neighbours(self) -> Iterator[tuple[str, str]]:
         """Calls that no damage touched are read as they were meant."""
@@ -247,7 +253,7 @@ class Judge:
             if hit is not None:
                 if hit.repairs and not any(equal(e.call, call) and not e.repairs for e in ends):
                     yield "a sound call is repaired", f"{hit.repairs} {call}"
-            elif self._quoted_more(number):
+            elif self._quoted_more(number) or self._in_sound_python(number):
                 continue
             elif self._covered(number, refused=True):
                 yield "a neighbour is lost in a call with invalid arguments", str(call)
@@ -267,6 +273,10 @@ class Judge:
         made = (c for c in over if nests or c.name in halves)
         return any(all(balanced(str(v), tags) for v in c.arguments.values()) for c in made)
 
+    def _in_sound_python(self, number: int) -> bool:
+        """Whether this stands in a call that is sound Python as damage left it: then it is in one of its strings."""
+        return any(isinstance(e, CallEnd) and not e.repairs and _sound(e.call.raw) for e in self._over(number))
+
     def _over(self, number: int) -> list[Event]:
         """The events that stand over some of what was written for a call."""
         at, start, end = 0, -1, -1
@@ -283,6 +293,14 @@ class Judge:
         if refused:
             return any(isinstance(e, CallEnd) and not runs(e.call) for e in over)
         return any(isinstance(e, CallError) for e in over)
+
+
+def _sound(raw: str) -> bool:
+    """Whether a text is one call as Python writes it."""
+    try:
+        return isinstance(ast.parse(raw.strip(), mode="eval").body, ast.Call)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return False
 
 
 def _readings(text: str) -> set[str]:
@@ -315,7 +333,7 @@ def _in_python(text: str) -> Iterator[str]:
     for quote in "'\"":
         try:
             joined = re.sub(rf"{quote}\s*\+\s*{quote}", f"{quote} {quote}", text)
-            joined = joined.replace("\\\n", "")  # a line goes on behind a backslash
+            joined = re.sub(r"\\(?:\r\n?|\n)", "", joined)  # a line goes on behind a backslash
             yield str(ast.literal_eval(quote + joined.replace("\n", "\\n").replace("\r", "\\r") + quote))
         except (ValueError, SyntaxError, MemoryError, RecursionError):  # brackets nested too deep for its parser
             continue
