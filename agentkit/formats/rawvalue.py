@@ -350,12 +350,14 @@ class Value:
     def is_unsure(self, held: Held, token: re.Match[str]) -> bool:
         """Whether a closing that may be this value's may as well be another's.
 
-        Of a value in the call inside, where this one's may have been before; or a closing too many behind a call that
-        was over, or behind half of one, as only the section ends behind this one.
+        This one's may have been before, and a call inside is open or does not balance; or it is a closing too many
+        behind a call that was over, or behind half of one, as only the section ends behind this one.
         """
         over = held.first is not None or bool(held.ends)
         shut = token.groupdict().get("shut") is not None
-        return bool(held.open and held.fits) or (shut and (over or not self.end.balances("".join(held.pieces))))
+        if (held.fits and held.open) or (shut and over):
+            return True
+        return (bool(held.fits) or shut) and not self.end.balances("".join(held.pieces))
 
     def call_ends(self, held: Held, token: re.Match[str]) -> Generator[None, None, tuple[int, int] | None]:
         """A call's end: of one that was opened inside, or of the enclosing one."""

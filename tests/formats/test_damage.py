@@ -38,7 +38,7 @@ from agentkit.formats.spec import (
 )
 from agentkit.messages import ToolCall
 from corpora import source
-from damaged_texts import shapes, tokens, whole
+from damaged_texts import call_text, shapes, tokens, whole
 from format_tools import ANYTHING, NOTE, PING, TOOLS
 
 EVERY = int(os.environ.get("AGENTKIT_DAMAGE", "101"))  # one of so many texts is read; 1 reads them all
@@ -203,6 +203,26 @@ def test_a_tag_that_is_not_closed_takes_no_value_for_its_attributes(format: Form
     events = read(re.sub(r'[^"]*>(?=a )', " ", text), [], format)
     assert [e.code for e in events if isinstance(e, CallError)] == ["invalid_arguments"]
     assert not [e for e in events if isinstance(e, CallEnd)]
+
+
+@pytest.mark.parametrize(("format", "shape", "part"), RAW, ids=lambda x: getattr(x, "name", ""))
+def test_half_a_quoted_call_and_a_damaged_one_behind_it_are_not_one_value(
+    format: Format, shape: Shape, part: Any
+) -> None:
+    """The damaged one ends twice: with the first end, what the value quotes seems to be whole."""
+    one = "".join(call_text(format, shape, ToolCall("", NOTE.name, {"text": "zzz"}), 0))
+    half, (_, end) = one[: one.index("zzz") + 3], one.split("zzz")
+    closing = tokens(end.strip())[-1]
+    text = whole(format, shape, ToolCall("", NOTE.name, {"text": "zzz"})).replace(
+        one, f"{one.replace('zzz', half)}\n{one}", 1
+    )
+    text = text[: text.rindex("zzz")] + f"yyy{closing}" + text[text.rindex("zzz") :]
+    events = read(text, [], format)
+    assert not [
+        e
+        for e in events
+        if isinstance(e, CallEnd) and "yyy" in str(e.call.arguments) and "zzz" in str(e.call.arguments)
+    ]
 
 
 def test_a_number_ends_with_the_first_closing_tag_and_takes_no_neighbour_with_it() -> None:
