@@ -246,8 +246,9 @@ class Judge:
         if w.quotes or (w.hurt and "``````" in self.text):  # two fences without a line between them are none
             return
         ends = [e for e, _, _ in self.spans if isinstance(e, CallEnd)]
+        quoted = self._let_out()
         for number, call in enumerate(w.calls):
-            if number in w.hurt:
+            if number in w.hurt or number > quoted:
                 continue
             hit = next((e for e in self._over(number) if isinstance(e, CallEnd) and equal(e.call, call)), None)
             if hit is not None:
@@ -261,6 +262,17 @@ class Judge:
                 yield ("a neighbour is lost without an error" if w.done else "an undamaged text is misread"), str(call)
             elif not w.done and not any(c.quoting for c in w.plan.calls):
                 yield "an undamaged text is refused", str(call)
+
+    def _let_out(self) -> int:
+        """The first call of which damage let a value with a code fence out into prose: it quotes what follows."""
+        at = 0
+        for token in self.written.tokens:
+            end = at + len(token.text)
+            out = token.value >= 0 and "`" in token.text
+            if out and any(isinstance(e, Text) and a < end and b > at for e, a, b in self.spans):
+                return token.call
+            at = end
+        return len(self.written.calls)
 
     def _quoted_more(self, number: int) -> bool:
         """Whether what is quoted here was read as more than was meant: what damage left of other calls closes it.
