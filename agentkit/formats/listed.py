@@ -29,15 +29,17 @@ _TAG: Final = r"<[^<>\[\]\n]{0,64}"
 _LIKE_A_CALL: Final = re.compile(
     rf"(?:{_TAG}>[^<>()\[\]\n=,\"']{{0,64}}+){{0,4}}+(?:{_TAG}(?P<tag>\Z)|"
     rf"[^\w\],.;:!?-]{{0,64}}[\w.-]{{0,{REACH}}}(?:\s{{1,64}}[\w.-]{{1,128}})?\s{{0,64}}"
-    r"(?:[(){=\"'\[*+/%]|(?P<open>\Z)))"
+    r"(?:[(){=\"'\[*+/%]|\][\w.-]{0,128}(?:(?<=[\w.-])[(=]|(?P<word>\Z))|(?P<open>\Z)))"
 )
-"""What a list of calls begins with, be the first one damaged; `open` and `tag` where more of the text must tell."""
+"""What a list of calls begins with, be the first one damaged; a named group where more of the text must tell."""
 _ITEM: Final = re.compile(rf"\]?[^\w\],.;:!?-]{{0,64}}[\w.-]{{0,{REACH}}}\s{{0,64}},\s{{0,64}}")
 _BLANK_LINE: Final = re.compile(r"\n[ \t\r]*\n")
 _BRACKET: Final = re.compile(r"\]")
 _BEHIND: Final = 512  # characters looked over behind what looks like the end of a section that holds damage
 _BEHIND_PROSE: Final = 96  # the same behind a bracket that may be one of prose
 _IN_LIST: Final = re.compile(r"\(\)|[\])},;\"']|\Z")
+_IN_CALL: Final = re.compile(r"[\w.-]{1,128}(?:[(=]|(?P<open>\Z))")
+"""What stands behind a bracket that was written inside a call, in the place of another character."""
 _ONLY_PUNCTUATION: Final = re.compile(r"(?:[\s\[\](){},;]|(?<![^\s;])#[^\n]*(?=\n))*\Z")
 
 
@@ -160,7 +162,7 @@ class Listed:
         if item := _ITEM.match(text):
             return self.starts(text[item.end() :], whole=whole)
         like = _LIKE_A_CALL.match(text)
-        told = like["open"] is None and like["tag"] is None if like is not None else text.rstrip() != "]"
+        told = like.lastgroup is None if like is not None else text.rstrip() != "]"
         return like is not None if told else None if not whole else False
 
     def _without(self, text: str, end: int, *, told: bool, limited: bool) -> Next:
@@ -181,10 +183,14 @@ class Listed:
         None while more of the text must tell.
         """
         behind = _BEHIND if opened else _BEHIND_PROSE
+        if not opened and (call := _IN_CALL.match(text, end + 1)):
+            if call["open"] is not None and not whole:
+                return None
+            behind = _REACH_IN_PROSE
+        elif not opened and (whole or len(text) > end + 1) and _IN_LIST.match(text, end + 1) is None:
+            return 0
         rest = text[end + 1 : end + behind]
         whole = whole or len(rest) == behind - 1
-        if not opened and (rest or whole) and _IN_LIST.match(rest) is None:
-            return 0
         more, opening = self.goes_on.search(rest), self.open.search(rest)
         if opening is not None and (more is None or opening.start() < more.start()):
             return 0
