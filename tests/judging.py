@@ -16,7 +16,7 @@ from agentkit.formats.render import edge
 from agentkit.formats.spec import TextArgument, ToolElement
 from agentkit.formats.values import same, without_surrogates
 from agentkit.messages import ToolCall
-from damaged_texts import BEGIN, CALLED, END, MARKS, Written
+from damaged_texts import BEGIN, CALLED, END, MARKS, Written, write
 
 
 def spans(events: Sequence[Event]) -> list[tuple[Event, int, int]]:
@@ -166,10 +166,11 @@ class Judge:
                 yield "another tool", said
 
     def _tags(self) -> set[str]:
-        """The names of the tags with which this text's own calls are written, without those around several calls."""
+        """The names of the tags with which this text's own calls were written, without those around several calls."""
+        sound = write(self.written.plan) or self.written
         section = self.written.plan.shape.section
         around = {n for _, n in _TAG.findall(f"{edge(section.open)}{edge(section.close)}")} if section else set()
-        own = {n for t in self.written.tokens if t.call != -1 and t.value < 0 for _, n in _TAG.findall(t.text)}
+        own = {n for t in sound.tokens if t.call != -1 and t.value < 0 for _, n in _TAG.findall(t.text)}
         return own - around
 
     def _outer_hurt(self, inner: int) -> bool:
