@@ -247,9 +247,9 @@ class Judge:
         if w.quotes or (w.hurt and "``````" in self.text):  # two fences without a line between them are none
             return
         ends = [e for e, _, _ in self.spans if isinstance(e, CallEnd)]
-        quoted = self._let_out()
+        quoted, ended = self._let_out(), self._shut()
         for number, call in enumerate(w.calls):
-            if number in w.hurt or number > quoted:
+            if number in w.hurt or number > quoted or self._where(number)[0] >= ended:
                 continue
             hit = next((e for e in self._over(number) if isinstance(e, CallEnd) and equal(e.call, call)), None)
             if hit is not None:
@@ -275,6 +275,15 @@ class Judge:
             at = end
         return len(self.written.calls)
 
+    def _shut(self) -> int:
+        """Where a whole section that damage put into another one ends both: what stands behind it stands in prose."""
+        section = self.written.plan.shape.section
+        if section is None or not self.written.plan.together:
+            return len(self.text)
+        first, last = edge(section.open).strip(), edge(section.close).strip()
+        ends = (self.text.find(i) + len(i) for i in self.written.inserted if first in i and i.strip().endswith(last))
+        return min(ends, default=len(self.text))
+
     def _quoted_more(self, number: int) -> bool:
         """Whether what is quoted here was read as more than was meant: what damage left of other calls closes it.
 
@@ -292,13 +301,18 @@ class Judge:
 
     def _over(self, number: int) -> list[Event]:
         """The events that stand over some of what was written for a call."""
+        start, end = self._where(number)
+        return [e for e, a, b in self.spans if a < end and b > start]
+
+    def _where(self, number: int) -> tuple[int, int]:
+        """Where a call was written: the beginning and the end."""
         at, start, end = 0, -1, -1
         for token in self.written.tokens:
             if token.call == number:
                 start = at if start < 0 else start
                 end = at + len(token.text)
             at += len(token.text)
-        return [e for e, a, b in self.spans if a < end and b > start]
+        return start, end
 
     def _covered(self, number: int, *, refused: bool = False) -> bool:
         """Whether an error covers some of what was written for a call; or a call whose arguments will be refused."""
