@@ -46,7 +46,7 @@ InCode = Literal["ignore", "reply", "execute"]
 
 _LOG = logging.getLogger("agentkit.formats")
 _FENCE = Delimiter(r"`{3,}[\w+-]{0,24}[ \t]{0,8}(?:\r?\n|(?=[\[{<]))", r"`{0,16}[\w+-]{0,24}[ \t]{0,8}\r?")
-_LANGUAGE = Delimiter(r"[\w+#.-]{1,24}[ \t]{0,8}\r?\n", r"[\w+#.-]{0,24}[ \t]{0,8}\r?")
+_LANGUAGE = Delimiter(r"[\w+#.-]{0,23}[\w+#][ \t]{0,8}\r?\n", r"[\w+#.-]{0,24}[ \t]{0,8}\r?")  # no end of a sentence
 _BETWEEN = (",", ";")  # between calls that are told apart by it
 _EDGES = ("<", "[")  # with which an aside begins
 _MARKS = ("`", "~")
@@ -257,6 +257,9 @@ class Parser(Resuming):
                 return
             after_call = False
             for entry in entries:
+                if entry.kind == "markup" and self.section is None and (yield from self._over_damage(entries)):
+                    after_call = True  # it opens a section, be its first call damaged
+                    break
                 if (yield from self._enter(entry)):
                     after_call = entry.kind not in ("thinking", "answer", "markup", "aside")
                     break
@@ -491,9 +494,10 @@ class Parser(Resuming):
 
     def _coming(self, listed: Listed, skip: int, *, opened: bool) -> Generator[None, None, Next]:
         """What comes next in a section, `skip` characters ahead."""
-        reach, enough = listed.reach(opened=opened), 0
+        enough = 0
         while True:
             start = self.at + skip
+            reach = listed.reach(self.buf, start, opened=opened)
             text, whole = self.buf[start : start + reach], self.ended or len(self.buf) - start >= reach
             if whole or len(text) >= enough:
                 if (coming := listed.next(text, whole=whole, opened=opened)) is not None:
@@ -685,7 +689,9 @@ class Parser(Resuming):
                 self.heat(stop, Text)
                 yield
             elif closed := (yield from self.sees(end)):
-                self._plain(closed.end())
+                opens = yield from self._entries()
+                if not any(entry.kind in ("call", "section") for entry in opens):  # what ends it may begin a call
+                    self._plain(closed.end())
                 return
             else:
                 self._plain(self.at + 1)

@@ -176,8 +176,12 @@ def _everywhere(own: tuple[Format, ...]) -> tuple[tuple[Format, ...], ...]:
 
 
 def _record(read: Sequence[Format]) -> Record:
-    sections = [shape.section for f in read for shape in f.shapes if shape.section is not None]
-    return Record(read[0].name, [_written(section.close) for section in sections])
+    shapes = [shape for f in read for shape in f.shapes]
+    closings = [_written(shape.section.close) for shape in shapes if shape.section is not None]
+    openings = [
+        part for shape in shapes if isinstance(part := shape.call[0], str)
+    ]  # a tag differs at its second character
+    return Record(read[0].name, closings, openings)
 
 
 def _written(edge: str | Tag) -> str:
