@@ -488,7 +488,7 @@ def test_what_is_no_tool_at_all() -> None:
     [
         (
             "json",
-            "'json' names no tool: give the function or class itself, tools=[json], or its module and name, 'module:json'",
+            "'json' names no tool: give the function or class itself, tools=[json], or its module and name",
         ),
         (
             "json.dumps",

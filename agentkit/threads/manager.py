@@ -701,5 +701,6 @@ def _one_answers(model: Model | str | None, agent: Agent[Any, Any] | None) -> No
     if (model is None) == (agent is None):
         found = "neither" if agent is None else "both"
         raise ConfigError(
-            f"say(…) wants who answers: model='openai:gpt-5' or agent=Agent(…); found {found} behind thread_id and message"
+            "say(…) wants who answers: model='openai:gpt-5' or agent=Agent(…); "
+            f"found {found} behind thread_id and message"
         )
