@@ -74,11 +74,15 @@ class Waits(Coroutine[Any, Any, T]):
             )
 
         def __aenter__(self) -> Any:
-            raise TypeError(f"{self._call} gives one result: write `await {self._call}`, without `async with`")
+            raise TypeError(f"{self._call} gives one result: write `await {self._call}`, without `with`")
 
         def __aexit__(self, *_: object) -> Any: ...
 
+        __enter__, __exit__ = __aenter__, __aexit__
+
         def __getattr__(self, name: str) -> Any:
+            if name in self.__slots__:  # it was not made, but only allocated
+                raise AttributeError(name)
             if name.startswith(("_", "cr_")):  # what asyncio and debuggers look at
                 return getattr(self._coroutine, name)
             raise AttributeError(

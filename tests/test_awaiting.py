@@ -19,6 +19,7 @@ import pytest
 import agentkit
 from agentkit import Agent, ConfigError, ResponseProcessor, ThreadManager, ToolCall, ToolRegistry
 from agentkit.agent import RunStream
+from agentkit.awaiting import Waits
 from agentkit.events import Text
 from agentkit.testing import ScriptedModel
 
@@ -189,6 +190,15 @@ def test_a_run_that_was_not_awaited_shows_as_such() -> None:
     waiting.close()
 
 
+def test_a_run_is_not_entered() -> None:
+    waiting = agent().run("hi")
+    with pytest.raises(TypeError, match=r"agent\.run\(…\) gives one result: write `await agent\.run\(…\)`, without"):
+        waiting.__enter__()  # type: ignore[attr-defined]
+    waiting.close()
+    with pytest.raises(AttributeError):
+        _ = Waits.__new__(Waits).text  # type: ignore[attr-defined]
+
+
 def test_a_cancelled_run_ends() -> None:
     begun = asyncio.Event()
 
@@ -231,7 +241,7 @@ def entered_async() -> list[type]:
 
 @pytest.mark.parametrize("kind", entered_async(), ids=lambda kind: kind.__name__)
 def test_with_says_async_with(kind: type) -> None:
-    if kind is ScriptedModel:  # which is entered by `with`, too
+    if kind in (ScriptedModel, Waits):  # the one is entered by `with`, too, the other not at all
         return
     made = kind.__new__(kind)
     with pytest.raises(TypeError, match=f"^{kind.__name__} is entered with `async with`"):
