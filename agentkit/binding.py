@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
+from agentkit.absent import explained
 from agentkit.arguments import Arguments, offer
 from agentkit.elements import element_of, example_of, kebab
 from agentkit.errors import SchemaError
@@ -34,6 +35,7 @@ NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 """Function names that every provider takes. Source: the API references of OpenAI and Anthropic."""
 
 
+@explained
 @dataclass(frozen=True, slots=True, eq=False)
 class BoundTool:
     """One method that a model may call, on the instance it belongs to. Equal only to itself.

@@ -11,9 +11,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from agentkit.absent import explained
+from agentkit.absent_imports import explained_module
 from agentkit.errors import ConfigError, ErrorCode
 
 
+@explained
 @dataclass(frozen=True, slots=True)
 class TextPart:
     """Text that a person, a model or a tool wrote."""
@@ -21,6 +24,7 @@ class TextPart:
     text: str
 
 
+@explained
 @dataclass(frozen=True, slots=True)
 class ImagePart:
     """An image, by its bytes or by its address.
@@ -57,6 +61,7 @@ class ImagePart:
         return self.url if self.url is not None else f"data:{self.media_type};base64,{self.base64}"
 
 
+@explained
 @dataclass(frozen=True, slots=True)
 class ThinkingPart:
     """What a model thought. `data` is the provider's own block (signature, encrypted item), sent back to it unchanged.
@@ -98,6 +103,7 @@ class MarkupPart:
     text: str
 
 
+@explained
 @dataclass(frozen=True, slots=True)
 class ToolCall:
     """One request to run a tool.
@@ -163,6 +169,7 @@ def _parts_of(content: Any, kinds: tuple[type, ...], owner: str) -> tuple[Any, .
     return parts
 
 
+@explained
 @dataclass(frozen=True, slots=True)
 class SystemMessage:
     """Instructions from the application."""
@@ -174,6 +181,7 @@ class SystemMessage:
             raise ConfigError(f"SystemMessage(…) takes text, found {shown(self.content)}")
 
 
+@explained
 @dataclass(frozen=True, slots=True, init=False)
 class UserMessage:
     """What the user said: text and images.
@@ -199,6 +207,7 @@ class UserMessage:
         return "".join(p.text for p in self.content if isinstance(p, TextPart))
 
 
+@explained
 @dataclass(frozen=True, slots=True, init=False)
 class AssistantMessage:
     """One response of a model, in the order in which it was written.
@@ -231,6 +240,7 @@ class AssistantMessage:
         return tuple(p for p in self.content if isinstance(p, ToolCall))
 
 
+@explained
 @dataclass(frozen=True, slots=True)
 class ToolMessage:
     """The answer to one call.
@@ -262,3 +272,6 @@ Message = SystemMessage | UserMessage | AssistantMessage | ToolMessage
 def user(*content: str | TextPart | ImagePart) -> UserMessage:
     """A user message from text and images: `user("What is this?", ImagePart(data=png))`."""
     return UserMessage(content)
+
+
+explained_module(__name__)

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Unpack
 
 from agentkit import foreign, formats
+from agentkit.absent import explained
+from agentkit.absent_imports import explained_module
 from agentkit.binding import BoundTool, FunctionNames, bind_function, bind_methods, looks_like_tool
 from agentkit.errors import ConfigError, SchemaError
 from agentkit.flavours import FLAVOURS, openai_strict
@@ -22,6 +24,7 @@ from agentkit.references import load
 __all__ = ["BoundTool", "FunctionNames", "InvalidArguments", "Problem", "ToolPolicy", "ToolRegistry"]
 
 
+@explained
 class ToolRegistry:
     """The tools that a model may call.
 
@@ -258,3 +261,6 @@ class _Tools(Mapping[str, BoundTool]):
 
     def __delitem__(self, name: str) -> None:
         raise TypeError(f"{name!r} is deleted from a view of the registry; write registry.unregister({name!r})")
+
+
+explained_module(__name__)

@@ -15,6 +15,8 @@ from enum import StrEnum
 from typing import Any, ClassVar, Final, TypeVar, overload
 
 from agentkit import foreign
+from agentkit.absent import explained
+from agentkit.absent_imports import explained_module
 from agentkit.errors import SchemaError
 from agentkit.flavours import FLAVOURS, anthropic, mcp, openai_chat, openai_responses, openai_strict
 from agentkit.names import takes
@@ -52,7 +54,8 @@ class SchemaType(StrEnum):
 class ToolSchema:
     """What one decorator declares: the base of `OpenAPISchema` and `XMLSchema`, which the decorators make.
 
-    Also reads as the mapping `{"type": …, "data": …}`: which decorator, and the keywords that it was given.
+    Also reads as the mapping `{"type": …, "data": …}`: which decorator, and the keywords that it was given; and prints
+    as that decorator is written.
 
     Raises:
         SchemaError: it is made by itself.
@@ -72,6 +75,10 @@ class ToolSchema:
         """The decorator's keywords."""
         raise NotImplementedError
 
+    def __repr__(self) -> str:
+        said = ", ".join(f"{name}={value!r}" for name, value in self["data"].items())
+        return f"@{self.schema_type}_schema{said and f'({said})'}"
+
     @property
     def xml_schema(self) -> XMLSchema | None:
         """Itself where it comes from `@xml_schema`, else None."""
@@ -87,7 +94,8 @@ class ToolSchema:
                 raise KeyError(f"a declaration has the keys 'type' and 'data'; found {key!r}")
 
 
-@dataclass(frozen=True, slots=True)
+@explained
+@dataclass(frozen=True, slots=True, repr=False)
 class OpenAPISchema(ToolSchema):
     """What `@openapi_schema` declares; everything left out comes from the signature and the docstring.
 
@@ -108,6 +116,11 @@ class OpenAPISchema(ToolSchema):
     def _data(self) -> dict[str, Any]:
         return {**(self.written or {}), "description": self.description, "parameters": self.parameters, **self.keywords}
 
+    def __repr__(self) -> str:
+        if self.written is None:
+            return ToolSchema.__repr__(self)
+        return f"@openapi_schema({self.written!r})"
+
 
 @dataclass(frozen=True, slots=True)
 class XMLMapping:
@@ -127,7 +140,8 @@ class XMLMapping:
     required: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@explained
+@dataclass(frozen=True, slots=True, repr=False)
 class XMLSchema(ToolSchema):
     """What `@xml_schema` declares.
 
@@ -155,9 +169,12 @@ class XMLSchema(ToolSchema):
         return {**said, "attributes": kinds["attribute"], "elements": kinds["element"], "content": content}
 
 
-@dataclass(frozen=True, slots=True)
+@explained
+@dataclass(frozen=True, slots=True, repr=False)
 class BothSchemas(ToolSchema):
     """What both decorators of one method declare, as one entry of a registry has it.
+
+    It has no `schema_type`: both keys of a registry lead to one entry.
 
     Args:
         openapi: what `@openapi_schema` says.
@@ -168,16 +185,11 @@ class BothSchemas(ToolSchema):
     xml: XMLSchema
 
     @property
-    def schema_type(self) -> SchemaType:  # type: ignore[override]
-        """Neither: both keys of a registry lead to one entry.
+    def _data(self) -> dict[str, Any]:
+        return {"openapi": self.openapi["data"], "xml": self.xml["data"]}
 
-        Raises:
-            SchemaError: always.
-        """
-        raise SchemaError(
-            "this method has an OpenAPI and an XML schema, and registry.tools and .xml_tools lead to one entry: "
-            "ask schema.xml_schema, or bound.schema and bound.xml_schema, instead of schema.schema_type"
-        )
+    def __repr__(self) -> str:
+        return f"{self.openapi!r} and {self.xml!r}"
 
     @property
     def xml_schema(self) -> XMLSchema:
@@ -216,7 +228,7 @@ def openapi_schema(
     >>> @openapi_schema({"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]})
     ... def search(q): ...
     >>> add.tool_schemas
-    [OpenAPISchema(description=None, parameters={}, keywords={}, written=None)]
+    [@openapi_schema]
 
     Args:
         schema: a hand-written schema, which the model sees exactly as written: an OpenAI function
@@ -379,3 +391,6 @@ def declared(owner: type) -> dict[str, tuple[OpenAPISchema | XMLSchema, ...]]:
                 kinds = {type(schema) for schema in own}
                 found[name] = (*own, *(s for s in found.get(name, ()) if type(s) not in kinds))
     return found
+
+
+explained_module(__name__)

@@ -122,7 +122,7 @@ RAISED = [
     (19, "Agent(M, tools=[add(1, 2)])", "3 is no tool: give a function itself, not what it returns when it is called, or a class or instance with decorated methods"),
     (19, 'Agent(M, tools=[{"type": "function", "function": {}}])', "a dict is no tool, since nothing in it can be run: write the schema above the function, @openapi_schema({…}), and give the function; several functions are given as a list"),
     (19, "Agent(M, tools=[Agent(M)])", "an instance of Agent is no tool by itself: write .as_tool('its_name', 'what it is good at') behind it"),
-    (21, 'threads.run_thread("t", None, M).text', "a RunStream has no 'text' before it has run: write `await` before it, as in `(await threads.run_thread(…)).text`; or iterate it with `async for`, and then read .result.text"),
+    (21, 'threads.run_thread("t", None, M).text', "'RunStream' object has no attribute 'text': it is there when the run is over: write `await` before it, as in `(await threads.run_thread(…)).text`; or iterate it with `async for`, and then read .result.text"),
     (22, 'list(Agent(M).stream("hi"))', "a RunStream is iterated with `async for`, inside an async function; without one write `agent.run_sync(…)`"),
     (24, 'threads.run_thread(threads.create_thread(), "", M)', "wanted text; this is a coroutine: write `await create_thread(…)`"),
     (25, 'asyncio.run(threads.get_thread("nope"))', "there is no thread 'nope'"),

@@ -15,7 +15,8 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "agentkit"
 
-VALUES = {"characters", "errors", "messages", "events", "names", "foreign"}
+WORDS = {"foreign_names", "foreign_imports", "absent", "absent_imports"}  # for names that there are not
+VALUES = {"characters", "errors", "messages", "events", "names", "foreign"} | WORDS
 DECLARED = {"schema", "flavours", "strictness"}  # what decorators store, and the shapes in which providers take it
 FOUND = {
     "introspect",
@@ -37,11 +38,15 @@ RUNTIME = {"models", "processor", "agent", "threads", "telemetry", "testing"}
 MAY_IMPORT: dict[str, set[str]] = {
     # values
     "characters": set(),
-    "errors": {"characters"},
+    "foreign_names": set(),
+    "foreign_imports": set(),
+    "absent": {"foreign_names"},
+    "absent_imports": {"foreign_imports", "names"},
+    "errors": {"characters", "absent"},
     "foreign": set(),
     "names": {"errors"},
-    "messages": {"errors"},
-    "events": {"errors", "messages"},
+    "messages": {"errors"} | WORDS,
+    "events": {"errors", "messages"} | WORDS,
     "prompts": {"errors", "messages"},
     # core: pure, sync
     "tokens": {"messages"},

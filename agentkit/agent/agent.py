@@ -9,6 +9,7 @@ from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, Final, Generic, Self, Unpack, overload
 
 from agentkit import foreign
+from agentkit.absent import explained
 from agentkit.agent.blocking import blocking, close
 from agentkit.agent.delegate import delegate
 from agentkit.agent.hooks import Hook, checked_hooks
@@ -58,6 +59,7 @@ _BOUNDS: Final[Bounds] = {
 }
 
 
+@explained
 class Agent(Generic[ContextT, OutputT]):
     """A model with tools.
 

@@ -6,10 +6,12 @@ import asyncio
 import importlib
 import random
 import re
+import sys
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from agentkit import foreign
+from agentkit.absent_imports import absent
 from agentkit.errors import ConfigError
 from agentkit.models.base import ClosableModel, Model, ModelRequest
 from agentkit.names import nearest, takes
@@ -55,11 +57,16 @@ _HOMES: Final[Mapping[str, str]] = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{home}"), name)
+def _loaded(name: str) -> Any:
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+
+
+if not TYPE_CHECKING:  # or checkers would take any name
+
+    def __getattr__(name: str) -> Any:
+        if name not in _HOMES:
+            raise absent(sys.modules[__name__], name, sys._getframe(1))
+        return _loaded(name)
 
 
 def known(name: str) -> tuple[str, str]:
@@ -179,7 +186,7 @@ def model(
         sleep=sleep,
         dice=dice,
     )
-    native: ClosableModel = __getattr__(PROVIDERS[prefix])(id, settings)
+    native: ClosableModel = _loaded(PROVIDERS[prefix])(id, settings)
     if format is None:
         return native
     from agentkit.models.text import TextCalling

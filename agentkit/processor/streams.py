@@ -8,7 +8,7 @@ import weakref
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 T = TypeVar("T")
 _LOG = logging.getLogger("agentkit.processor")
@@ -20,9 +20,6 @@ class EventStream(ABC, Generic[T]):
     Without the block, leaving the loop early ends it too, a moment later: Python's event loop closes the iterator that
     nobody holds any more. (That is why the stream itself holds it only weakly.)
     """
-
-    _outcome: ClassVar[frozenset[str]] = frozenset()
-    """What it has only when it is over, under another name; for those who forget to wait."""
 
     def __init__(self) -> None:
         self._iterator: weakref.ref[AsyncGenerator[T, None]] | None = None
@@ -48,14 +45,6 @@ class EventStream(ABC, Generic[T]):
         return iterator
 
     if not TYPE_CHECKING:  # checkers find these mistakes by themselves, as long as they do not see what answers them
-
-        def __getattr__(self, name: str) -> Any:
-            if name.startswith("_") or name not in self._outcome:
-                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-            raise AttributeError(
-                f"a {type(self).__name__} has no {name!r} before it has run: write `await` before it, as in "
-                f"`(await threads.run_thread(…)).{name}`; or iterate it with `async for`, and then read .result.{name}"
-            )
 
         def __iter__(self) -> Any:
             raise TypeError(

@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from itertools import chain
 
 from agentkit import formats
+from agentkit.absent import explained
 from agentkit.errors import ProviderError
 from agentkit.events import (
     TAKEN_BACK,
@@ -54,6 +55,7 @@ DRAIN_SECONDS = 2.0
 _OF_TOOLS = frozenset((ToolStarted, ToolCompleted, ToolFailed, ToolSkipped, ApprovalRequired))
 
 
+@explained
 class Turn(EventStream[Event]):
     """One model response: iterate it once for its events, then read `message` and `results` off it.
 
