@@ -213,13 +213,17 @@ def _chosen(
         return {method: None if name == method else name for method, name in renamed.items() if name is not None}
     if isinstance(function_names, str):
         raise SchemaError(f"function_names is a list of method names; write [{function_names!r}]")
-    pairs = function_names.items() if isinstance(function_names, Mapping) else ((n, None) for n in function_names)
-    wanted: dict[str, str | None] = dict(pairs)
+    names = list(function_names) if isinstance(function_names, Iterable) else [function_names]
+    if not all(isinstance(name, str) for name in names):
+        raise SchemaError(f"function_names is a list of method names, found {function_names!r:.60}")
+    wanted: dict[str, str | None] = dict(
+        function_names if isinstance(function_names, Mapping) else dict.fromkeys(names)
+    )
     for name in wanted:
         if name not in methods:
             raise SchemaError(
                 f"{name_of(owner)} has no decorated method {name!r}; it has {', '.join(map(repr, methods))}"
-                f"{did_you_mean(str(name), methods)}"
+                f"{did_you_mean(name, methods)}"
             )
     return {method: wanted[method] for method in methods if method in wanted}
 
@@ -289,7 +293,7 @@ def _bind(
     signature = read_signature(source.function, where, source.owner, bound=source.bound)
     made = offer(signature, api)
     _refuse_control_tokens(made.arguments.schema, where)
-    own_name = made.name or source.name
+    own_name = source.name if made.name is None else made.name
     name = new_name or own_name
     _refuse_name(name, where)
     tag = kebab(name) if name != own_name else None

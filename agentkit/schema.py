@@ -253,6 +253,7 @@ def openapi_schema(
             f"@openapi_schema takes a hand-written schema (a mapping) or keywords, not {schema!r}; "
             "for a description write @openapi_schema(description=...)"
         )
+    _refuse_kinds("openapi_schema", description=description, parameters=parameters)
     written = copy.deepcopy(dict(schema)) if schema is not None else None
     declaration = OpenAPISchema(description, copy.deepcopy(dict(parameters or {})), keywords, written)
     return lambda func: _append(func, declaration)
@@ -310,6 +311,8 @@ def xml_schema(
         return _append(name, XMLSchema())
     if name is not None and tag_name is not None:
         raise SchemaError(f"@xml_schema has two tags, name={name!r} and tag_name={tag_name!r}; keep one")
+    _refuse_kinds("xml_schema", name=name, tag_name=tag_name, example=example, strip=strip)
+    _refuse_kinds("xml_schema", attributes=attributes, elements=elements, content=content, mappings=mappings)
     short = attributes is not None or elements is not None or content is not None
     if short and mappings is not None:
         raise SchemaError("@xml_schema takes mappings=[...] or attributes=/elements=/content=, not both")
@@ -318,14 +321,38 @@ def xml_schema(
     return lambda func: _append(func, declaration)
 
 
+_KINDS: Final[Mapping[str, tuple[type, str]]] = {
+    "description": (str, "text"),
+    "parameters": (Mapping, "descriptions or JSON Schemas by parameter name"),
+    **dict.fromkeys(("name", "tag_name"), (str, "the tag, text")),
+    **dict.fromkeys(("attributes", "elements"), (Iterable, "a list of parameter names")),
+    "content": (str, "one parameter's name"),
+    "mappings": (Iterable, "a list of mappings, one for each parameter"),
+    "example": (str, "a call as a model writes it, text"),
+    "strip": (bool, "True or False"),
+    "param_name": (str, "a parameter's name"),
+    "node_type": (str, "attribute, element, content or text"),
+    "path": (str, "the name of an attribute or element, or '.'"),
+    "required": (bool, "True or False, or None for what the signature says"),
+}
+"""What the decorators' arguments are, beside None."""
+
+
+def _refuse_kinds(decorator: str, **given: Any) -> None:
+    for name, value in given.items():
+        kind, words = _KINDS[name]
+        named = not isinstance(value, Mapping) or all(isinstance(key, str) for key in value)
+        if value is not None and not (isinstance(value, kind) and named):
+            found = f"{type(value).__name__} {value!r:.60}"
+            raise SchemaError(f"@{decorator}({name}=…): wanted {words}, found {found}")
+
+
 def _short_form(
     attributes: Iterable[str] | None, elements: Iterable[str] | None, content: str | None
 ) -> tuple[XMLMapping, ...]:
     for key, names in (("attributes", attributes), ("elements", elements)):
         if isinstance(names, str):
             raise SchemaError(f"@xml_schema({key}={names!r}): give a list of parameter names, {key}=[{names!r}]")
-    if content is not None and not isinstance(content, str):
-        raise SchemaError(f"@xml_schema(content={content!r}): content is one parameter's name, a string")
     return (
         *(XMLMapping(name, "attribute") for name in attributes or ()),
         *(XMLMapping(name, "element") for name in elements or ()),
@@ -346,6 +373,7 @@ def _mapping(entry: Any) -> XMLMapping:
             f"@xml_schema(mappings=[...]): expected an entry of {', '.join(known)}, of which param_name is required; "
             f"found {entry!r}"
         )
+    _refuse_kinds("xml_schema", **entry)
     return XMLMapping(**entry)
 
 
