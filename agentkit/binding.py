@@ -59,16 +59,16 @@ class BoundTool:
     name: str
     tag: str | None
     instance: Any
-    method: Callable[..., Any]
-    spec: ToolSpec
+    method: Callable[..., Any] = field(repr=False)
+    spec: ToolSpec = field(repr=False)
     schema: OpenAPISchema
     xml_schema: XMLSchema | None
-    is_async: bool
-    policy: ToolPolicy
+    is_async: bool = field(repr=False)
+    policy: ToolPolicy = field(repr=False)
     where: str
     arguments: Arguments = field(repr=False)
-    context: tuple[str, ...] = ()
-    xml_only: bool = False
+    context: tuple[str, ...] = field(default=(), repr=False)
+    xml_only: bool = field(default=False, repr=False)
 
     @property
     def description(self) -> str:
@@ -213,7 +213,8 @@ def _chosen(
         return {method: None if name == method else name for method, name in renamed.items() if name is not None}
     if isinstance(function_names, str):
         raise SchemaError(f"function_names is a list of method names; write [{function_names!r}]")
-    names = list(function_names) if isinstance(function_names, Iterable) else [function_names]
+    given: Any = function_names  # whatever it is
+    names = list(given) if isinstance(given, Iterable) else [given]
     if not all(isinstance(name, str) for name in names):
         raise SchemaError(f"function_names is a list of method names, found {function_names!r:.60}")
     wanted: dict[str, str | None] = dict(

@@ -45,6 +45,7 @@ _TYPE: Final = "write agentkit.Agent(…, output_type=YourType)"
 _OWN: Final = "what a user interface shows is the application's own"
 
 FOREIGN: Final[Mapping[str, str]] = {
+    **_same(_DECORATE, "tool_schema", "tools", "Tools", "Toolkit", "Toolset", "schema", "register_tool"),
     **_same(_DECORATE, "function_tool", "tool_plain", "FunctionTool", "StructuredTool", "BaseTool", "ToolDefinition"),
     **_same(_DECORATE, "FunctionToolset", "ToolNode", "kernel_function", "ai_function", "as_tool", "beta_tool"),
     **_same(_AGENT, "AgentExecutor", "create_react_agent", "create_agent", "create_tool_calling_agent", "ReActAgent"),
@@ -67,6 +68,7 @@ FOREIGN: Final[Mapping[str, str]] = {
     **_same("it is in agentkit.events: from agentkit.events import Usage", "RunUsage", "RequestUsage", "TokenUsage"),
     **_same(_THREADS, "Session", "SQLiteSession", "MemorySaver", "InMemorySaver", "SqliteSaver", "PostgresSaver"),
     **_same(_THREADS, "ConversationBufferMemory", "Memory", "ChatMemoryBuffer", "DBConnection", "checkpointer"),
+    **_same("write agentkit.threads.Store, or one of its: agentkit.threads.SQLiteStore", "ThreadStore", "BaseStore"),
     **_same(_HOOKS, "AgentHooks", "RunHooks", "BaseCallbackHandler", "Callback", "trace", "Middleware", "Hooks"),
     **_same(_HOOKS, "InputGuardrail", "OutputGuardrail", "input_guardrail", "output_guardrail", "AgentMiddleware"),
     **_same(_APPROVAL, "interrupt", "Command", "HumanInTheLoopMiddleware", "DeferredToolRequests", "ToolApproved"),

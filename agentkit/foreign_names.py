@@ -25,6 +25,7 @@ _SCHEMAS: Final = "write registry.get_openapi_schemas()"
 _EXECUTE: Final = "tools are run by an Agent, or by ResponseProcessor(registry)"
 _TO_DICT: Final = "it is a frozen value, with no form of a provider's; dataclasses.asdict(…) shows its fields"
 _CLASS: Final = "its class says it: isinstance(message, UserMessage), or `match`; the classes are in agentkit.messages"
+_PART_CLASS: Final = "its class says it: isinstance(part, TextPart), or `match`; the classes are in agentkit.messages"
 _EVENT_CLASS: Final = "its class says it: isinstance(event, Text), or `match`; the classes are in agentkit.events"
 
 _EVENT: Final[Words] = _same(_EVENT_CLASS, "type", "kind", "event", "event_type", "event_kind", "part_kind")
@@ -33,6 +34,7 @@ _CALLED: Final[Words] = {
     **{name: f"write event.call.{name}" for name in ("id", "name", "arguments")},
     **_same("write event.call.id", "call_id", "tool_call_id", "tool_use_id"),
     **_same("write event.call.name", "tool_name", "tool", "function"),
+    **_same("call", "tool_call", "function_call", "tool_use"),
     **_same("write event.call.arguments", "args", "input", "parameters", "params"),
 }
 _ANSWERED: Final[Words] = {
@@ -57,9 +59,8 @@ _TOKENS: Final[Words] = {
 _RESULT: Final[Words] = {
     **_same("output", "final_output", "data", "value", "result", "parsed", "output_parsed", "structured_output"),
     **_same("output", "structured_response", "final_answer", "get_output", "final_output_as", "pydantic", "raw"),
-    **_same(
-        "text", "output_text", "content", "response", "answer", "reply", "message", "response_text", "last_message"
-    ),
+    **_same("text", "output_text", "final_text", "response_text", "content", "response", "answer", "reply", "message"),
+    **_same("text", "last_message", "final_message", "finish_message"),
     **_same("messages", "all_messages", "to_input_list", "history", "chat_history", "conversation", "input"),
     **_same("new_messages", "new_items", "steps", "intermediate_steps", "items"),
     **_same("finish", "finish_reason", "stop_reason", "status", "end_reason", "state"),
@@ -68,8 +69,10 @@ _RESULT: Final[Words] = {
     **{name: f"write result.usage.{name}" for name in ("input_tokens", "output_tokens")},
     **_same("write result.usage.input_tokens + result.usage.output_tokens", "total_tokens"),
     "choices": "there is one reply: result.text",
-    "tool_calls": "write [call for message in result.messages if isinstance(message, AssistantMessage) for call in "
-    "message.calls]",
+    **_same(
+        "write [call for m in result.messages if isinstance(m, AssistantMessage) for call in m.calls]",
+        *("tool_calls", "calls", "tools_used", "tool_results", "actions"),
+    ),
     **_same("usage", "token_usage", "usage_metadata"),
     **_same("what went wrong is raised; why the run ended is result.finish", "error", "exception", "is_error"),
     **_same("the run ended well where result.finish == 'stop'", "ok", "success", "is_success"),
@@ -79,12 +82,23 @@ _RESULT: Final[Words] = {
     "thread_id": "the run has it: run.thread_id of the stream that run_thread gives",
 }
 
+_ASKED: Final = "a model answers an agent: Agent(model).run_sync('…')"
+_MODEL: Final[Words] = {
+    **_same(_ASKED, "invoke", "ainvoke", "complete", "completions", "chat", "generate", "run", "run_sync", "predict"),
+    **_same(_ASKED, "messages", "responses", "create", "call", "query"),
+    **_same("give the tools to the agent: Agent(model, [function])", "bind_tools", "with_tools", "bind"),
+    **_same("give it to the agent: Agent(model, output_type=…)", "with_structured_output"),
+    **_same("name", "model_name", "model_id"),
+    **_same(_CLOSE, "close"),
+}
+
 ATTRIBUTES: Final[Mapping[str, Words]] = {
     "Agent": {
         **_same(_RUN, "invoke", "ainvoke", "chat", "achat", "ask", "query", "aquery", "execute", "call", "kickoff"),
+        **_same(_RUN, "run_async", "prompt", "run_until_done", "acall", "agenerate", "start_chat"),
         **_same(_RUN, "generate", "generate_reply", "complete", "arun", "initiate_chat", "predict", "respond", "send"),
         **_same(_STREAM, "run_stream", "run_streamed", "iter", "astream", "astream_events", "stream_events", "events"),
-        **_same(_STREAM, "run_stream_events", "run_stream_sync", "stream_chat", "stream_sync", "start"),
+        **_same(_STREAM, "run_stream_events", "run_stream_sync", "chat_stream", "stream_chat", "stream_sync", "start"),
         **_same("write agent.stream('…').text_stream()", "stream_text", "text_stream", "print_response"),
         **_same("write several: asyncio.gather(agent.run('…'), agent.run('…'))", "batch", "abatch"),
         **_same("as_tool", "to_tool", "as_function", "tool_from", "as_agent_tool"),
@@ -92,6 +106,7 @@ ATTRIBUTES: Final[Mapping[str, Words]] = {
         **_same("write agent.registry.register(function)", "bind_tools", "tool", "tool_plain", "function"),
         **_same("write agent.registry.tools", "tools", "toolsets", "get_all_tools", "functions"),
         **_same("it is Agent(…, system=…), text or a function of the run's context", "instructions", "system_prompt"),
+        **_same("system", "system_message", "set_system", "set_system_prompt", "prompt_template"),
         **_same("it is Agent(…, output_type=…); a pydantic type has its own checks", "output_validator", "result_type"),
         **_same("write Agent(…, output_type=…)", "with_structured_output", "as_structured_llm"),
         **_same("the context of a run is any object: agent.run('…', context=…)", "deps", "deps_type", "context"),
@@ -101,6 +116,7 @@ ATTRIBUTES: Final[Mapping[str, Words]] = {
         **_same("write agent.run('…', temperature=0); other arguments belong to another Agent(…)", "override", "bind"),
         **_same("settings", "model_settings", "model_kwargs", "temperature", "max_tokens"),
         **_same("max_turns", "max_iterations", "max_steps"),
+        **_same("output_retries", "max_retries", "retries", "max_result_retries"),
         **_same("model", "llm", "client"),
         **_same("hooks", "callbacks", "handlers", "on_event", "on"),
         **_same("an agent is a tool of another: Agent(…, tools=[agent.as_tool('name', '…')])", "handoffs", "handoff"),
@@ -145,13 +161,18 @@ ATTRIBUTES: Final[Mapping[str, Words]] = {
         ),
         **_same("add_tool", "register_tool", "add_tools", "register"),
         **_same("registry", "tools"),
+        **_same("store", "db", "database"),
+        "response_processor": "each run makes its own; one by itself is ResponseProcessor(threads.registry)",
+        "context_manager": "write ThreadManager(…, compaction=Compaction(…))",
         **_same("deny", "reject", "decline", "refuse"),
         **_same("pending", "pending_calls", "get_pending"),
+        **_same("all that happens is kept at once, in the store", "save", "commit", "flush", "persist"),
         **_same("a thread's metadata are given when it is created: create_thread(metadata={…})", "update_thread"),
         **_same(_CLOSE, "close", "shutdown"),
     },
     "ToolRegistry": {
         **_same(_REGISTER, "add", "add_tool", "add_tools", "register_tools", "register_class", "tool", "append"),
+        **_same("register_function", "register_method", "register_functions"),
         **_same("register_function", "add_function", "function"),
         **_same("unregister", "remove", "delete", "remove_tool", "pop"),
         **_same("get_tool", "get", "get_function", "lookup", "find"),
@@ -185,6 +206,8 @@ ATTRIBUTES: Final[Mapping[str, Words]] = {
         **_same("write `result.error is not None`, or `not result.ok`", "is_error", "isError", "failed"),
         **_same("error", "err", "exception", "error_message"),
         **_same("ok", "is_success", "succeeded", "status"),
+        **_same("write ToolResult(error='what went wrong')", "fail", "failure", "from_error", "from_exception"),
+        **_same("write ToolResult(output)", "from_output", "success_result", "from_value"),
         **_same("a result does not know its call; the ToolMessage made of it has call_id and name", "call_id", "id"),
         **_same("a result does not know its call; the ToolMessage made of it has call_id and name", "tool_call_id"),
         **_same("images are parts of result.content", "images", "artifact"),
@@ -222,15 +245,15 @@ ATTRIBUTES: Final[Mapping[str, Words]] = {
         **_same("text", "output", "result"),
         **_same("error", "is_error", "status", "code"),
     },
-    "TextPart": {**_same(_CLASS, "type", "kind", "part_kind"), **_same("text", "content", "value", "data")},
+    "TextPart": {**_same(_PART_CLASS, "type", "kind", "part_kind"), **_same("text", "content", "value", "data")},
     "ImagePart": {
-        **_same(_CLASS, "type", "kind", "part_kind"),
+        **_same(_PART_CLASS, "type", "kind", "part_kind"),
         **_same("url", "image_url", "href"),
         **_same("data", "bytes", "content", "image"),
         **_same("media_type", "mime_type", "mimeType", "format", "content_type"),
     },
     "ThinkingPart": {
-        **_same(_CLASS, "type", "kind", "part_kind"),
+        **_same(_PART_CLASS, "type", "kind", "part_kind"),
         **_same("text", "content", "thinking", "reasoning"),
         **_same("data", "signature"),
     },
@@ -262,6 +285,8 @@ ATTRIBUTES: Final[Mapping[str, Words]] = {
         **_same("cached_tokens", "cache_read_tokens", "cache_read_input_tokens", "cached_input_tokens"),
         **_same("cache_write_tokens", "cache_creation_input_tokens"),
         **_same("result.turns counts them", "requests", "request_count"),
+        **_same("cached_tokens", "prompt_tokens_details", "input_tokens_details"),
+        **_same("reasoning_tokens", "completion_tokens_details", "output_tokens_details"),
         **_same("a Budget counts it, against prices: Budget(cost=…, prices={…})", "cost", "total_cost"),
     },
     "Finish": {
@@ -291,6 +316,9 @@ ATTRIBUTES: Final[Mapping[str, Words]] = {
         **_same("process", "process_streaming_response", "process_non_streaming_response", "run", "stream", "feed"),
         **_same("process", "process_response", "parse", "execute"),
     },
+    "RemoteModel": _MODEL,
+    "ScriptedModel": _MODEL,
+    "TextCalling": _MODEL,
     "Thread": {
         **_same("id", "thread_id", "session_id"),
         **_same("created", "created_at"),

@@ -238,8 +238,13 @@ class _Tools(Mapping[str, BoundTool]):
 
     def __getitem__(self, name: str) -> BoundTool:
         if name not in self._tools:
-            raise KeyError(_absent(name, self._tools, self._what))
+            raise KeyError(_absent(name, self._tools, self._what) + self._elsewhere(name))
         return self._tools[name]
+
+    def _elsewhere(self, name: str) -> str:
+        """Under which name a method is, where it was asked for by its own."""
+        found = next((key for key, bound in self._tools.items() if bound.method_name == name), None)
+        return "" if found is None else f"; the method {name!r} is registered as {found!r}, the name in its schema"
 
     def get(self, name: str, default: Any = None) -> Any:
         return self._tools.get(name, default)

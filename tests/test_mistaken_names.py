@@ -36,6 +36,7 @@ from agentkit import (
     ToolContext,
     ToolRegistry,
     ToolResult,
+    model,
     openapi_schema,
     xml_schema,
 )
@@ -100,6 +101,9 @@ OBJECTS: dict[str, Any] = {
     )
 }  # fmt: skip
 OBJECTS["AgentkitError"] = OBJECTS.pop("SchemaError")
+OBJECTS["RemoteModel"] = model("openai:gpt-5", api_key="k")
+OBJECTS["ScriptedModel"] = agent.model
+OBJECTS["TextCalling"] = model("openai:gpt-5", api_key="k", format="xml")
 
 NAMES = {
     "agent": agent, "result": OBJECTS["RunResult"], "run": OBJECTS["RunStream"], "threads": threads,
