@@ -28,9 +28,9 @@ class Foreign:
         self._hint = hint
 
     def __get__(self, instance: Any, owner: type) -> Any:
-        if instance is None:
-            raise AttributeError(f"type object {owner.__name__!r} has no attribute {self._name!r}{self._hint}")
-        raise AttributeError(f"{owner.__name__!r} object has no attribute {self._name!r}{self._hint}")
+        what = f"type object {owner.__name__!r}" if instance is None else f"{owner.__name__!r} object"
+        # Without its `obj`, Python adds no guess of its own: for remove_thread that would be resume_thread.
+        raise AttributeError(f"{what} has no attribute {self._name!r}{self._hint}", name=self._name)
 
     def __repr__(self) -> str:  # as `help` lists it
         return f"<not here{self._hint}>"

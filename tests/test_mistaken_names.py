@@ -213,7 +213,7 @@ def test_no_name_is_there_and_each_says_what_is(owner: str) -> None:
             getattr(one, name)
         assert not hasattr(one, name)
         assert not hasattr(type(one), name)
-        assert (caught.value.name, caught.value.obj) == (name, one)
+        assert caught.value.name == name
         assert ours in str(caught.value)
         if ours.isidentifier():
             assert inspect.getattr_static(one, ours, None) is not None or hasattr(one, ours), (owner, name, ours)
@@ -256,7 +256,7 @@ def test_nothing_else_sees_the_names(owner: str) -> None:
 
 
 def test_python_still_says_what_was_meant() -> None:
-    """And says it once: what it adds to our words is the same name."""
+    """Of names that are near to ours, and that no other toolkit has."""
     code = """
 from agentkit import Agent, ToolResult
 from agentkit.testing import ScriptedModel
@@ -272,14 +272,14 @@ for one, name in [(Agent(ScriptedModel([])), "modle"), (Agent(ScriptedModel([]))
 
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="`traceback` says what was meant from 3.12 on")
-def test_what_python_adds_does_not_contradict() -> None:
-    for owner, name, ours in FOREIGN_NAMES:
+def test_python_adds_no_guess_to_our_words() -> None:
+    """It would be another one for 42 of them."""
+    for owner, name, _ in FOREIGN_NAMES:
         try:
             getattr(OBJECTS[owner], name)
         except AttributeError as error:
             (said,) = traceback.format_exception_only(error)
-            added = re.findall(r"Did you mean: '(\w+)'", said)
-            assert [one for one in added if one not in ours] == [], said
+            assert said == f"AttributeError: {error}\n"
 
 
 class Chatty(Tool):
