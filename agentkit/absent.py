@@ -21,11 +21,15 @@ C = TypeVar("C", bound=type)
 class Foreign:
     """A name that others have for something: whoever asks for it is told ours, in an AttributeError."""
 
-    __slots__ = ("_hint", "_name")
+    __slots__ = ("_name", "_ours")
 
-    def __init__(self, name: str, hint: str) -> None:
+    def __init__(self, name: str, ours: str) -> None:
         self._name = name
-        self._hint = hint
+        self._ours = ours
+
+    @property
+    def _hint(self) -> str:
+        return f"; did you mean {self._ours!r}?" if self._ours.isidentifier() else f": {self._ours}"
 
     def __get__(self, instance: Any, owner: type) -> Any:
         what = f"type object {owner.__name__!r}" if instance is None else f"{owner.__name__!r} object"
@@ -51,7 +55,7 @@ def explain_with(names: Words) -> Callable[[C], C]:
 
 def _explain(cls: C, names: Words) -> C:
     for name, ours in names.items():
-        setattr(cls, name, Foreign(name, f"; did you mean {ours!r}?" if ours.isidentifier() else f": {ours}"))
+        setattr(cls, name, Foreign(name, ours))
     if names:
         cls.__dir__ = _dir  # type: ignore[assignment]
     return cls
