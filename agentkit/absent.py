@@ -33,6 +33,8 @@ class Foreign:
 
     def __get__(self, instance: Any, owner: type) -> Any:
         what = f"type object {owner.__name__!r}" if instance is None else f"{owner.__name__!r} object"
+        if (told := getattr(instance, "_told", None)) is not None:
+            told()  # so that it does not complain, too, that nobody waited for it
         # Without its `obj`, Python adds no guess of its own: for remove_thread that would be resume_thread.
         raise AttributeError(f"{what} has no attribute {self._name!r}{self._hint}", name=self._name)
 

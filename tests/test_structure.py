@@ -16,7 +16,7 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "agentkit"
 
 WORDS = {"foreign_names", "foreign_imports", "absent", "absent_imports"}  # for names that there are not
-VALUES = {"characters", "errors", "messages", "events", "names", "foreign"} | WORDS
+VALUES = {"characters", "errors", "messages", "events", "names", "foreign", "elsewhere", "awaiting", "keys"} | WORDS
 DECLARED = {"schema", "flavours", "strictness"}  # what decorators store, and the shapes in which providers take it
 FOUND = {
     "introspect",
@@ -44,10 +44,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     "absent_imports": {"foreign_imports", "names"},
     "errors": {"characters", "absent"},
     "foreign": set(),
+    "elsewhere": {"foreign"},
+    "awaiting": set(),
+    "keys": set(),
     "names": {"errors"},
-    "messages": {"errors"} | WORDS,
+    "messages": {"errors", "names"} | WORDS,
     "events": {"errors", "messages"} | WORDS,
-    "prompts": {"errors", "messages"},
+    "prompts": {"errors", "messages", "names", "foreign"},
     # core: pure, sync
     "tokens": {"messages"},
     "formats": VALUES,
