@@ -5,6 +5,7 @@ The public names. Those that need a provider's SDK, or anything else heavy, load
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 
 TYPE_CHECKING = False  # type checkers know the name; `typing` itself would be most of what this import costs
@@ -100,21 +101,16 @@ __all__ = [
 __version__ = "0.1.0"
 
 
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        _refuse(name)
-    value: object = getattr(import_module(_HOMES[name]), name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # or checkers would take any name
 
+    def __getattr__(name: str) -> object:
+        if name not in _HOMES:
+            from agentkit.absent_imports import absent
 
-def _refuse(name: str) -> None:
-    """Say where a name is: in an `ImportError`, since `from … import` does not show what an `AttributeError` says."""
-    from agentkit.foreign import NAMES
-
-    if name in NAMES:
-        raise ImportError(f"agentkit has no {name!r}: {NAMES[name]}")
-    raise AttributeError(f"module 'agentkit' has no attribute {name!r}; it has {', '.join(__all__)}")
+            raise absent(sys.modules[__name__], name, sys._getframe(1))
+        value: object = getattr(import_module(_HOMES[name]), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

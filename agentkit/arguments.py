@@ -180,7 +180,7 @@ def offer(signature: Signature, declared: OpenAPISchema) -> Offer:
     from pydantic_core import to_json
 
     text = declared.description or (written and written.description) or signature.docstring.description
-    name = own.get("name") or (written.name if written is not None else None)
+    name = own.get("name", written.name if written is not None else None)
     policy = {name: value for name, value in own.items() if name in KEYWORDS}
     return Offer(name, text or "", policy, Arguments(schema, validator.validate_json, checker, to_json))
 

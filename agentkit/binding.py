@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
+from agentkit.absent import explained
 from agentkit.arguments import Arguments, offer
 from agentkit.elements import element_of, example_of, kebab
 from agentkit.errors import SchemaError
@@ -34,6 +35,7 @@ NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 """Function names that every provider takes. Source: the API references of OpenAI and Anthropic."""
 
 
+@explained
 @dataclass(frozen=True, slots=True, eq=False)
 class BoundTool:
     """One method that a model may call, on the instance it belongs to. Equal only to itself.
@@ -57,16 +59,16 @@ class BoundTool:
     name: str
     tag: str | None
     instance: Any
-    method: Callable[..., Any]
-    spec: ToolSpec
+    method: Callable[..., Any] = field(repr=False)
+    spec: ToolSpec = field(repr=False)
     schema: OpenAPISchema
     xml_schema: XMLSchema | None
-    is_async: bool
-    policy: ToolPolicy
+    is_async: bool = field(repr=False)
+    policy: ToolPolicy = field(repr=False)
     where: str
     arguments: Arguments = field(repr=False)
-    context: tuple[str, ...] = ()
-    xml_only: bool = False
+    context: tuple[str, ...] = field(default=(), repr=False)
+    xml_only: bool = field(default=False, repr=False)
 
     @property
     def description(self) -> str:
@@ -246,13 +248,18 @@ def _chosen(
         return {method: None if name == method else name for method, name in renamed.items() if name is not None}
     if isinstance(function_names, str):
         raise SchemaError(f"function_names is a list of method names; write [{function_names!r}]")
-    pairs = function_names.items() if isinstance(function_names, Mapping) else ((n, None) for n in function_names)
-    wanted: dict[str, str | None] = dict(pairs)
+    given: Any = function_names  # whatever it is
+    names = list(given) if isinstance(given, Iterable) else [given]
+    if not all(isinstance(name, str) for name in names):
+        raise SchemaError(f"function_names is a list of method names, found {function_names!r:.60}")
+    wanted: dict[str, str | None] = dict(
+        function_names if isinstance(function_names, Mapping) else dict.fromkeys(names)
+    )
     for name in wanted:
         if name not in methods:
             raise SchemaError(
                 f"{name_of(owner)} has no decorated method {name!r}; it has {', '.join(map(repr, methods))}"
-                f"{did_you_mean(str(name), methods)}"
+                f"{did_you_mean(name, methods)}"
             )
     return {method: wanted[method] for method in methods if method in wanted}
 
@@ -322,7 +329,7 @@ def _bind(
     signature = read_signature(source.function, where, source.owner, bound=source.bound)
     made = offer(signature, api)
     _refuse_control_tokens(made.arguments.schema, where)
-    own_name = made.name or source.name
+    own_name = source.name if made.name is None else made.name
     name = new_name or own_name
     _refuse_name(name, where)
     tag = kebab(name) if name != own_name else None

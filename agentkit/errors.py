@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Final, Literal, get_args
 
+from agentkit.absent import explained
 from agentkit.characters import escaped
 
 ErrorCode = Literal[
@@ -46,6 +47,7 @@ ProviderErrorKind = Literal[
 """What went wrong at a provider, whatever it calls that. `too_long`: the conversation does not fit the model."""
 
 
+@explained
 class AgentkitError(Exception):
     """The base of every error that agentkit raises.
 
@@ -76,6 +78,7 @@ class OutputError(AgentkitError):
     """
 
 
+@explained
 class ProviderError(AgentkitError):
     """A model provider refused or broke off.
 

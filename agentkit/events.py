@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping
 from operator import add
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar
 
+from agentkit.absent import explained
+from agentkit.absent_imports import explained_module
 from agentkit.errors import ErrorCode
 from agentkit.messages import ToolCall
 
@@ -55,9 +57,9 @@ def _hash(self: tuple[Any, ...]) -> int:
 
 
 def event(cls: E) -> E:
-    """Make a named tuple equal only to its own type."""
+    """Make a named tuple equal only to its own type, and say what it has in place of what it is asked for in vain."""
     cls.__eq__, cls.__ne__, cls.__hash__ = _equal, _unequal, _hash  # type: ignore[assignment]
-    return cls
+    return explained(cls)
 
 
 @event
@@ -296,3 +298,6 @@ def _continues(last: Event, event: Event) -> bool:
     if isinstance(event, ArgumentDelta) and isinstance(last, ArgumentDelta):
         return (event.index, event.key) == (last.index, last.key)
     return type(event) in _STREAMED and type(event) is type(last)
+
+
+explained_module(__name__)

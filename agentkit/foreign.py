@@ -263,26 +263,3 @@ ROLES: Final[Words] = {"human": "user", "ai": "assistant", "bot": "assistant", "
 FORMATS: Final[Words] = {
     **dict.fromkeys(("native", "anthropic", "json", "function_calling", "tools", "none"), _NATIVE),
 }
-
-NAMES: Final[Words] = {
-    "XMLTagSchema": "write @xml_schema(tag_name=…, mappings=[…])",
-    "XMLNodeMapping": "write an entry of @xml_schema(mappings=[…]), or agentkit.schema.XMLMapping",
-    "custom_schema": "a hand-written schema goes into @openapi_schema({…})",
-    "usage_example": "write @xml_schema(example=…); other formats' examples are made from the schema",
-    "tool_metadata": "what a user interface shows is the application's own",
-    "method_metadata": "what a user interface shows is the application's own",
-    "ContextManager": "write Compaction of agentkit.threads",
-    "StateManager": "values that a thread keeps are its tools' own; a thread's are create_thread(metadata=…)",
-    **{
-        name: f"it is in agentkit.messages: from agentkit.messages import {name}"
-        for name in ("UserMessage", "AssistantMessage", "SystemMessage", "ToolMessage", "Message", "user")
-    },
-    "ScriptedModel": "it is in agentkit.testing: from agentkit.testing import ScriptedModel",
-    "Compaction": "it is in agentkit.threads: from agentkit.threads import Compaction",
-    "SQLiteStore": "it is in agentkit.threads: from agentkit.threads import SQLiteStore",
-    "BoundTool": "it is in agentkit.registry: from agentkit.registry import BoundTool",
-    "Runner": "an agent runs itself: agent.run_sync('…')",
-    "function_tool": "write @openapi_schema, or give the function itself: Agent(model, [function])",
-    "RunContext": "write ToolContext",
-}
-"""Names that `from agentkit import …` is asked for in vain."""

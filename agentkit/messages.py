@@ -12,10 +12,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from agentkit.absent import explained
+from agentkit.absent_imports import explained_module
 from agentkit.errors import ConfigError, ErrorCode
 from agentkit.names import ByAttribute
 
 
+@explained
 @dataclass(frozen=True, slots=True)
 class TextPart:
     """Text that a person, a model or a tool wrote."""
@@ -23,6 +26,7 @@ class TextPart:
     text: str
 
 
+@explained
 @dataclass(frozen=True, slots=True)
 class ImagePart:
     """An image, by its bytes or by its address.
@@ -94,6 +98,7 @@ def _wrong_address(url: Any) -> str | None:
     )
 
 
+@explained
 @dataclass(frozen=True, slots=True)
 class ThinkingPart:
     """What a model thought. `data` is the provider's own block (signature, encrypted item), sent back to it unchanged.
@@ -135,6 +140,7 @@ class MarkupPart:
     text: str
 
 
+@explained
 @dataclass(frozen=True, slots=True)
 class ToolCall(ByAttribute):
     """One request to run a tool.
@@ -200,6 +206,7 @@ def _parts_of(content: Any, kinds: tuple[type, ...], owner: str) -> tuple[Any, .
     return parts
 
 
+@explained
 @dataclass(frozen=True, slots=True)
 class SystemMessage(ByAttribute):
     """Instructions from the application."""
@@ -211,6 +218,7 @@ class SystemMessage(ByAttribute):
             raise ConfigError(f"SystemMessage(…) takes text, found {shown(self.content)}")
 
 
+@explained
 @dataclass(frozen=True, slots=True, init=False)
 class UserMessage(ByAttribute):
     """What the user said: text and images.
@@ -236,6 +244,7 @@ class UserMessage(ByAttribute):
         return "".join(p.text for p in self.content if isinstance(p, TextPart))
 
 
+@explained
 @dataclass(frozen=True, slots=True, init=False)
 class AssistantMessage(ByAttribute):
     """One response of a model, in the order in which it was written.
@@ -268,6 +277,7 @@ class AssistantMessage(ByAttribute):
         return tuple(p for p in self.content if isinstance(p, ToolCall))
 
 
+@explained
 @dataclass(frozen=True, slots=True)
 class ToolMessage(ByAttribute):
     """The answer to one call.
@@ -310,3 +320,6 @@ def user(*content: str | TextPart | ImagePart) -> UserMessage:
                 "UserMessage(parts)"
             )
     return UserMessage(content)
+
+
+explained_module(__name__)

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Unpack
 
 from agentkit import foreign, formats
+from agentkit.absent import explained
+from agentkit.absent_imports import explained_module
 from agentkit.binding import BoundTool, FunctionNames, bind_function, bind_methods, looks_like_tool
 from agentkit.errors import ConfigError, SchemaError
 from agentkit.flavours import FLAVOURS, openai_strict
@@ -22,6 +24,7 @@ from agentkit.references import load
 __all__ = ["BoundTool", "FunctionNames", "InvalidArguments", "Problem", "ToolPolicy", "ToolRegistry"]
 
 
+@explained
 class ToolRegistry:
     """The tools that a model may call.
 
@@ -250,8 +253,13 @@ class _Tools(Mapping[str, BoundTool]):
 
     def __getitem__(self, name: str) -> BoundTool:
         if name not in self._tools:
-            raise KeyError(_absent(name, self._tools, self._what))
+            raise KeyError(_absent(name, self._tools, self._what) + self._elsewhere(name))
         return self._tools[name]
+
+    def _elsewhere(self, name: str) -> str:
+        """Under which name a method is, where it was asked for by its own."""
+        found = next((key for key, bound in self._tools.items() if bound.method_name == name), None)
+        return "" if found is None else f"; the method {name!r} is registered as {found!r}, the name in its schema"
 
     def get(self, name: str, default: Any = None) -> Any:
         return self._tools.get(name, default)
@@ -273,3 +281,6 @@ class _Tools(Mapping[str, BoundTool]):
 
     def __delitem__(self, name: str) -> None:
         raise TypeError(f"{name!r} is deleted from a view of the registry; write registry.unregister({name!r})")
+
+
+explained_module(__name__)

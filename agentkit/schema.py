@@ -15,6 +15,8 @@ from enum import StrEnum
 from typing import Any, ClassVar, Final, TypeVar, overload
 
 from agentkit import foreign
+from agentkit.absent import explained
+from agentkit.absent_imports import explained_module
 from agentkit.errors import SchemaError
 from agentkit.flavours import FLAVOURS, anthropic, mcp, openai_chat, openai_responses, openai_strict
 from agentkit.names import takes
@@ -52,7 +54,8 @@ class SchemaType(StrEnum):
 class ToolSchema:
     """What one decorator declares: the base of `OpenAPISchema` and `XMLSchema`, which the decorators make.
 
-    Also reads as the mapping `{"type": …, "data": …}`: which decorator, and the keywords that it was given.
+    Also reads as the mapping `{"type": …, "data": …}`: which decorator, and the keywords that it was given; and prints
+    as that decorator is written.
 
     Raises:
         SchemaError: it is made by itself.
@@ -72,6 +75,10 @@ class ToolSchema:
         """The decorator's keywords."""
         raise NotImplementedError
 
+    def __repr__(self) -> str:
+        said = ", ".join(f"{name}={value!r}" for name, value in self["data"].items())
+        return f"@{self.schema_type}_schema{said and f'({said})'}"
+
     @property
     def xml_schema(self) -> XMLSchema | None:
         """Itself where it comes from `@xml_schema`, else None."""
@@ -87,7 +94,8 @@ class ToolSchema:
                 raise KeyError(f"a declaration has the keys 'type' and 'data'; found {key!r}")
 
 
-@dataclass(frozen=True, slots=True)
+@explained
+@dataclass(frozen=True, slots=True, repr=False)
 class OpenAPISchema(ToolSchema):
     """What `@openapi_schema` declares; everything left out comes from the signature and the docstring.
 
@@ -108,6 +116,11 @@ class OpenAPISchema(ToolSchema):
     def _data(self) -> dict[str, Any]:
         return {**(self.written or {}), "description": self.description, "parameters": self.parameters, **self.keywords}
 
+    def __repr__(self) -> str:
+        if self.written is None:
+            return ToolSchema.__repr__(self)
+        return f"@openapi_schema({self.written!r})"
+
 
 @dataclass(frozen=True, slots=True)
 class XMLMapping:
@@ -127,7 +140,8 @@ class XMLMapping:
     required: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@explained
+@dataclass(frozen=True, slots=True, repr=False)
 class XMLSchema(ToolSchema):
     """What `@xml_schema` declares.
 
@@ -155,9 +169,12 @@ class XMLSchema(ToolSchema):
         return {**said, "attributes": kinds["attribute"], "elements": kinds["element"], "content": content}
 
 
-@dataclass(frozen=True, slots=True)
+@explained
+@dataclass(frozen=True, slots=True, repr=False)
 class BothSchemas(ToolSchema):
     """What both decorators of one method declare, as one entry of a registry has it.
+
+    It has no `schema_type`: both keys of a registry lead to one entry.
 
     Args:
         openapi: what `@openapi_schema` says.
@@ -168,16 +185,11 @@ class BothSchemas(ToolSchema):
     xml: XMLSchema
 
     @property
-    def schema_type(self) -> SchemaType:  # type: ignore[override]
-        """Neither: both keys of a registry lead to one entry.
+    def _data(self) -> dict[str, Any]:
+        return {"openapi": self.openapi["data"], "xml": self.xml["data"]}
 
-        Raises:
-            SchemaError: always.
-        """
-        raise SchemaError(
-            "this method has an OpenAPI and an XML schema, and registry.tools and .xml_tools lead to one entry: "
-            "ask schema.xml_schema, or bound.schema and bound.xml_schema, instead of schema.schema_type"
-        )
+    def __repr__(self) -> str:
+        return f"{self.openapi!r} and {self.xml!r}"
 
     @property
     def xml_schema(self) -> XMLSchema:
@@ -216,7 +228,7 @@ def openapi_schema(
     >>> @openapi_schema({"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]})
     ... def search(q): ...
     >>> add.tool_schemas
-    [OpenAPISchema(description=None, parameters={}, keywords={}, written=None)]
+    [@openapi_schema]
 
     Args:
         schema: a hand-written schema, which the model sees exactly as written: an OpenAI function
@@ -241,6 +253,7 @@ def openapi_schema(
             f"@openapi_schema takes a hand-written schema (a mapping) or keywords, not {schema!r}; "
             "for a description write @openapi_schema(description=...)"
         )
+    _refuse_kinds("openapi_schema", description=description, parameters=parameters)
     written = copy.deepcopy(dict(schema)) if schema is not None else None
     declaration = OpenAPISchema(description, copy.deepcopy(dict(parameters or {})), keywords, written)
     return lambda func: _append(func, declaration)
@@ -298,6 +311,8 @@ def xml_schema(
         return _append(name, XMLSchema())
     if name is not None and tag_name is not None:
         raise SchemaError(f"@xml_schema has two tags, name={name!r} and tag_name={tag_name!r}; keep one")
+    _refuse_kinds("xml_schema", name=name, tag_name=tag_name, example=example, strip=strip)
+    _refuse_kinds("xml_schema", attributes=attributes, elements=elements, content=content, mappings=mappings)
     short = attributes is not None or elements is not None or content is not None
     if short and mappings is not None:
         raise SchemaError("@xml_schema takes mappings=[...] or attributes=/elements=/content=, not both")
@@ -306,14 +321,38 @@ def xml_schema(
     return lambda func: _append(func, declaration)
 
 
+_KINDS: Final[Mapping[str, tuple[type, str]]] = {
+    "description": (str, "text"),
+    "parameters": (Mapping, "descriptions or JSON Schemas by parameter name"),
+    **dict.fromkeys(("name", "tag_name"), (str, "the tag, text")),
+    **dict.fromkeys(("attributes", "elements"), (Iterable, "a list of parameter names")),
+    "content": (str, "one parameter's name"),
+    "mappings": (Iterable, "a list of mappings, one for each parameter"),
+    "example": (str, "a call as a model writes it, text"),
+    "strip": (bool, "True or False"),
+    "param_name": (str, "a parameter's name"),
+    "node_type": (str, "attribute, element, content or text"),
+    "path": (str, "the name of an attribute or element, or '.'"),
+    "required": (bool, "True or False, or None for what the signature says"),
+}
+"""What the decorators' arguments are, beside None."""
+
+
+def _refuse_kinds(decorator: str, **given: Any) -> None:
+    for name, value in given.items():
+        kind, words = _KINDS[name]
+        named = not isinstance(value, Mapping) or all(isinstance(key, str) for key in value)
+        if value is not None and not (isinstance(value, kind) and named):
+            found = f"{type(value).__name__} {value!r:.60}"
+            raise SchemaError(f"@{decorator}({name}=…): wanted {words}, found {found}")
+
+
 def _short_form(
     attributes: Iterable[str] | None, elements: Iterable[str] | None, content: str | None
 ) -> tuple[XMLMapping, ...]:
     for key, names in (("attributes", attributes), ("elements", elements)):
         if isinstance(names, str):
             raise SchemaError(f"@xml_schema({key}={names!r}): give a list of parameter names, {key}=[{names!r}]")
-    if content is not None and not isinstance(content, str):
-        raise SchemaError(f"@xml_schema(content={content!r}): content is one parameter's name, a string")
     return (
         *(XMLMapping(name, "attribute") for name in attributes or ()),
         *(XMLMapping(name, "element") for name in elements or ()),
@@ -334,6 +373,7 @@ def _mapping(entry: Any) -> XMLMapping:
             f"@xml_schema(mappings=[...]): expected an entry of {', '.join(known)}, of which param_name is required; "
             f"found {entry!r}"
         )
+    _refuse_kinds("xml_schema", **entry)
     return XMLMapping(**entry)
 
 
@@ -379,3 +419,6 @@ def declared(owner: type) -> dict[str, tuple[OpenAPISchema | XMLSchema, ...]]:
                 kinds = {type(schema) for schema in own}
                 found[name] = (*own, *(s for s in found.get(name, ()) if type(s) not in kinds))
     return found
+
+
+explained_module(__name__)

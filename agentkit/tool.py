@@ -10,9 +10,12 @@ import inspect
 import sys
 from collections.abc import Awaitable, Generator, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Generic, Unpack
 
 from agentkit import foreign
+from agentkit.absent import explained
+from agentkit.absent_imports import explained_module
 from agentkit.errors import ErrorCode
 from agentkit.messages import ImagePart, ResultContent, TextPart, shown
 from agentkit.names import Nothing, refuse_unknown
@@ -39,6 +42,7 @@ _KEYWORDS: Final = ("output", "error", "code", "content", "metadata", "reward", 
 _set = object.__setattr__
 
 
+@explained
 @dataclass(frozen=True, slots=True, init=False)
 class ToolResult:
     """A tool's answer to one call: an output, or an error.
@@ -233,6 +237,7 @@ def _no_state() -> Any:
     return NO_CONTEXT
 
 
+@explained
 @dataclass(frozen=True)  # no slots: with them, `ToolContext[Shop](…)` fails up to Python 3.12.1
 class ToolContext(Generic[StateT]):
     """What a method learns about its call when it asks by annotation.
@@ -262,6 +267,7 @@ class ToolContext(Generic[StateT]):
             object.__setattr__(self, "idempotency_key", self.call_id)
 
 
+@explained
 class Tool:
     """An optional base class with three conveniences; a class with decorated methods is a tool without it."""
 
@@ -273,6 +279,16 @@ class Tool:
         """A failed result; `msg` tells the model what went wrong and what to do instead."""
         return ToolResult(error=msg)
 
+    @cached_property
+    def _schemas(self) -> dict[str, Any]:
+        """`get_schemas`, as classes written for AgentPress read and fill it."""
+        return dict(self.get_schemas())
+
     def get_schemas(self) -> dict[str, tuple[OpenAPISchema | XMLSchema, ...]]:
         """What the decorators declare, by method name."""
         return declared(type(self))
+
+
+explained_module(
+    __name__, "write @openapi_schema above a method, or give a function as it is: Agent(model, [function])"
+)

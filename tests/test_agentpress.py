@@ -97,6 +97,21 @@ def test_an_event(left: str, right: str, names: Mapping[str, Any]) -> None:
         run(code, names)
 
 
+@pytest.mark.parametrize(("left", "right"), rows("Imports"))
+def test_an_import(left: str, right: str) -> None:
+    """Each name has another one here, or is in `agentkit`; and what is asked for under its old name is told so."""
+    (old,), (new,) = CODE.findall(left), CODE.findall(right)
+    exec(new)
+    with pytest.raises(ModuleNotFoundError):
+        exec(old)
+    for name in old.split(" import ")[1].split(", "):
+        if name in new:
+            exec(f"from agentkit import {name}")
+        else:
+            with pytest.raises(ImportError, match=f"agentkit has no {name!r}: "):
+                exec(f"from agentkit import {name}")
+
+
 ARGUMENTS = [
     ("run_thread", "threads.run_thread(thread, 'Be brief.', {}=1)", foreign.AGENTPRESS_RUN_THREAD),
     ("create_thread", "threads.create_thread({}=1)", foreign.AGENTPRESS_CREATE_THREAD),

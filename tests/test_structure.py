@@ -15,7 +15,8 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "agentkit"
 
-VALUES = {"characters", "errors", "messages", "events", "names", "foreign", "elsewhere", "awaiting", "keys"}
+WORDS = {"foreign_names", "foreign_imports", "absent", "absent_imports"}  # for names that there are not
+VALUES = {"characters", "errors", "messages", "events", "names", "foreign", "elsewhere", "awaiting", "keys"} | WORDS
 DECLARED = {"schema", "flavours", "strictness"}  # what decorators store, and the shapes in which providers take it
 FOUND = {
     "introspect",
@@ -37,14 +38,18 @@ RUNTIME = {"models", "processor", "agent", "threads", "telemetry", "testing"}
 MAY_IMPORT: dict[str, set[str]] = {
     # values
     "characters": set(),
-    "errors": {"characters"},
+    "foreign_names": set(),
+    "foreign_imports": set(),
+    "absent": {"foreign_names"},
+    "absent_imports": {"foreign_imports", "names"},
+    "errors": {"characters", "absent"},
     "foreign": set(),
     "elsewhere": {"foreign"},
     "awaiting": set(),
     "keys": set(),
     "names": {"errors"},
-    "messages": {"errors", "names"},
-    "events": {"errors", "messages"},
+    "messages": {"errors", "names"} | WORDS,
+    "events": {"errors", "messages"} | WORDS,
     "prompts": {"errors", "messages", "names", "foreign"},
     # core: pure, sync
     "tokens": {"messages"},

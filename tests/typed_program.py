@@ -133,6 +133,12 @@ def mistakes(seller: Agent[Shop, Offer], manager: ThreadManager) -> None:
     seller.run_sync("Hi", outputtype=Offer)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
     Agent("openai:gpt-5", sytem="Be brief.")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
     str(seller.run_sync("Hi").output.prize)  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownArgumentType, reportUnknownMemberType]
+    from agentkit import Runner  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownVariableType]
+    from agentkit.messages import HumanMessage  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownVariableType]
+    from agentkit.models import ChatOpenAI  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownVariableType]
+
+    print(Runner, HumanMessage, ChatOpenAI)  # pyright: ignore[reportUnknownArgumentType]
+    seller.invoke("Hi")  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
     manager.say_sync("a", "Hi")  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
     manager.say_sync("a", "Hi", agent=seller, context=5)  # type: ignore[misc]  # pyright: ignore[reportArgumentType]
 

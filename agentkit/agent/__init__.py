@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from agentkit.absent_imports import explained_module
 from agentkit.agent.agent import Agent
 from agentkit.agent.approval import Approved, Decision, Denied, call_hash
 from agentkit.agent.hooks import Hook, checked_hooks
@@ -44,3 +45,5 @@ __all__ = [
     "call_hash",
     "checked_hooks",
 ]
+
+explained_module(__name__, "write Agent(…), from agentkit import Agent")

@@ -8,6 +8,7 @@ from dataclasses import replace
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, Final, Generic, Self, Unpack, overload
 
+from agentkit.absent import explained
 from agentkit.agent.blocking import blocking, close
 from agentkit.agent.delegate import delegate
 from agentkit.agent.hooks import Hook, checked_hooks
@@ -61,6 +62,7 @@ _BOUNDS: Final[Bounds] = {
 }
 
 
+@explained
 class Agent(EnteredAsync, Generic[ContextT, OutputT]):
     """A model with tools.
 

@@ -6,6 +6,7 @@ import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic
 
+from agentkit.absent import explained
 from agentkit.agent.settings import RunFinish
 from agentkit.errors import OutputError
 from agentkit.events import Usage
@@ -21,6 +22,7 @@ OutputT = TypeVar("OutputT", covariant=True, default=str)
 """What a run brings: text, unless an `output_type` says otherwise."""
 
 
+@explained
 @dataclass(frozen=True)  # no slots: with them, `RunResult[City](…)` fails up to Python 3.12.1
 class RunResult(ByAttribute, Generic[OutputT]):
     """A finished run.

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from time import monotonic
 from typing import Any, Final, Generic, TypeVar
 
+from agentkit.absent import explain_with, explained
 from agentkit.agent.hooks import Hook, Hooks
 from agentkit.agent.journal import Journal, Response
 from agentkit.agent.lifecycle import RunEnded, RunStarted, TurnEnded, TurnStarted
@@ -94,14 +95,20 @@ class Plan:
     depth: int = 0
 
 
+_EARLY: Final = (
+    "it is there when the run is over: write `await` before it, as in `(await threads.run_thread(…)).{0}`; or iterate "
+    "it with `async for`, and then read .result.{0}"
+)
+
+
+@explain_with({name: _EARLY.format(name) for name in (*RunResult.__annotations__, "new_messages", "output")})
+@explained
 class RunStream(EventStream[Event], Generic[OutputT]):
     """One run as it happens. Iterate it once; then `result` says how it ended, be it early or with an error.
 
     Each response ends with a `Finish`; the tool events that still follow it belong to its calls. Then the next response
     begins, and its calls are counted from 0 again.
     """
-
-    _outcome = frozenset({*RunResult.__annotations__, "new_messages", "output"})
 
     def __init__(self, plan: Plan, journal: Journal) -> None:
         super().__init__()

@@ -9,12 +9,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from typing import Any
 
+from agentkit.absent_imports import absent
 from agentkit.events import CallEnd, Event, SourceEvent, merge
 from agentkit.formats.asides import REASONING
 from agentkit.formats.catalog import CATALOG
@@ -61,10 +63,12 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+if not TYPE_CHECKING:  # or checkers would take any name
+
+    def __getattr__(name: str) -> Any:
+        if name not in _HOMES:
+            raise absent(sys.modules[__name__], name, sys._getframe(1))
+        return getattr(import_module(_HOMES[name]), name)
 
 
 @cache

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import importlib
 import random
+import sys
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from agentkit.absent_imports import absent
 from agentkit.elsewhere import at
 from agentkit.errors import ConfigError
 from agentkit.models.base import ClosableModel, Model, ModelRequest
@@ -55,11 +57,16 @@ _HOMES: Final[Mapping[str, str]] = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{home}"), name)
+def _loaded(name: str) -> Any:
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+
+
+if not TYPE_CHECKING:  # or checkers would take any name
+
+    def __getattr__(name: str) -> Any:
+        if name not in _HOMES:
+            raise absent(sys.modules[__name__], name, sys._getframe(1))
+        return _loaded(name)
 
 
 def known(name: str) -> tuple[str, str]:
@@ -165,7 +172,7 @@ def model(
         sleep=sleep,
         dice=dice,
     )
-    native: ClosableModel = __getattr__(PROVIDERS[prefix])(id, settings)
+    native: ClosableModel = _loaded(PROVIDERS[prefix])(id, settings)
     if format is None:
         return native
     from agentkit.models.text import TextCalling

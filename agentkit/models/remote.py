@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Final
 
 from agentkit import bounds
+from agentkit.absent import explained
 from agentkit.errors import ConfigError, ProviderError
 from agentkit.events import SourceEvent
 from agentkit.models import refusals, servers
@@ -110,6 +111,7 @@ class Settings:
         return f"Settings({', '.join(f'{k}={v!r}' for k, v in {**url, **told, 'extra': extra}.items())})"
 
 
+@explained
 class RemoteModel(Closing, ABC):
     """A model behind a provider's SDK.
 

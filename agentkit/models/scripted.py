@@ -10,6 +10,7 @@ from inspect import isawaitable
 from types import TracebackType
 from typing import Any
 
+from agentkit.absent import explained
 from agentkit.errors import ConfigError
 from agentkit.events import (
     ArgumentDelta,
@@ -46,6 +47,7 @@ Turn = Line | AssistantMessage | Sequence[Line]
 _JSON = json.JSONEncoder(ensure_ascii=False).encode
 
 
+@explained
 class ScriptedModel:
     """A model that answers from a script.
 

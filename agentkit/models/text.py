@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from agentkit import formats
+from agentkit.absent import explained
 from agentkit.errors import ConfigError, FormatError
 from agentkit.events import Finish, SourceEvent
 from agentkit.formats.spec import Format, ToolSpec
@@ -35,6 +36,7 @@ _IDS = history.IdRule(limit=10_000)  # nobody but the model reads them
 Part = TextPart | ThinkingPart | ToolCall | MarkupPart | ProviderPart
 
 
+@explained
 class TextCalling(Closing):
     """A model that writes its calls as text.
 

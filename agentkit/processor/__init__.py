@@ -6,6 +6,7 @@ Knows the registry and the text formats; knows no model and no store. `config` i
 
 from __future__ import annotations
 
+from agentkit.absent_imports import explained_module
 from agentkit.processor.config import ProcessorConfig
 from agentkit.processor.execution import no_scope
 from agentkit.processor.inbox import Source
@@ -15,3 +16,5 @@ from agentkit.processor.streams import EventStream
 from agentkit.processor.turn import More, Turn
 
 __all__ = ["EventStream", "More", "ProcessorConfig", "ResponseProcessor", "Source", "Turn", "ask_outcome", "no_scope"]
+
+explained_module(__name__)

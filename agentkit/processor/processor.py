@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any, Final
 
 from agentkit import formats
+from agentkit.absent import explained
 from agentkit.bounds import Bounds, instance, or_none, refuse
 from agentkit.formats.spec import Format, Tag, ToolSpec
 from agentkit.messages import Message, ToolCall
@@ -39,6 +40,7 @@ def call_id() -> str:
     return secrets.token_hex(5)[:9]
 
 
+@explained
 class ResponseProcessor:
     """Runs the calls of a model's responses, one `Turn` per response.
 

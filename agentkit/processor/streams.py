@@ -8,7 +8,7 @@ import weakref
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from agentkit.awaiting import EnteredAsync, never_read
 
@@ -22,9 +22,6 @@ class EventStream(EnteredAsync, ABC, Generic[T]):
     Without the block, leaving the loop early ends it too, a moment later: Python's event loop closes the iterator that
     nobody holds any more. (That is why the stream itself holds it only weakly.)
     """
-
-    _outcome: ClassVar[frozenset[str]] = frozenset()
-    """What it has only when it is over, under another name; for those who forget to wait."""
 
     _unread: str | None = None
     """What to say if it is collected and nobody has asked for it; set when it is handed out."""
@@ -71,17 +68,6 @@ class EventStream(EnteredAsync, ABC, Generic[T]):
 
         def _told(self) -> None:
             self._unread = None
-
-        def __getattr__(self, name: str) -> Any:
-            if name.startswith("_") or name not in self._outcome:
-                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-            self._told()
-            if self.over:
-                raise AttributeError(f"a {type(self).__name__} has its {name!r} in its result: write `.result.{name}`")
-            raise AttributeError(
-                f"a {type(self).__name__} has no {name!r} before it has run: write `await` before it, as in "
-                f"`(await threads.run_thread(…)).{name}`; or iterate it with `async for`, and then read .result.{name}"
-            )
 
         def __iter__(self) -> Any:
             self._told()

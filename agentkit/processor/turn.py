@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from itertools import chain
 
 from agentkit import formats
+from agentkit.absent import explained
 from agentkit.errors import ProviderError
 from agentkit.events import (
     TAKEN_BACK,
@@ -60,6 +61,7 @@ _UNREAD = (
 )
 
 
+@explained
 class Turn(EventStream[Event]):
     """One model response: iterate it once for its events, then read `message` and `results` off it.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from agentkit.absent_imports import explained_module
 from agentkit.threads.compaction import Compaction
 from agentkit.threads.manager import ThreadManager
 from agentkit.threads.results import StoredResults
@@ -26,3 +27,5 @@ __all__ = [
     "ThreadManager",
     "open_store",
 ]
+
+explained_module(__name__, "write ThreadManager(…), from agentkit import ThreadManager")

@@ -14,6 +14,7 @@ from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, Unpack, overload
 
 from agentkit import foreign, models
+from agentkit.absent import explained
 from agentkit.agent import Agent, Budget, Hook, RunOptions, RunResult, RunStream, call_hash, checked_hooks
 from agentkit.agent.approval import denial
 from agentkit.agent.blocking import blocking, close
@@ -76,6 +77,7 @@ _RUN: Final[Bounds] = {
 }
 
 
+@explained
 class ThreadManager(EnteredAsync):
     """Conversations that outlive the process, and the runs on them.
 

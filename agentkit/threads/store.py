@@ -14,6 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from agentkit.absent import explained
+
 Body = Mapping[str, Any]
 """A JSON object. What it says is the business of whoever wrote it."""
 
@@ -24,6 +26,7 @@ CallStatus = Literal["planned", "waiting", "approved", "started", "answered"]
 """How far a call has come. `waiting` for a person's approval; `started` means that its effects may have happened."""
 
 
+@explained
 @dataclass(frozen=True, slots=True)
 class Thread:
     """A thread as a list of threads shows it.
