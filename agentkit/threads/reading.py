@@ -97,6 +97,8 @@ def _check_call(call: Call) -> None:
     call_from_json(call.body)
     _hold(call.body, _CALL)
     _hold(call.note, _NOTE)
+    if "hash" in call.note and call.status in ("planned", "waiting"):
+        raise ValueError(f"status is {call.status!r}, and its note holds a person's approval")
     if call.answer is not None and not isinstance(from_json(call.answer), ToolMessage):
         raise ValueError("another message stands where a result is wanted")
 

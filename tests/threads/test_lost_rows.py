@@ -10,7 +10,7 @@ import os
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -22,6 +22,7 @@ from agentkit.registry import ToolRegistry
 from agentkit.schema import openapi_schema
 from agentkit.testing import ScriptedModel
 from agentkit.threads import SQLiteStore, ThreadManager
+from agentkit.threads.store import CallStatus
 from threads.kit import said
 from threads.raw import execute
 
@@ -46,6 +47,8 @@ TEXTS = [
     "waiting",
     "planned",
     "started",
+    "approved",
+    "answered",
     "b",
 ]
 NUMBERS = [-1, 0, 1, 10**9, 10**18]
@@ -256,6 +259,18 @@ def test_a_damaged_cell_is_told_or_changes_nothing(new_store: Callable[..., Any]
             tell(damage)
 
         each()
+
+    checked(new_store, choose)
+
+
+def test_another_status_of_a_call_is_told_or_changes_nothing(new_store: Callable[..., Any]) -> None:
+    """Such as that it waits, where the note beside it holds the approval."""
+
+    def choose(damages: list[Damage], tell: Callable[[Damage], None]) -> None:
+        statuses = [damage for damage in damages if damage[2] == "status" and damage[3] in get_args(CallStatus)]
+        assert len(statuses) == 3 * 4
+        for damage in statuses:
+            tell(damage)
 
     checked(new_store, choose)
 
