@@ -225,6 +225,16 @@ def test_half_a_quoted_call_and_a_damaged_one_behind_it_are_not_one_value(
     ]
 
 
+def test_half_a_quoted_element_and_another_tools_opening_tag_are_not_one_value() -> None:
+    events = read('<note>a<note>b</note>\n<ping x="1</note>2"></ping>\n<ping/>', [], "legacy")
+    assert [e.code for e in events if isinstance(e, CallError)] == ["ambiguous_call"]
+    assert [e.call.name for e in events if isinstance(e, CallEnd)] == ["ping"]
+    whole = read("<note>a<note>b</note> <ping/> <ping>c</ping></note>", [], "legacy")
+    assert [dict(e.call.arguments) for e in whole if isinstance(e, CallEnd)] == [
+        {"text": "a<note>b</note> <ping/> <ping>c</ping>"}
+    ]
+
+
 def test_a_number_ends_with_the_first_closing_tag_and_takes_no_neighbour_with_it() -> None:
     text = '<function name="anything"><param name="number">1</param>\n<x>y</x>\nfunction>\n'
     quoted = '<function name="note"><param name="text">a</function>b</param></function>'
