@@ -11,6 +11,7 @@ from collections.abc import Generator, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Literal, assert_never
 
+from agentkit import foreign
 from agentkit.errors import FormatError
 from agentkit.events import CallEnd, CallError, Markup, SourceEvent, Text, Thinking
 from agentkit.formats import values
@@ -39,7 +40,7 @@ from agentkit.formats.spec import (
 )
 from agentkit.formats.unclosed import close_values
 from agentkit.messages import ToolCall
-from agentkit.names import nearest
+from agentkit.names import did_you_mean, then
 
 InCode = Literal["ignore", "reply", "execute"]
 
@@ -72,10 +73,9 @@ def get(name: str | Format) -> Format:
             return format
     if name == "auto":
         raise FormatError("'auto' is for reading what a model wrote; here one format is wanted: 'xml', 'hermes', …")
-    named = {alias: f.name for f in CATALOG for alias in (f.name, *f.aliases)}
-    meant = nearest(str(name), named)
-    hint = f"; did you mean {meant!r}?" if meant else ";"
-    raise FormatError(f"no format is called {name!r}{hint} `agentkit formats` and agentkit.formats.names() list all")
+    hint = did_you_mean(str(name), [alias for f in CATALOG for alias in (f.name, *f.aliases)], foreign.FORMATS)
+    listed = "`agentkit formats` and agentkit.formats.names() list all"
+    raise FormatError(f"no format is called {name!r}{then(hint, listed)}")
 
 
 class Parser(Resuming):
