@@ -48,6 +48,7 @@ _LOG = logging.getLogger("agentkit.formats")
 _FENCE = Delimiter(r"`{3,}[\w+-]{0,24}[ \t]{0,8}(?:\r?\n|(?=[\[{<]))", r"`{0,16}[\w+-]{0,24}[ \t]{0,8}\r?")
 _LANGUAGE = Delimiter(r"[\w+#.-]{0,23}[\w+#][ \t]{0,8}\r?\n", r"[\w+#.-]{0,24}[ \t]{0,8}\r?")  # no end of a sentence
 _BETWEEN = (",", ";")  # between calls that are told apart by it
+_AGAIN = Delimiter(r"[\]\s]{0,16}[,;][\[\s]{0,64}(?=[^\[\s])", r"[\]\s]{0,16}(?:[,;][\[\s]{0,64})?")  # a list goes on
 _EDGES = ("<", "[")  # with which an aside begins
 _MARKS = ("`", "~")
 _ANY = re.compile(".").match
@@ -418,6 +419,11 @@ class Parser(Resuming):
         held = yield from self._look_over_space()
         if self.last is not None and self._may_close_again(self.last):
             held = yield from self._over_closers(self.last, held)
+        if self.reopen is not None and self.section is None and (again := (yield from self.sees(_AGAIN))):
+            between = self._take(again.end())
+            if entries := (yield from self._reopens(self.reopen)):
+                return (yield from self._behind_call(entries, held + between))
+            self.unread(between)
         separator = self.last.format.separator.strip() if self.last else ""
         found = (yield from self.sees(literal(separator))) if separator else None
         if found is None:
@@ -431,8 +437,6 @@ class Parser(Resuming):
         entries = yield from self._next_in_section()
         if not entries and found is not None and self.openers.line is not None and self._listed():
             entries = self.openers.lines if (yield from self.sees(self.openers.line)) else []
-        if not entries and found is not None and (yield from self._reopens()):
-            entries = [self.openers.of_section(self.section)[0]] if self.section else []
         return (yield from self._behind_call(entries, held))
 
     def _behind_call(self, entries: list[Entry], held: str) -> Generator[None, None, list[Entry] | None]:
@@ -446,16 +450,14 @@ class Parser(Resuming):
         self._say_before()
         return None
 
-    def _reopens(self) -> Generator[None, None, bool]:
-        """Whether a section that was just closed goes on: behind a comma, one more of its calls stands here."""
-        entry = self.reopen
-        if self.section is not None or entry is None or (listed := self.openers.listed(entry)) is None:
-            return False
+    def _reopens(self, closed: Entry) -> Generator[None, None, list[Entry]]:
+        """The next call of a section that was just closed, where one stands here: then the section goes on."""
+        if (listed := self.openers.listed(closed)) is None:
+            return []
         while (starts := listed.starts(self.buf[self.at : self.at + REACH], whole=self.ended)) is None:
             yield
-        if starts:
-            self.section = entry
-        return starts
+        self.section = closed if starts else None
+        return [self.openers.of_section(closed)[0]] if starts else []
 
     def _over_damage(self, entries: Sequence[Entry]) -> Generator[None, None, bool]:
         """Answer for what stands in a section and is no call, where the section writes a call behind it.

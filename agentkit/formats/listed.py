@@ -159,8 +159,9 @@ class Listed:
 
     def _like_calls(self, text: str, *, whole: bool) -> bool | None:
         """Whether a list in prose may be one of calls, by its first item; None while more of the text must tell."""
-        if item := _ITEM.match(text):
-            return self.starts(text[item.end() :], whole=whole)
+        item = _ITEM.match(text)
+        if item is not None and (starts := self.starts(text[item.end() :], whole=whole)) is not False:
+            return starts
         like = _LIKE_A_CALL.match(text)
         told = like.lastgroup is None if like is not None else text.rstrip() != "]"
         return like is not None if told else None if not whole else False

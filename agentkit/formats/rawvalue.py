@@ -94,6 +94,7 @@ class Value:
         self.start = r.offset
         self.first_close = -1
         self.crossed = -1
+        self.passed = False  # an end of the enclosing call, behind which a sentence goes on, was taken for content
         self.verbatim = False
         self.unclosed = False
         self.over = -1
@@ -213,6 +214,7 @@ class Value:
             if clean and r.offset in r.unclosed:
                 self.unclosed, self.over = True, here[1]
                 return r.offset, r.offset
+            self.passed = self.passed or not clean
             return (yield from self.later(Held(r.offset))) if clean else None
         unsure = kind in ("odd", "call") or (kind == "value" and not self.is_missing(token))
         return (yield from self.later(Held(r.offset))) if unsure else None
@@ -350,12 +352,13 @@ class Value:
     def is_unsure(self, held: Held, token: re.Match[str]) -> bool:
         """Whether a closing that may be this value's may as well be another's.
 
-        This one's may have been before, and a call inside is open or does not balance; or it is a closing too many
-        behind a call that was over, or behind half of one, as only the section ends behind this one.
+        This one's may have been before, and a call inside is open or does not balance; the enclosing call may have been
+        over before another one opened; or it is a closing too many behind a call that was over, or behind half of one,
+        as only the section ends behind this one.
         """
         over = held.first is not None or bool(held.ends)
         shut = token.groupdict().get("shut") is not None
-        if (held.fits and held.open) or (shut and over):
+        if (held.open and (held.fits or self.passed)) or (shut and over):
             return True
         return (bool(held.fits) or shut) and not self.end.balances("".join(held.pieces))
 

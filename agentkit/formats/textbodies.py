@@ -6,6 +6,7 @@ Knows the call in progress, the reader and the declarations.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Generator
 from typing import Final
 
@@ -234,6 +235,9 @@ def read_element(r: Reader, call: Call, part: ToolElement) -> Wait:
     if content:
         value = Value(r, call.index, content[0].parameter, valueends.end_of_content(element.tag))
         yield from value.read()
+        if value.first_close >= 0 and (half := _half_of(value.text(), _other_tags(call, element))):
+            told = f"<{half}> opens inside the value of {content[0].parameter!r} and is not closed there"
+            raise Damage("ambiguous_call", told, value.first_close, end=r.offset)
         call.put(r, content[0].parameter, _stripped(element, value), nulls=not value.verbatim)
     else:
         yield from _children(r, call, element, (element.tag,), group_of(tool))
@@ -310,6 +314,15 @@ def _other_tags(call: Call, element: Element) -> tuple[str, ...]:
     """The tags of the other tools."""
     part = next(p for p in call.shape.call if isinstance(p, ToolElement))
     return tuple(tag for tag in call.tags.get(part.layout, ()) if tag != element.tag)
+
+
+def _half_of(text: str, tags: tuple[str, ...]) -> str:
+    """The first of these tags that opens in the text more often than it closes; nothing if none does."""
+    found = Counter((f[1] or "", f[2].lower()) for f in _A_TAG.finditer(text))
+    return next((t for t in tags if found["", t.lower()] > found["/", t.lower()]), "")
+
+
+_A_TAG: Final = re.compile(r"<(/?)([^\W\d][\w.-]{0,255}+)(?![^<>]{0,512}/>)")
 
 
 def _swallowed(text: str, call: Call, group: Group, own: str) -> str:

@@ -225,6 +225,30 @@ def test_half_a_quoted_call_and_a_damaged_one_behind_it_are_not_one_value(
     ]
 
 
+@pytest.mark.parametrize(("format", "shape", "part"), RAW, ids=lambda x: getattr(x, "name", ""))
+def test_two_damaged_calls_with_a_sentence_between_them_are_not_one_value(
+    format: Format, shape: Shape, part: Any
+) -> None:
+    """The first lacks its value's end, the second its value's beginning."""
+    before, body, after = call_text(format, shape, ToolCall("", NOTE.name, {"text": "zzz"}), 0)
+    text = (
+        f"{before}{body.split('zzz')[0]}zzz{after} Sure.\n{before}{body.replace('zzz', 'yyy').split('yyy')[0][-4:]}yyy"
+    )
+    events = read(text + body.split("zzz")[1] + after, [], format)
+    made = [str(e.call.arguments) for e in events if isinstance(e, CallEnd)]
+    assert not [arguments for arguments in made if "zzz" in arguments and "yyy" in arguments]
+
+
+def test_half_a_quoted_element_and_another_tools_opening_tag_are_not_one_value() -> None:
+    events = read('<note>a<note>b</note>\n<ping x="1</note>2"></ping>\n<ping/>', [], "legacy")
+    assert [e.code for e in events if isinstance(e, CallError)] == ["ambiguous_call"]
+    assert [e.call.name for e in events if isinstance(e, CallEnd)] == ["ping"]
+    whole = read("<note>a<note>b</note> <ping/> <ping>c</ping></note>", [], "legacy")
+    assert [dict(e.call.arguments) for e in whole if isinstance(e, CallEnd)] == [
+        {"text": "a<note>b</note> <ping/> <ping>c</ping>"}
+    ]
+
+
 def test_a_number_ends_with_the_first_closing_tag_and_takes_no_neighbour_with_it() -> None:
     text = '<function name="anything"><param name="number">1</param>\n<x>y</x>\nfunction>\n'
     quoted = '<function name="note"><param name="text">a</function>b</param></function>'

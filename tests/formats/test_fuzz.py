@@ -14,22 +14,6 @@ import fuzz
 from agentkit.formats import CATALOG
 from damages import DAMAGES, plan
 
-REMAIN = 0.002
-"""Of many texts, the share that may still show a fault which nobody has mended yet: half a call that is quoted beside a
-damaged one, which closes it, and a damaged call in a code fence that is never rightly closed. It only goes down."""
-
-NEVER = (
-    "raises",
-    "conservation",
-    "cuttings",
-    "a fault of ours",
-    "begun",
-    "ended",
-    "called twice",
-    "a value is cut off",
-)
-"""Faults of which there is none in any number of texts."""
-
 SEED = int(os.environ.get("AGENTKIT_FUZZ_SEED", "0"))
 TEXTS = int(os.environ.get("AGENTKIT_FUZZ_TEXTS", "1100"))
 
@@ -46,11 +30,10 @@ def told(tally: fuzz.Tally) -> str:
     return "\n".join(lines)
 
 
-def hold(first: int, texts: int, remain: float = 0) -> None:
-    """No more texts of these seeds show a fault than are known to remain, and none shows one that must never be."""
+def hold(first: int, texts: int) -> None:
+    """No text of these seeds shows a fault."""
     tally = fuzz.run(range(first, first + texts))
-    assert not [kind for kind, _, _ in tally.faults if kind.startswith(NEVER)], told(tally)
-    assert sum(tally.faults.values()) <= remain * texts, told(tally)
+    assert not tally.faults, told(tally)
 
 
 @pytest.mark.parametrize("share", range(4))
@@ -61,7 +44,7 @@ def test_damaged_texts_are_read_without_a_fault(share: int) -> None:
 @pytest.mark.soak
 @pytest.mark.parametrize("share", range(10))
 def test_many_damaged_texts_are_read_without_a_fault(share: int) -> None:
-    hold((SEED + 1) * fuzz.SEEDS + share * 3000, 3000, REMAIN)
+    hold((SEED + 1) * fuzz.SEEDS + share * 3000, 3000)
 
 
 def test_the_fuzz_puts_every_damage_into_every_format() -> None:

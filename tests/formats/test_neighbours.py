@@ -43,7 +43,7 @@ def damages(call: str) -> list[str]:
         f'"{call}"', f"[{call}]", f"({call}", f"{call}}}", f"{call})", call[1:], call.replace("ping", "p ing"),
         f"2*3{call}", f"{call}<cwd>/tmp</cwd>", "x", "{}", '{"a": 1}', '""', '"', "'", "(", "[", "{", "}", "]", ")",
         "x = 1", "0" * 1000, f"{'9' * 5000}{call}", f"<cwd>/tmp</cwd>{call}",
-        call.replace("()", ")("), call.replace("in", "]"), '{"a": "b\n\nc"}',
+        call.replace("()", ")("), call.replace("in", "]"), '{"a": "b\n\nc"}', "{,}",
     ]  # fmt: skip
 
 
@@ -92,6 +92,7 @@ def test_what_stands_before_the_next_call_is_an_error_and_the_call_is_made(given
     [
         ("mistral", '[TOOL_CALLS] [[{"name": "ping", "arguments": {}}], {"name": "ping", "arguments": {}}]'),
         ("llama4_pythonic", "<|python_start|>[[ping()], ping()]<|python_end|>"),
+        ("phi4_mini_json", 'functools[[[{"name": "ping", "arguments": {}}]], {"name": "ping", "arguments": {}}]'),
         ("tool_code", "```tool_code\n# first\nping()  # again\nping()\n```"),
         ("olmo3", "<function_calls>\n# first\nping(), ping()\n</function_calls>"),
     ],
