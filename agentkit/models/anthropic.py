@@ -242,7 +242,7 @@ class MessagesWire:
                 message = mapping_of(event.get("message"))
                 self._count(mapping_of(message.get("usage")))
                 self._calls.held = FINISHES.get(text_of(message.get("stop_reason"))) in TAKEN_BACK
-            case "content_block_start":
+            case "content_block_start" if text_of(mapping_of(event.get("content_block")).get("type")):
                 return self._start(at, mapping_of(event.get("content_block")))
             case "content_block_delta":
                 return self._delta(at, mapping_of(event.get("delta")))
@@ -386,7 +386,8 @@ class MessagesWire:
 
 def _whole_input(block: Mapping[str, Any]) -> str:
     """The input of a call that its block gives whole, without deltas; empty where it does not."""
-    return json_text_of(block.get("input") or None)
+    given = block.get("input")
+    return "" if given == {} else json_text_of(given)
 
 
 def _input(text: str) -> Mapping[str, Any]:

@@ -62,9 +62,9 @@ def read_arguments(text: str) -> Arguments:
         text = found[0]
         found, inner = _decode(text)
         repairs = ("arguments were encoded twice", *inner)
-    if text.count("{") + text.count("[") > MAX_DEPTH:  # fewer cannot lie that deep inside each other
-        for value in found:
-            _check_depth(value)
+    brackets = text.count("{") + text.count("[")  # as few as the limit cannot lie deeper inside each other
+    if brackets > MAX_DEPTH and any(deeper_than(value, MAX_DEPTH) for value in found):
+        raise _too_deep()
     objects = [v for v in found if isinstance(v, dict)]
     if len(objects) < len(found):
         return _without_object(found, repairs)
@@ -135,9 +135,10 @@ def _too_deep() -> ArgumentsError:
     return ArgumentsError("limit", f"the arguments are nested deeper than {MAX_DEPTH} arrays and objects")
 
 
-def _check_depth(value: Any) -> None:
+def deeper_than(value: Any, limit: int) -> bool:
+    """Whether JSON has more arrays and objects inside each other."""
     level = [value]
-    for _ in range(MAX_DEPTH):
+    for _ in range(limit):
         level = [
             inner
             for outer in level
@@ -146,8 +147,8 @@ def _check_depth(value: Any) -> None:
             if isinstance(inner, dict | list)
         ]
         if not level:
-            return
-    raise _too_deep()
+            return False
+    return True
 
 
 def _without_object(found: list[Any], repairs: tuple[str, ...]) -> Arguments:

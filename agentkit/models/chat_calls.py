@@ -205,8 +205,11 @@ class WhichCall:
         """
         if named and call.index in self._without_id:
             return False
-        inside = not self._fits(name) and any(name in tool for tool in self._tools)
-        return any(inside or self._fits(before + name) for before in self._pieced.get(call.index, ()))
+        if not self._fits(name) and any(name in tool for tool in self._tools):
+            return call.index in self._pieced
+        rests = {c.name[len(before) :] for c in self._all for before in self._pieced.get(c.index, ())}
+        begun = [before + name for before in self._pieced.get(call.index, ())]
+        return any(one in self._tools or any(self._fits(one + rest) for rest in rests) for one in begun)
 
     def _may_be_one(self, first: NativeCall, other: NativeCall) -> bool:
         """Whether two names may be one's pieces: the first has no arguments, or was named again once it was whole."""

@@ -202,7 +202,7 @@ class ChatWire:
             self._usage = usage_of(mapping_of(event["usage"]))
         events: list[SourceEvent] = []
         for choice in items_of(event.get("choices")):
-            if choice.get("index") in (0, None):  # agentkit asks for one answer
+            if not count_of(choice.get("index")):  # agentkit asks for one answer
                 events += self._choice(choice)
         return events
 
@@ -264,7 +264,8 @@ class ChatWire:
         function = mapping_of(piece.get("function"))
         id, name = text_of(piece.get("id")), text_of(function.get("name"))
         text = json_text_of(function.get("arguments"))
-        index = piece["index"] if isinstance(piece.get("index"), int) else None
+        place = piece.get("index")
+        index = place if type(place) is int and place >= 0 else None  # -1 is none either, nor is true
         events = self._thinking.end()
         call = self._which.call(index, id, name, text)
         if call is None:

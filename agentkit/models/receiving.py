@@ -12,6 +12,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, I
 from contextlib import aclosing
 from typing import Any, Final
 
+from agentkit.models.arguments import deeper_than
 from agentkit.models.sse import BOM, EventReader, EventTooLong
 from agentkit.models.wire import DONE, ErrorInStream, Wire, WireEvent
 
@@ -23,6 +24,11 @@ DRAIN: Final = 0.1
 
 HEAD: Final = 2_000
 """Bytes of a response's beginning that are kept, in case it has to be shown. Keys are blotted out before it is cut."""
+
+MAX_DEPTH: Final = 200
+"""Arrays and objects inside each other in one event, or in a whole response: a call's arguments and what holds them."""
+
+TOO_DEEP: Final = f"JSON in the response is nested deeper than {MAX_DEPTH} arrays and objects"
 
 _BIG_PIECE = 256 * 1024  # bytes; unpacked data comes in such pieces without ever waiting for the network
 
@@ -150,10 +156,13 @@ def _whole(body: bytes) -> Mapping[str, Any]:
 
 def _json(text: str) -> Any:
     try:
-        return json.loads(text)
+        found = json.loads(text)
     except json.JSONDecodeError:
         raise
     except RecursionError:
-        raise Unreadable("JSON in the response is nested too deep to be read") from None
+        raise Unreadable(TOO_DEEP) from None
     except ValueError as e:  # an integer of more digits than Python reads
         raise Unreadable(f"JSON in the response cannot be read: {e}") from e
+    if text.count("{") + text.count("[") > MAX_DEPTH and deeper_than(found, MAX_DEPTH):  # fewer cannot lie that deep
+        raise Unreadable(TOO_DEEP)
+    return found

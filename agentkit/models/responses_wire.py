@@ -62,6 +62,9 @@ _GO_ON: Final = frozenset(
 """The other events that tell of a call before them that it stands."""
 
 
+TWINS: Final = "the same item came under two call ids; it may be one call or two"
+
+
 @dataclass(slots=True, eq=False)
 class _Item:
     """An output item that is being received.
@@ -155,6 +158,7 @@ class ResponsesWire:
             first = _handed_over(item.first) if self.done and not self._cut else ""
             if not item.told and contradict(first, call.text):
                 call.doubt = CONTRADICTED
+            self._doubt_twins(item, call)
             call.told = call.told or item.ends
             return events + self._calls.tell(call, item.told or first)
         if item.kind == "message" and not item.said:
@@ -163,7 +167,7 @@ class ResponsesWire:
 
     # ------------------------------------------------------------ which item
 
-    def _item(self, kind: str, at: int, id: str, call_id: str = "", *, whole: bool = False) -> _Item:
+    def _item(self, kind: str, at: int, id: str, call_id: str = "", *, whole: bool = False, said: str = "") -> _Item:
         """The item that an event speaks of; a new one if it knows none.
 
         Args:
@@ -172,6 +176,7 @@ class ResponsesWire:
             id: its id, which some servers change from event to event.
             call_id: of a call.
             whole: whether the event holds the item, and so begins one unless it is known; else it holds a part.
+            said: what the whole item says in words; an item of its place that said the same is this one.
         """
         kin = [i for i in self._items if i.kind == kind and not (call_id and i.call_id and call_id != i.call_id)]
         by_call = [i for i in kin if call_id and i.call_id == call_id]
@@ -183,7 +188,7 @@ class ResponsesWire:
             unlike = [i for i in open_here if id and i.id and id != i.id]
             likely = [i for i in open_here if i not in unlike]
             # a call's piece under another id is another call's: to lose it costs an error, to take it a wrong call
-            changed = kind != "call" and len(open_here) == 1 and not whole
+            changed = kind != "call" and len(open_here) == 1 and (not whole or "".join(open_here[0].said) == said != "")
             same = likely or (unlike if changed else [])
         if same:
             item = same[-1]
@@ -196,7 +201,9 @@ class ResponsesWire:
     def _item_of(self, at: int, item: Mapping[str, Any]) -> _Item:
         kind = text_of(item.get("type"))
         call_id = text_of(item.get("call_id")) if kind in CALLS else ""
-        return self._item("call" if kind in CALLS else kind, at, text_of(item.get("id")), call_id, whole=True)
+        said = _words(item) if kind == "message" else _thoughts(item) if kind == "reasoning" else ""
+        id = text_of(item.get("id"))
+        return self._item("call" if kind in CALLS else kind, at, id, call_id, whole=True, said=said)
 
     # ------------------------------------------------------------ its pieces
 
@@ -279,7 +286,7 @@ class ResponsesWire:
         if kind == "message":
             parts = items_of(whole.get("content"))
             self._refused = self._refused or any(p.get("type") == "refusal" for p in parts)
-            text = "".join(text_of(p.get("text")) or text_of(p.get("refusal")) for p in parts)
+            text = _words(whole)
             before = "".join(item.said)
             said = self._say(item, 0, text[len(before) :]) if text.startswith(before) else []
             rest = item.joiner.close()
@@ -300,12 +307,20 @@ class ResponsesWire:
         self._calls.rename(call, text_of(whole.get("name")) or call.name)
         if contradict(item.told, _handed_over(whole)):
             call.doubt = CONTRADICTED
+        self._doubt_twins(item, call)
         events += self._calls.tell(call, _handed_over(whole) or item.told)
         if whole.get("status") == "incomplete":
             return events
         item.ended = True
         call.told = call.told or item.ends or _hands_over(whole)
         return events + self._calls.end(call)
+
+    def _doubt_twins(self, item: _Item, call: NativeCall) -> None:
+        """Mark a call under whose item id and place another one came, unless each of them was begun."""
+        for other in self._items:
+            same = other is not item and other.kind == "call" and item.id and (other.id, other.at) == (item.id, item.at)
+            if same and not (other.first and item.first):
+                call.doubt = call.doubt or TWINS
 
     def _complete(self, response: Mapping[str, Any]) -> list[SourceEvent]:
         """The response as a whole: what of it had not come before, though it was complete, comes now."""
@@ -334,13 +349,18 @@ class ResponsesWire:
 def _handed_over(whole: Mapping[str, Any]) -> str:
     """A call's arguments as JSON text, as an item or a `done` tells them whole; empty where it does not."""
     if text_of(whole.get("input")) or whole.get("type") == "custom_tool_call":
-        return json.dumps({"input": text_of(whole.get("input"))}, ensure_ascii=False)
+        given = whole.get("input")
+        return json.dumps({"input": "" if given is None else given}, ensure_ascii=False)
     return json_text_of(whole.get("arguments"))
 
 
 def _hands_over(whole: Mapping[str, Any]) -> bool:
     """Whether it says what the call hands over, be it nothing."""
     return "arguments" in whole or "input" in whole
+
+
+def _words(item: Mapping[str, Any]) -> str:
+    return "".join(text_of(p.get("text")) or text_of(p.get("refusal")) for p in items_of(item.get("content")))
 
 
 def _thoughts(item: Mapping[str, Any]) -> str:

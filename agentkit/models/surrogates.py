@@ -5,6 +5,7 @@ Pure. Some servers cut a stream between the halves of one character; the halves 
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -24,13 +25,18 @@ def clean(text: str) -> str:
 
 
 def clean_json(value: Any) -> Any:
-    """JSON of any shape with all its texts cleaned."""
+    """JSON of any shape with all its texts cleaned, and null for numbers that JSON does not have.
+
+    Python reads `NaN` and `Infinity`; no store takes them, nor a server to which they are sent back.
+    """
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, Mapping):
         return {clean(k): clean_json(v) for k, v in value.items()}
     if isinstance(value, list):
         return [clean_json(v) for v in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
     return value
 
 

@@ -54,12 +54,28 @@ class ErrorInStream(Exception):
 
     @classmethod
     def of(cls, error: object) -> ErrorInStream:
-        """From an error object as any provider writes it."""
-        if not isinstance(error, Mapping):
-            return cls(str(error) or "no reason given", None, error)
-        code = error.get("code") or error.get("type")
-        message = error.get("message")
-        return cls(str(message or "no reason given"), None if code is None else str(code), error)
+        """From an error object as any provider writes it; of what is too long for an error, the beginning."""
+        given = error if isinstance(error, Mapping) else {"message": error}
+        code = given.get("code") or given.get("type")
+        message = _short(str(given.get("message") or "no reason given"), MAX_MESSAGE)
+        code = None if code is None else _short(str(code), MAX_CODE)
+        whole = json.dumps(error, ensure_ascii=False, default=str)
+        body = error if len(whole) <= MAX_BODY else _short(whole, MAX_MESSAGE)
+        return cls(message, code, body)
+
+
+MAX_MESSAGE: Final = 4_000
+"""Characters of what a provider says of an error."""
+
+MAX_CODE: Final = 200
+"""Characters of the code of an error."""
+
+MAX_BODY: Final = 1024 * 1024
+"""Characters of an error object that is kept whole: as much as is read of an HTTP error's body."""
+
+
+def _short(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[:limit]}… ({len(text):,} characters)"
 
 
 class Wire(Protocol):
@@ -170,6 +186,7 @@ class NativeCall:
         told: the provider said what its arguments are, be it that it has none: an empty text, or null.
         stopped: the provider said that nothing more of it will come.
         doubt: why nobody can tell what belongs to it; such a call never executes.
+        late: what came for it once it had ended.
     """
 
     index: int
@@ -182,6 +199,7 @@ class NativeCall:
     stopped: bool = False
     ended: bool = False
     doubt: str = ""
+    late: list[str] = field(default_factory=list)
 
     @property
     def text(self) -> str:
@@ -249,6 +267,7 @@ class NativeCalls:
         What comes for a call that has ended is dropped: some servers repeat a call that was complete.
         """
         if call.ended:
+            call.late.append(text)
             return []
         if name and not call.name:
             call.name = clean(name)
@@ -320,6 +339,10 @@ class NativeCalls:
             broken: whether the response ended without saying so.
             barred: whether no call of the response may run, not even a complete one.
         """
+        silent = [c for c in self.all if not (c.ended or c.text.strip() or c.name in self._bare)]
+        if silent and any(_holds_others(call) for call in self.all):
+            for call in silent:
+                call.doubt = call.doubt or UNCLAIMED
         return [event for call in self.all if not call.ended for event in self._settle(call, cut, broken, barred)]
 
     def _settle(self, call: NativeCall, cut: str, broken: bool, barred: bool) -> list[SourceEvent]:
@@ -369,6 +392,8 @@ class NativeCalls:
 
 NO_ARGUMENTS: Final = "no arguments of this call came, not even word that it has none; call again with them"
 
+UNCLAIMED: Final = "no arguments of this call came, and some came that fit no call; call again with them"
+
 CONTRADICTED: Final = "the response tells its arguments twice, and not the same"
 
 CUTS: Mapping[FinishReason, str] = {
@@ -378,6 +403,13 @@ CUTS: Mapping[FinishReason, str] = {
     "error": "the provider failed",
 }
 """The finishes that cut a response short, and what is said of the call that was being written."""
+
+
+def _holds_others(call: NativeCall) -> bool:
+    """Whether what came for a call may be another one's: it names no tool, or came when the call was over."""
+    if call.ended:
+        return "".join(call.late).strip() not in call.text
+    return bool(call.text.strip()) and not call.name
 
 
 def contradict(one: str, other: str) -> bool:
