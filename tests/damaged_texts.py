@@ -97,6 +97,7 @@ class Written:
     touched: set[int] = field(default_factory=set)
     inserted: list[str] = field(default_factory=list)
     rekeyed: set[int] = field(default_factory=set)
+    rebodied: set[int] = field(default_factory=set)
     quotes: bool = False
     done: list[str] = field(default_factory=list)
 
@@ -283,3 +284,9 @@ def whole(format: Format, shape: Shape, call: ToolCall) -> str:
     """A call with its section."""
     text = "".join(call_text(format, shape, call, 0))
     return text if shape.section is None else _open(shape.section) + text + _close(shape.section)
+
+
+@cache
+def thinking(format: Format) -> frozenset[str]:
+    """What may begin or end reasoning, or an answer, where nothing is a call."""
+    return frozenset(t for pair in (*format.thinking, *format.answer) for edge in pair for t in (edge, *tokens(edge)))

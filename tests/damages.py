@@ -28,6 +28,7 @@ from damaged_texts import (
     Token,
     Written,
     shapes,
+    thinking,
     tokens,
     whole,
     write,
@@ -236,14 +237,8 @@ def _payload(rng: random.Random, out: Written) -> str:
         (PAYLOADS, _markup_of(out.plan.format), _markup_of(rng.choice(CATALOG)), QUOTING), (45, 30, 18, 7)
     )[0]
     found = rng.choice(source)
-    out.quotes = out.quotes or "`" in found or "think" in found.lower() or found in _thinking(out.plan.format)
+    out.quotes = out.quotes or "`" in found or "think" in found.lower() or found in thinking(out.plan.format)
     return found
-
-
-@cache
-def _thinking(format: Format) -> frozenset[str]:
-    """What may begin or end reasoning, or an answer, where nothing is a call."""
-    return frozenset(t for pair in (*format.thinking, *format.answer) for edge in pair for t in (edge, *tokens(edge)))
 
 
 @_damage
@@ -343,7 +338,7 @@ def _replace_body(out: Written, call: int, text: str) -> bool:
     out.tokens[body[0] : body[-1] + 1] = new
     out.hurts(Token("", call))
     out.touched.update(t.value for t in new if t.value >= 0)
-    out.rekeyed.add(call)
+    out.rebodied.add(call)
     return True
 
 
