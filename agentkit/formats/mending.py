@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from agentkit.formats.call import Call
+from agentkit.formats.jsontext import GOES_ON
 from agentkit.formats.literals import DOUBLY_ENCODED, Doubtful, Literals, NotALiteral, mend
 from agentkit.formats.otherkeys import BESIDE, NESTED, NoReading, arguments_elsewhere, describes
 from agentkit.formats.reader import Damage, Decline, Reader, pattern
@@ -84,7 +85,7 @@ def _mended_body(
     except (NotALiteral, RecursionError):
         return None
     rest = raw[reader.at :]
-    if (closing and (ended or rest.strip())) or not allowed.issuperset(reader.repairs):
+    if (closing and (ended or rest.strip())) or GOES_ON.match(rest) or not allowed.issuperset(reader.repairs):
         return None
     return value, tuple(reader.repairs), reader.at
 

@@ -2,7 +2,8 @@
 
 Told only after the whole call, by what the tool's schema says: where a required parameter is missing, and its opening
 stands in the value of another one and is not closed there, that value ends there. Where it is a parameter that may be
-left out, nobody can tell. Knows the call in progress and the declarations.
+left out, nobody can tell; nor where a closing tag stands in a value and nothing there opens it. Knows the call in
+progress and the declarations.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ def close_values(call: Call, end: int, *, repair: bool) -> None:
     closing = re.compile(pattern(part.close.strip()) if isinstance(part, Pairs) else closing_tag(part.name))
     opening = re.compile("|".join(f"(?P<_{i}>{_opening(part, name)})" for i, name in enumerate(known)))
     for name, value in list(call.arguments.items()):
+        if isinstance(value, str) and name in call.raw and edge.unopened(value) >= 0:
+            raise _unopened(name, known[0], edge.what, end)
         found = list(opening.finditer(value)) if isinstance(value, str) and name in call.raw else []
         if not found or closing.search(value, found[0].end()):  # none, or balanced: content
             continue
@@ -64,6 +67,17 @@ def unsure(name: str, swallowed: str, at: int, end: int) -> Damage:
         f"{swallowed!r} begins inside the value of {name!r}: close each value, and put one that holds such markup in "
         f"<![CDATA[ … ]]>",
         at,
+        end=end,
+    )
+
+
+def _unopened(name: str, missing: str, what: str, end: int) -> Damage:
+    """The error for a value in which another one ends, whose opening may be what is missing."""
+    return Damage(
+        "ambiguous_call",
+        f"{what} stands inside the value of {name!r}, and {missing!r} was not given: open each value, and put one that "
+        f"holds such markup in <![CDATA[ … ]]>",
+        end,
         end=end,
     )
 

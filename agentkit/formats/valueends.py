@@ -83,12 +83,18 @@ class End:
         Small and capital letters are the same here: who wrote that closing meant the value to end with it. So are most
         of it and all of it, at the text's end.
         """
+        if (behind := self.unopened(text)) >= 0:
+            return behind
+        return len(text.rstrip()) if halved(text, self.what) else -1
+
+    def unopened(self, text: str) -> int:
+        """Where behind the first whole closing of a value that nothing in this text opens; -1 where there is none."""
         depth = 0
         for found in self.own.finditer(text) if self.own is not None else ():
             depth += -1 if found["close"] else 1
             if depth < 0:
                 return found.end()
-        return len(text.rstrip()) if halved(text, self.what) else -1
+        return -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +179,7 @@ def end_of_parameter(shape: Shape, part: TagParameters) -> End:
     token = Delimiter(marks.token("", SPACES), "|".join(begun), re.IGNORECASE)
     begins = rf"(?P<end>{marks.end})|<{PREFIX}(?:{calls})\b"
     whole = re.compile(begins, re.IGNORECASE) if ends else None
-    return End(token, re.compile(stops).search, f"</{part.name}>", own=marks.own(), calls=whole)
+    return End(token, re.compile(stops, re.IGNORECASE).search, f"</{part.name}>", own=marks.own(), calls=whole)
 
 
 @cache
@@ -216,7 +222,14 @@ def end_of_pair(shape: Shape, part: Pairs) -> End:
         marks.token(r"(?:\r?\n)?" if trim else "", _LAYOUT), f"{before}(?:{'|'.join(begun)})", re.IGNORECASE
     )
     whole = re.compile(rf"(?P<end>{marks.end})|{pattern(_WORD.split(first)[0])}")
-    return End(token, re.compile(stops).search, close, verbatim=part.newlines == "none", own=marks.own(), calls=whole)
+    return End(
+        token,
+        re.compile(stops, re.IGNORECASE).search,
+        close,
+        verbatim=part.newlines == "none",
+        own=marks.own(),
+        calls=whole,
+    )
 
 
 _WORD: Final = re.compile(r"(?<=\S)[\s\"']")  # what stands in front of it names the literal
