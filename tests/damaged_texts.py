@@ -29,7 +29,9 @@ MIXED = spec(
     object={"type": "object"},
     flag="boolean",
 )
-CALLED = (CREATE_FILE, STR_REPLACE, ASK, NOTE, PING, ADD, MIXED)
+FIND = spec("find", Element("find", (attribute("number"), element("text"))), text="string", number="integer")
+"""A tool that runs without arguments: of what is lost on the way to it no validation tells."""
+CALLED = (CREATE_FILE, STR_REPLACE, ASK, NOTE, PING, ADD, MIXED, FIND)
 
 BEGIN, END = "b{:02d}x", "x{:02d}e"
 MARKS = re.compile(r"b(\d\d)x|x(\d\d)e|9100(\d\d)")

@@ -193,7 +193,13 @@ class Judge:
         raw = {int(a or b or c) for a, b, c in MARKS.findall(call.raw)}
         if lost := {n for n in raw - numbers if n not in w.inner}:
             yield "written, and not among the arguments", f"{sorted(lost)} {said}"
-        if len(whose) == 1 and not whose & w.rekeyed:
+        whole = any(leaf.value in self._bodies(number) for leaf in found for number in whose)
+        if (
+            len(whose) == 1
+            and not whose & w.rekeyed
+            and not whole
+            and not any(self._whole_markup(str(leaf.value)) for leaf in found)
+        ):
             meant = w.calls[next(iter(whose))]
             if meant.name == call.name and not self._alike(dict(call.arguments), dict(meant.arguments)):
                 yield "unlike what was written", said
@@ -210,11 +216,13 @@ class Judge:
                 named = {k if k in meant else self._without_damage(k): v for k, v in got.items()}
                 return named.keys() == meant.keys() and all(self._alike(named[k], v) for k, v in meant.items())
             case list(), list():
-                return len(got) == len(meant) and all(map(self._alike, got, meant))
+                gone = [m for m in meant if set(Leaf("", m).numbers) & self.written.touched]
+                return len(got) in (len(meant), len(meant) - len(gone)) and (gone or all(map(self._alike, got, meant)))
             case _:
                 numbers = Leaf("", meant).numbers
                 held = numbers and (numbers[0] in self.written.touched or Leaf("", got).numbers[:1] == numbers[:1])
-                return bool(same(got, meant) or held)
+                damaged = isinstance(got, str) and any(i in got for i in self.written.inserted)
+                return bool(same(got, meant) or held or damaged)
 
     def _without_damage(self, key: str) -> str:
         for piece in self.written.inserted:
@@ -240,7 +248,7 @@ class Judge:
         text = str(leaf.value)
         own = numbers[0]
         if len(set(numbers)) > 1:
-            if not self._whole_markup(text):
+            if not self._whole_markup(text) and text not in self._bodies(w.owner[own][0]):
                 yield "two values in one"
             return
         if own in w.touched:
@@ -264,7 +272,7 @@ class Judge:
             yield "white space in a value"
 
     def _may_surround(self, around: str, text: str) -> bool:
-        """Whether this may stand in a value besides what was written: damage, white space, or what is balanced in it."""
+        """Whether this may stand in a value besides what was written: damage, white space, or balanced markup."""
         return not around.strip() or self._inserted(around) or self._whole_markup(around) or self._whole_markup(text)
 
     def _whole_markup(self, text: str) -> bool:
@@ -274,7 +282,7 @@ class Judge:
 
     def _inserted(self, text: str) -> bool:
         """Whether nothing else stands there than what damage put in, in one piece or in several."""
-        text, inserted = text.casefold(), [str(without_surrogates(i)).casefold() for i in self.written.inserted]
+        text, inserted = text.casefold(), [r.casefold() for i in self.written.inserted for r in readings(i)]
         if any(text.strip() in i for i in inserted):
             return True
         for piece in sorted(filter(None, inserted), key=len, reverse=True):
@@ -285,8 +293,7 @@ class Judge:
         """A damaged value of a call that is made: as written, or by a named repair; never without its end."""
         w = self.written
         now = [t.text for t in w.tokens if t.value == number]
-        if (call := w.owner[number][0]) in w.rebodied:  # another body, which may all be the value
-            now.append("".join(t.text for t in w.tokens if t.call == call and t.body).strip())
+        now += self._bodies(w.owner[number][0])
         if any(text + p in t for p in w.inserted if p[:1] in "\"'<" for t in now):
             return  # what was put into it closed it, as far as anybody can tell
         if (
@@ -301,6 +308,12 @@ class Judge:
             return
         elif not any(text == r or self._holds(r.strip(), text) for t in now for r in readings(t)):
             yield f"a damaged value is altered and {'a' if event.repairs else 'no'} repair is named"
+
+    def _bodies(self, call: int) -> list[str]:
+        """What damage wrote for the parameters of a call, which may all be one value."""
+        if call not in self.written.rebodied:
+            return []
+        return ["".join(t.text for t in self.written.tokens if t.call == call and t.body).strip()]
 
     def _holds(self, meaning: str, text: str) -> bool:
         return bool(meaning) and meaning in text and self._may_surround(text.replace(meaning, "", 1), text)
@@ -409,9 +422,10 @@ def agrees(text: str, key: str | None, call: ToolCall) -> bool:
         except ValueError:
             return False
     value = call.arguments.get(key)
-    return not isinstance(value, str) or without_surrogates(text) == value
+    said = without_surrogates(text)
+    return not isinstance(value, str) or said in (value, value + value)  # a parameter that is given twice streams twice
 
 
 def plain(text: str) -> str:
-    """A text as names are compared: without case and joiners; and, as nothing can carry them, without half surrogates."""
+    """A text as names are compared: without case, joiners and, as nothing can carry them, half surrogates."""
     return re.sub(r"[_\\-]", "", str(without_surrogates(text))).casefold()

@@ -1,4 +1,4 @@
-"""What the text of a damaged value may mean: the characters, or what they are in a JSON or Python string. Knows no parser."""
+"""What a damaged value may mean: the characters, or what they are in a JSON or Python string. Knows no parser."""
 
 from __future__ import annotations
 

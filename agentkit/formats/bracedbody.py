@@ -164,7 +164,9 @@ class _Braced:
         if c == "[":
             self.at += 1
             items = []
-            while self.space() != "]":
+            while (c := self.space()) != "]":
+                if c in (",", "}"):
+                    raise self.bad("an item")
                 items.append(self.value())
                 self.comma("]")
             self.at += 1
