@@ -393,14 +393,17 @@ def doubled_name(rng: random.Random, out: Written) -> bool:
     """`name.name`, `functions.name`, a name in two words, quotes around it."""
     call = rng.randrange(len(out.calls))
     name = out.calls[call].name
-    at = _pick(rng, out, lambda t: t.call == call and t.text == name)
+    written = re.compile(rf"(?<![\w-]){name.replace('_', '[_-]')}(?![\w-])")  # it may stand in a tag
+    at = _pick(rng, out, lambda t: t.call == call and t.value < 0 and written.search(t.text) is not None)
     if at < 0:
         return False
     out.hurts(out.tokens[at])
     token = out.tokens[at]
-    token.text = rng.choice(
-        (f"{name}.{name}", f"functions.{name}", f"{name} {name}", f'"{name}"', name + "x", "no_tool")
-    )
+    found = written.search(token.text)
+    assert found is not None
+    name = found[0]
+    new = rng.choice((f"{name}.{name}", f"functions.{name}", f"{name} {name}", f'"{name}"', name + "x", "no_tool"))
+    token.text = token.text[: found.start()] + new + token.text[found.end() :]
     return True
 
 
