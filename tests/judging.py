@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import re
+import html
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from agentkit.events import ArgumentDelta, CallEnd, CallError, CallStart, Event, Markup, Text, Thinking
+from agentkit.formats.literals import ARITHMETIC
 from agentkit.formats.render import edge
-from agentkit.formats.spec import Envelope, Json, KeyEnvelope, TextArgument, ToolElement
-from agentkit.formats.values import load, same, without_surrogates
+from agentkit.formats.spec import Braced, Envelope, Json, KeyEnvelope, TextArgument, ToolElement
+from agentkit.formats.values import same, without_surrogates
 from agentkit.messages import ToolCall
-from damaged_texts import BEGIN, CALLED, END, MARKS, Written, thinking
+from damaged_texts import BEGIN, CALLED, END, MARKS, Written, thinking, write
 from format_tools import NOTE
-from meanings import leaves, readings
+from meanings import TAG, agrees, balanced, leaves, plain, readings, sound_python
 
 
 def spans(events: Sequence[Event]) -> list[tuple[Event, int, int]]:
@@ -51,10 +52,6 @@ class Leaf:
 
 def _text_of(value: str | int) -> str:
     return value if isinstance(value, str) else str(value) if abs(value) < 10**1000 else ""
-
-
-QUOTED_OTHERWISE = ("half", "other")
-"""Of a quoted call that is not whole, or not in the format of the text, nobody can always tell where the value ends."""
 
 
 class Judge:
@@ -159,7 +156,7 @@ class Judge:
         """What is wrong with a call that would be executed."""
         call = event.call
         said = f"{call.name} {dict(call.arguments)} {event.repairs}"
-        if plain(call.name) not in plain(call.raw):
+        if plain(call.name) not in plain(f"{call.raw} {html.unescape(call.raw)}"):
             yield "a name that is not there", said
         if not runs(call) or self._begins_outside(call.raw):
             return
@@ -169,7 +166,8 @@ class Judge:
         for leaf in found:
             for kind in self._leaf(leaf, event):
                 yield kind, said
-        yield from self._whole(call, found, said, made)
+        if ARITHMETIC not in event.repairs:  # of which a number with damage beside it is a part
+            yield from self._whole(call, found, said, made)
 
     def _begins_outside(self, raw: str) -> bool:
         """Whether this call was quoted in a value whose own call damage left without an opening.
@@ -230,10 +228,11 @@ class Judge:
         return key
 
     def _tags(self) -> set[str]:
-        """The names of the tags with which this text's own calls are written, without those around several calls."""
+        """The names of the tags with which this text's own calls were written, without those around several calls."""
+        sound = write(self.written.plan) or self.written
         section = self.written.plan.shape.section
-        around = {n for _, n in _TAG.findall(f"{edge(section.open)}{edge(section.close)}")} if section else set()
-        own = {n for t in self.written.tokens if t.call != -1 and t.value < 0 for _, n in _TAG.findall(t.text)}
+        around = {n for _, n in TAG.findall(f"{edge(section.open)}{edge(section.close)}")} if section else set()
+        own = {n for t in sound.tokens if t.call != -1 and t.value < 0 for _, n in TAG.findall(t.text)}
         return own - around
 
     def _outer_hurt(self, inner: int) -> bool:
@@ -277,8 +276,8 @@ class Judge:
 
     def _whole_markup(self, text: str) -> bool:
         """Whether markup stands in a value and is balanced there: its own, or that of this text's calls."""
-        tags = self._tags() & {name for _, name in _TAG.findall(text)}
-        return bool(_TAG.search(text) and balanced(text)) or bool(tags and balanced(text, tags))
+        tags = self._tags() & {name for _, name in TAG.findall(text)}
+        return bool(TAG.search(text) and balanced(text)) or bool(tags and balanced(text, tags))
 
     def _inserted(self, text: str) -> bool:
         """Whether nothing else stands there than what damage put in, in one piece or in several."""
@@ -304,7 +303,7 @@ class Judge:
             and number not in w.inner.values()  # what damage left of a quoted call balances no more: the first end
         ):
             yield "a damaged value is cut off"
-        elif number in w.inner.values() and any(text in str(without_surrogates(t)) for t in now):
+        elif number in w.inner.values() and any(self._part_of(text, t) for t in now):
             return
         elif not any(text == r or self._holds(r.strip(), text) for t in now for r in readings(t)):
             yield f"a damaged value is altered and {'a' if event.repairs else 'no'} repair is named"
@@ -318,26 +317,65 @@ class Judge:
     def _holds(self, meaning: str, text: str) -> bool:
         return bool(meaning) and meaning in text and self._may_surround(text.replace(meaning, "", 1), text)
 
+    def _part_of(self, text: str, value: str) -> bool:
+        """Whether this is a part of a damaged value, with what damage put in front of it or without."""
+        value = str(without_surrogates(value))
+        return any(text.removeprefix(p) in value for p in ("", *self.written.inserted))
+
     def _neighbours(self) -> Iterator[tuple[str, str]]:
         """Calls that no damage touched are read as they were meant."""
         w = self.written
         hidden = self._hidden_from()
         ends = [e for e, _, _ in self.spans if isinstance(e, CallEnd)]
+        quoted, ended = self._let_out(), self._shut()
         for number, call in enumerate(w.calls):
-            if number in w.hurt or self._where(number)[1] > hidden:
+            if (
+                number in w.hurt
+                or self._where(number)[1] > hidden
+                or number > quoted
+                or self._where(number)[0] >= ended
+            ):
                 continue
             hit = next((e for e in self._over(number) if isinstance(e, CallEnd) and equal(e.call, call)), None)
             if hit is not None:
                 if hit.repairs and not any(equal(e.call, call) and not e.repairs for e in ends):
                     yield "a sound call is repaired", f"{hit.repairs} {call}"
-            elif self._quoted_more(number):
+            elif self._quoted_more(number) or self._in_sound_python(number):
                 continue
             elif self._covered(number, refused=True):
                 yield "a neighbour is lost in a call with invalid arguments", str(call)
             elif not self._covered(number):
                 yield ("a neighbour is lost without an error" if w.done else "an undamaged text is misread"), str(call)
-            elif not w.done and not any(c.quoting in QUOTED_OTHERWISE for c in w.plan.calls):
+            elif not w.done and not any(c.quoting in self._unsure() for c in w.plan.calls):
                 yield "an undamaged text is refused", str(call)
+
+    def _unsure(self) -> tuple[str, ...]:
+        """The quoted calls with which nobody can always tell where the value ends.
+
+        Halves, those of other formats, and any where strings open and close by the same words.
+        """
+        braced = any(isinstance(part, Braced) for part in self.written.plan.shape.call)
+        return ("half", "other", "whole") if braced else ("half", "other")
+
+    def _let_out(self) -> int:
+        """The first call of which damage let a value with a code fence out into prose: it quotes what follows."""
+        at = 0
+        for token in self.written.tokens:
+            end = at + len(token.text)
+            out = token.value >= 0 and "`" in token.text
+            if out and any(isinstance(e, Text) and a < end and b > at for e, a, b in self.spans):
+                return token.call
+            at = end
+        return len(self.written.calls)
+
+    def _shut(self) -> int:
+        """Where a whole section that damage put into another one ends both: what stands behind it stands in prose."""
+        section = self.written.plan.shape.section
+        if section is None or not self.written.plan.together:
+            return len(self.text)
+        first, last = edge(section.open).strip(), edge(section.close).strip()
+        ends = (self.text.find(i) + len(i) for i in self.written.inserted if first in i and i.strip().endswith(last))
+        return min(ends, default=len(self.text))
 
     def _quoted_more(self, number: int) -> bool:
         """Whether what is quoted here was read as more than was meant: what damage left of other calls closes it.
@@ -346,8 +384,7 @@ class Judge:
         """
         nests = any(isinstance(part, TextArgument | ToolElement) for part in self.written.plan.shape.call)
         halves = {call.tool.name for call in self.written.plan.calls if call.quoting == "half"}
-        hurt, spans = self.written.hurt, [(e, a, b) for e, a, b in self.spans if isinstance(e, CallEnd)]
-        over = (e.call for e, a, b in spans if number in (under := self._under(a, b)) and under & hurt)
+        over = (e.call for e in self._made_of_damage(number))
         made = (c for c in over if nests or c.name in halves)
         return any(any(self._whole_markup(str(v)) for v in c.arguments.values()) for c in made)
 
@@ -360,6 +397,15 @@ class Judge:
             fences += [self.text.find(t) for t in thinking(w.plan.format) if t in w.inserted]
             fences.append(self.text.find("`"))
         return min((at for at in fences if at >= 0), default=len(self.text))
+
+    def _in_sound_python(self, number: int) -> bool:
+        """Whether this stands in a call that is sound Python as damage left it: then it is in one of its strings."""
+        return any(not e.repairs and sound_python(e.call.raw) for e in self._made_of_damage(number))
+
+    def _made_of_damage(self, number: int) -> list[CallEnd]:
+        """The calls that are made of some of what was written for this one, and of some of a damaged one."""
+        made = [(e, self._under(a, b)) for e, a, b in self.spans if isinstance(e, CallEnd)]
+        return [e for e, under in made if number in under and under & self.written.hurt]
 
     def _over(self, number: int) -> list[Event]:
         """The events that stand over some of what was written for a call."""
@@ -384,15 +430,6 @@ class Judge:
         return any(isinstance(e, CallError) for e in over)
 
 
-_TAG = re.compile(r"<(/?)([^\s<>/=|\]][^\s<>/=|]*)")
-
-
-def balanced(text: str, tags: Collection[str] | None = None) -> bool:
-    """Whether every tag in a value that is closed is opened there, and the other way round; of these tags, or any."""
-    found = [(closing, name) for closing, name in _TAG.findall(text) if tags is None or name in tags]
-    return Counter(n for c, n in found if c) == Counter(n for c, n in found if not c)
-
-
 TYPES = {"string": str, "integer": int, "boolean": bool, "array": list, "object": dict}
 
 
@@ -412,20 +449,3 @@ def equal(got: ToolCall, meant: ToolCall) -> bool:
         and got.arguments.keys() == meant.arguments.keys()
         and all(same(v, meant.arguments[k]) for k, v in got.arguments.items())
     )
-
-
-def agrees(text: str, key: str | None, call: ToolCall) -> bool:
-    """Whether what streamed of a parameter, or of all arguments as JSON, is what the finished call has."""
-    if key is None:
-        try:
-            return bool(same(load(text or "{}", strict=False), dict(call.arguments)))
-        except ValueError:
-            return False
-    value = call.arguments.get(key)
-    said = without_surrogates(text)
-    return not isinstance(value, str) or said in (value, value + value)  # a parameter that is given twice streams twice
-
-
-def plain(text: str) -> str:
-    """A text as names are compared: without case, joiners and, as nothing can carry them, half surrogates."""
-    return re.sub(r"[_\\-]", "", str(without_surrogates(text))).casefold()

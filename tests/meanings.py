@@ -6,10 +6,12 @@ import ast
 import html
 import json
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Collection, Iterator
 from typing import Any
 
-from agentkit.formats.values import without_surrogates
+from agentkit.formats.values import load, same, without_surrogates
+from agentkit.messages import ToolCall
 
 
 def leaves(key: str, value: Any) -> Iterator[tuple[str, Any]]:
@@ -51,7 +53,7 @@ def _in_python(text: str) -> Iterator[str]:
     for quote in "'\"":
         try:
             joined = re.sub(rf"{quote}\s*\+\s*{quote}", f"{quote} {quote}", text)
-            joined = joined.replace("\\\n", "")  # a line goes on behind a backslash
+            joined = re.sub(r"\\(?:\r\n?|\n)", "", joined)  # a line goes on behind a backslash
             yield str(ast.literal_eval(quote + joined.replace("\n", "\\n").replace("\r", "\\r") + quote))
         except (ValueError, SyntaxError, MemoryError, RecursionError):  # brackets nested too deep for its parser
             continue
@@ -73,3 +75,37 @@ def _in_json(text: str) -> Iterator[str]:
             yield str(without_surrogates(loads(text)))
         except (ValueError, RecursionError):
             continue
+
+
+def sound_python(text: str) -> bool:
+    """Whether a text is one call as Python writes it."""
+    try:
+        return isinstance(ast.parse(text.strip(), mode="eval").body, ast.Call)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return False
+
+
+TAG = re.compile(r"<(/?)([^\s<>/=|\]][^\s<>/=|]*)")
+
+
+def balanced(text: str, tags: Collection[str] | None = None) -> bool:
+    """Whether every tag in a value that is closed is opened there, and the other way round; of these tags, or any."""
+    found = [(closing, name) for closing, name in TAG.findall(text) if tags is None or name in tags]
+    return Counter(n for c, n in found if c) == Counter(n for c, n in found if not c)
+
+
+def agrees(text: str, key: str | None, call: ToolCall) -> bool:
+    """Whether what streamed of a parameter, or of all arguments as JSON, is what the finished call has."""
+    if key is None:
+        try:
+            return bool(same(load(text or "{}", strict=False), dict(call.arguments)))
+        except ValueError:
+            return False
+    value = call.arguments.get(key)
+    said = without_surrogates(text)
+    return not isinstance(value, str) or said in (value, value + value)  # a parameter that is given twice streams twice
+
+
+def plain(text: str) -> str:
+    """A text as names are compared: without case, joiners and, as nothing can carry them, half surrogates."""
+    return re.sub(r"[_\\-]", "", str(without_surrogates(text))).casefold()
