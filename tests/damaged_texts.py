@@ -29,7 +29,9 @@ MIXED = spec(
     object={"type": "object"},
     flag="boolean",
 )
-CALLED = (CREATE_FILE, STR_REPLACE, ASK, NOTE, PING, ADD, MIXED)
+FIND = spec("find", Element("find", (attribute("number"), element("text"))), text="string", number="integer")
+"""A tool that runs without arguments: of what is lost on the way to it no validation tells."""
+CALLED = (CREATE_FILE, STR_REPLACE, ASK, NOTE, PING, ADD, MIXED, FIND)
 
 BEGIN, END = "b{:02d}x", "x{:02d}e"
 MARKS = re.compile(r"b(\d\d)x|x(\d\d)e|9100(\d\d)")
@@ -97,6 +99,7 @@ class Written:
     touched: set[int] = field(default_factory=set)
     inserted: list[str] = field(default_factory=list)
     rekeyed: set[int] = field(default_factory=set)
+    rebodied: set[int] = field(default_factory=set)
     quotes: bool = False
     done: list[str] = field(default_factory=list)
 
@@ -283,3 +286,9 @@ def whole(format: Format, shape: Shape, call: ToolCall) -> str:
     """A call with its section."""
     text = "".join(call_text(format, shape, call, 0))
     return text if shape.section is None else _open(shape.section) + text + _close(shape.section)
+
+
+@cache
+def thinking(format: Format) -> frozenset[str]:
+    """What may begin or end reasoning, or an answer, where nothing is a call."""
+    return frozenset(t for pair in (*format.thinking, *format.answer) for edge in pair for t in (edge, *tokens(edge)))

@@ -28,6 +28,7 @@ from damaged_texts import (
     Token,
     Written,
     shapes,
+    thinking,
     tokens,
     whole,
     write,
@@ -237,14 +238,8 @@ def _payload(rng: random.Random, out: Written) -> str:
         (PAYLOADS, _markup_of(out.plan.format), _markup_of(rng.choice(CATALOG)), QUOTING), (45, 30, 18, 7)
     )[0]
     found = rng.choice(source)
-    out.quotes = out.quotes or "`" in found or "think" in found.lower() or found in _thinking(out.plan.format)
+    out.quotes = out.quotes or "`" in found or "think" in found.lower() or found in thinking(out.plan.format)
     return found
-
-
-@cache
-def _thinking(format: Format) -> frozenset[str]:
-    """What may begin or end reasoning, or an answer, where nothing is a call."""
-    return frozenset(t for pair in (*format.thinking, *format.answer) for edge in pair for t in (edge, *tokens(edge)))
 
 
 @_damage
@@ -349,7 +344,7 @@ def _replace_body(out: Written, call: int, text: str) -> bool:
     out.tokens[body[0] : body[-1] + 1] = new
     out.hurts(Token("", call))
     out.touched.update(t.value for t in new if t.value >= 0)
-    out.rekeyed.add(call)
+    out.rebodied.add(call)
     return True
 
 
@@ -404,14 +399,17 @@ def doubled_name(rng: random.Random, out: Written) -> bool:
     """`name.name`, `functions.name`, a name in two words, quotes around it."""
     call = rng.randrange(len(out.calls))
     name = out.calls[call].name
-    at = _pick(rng, out, lambda t: t.call == call and t.text == name)
+    written = re.compile(rf"(?<![\w-]){name.replace('_', '[_-]')}(?![\w-])")  # it may stand in a tag
+    at = _pick(rng, out, lambda t: t.call == call and t.value < 0 and written.search(t.text) is not None)
     if at < 0:
         return False
     out.hurts(out.tokens[at])
     token = out.tokens[at]
-    token.text = rng.choice(
-        (f"{name}.{name}", f"functions.{name}", f"{name} {name}", f'"{name}"', name + "x", "no_tool")
-    )
+    found = written.search(token.text)
+    assert found is not None
+    name = found[0]
+    new = rng.choice((f"{name}.{name}", f"functions.{name}", f"{name} {name}", f'"{name}"', name + "x", "no_tool"))
+    token.text = token.text[: found.start()] + new + token.text[found.end() :]
     return True
 
 

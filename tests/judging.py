@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import ast
 import html
-import json
-import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agentkit.events import CallEnd, CallError, CallStart, Event, Markup, Text, Thinking
+from agentkit.events import ArgumentDelta, CallEnd, CallError, CallStart, Event, Markup, Text, Thinking
+from agentkit.formats.literals import ARITHMETIC
 from agentkit.formats.render import edge
-from agentkit.formats.spec import TextArgument, ToolElement
+from agentkit.formats.spec import Braced, Envelope, Json, KeyEnvelope, TextArgument, ToolElement
 from agentkit.formats.values import same, without_surrogates
 from agentkit.messages import ToolCall
-from damaged_texts import BEGIN, CALLED, END, MARKS, Written, write
+from damaged_texts import BEGIN, CALLED, END, MARKS, Written, thinking, write
+from format_tools import NOTE
+from meanings import TAG, agrees, balanced, leaves, plain, readings, sound_python
 
 
 def spans(events: Sequence[Event]) -> list[tuple[Event, int, int]]:
@@ -54,19 +54,6 @@ def _text_of(value: str | int) -> str:
     return value if isinstance(value, str) else str(value) if abs(value) < 10**1000 else ""
 
 
-def leaves(key: str, value: Any) -> Iterator[Leaf]:
-    """The strings, numbers, words and keys in a value."""
-    if isinstance(value, dict):
-        for k, v in value.items():
-            yield Leaf(key, k)
-            yield from leaves(key, v)
-    elif isinstance(value, list):
-        for v in value:
-            yield from leaves(key, v)
-    else:
-        yield Leaf(key, value)
-
-
 class Judge:
     """Holds what was read against what was written."""
 
@@ -84,13 +71,40 @@ class Judge:
             return
         yield from self._order()
         made: Counter[int] = Counter()
-        for event, _, _ in self.spans:
+        for event, start, end in self.spans:
             if isinstance(event, CallEnd):
                 yield from self._call(event, made)
+                yield from self._place(event.call, start, end)
+        yield from self._names()
         for number, times in made.items():
             if times > self._times(number):
                 yield "called twice", str(self.written.calls[number])
         yield from self._neighbours()
+
+    def _names(self) -> Iterator[tuple[str, str]]:
+        """No name makes more calls than the text has it."""
+        ended = Counter(e.call.name for e, _, _ in self.spans if isinstance(e, CallEnd))
+        for name, times in ended.items():
+            if times > plain(self.text).count(plain(name)):
+                yield "a call is made that is not written", f"{name} {times}"
+
+    def _place(self, call: ToolCall, start: int, end: int) -> Iterator[tuple[str, str]]:
+        """A call that runs stands where one of this tool was written, or where damage put one in."""
+        w = self.written
+        under = self._under(start, end)
+        names = {w.calls[n].name.casefold() for n in under}
+        quoted = NOTE.name if any(w.owner[n][0] in under for n in w.inner.values()) else ""
+        if runs(call) and call.name.casefold() not in {*names, quoted} and not any(call.name in i for i in w.inserted):
+            yield "a call where none was written", f"{call.name} {dict(call.arguments)} {call.raw!r}"
+
+    def _under(self, start: int, end: int) -> set[int]:
+        """The calls of which something was written here."""
+        at, found = 0, set()
+        for token in self.written.tokens:
+            if token.call >= 0 and at < end and at + len(token.text) > start:
+                found.add(token.call)
+            at += len(token.text)
+        return found
 
     def _times(self, number: int) -> int:
         """How often a call is written: damage may double it."""
@@ -101,40 +115,59 @@ class Judge:
         return event.call.raw if isinstance(event, CallEnd | CallError) else event.text  # type: ignore[union-attr]
 
     def _order(self) -> Iterator[tuple[str, str]]:
-        begun: list[int] = []
+        begun: dict[int, str] = {}
         ended: list[int] = []
         for event in self.events:
             match event:
-                case CallStart(index):
-                    begun.append(index)
-                case CallEnd(index):
+                case CallStart(index, name):
+                    begun[index] = name
+                case CallEnd(index, call):
                     ended.append(index)
-                    if begun[-1:] != [index]:
+                    if [*begun][-1:] != [index]:
                         yield "ended and never begun", repr(event)
+                    elif begun[index] != call.name:
+                        yield "begun under another name", f"{begun[index]} {call.name}"
                 case CallError(index, code):
                     ended.append(index)
                     if code == "internal_error":
                         yield "a fault of ours", repr(event)
                 case _:
                     pass
-        if ended != list(range(len(ended))) or not set(begun) <= set(ended):
-            yield "begun and ended otherwise", f"{begun} {ended}"
+        if ended != list(range(len(ended))) or not begun.keys() <= set(ended):
+            yield "begun and ended otherwise", f"{[*begun]} {ended}"
+        yield from self._deltas()
+
+    def _deltas(self) -> Iterator[tuple[str, str]]:
+        """What streamed of a call's arguments is what the call has, where nothing had to be repaired."""
+        json = any(isinstance(part, Json | Envelope | KeyEnvelope) for part in self.written.plan.shape.call)
+        streamed: dict[tuple[int, str | None], str] = {}
+        for event in self.events:
+            match event:
+                case ArgumentDelta(index, text, key) if json or key is not None:  # others stream as they are written
+                    streamed[index, key] = streamed.get((index, key), "") + text
+                case CallEnd(index, call, repairs) if not repairs:
+                    for (i, key), text in streamed.items():
+                        if i == index and not agrees(text, key, call):
+                            yield "streamed otherwise", f"{key} {text!r} {dict(call.arguments)}"
+                case _:
+                    pass
 
     def _call(self, event: CallEnd, made: Counter[int]) -> Iterator[tuple[str, str]]:
         """What is wrong with a call that would be executed."""
         call = event.call
         said = f"{call.name} {dict(call.arguments)} {event.repairs}"
-        text = str(without_surrogates(self.text))  # as nothing can carry them, names have none
-        text = f"{text} {html.unescape(text)}"  # in an attribute, entities are what they stand for
-        if re.sub("[_-]", "", call.name).casefold() not in re.sub("[_-]", "", text).casefold():
+        if plain(call.name) not in plain(f"{call.raw} {html.unescape(call.raw)}"):
             yield "a name that is not there", said
         if not runs(call) or self._begins_outside(call.raw):
             return
-        found = [leaf for k, v in call.arguments.items() for leaf in (Leaf(k, k), *leaves(k, v))]
+        found = [
+            leaf for k, v in call.arguments.items() for leaf in (Leaf(k, k), *(Leaf(*leaf) for leaf in leaves(k, v)))
+        ]
         for leaf in found:
             for kind in self._leaf(leaf, event):
                 yield kind, said
-        yield from self._whole(call, found, said, made)
+        if ARITHMETIC not in event.repairs:  # of which a number with damage beside it is a part
+            yield from self._whole(call, found, said, made)
 
     def _begins_outside(self, raw: str) -> bool:
         """Whether this call was quoted in a value whose own call damage left without an opening.
@@ -150,27 +183,56 @@ class Judge:
         numbers = {n for leaf in found for n in leaf.numbers}
         whose = {w.owner[n][0] for n in numbers if n in w.owner}
         glued = [leaf for leaf in found if len({w.owner[n][0] for n in leaf.numbers if n in w.owner}) > 1]
-        tags = self._tags()
-        content = glued and all(balanced(str(leaf.value), tags) for leaf in glued)  # half a call, and a whole one
+        content = glued and all(self._whole_markup(str(leaf.value)) for leaf in glued)  # half a call, and a whole one
         if len(whose) > 1 and not content:
             yield "two calls in one", said
         if any(n in w.inner and w.inner[n] not in numbers and not self._outer_hurt(n) for n in numbers):
             yield "a quoted call is made", said
         raw = {int(a or b or c) for a, b, c in MARKS.findall(call.raw)}
-        if lost := {n for n in raw - numbers if n not in w.inner and n not in w.touched}:
+        if lost := {n for n in raw - numbers if n not in w.inner}:
             yield "written, and not among the arguments", f"{sorted(lost)} {said}"
+        whole = any(leaf.value in self._bodies(number) for leaf in found for number in whose)
+        if (
+            len(whose) == 1
+            and not whose & w.rekeyed
+            and not whole
+            and not any(self._whole_markup(str(leaf.value)) for leaf in found)
+        ):
+            meant = w.calls[next(iter(whose))]
+            if meant.name == call.name and not self._alike(dict(call.arguments), dict(meant.arguments)):
+                yield "unlike what was written", said
         for number in whose:
             made[number] += 1
             meant = call.name.casefold() == w.calls[number].name.casefold()
             if not meant and not content and not any(call.name in i for i in w.inserted):
                 yield "another tool", said
 
+    def _alike(self, got: Any, meant: Any) -> bool:
+        """Whether this has the keys, items and words that were written; numbered values are held elsewhere."""
+        match got, meant:
+            case dict(), dict():
+                named = {k if k in meant else self._without_damage(k): v for k, v in got.items()}
+                return named.keys() == meant.keys() and all(self._alike(named[k], v) for k, v in meant.items())
+            case list(), list():
+                gone = [m for m in meant if set(Leaf("", m).numbers) & self.written.touched]
+                return len(got) in (len(meant), len(meant) - len(gone)) and (gone or all(map(self._alike, got, meant)))
+            case _:
+                numbers = Leaf("", meant).numbers
+                held = numbers and (numbers[0] in self.written.touched or Leaf("", got).numbers[:1] == numbers[:1])
+                damaged = isinstance(got, str) and any(i in got for i in self.written.inserted)
+                return bool(same(got, meant) or held or damaged)
+
+    def _without_damage(self, key: str) -> str:
+        for piece in self.written.inserted:
+            key = key.replace(piece, "", 1)
+        return key
+
     def _tags(self) -> set[str]:
         """The names of the tags with which this text's own calls were written, without those around several calls."""
         sound = write(self.written.plan) or self.written
         section = self.written.plan.shape.section
-        around = {n for _, n in _TAG.findall(f"{edge(section.open)}{edge(section.close)}")} if section else set()
-        own = {n for t in sound.tokens if t.call != -1 and t.value < 0 for _, n in _TAG.findall(t.text)}
+        around = {n for _, n in TAG.findall(f"{edge(section.open)}{edge(section.close)}")} if section else set()
+        own = {n for t in sound.tokens if t.call != -1 and t.value < 0 for _, n in TAG.findall(t.text)}
         return own - around
 
     def _outer_hurt(self, inner: int) -> bool:
@@ -185,14 +247,14 @@ class Judge:
         text = str(leaf.value)
         own = numbers[0]
         if len(set(numbers)) > 1:
-            if own not in w.touched and len(set(numbers) - w.touched) > 1 and not balanced(text, self._tags()):
+            if not self._whole_markup(text) and text not in self._bodies(w.owner[own][0]):
                 yield "two values in one"
             return
         if own in w.touched:
             yield from self._touched(own, text, event)
         elif BEGIN.format(own) in text and END.format(own) not in text:
             yield "a value is cut off"
-        elif leaf.key != w.owner[own][1] and w.owner[own][0] not in w.rekeyed | w.hurt:
+        elif leaf.key != w.owner[own][1] and w.owner[own][0] not in w.rekeyed:
             yield "under another key"
         elif text != w.values[own] and (without_surrogates(text) != w.values[own] or not event.repairs):
             yield from self._around(w.values[own], text, event)
@@ -203,14 +265,23 @@ class Judge:
         around = text.replace(whole, "", 1)
         if around == text:
             yield "a value is altered"
-        elif not self._inserted(around) and not balanced(around) and not balanced(text, self._tags()):
+        elif not self._may_surround(around, text):
             yield "markup in a value"
         elif not around.strip() and not event.repairs and not w.inserted:
             yield "white space in a value"
 
+    def _may_surround(self, around: str, text: str) -> bool:
+        """Whether this may stand in a value besides what was written: damage, white space, or balanced markup."""
+        return not around.strip() or self._inserted(around) or self._whole_markup(around) or self._whole_markup(text)
+
+    def _whole_markup(self, text: str) -> bool:
+        """Whether markup stands in a value and is balanced there: its own, or that of this text's calls."""
+        tags = self._tags() & {name for _, name in TAG.findall(text)}
+        return bool(TAG.search(text) and balanced(text)) or bool(tags and balanced(text, tags))
+
     def _inserted(self, text: str) -> bool:
         """Whether nothing else stands there than what damage put in, in one piece or in several."""
-        text, inserted = text.casefold(), [i.casefold() for i in self.written.inserted]
+        text, inserted = text.casefold(), [r.casefold() for i in self.written.inserted for r in readings(i)]
         if any(text.strip() in i for i in inserted):
             return True
         for piece in sorted(filter(None, inserted), key=len, reverse=True):
@@ -221,20 +292,30 @@ class Judge:
         """A damaged value of a call that is made: as written, or by a named repair; never without its end."""
         w = self.written
         now = [t.text for t in w.tokens if t.value == number]
+        now += self._bodies(w.owner[number][0])
         if any(text + p in t for p in w.inserted if p[:1] in "\"'<" for t in now):
             return  # what was put into it closed it, as far as anybody can tell
         if (
             BEGIN.format(number) in text
             and END.format(number) not in text
             and any(END.format(number) in t for t in now)
-            and not any(text in _readings(t) for t in now)
+            and not any(text in readings(t) for t in now)
             and number not in w.inner.values()  # what damage left of a quoted call balances no more: the first end
         ):
             yield "a damaged value is cut off"
         elif number in w.inner.values() and any(self._part_of(text, t) for t in now):
             return
-        elif not event.repairs and not any(text == r or r.strip() in text for t in now for r in _readings(t)):
-            yield "a damaged value is altered and no repair is named"
+        elif not any(text == r or self._holds(r.strip(), text) for t in now for r in readings(t)):
+            yield f"a damaged value is altered and {'a' if event.repairs else 'no'} repair is named"
+
+    def _bodies(self, call: int) -> list[str]:
+        """What damage wrote for the parameters of a call, which may all be one value."""
+        if call not in self.written.rebodied:
+            return []
+        return ["".join(t.text for t in self.written.tokens if t.call == call and t.body).strip()]
+
+    def _holds(self, meaning: str, text: str) -> bool:
+        return bool(meaning) and meaning in text and self._may_surround(text.replace(meaning, "", 1), text)
 
     def _part_of(self, text: str, value: str) -> bool:
         """Whether this is a part of a damaged value, with what damage put in front of it or without."""
@@ -244,12 +325,16 @@ class Judge:
     def _neighbours(self) -> Iterator[tuple[str, str]]:
         """Calls that no damage touched are read as they were meant."""
         w = self.written
-        if w.quotes or (w.hurt and "``````" in self.text):  # two fences without a line between them are none
-            return
+        hidden = self._hidden_from()
         ends = [e for e, _, _ in self.spans if isinstance(e, CallEnd)]
         quoted, ended = self._let_out(), self._shut()
         for number, call in enumerate(w.calls):
-            if number in w.hurt or number > quoted or self._where(number)[0] >= ended:
+            if (
+                number in w.hurt
+                or self._where(number)[1] > hidden
+                or number > quoted
+                or self._where(number)[0] >= ended
+            ):
                 continue
             hit = next((e for e in self._over(number) if isinstance(e, CallEnd) and equal(e.call, call)), None)
             if hit is not None:
@@ -261,8 +346,16 @@ class Judge:
                 yield "a neighbour is lost in a call with invalid arguments", str(call)
             elif not self._covered(number):
                 yield ("a neighbour is lost without an error" if w.done else "an undamaged text is misread"), str(call)
-            elif not w.done and not any(c.quoting for c in w.plan.calls):
+            elif not w.done and not any(c.quoting in self._unsure() for c in w.plan.calls):
                 yield "an undamaged text is refused", str(call)
+
+    def _unsure(self) -> tuple[str, ...]:
+        """The quoted calls with which nobody can always tell where the value ends.
+
+        Halves, those of other formats, and any where strings open and close by the same words.
+        """
+        braced = any(isinstance(part, Braced) for part in self.written.plan.shape.call)
+        return ("half", "other", "whole") if braced else ("half", "other")
 
     def _let_out(self) -> int:
         """The first call of which damage let a value with a code fence out into prose: it quotes what follows."""
@@ -290,14 +383,29 @@ class Judge:
         Half a call is then a whole one; and an element that lacks its closing tag holds the calls up to another one.
         """
         nests = any(isinstance(part, TextArgument | ToolElement) for part in self.written.plan.shape.call)
-        tags, halves = self._tags(), {call.tool.name for call in self.written.plan.calls if call.quoting == "half"}
-        over = (e.call for e in self._over(number) if isinstance(e, CallEnd))
+        halves = {call.tool.name for call in self.written.plan.calls if call.quoting == "half"}
+        over = (e.call for e in self._made_of_damage(number))
         made = (c for c in over if nests or c.name in halves)
-        return any(all(balanced(str(v), tags) for v in c.arguments.values()) for c in made)
+        return any(any(self._whole_markup(str(v)) for v in c.arguments.values()) for c in made)
+
+    def _hidden_from(self) -> int:
+        """Where damage begins that may quote what stands behind it, or make it reasoning."""
+        w = self.written
+        fences = [self.text.find("``````")] if w.hurt else []  # two fences without a line between them are none
+        if w.quotes:
+            fences += [self.text.find(i) for i in w.inserted if "`" in i or "think" in i.lower()] or [0]
+            fences += [self.text.find(t) for t in thinking(w.plan.format) if t in w.inserted]
+            fences.append(self.text.find("`"))
+        return min((at for at in fences if at >= 0), default=len(self.text))
 
     def _in_sound_python(self, number: int) -> bool:
         """Whether this stands in a call that is sound Python as damage left it: then it is in one of its strings."""
-        return any(isinstance(e, CallEnd) and not e.repairs and _sound(e.call.raw) for e in self._over(number))
+        return any(not e.repairs and sound_python(e.call.raw) for e in self._made_of_damage(number))
+
+    def _made_of_damage(self, number: int) -> list[CallEnd]:
+        """The calls that are made of some of what was written for this one, and of some of a damaged one."""
+        made = [(e, self._under(a, b)) for e, a, b in self.spans if isinstance(e, CallEnd)]
+        return [e for e, under in made if number in under and under & self.written.hurt]
 
     def _over(self, number: int) -> list[Event]:
         """The events that stand over some of what was written for a call."""
@@ -320,68 +428,6 @@ class Judge:
         if refused:
             return any(isinstance(e, CallEnd) and not runs(e.call) for e in over)
         return any(isinstance(e, CallError) for e in over)
-
-
-def _sound(raw: str) -> bool:
-    """Whether a text is one call as Python writes it."""
-    try:
-        return isinstance(ast.parse(raw.strip(), mode="eval").body, ast.Call)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        return False
-
-
-def _readings(text: str) -> set[str]:
-    """What a damaged value may mean as it stands: the characters, or what they are in a JSON or Python string."""
-    text = str(without_surrogates(text))
-    decoded = re.sub(r"&#?\w+;", lambda m: html.unescape(m[0]), text)
-    out = {text, text.strip(), html.unescape(text), decoded, *_in_a_list(text)}
-    for one in list(out):
-        for loads in (lambda t: json.loads(f'"{t}"', strict=False), json.loads):
-            try:
-                out.add(str(without_surrogates(loads(one))))
-            except (ValueError, RecursionError):
-                continue
-        out |= {_unescaped(one), _unescaped(_unescaped(one)), *_in_python(one)}
-    return out
-
-
-def _in_a_list(text: str) -> set[str]:
-    """The strings in a list, as JSON or Python write one."""
-    if not text.startswith("["):
-        return set()
-    try:
-        return {str(leaf.value) for leaf in leaves("", ast.literal_eval(text))}
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        return set()
-
-
-def _in_python(text: str) -> Iterator[str]:
-    """What stands in a Python string of either quotes; where it closes and opens again, the strings are one."""
-    for quote in "'\"":
-        try:
-            joined = re.sub(rf"{quote}\s*\+\s*{quote}", f"{quote} {quote}", text)
-            joined = re.sub(r"\\(?:\r\n?|\n)", "", joined)  # a line goes on behind a backslash
-            yield str(ast.literal_eval(quote + joined.replace("\n", "\\n").replace("\r", "\\r") + quote))
-        except (ValueError, SyntaxError, MemoryError, RecursionError):  # brackets nested too deep for its parser
-            continue
-
-
-def _unescaped(text: str) -> str:
-    """What stands in a string with the escapes that JSON and Python share; what is no escape of theirs stays."""
-    return _ESCAPE.sub(lambda m: _ESCAPES.get(m[1][:1]) or chr(int(m[1][1:], 16)), text)
-
-
-_ESCAPE = re.compile(r"\\([nrt\"'\\/]|u[0-9a-fA-F]{4})")
-_ESCAPES = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "'": "'", "\\": "\\", "/": "/"}
-
-
-_TAG = re.compile(r"<(/?)([^\s<>/=|\]][^\s<>/=|]*)")
-
-
-def balanced(text: str, tags: Collection[str] | None = None) -> bool:
-    """Whether every tag in a value that is closed is opened there, and the other way round; of these tags, or any."""
-    found = [(closing, name) for closing, name in _TAG.findall(text) if tags is None or name in tags]
-    return Counter(n for c, n in found if c) == Counter(n for c, n in found if not c)
 
 
 TYPES = {"string": str, "integer": int, "boolean": bool, "array": list, "object": dict}

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from agentkit.formats import values
 from agentkit.formats.call import Call
+from agentkit.formats.literals import PYTHON_QUOTES, Literals, NotALiteral
 from agentkit.formats.reader import Damage, Reader, Search, Wait, literal, may_begin
 from agentkit.formats.spec import Braced
 
@@ -56,13 +57,22 @@ def read_braced(r: Reader, call: Call, part: Braced) -> Wait:
         if depth <= 0 and not string:
             break
     reader = _Braced(r.raw()[start - r.mark :], part.quote, start)
-    for key, value in reader.object().items():
+    _take(r, call, part, reader.object(), reader.plain_quotes)
+    call.complete = True
+
+
+def _take(r: Reader, call: Call, part: Braced, read: dict[str, Any], plain_quotes: str) -> None:
+    """Take the arguments; `plain_quotes` are those of another language that stood around a string."""
+    if plain_quotes and PYTHON_QUOTES not in r.repairs:
+        raise Damage("invalid_json", f"expected {part.quote!r} around strings, not {plain_quotes}", r.offset)
+    if plain_quotes:
+        call.note(PYTHON_QUOTES)
+    for key, value in read.items():
         declared = call.tool is not None and call.tool.declares(key)
         if (isinstance(value, _Bare) and (declared or not part.typed)) or (isinstance(value, str) and not part.typed):
             call.put(r, key, "".join(value), nulls=True)
         else:
             call.set(r, key, _settled(value))
-    call.complete = True
 
 
 class _Bare(str):
@@ -88,6 +98,7 @@ class _Braced:
 
     def __init__(self, text: str, quote: str, offset: int) -> None:
         self.text, self.quote, self.offset, self.at = text, quote, offset, 0
+        self.plain_quotes = ""  # those of another language that were found around a string
 
     def bad(self, wanted: str) -> Damage:
         return Damage("invalid_json", f"expected {wanted}", self.offset + self.at, got=True)
@@ -124,7 +135,10 @@ class _Braced:
         if found is None:
             raise self.bad("a key and ':'")
         self.at = found.end()
-        return found[1].strip("\"'")
+        key = found[1].strip("\"'")
+        if key != found[1]:
+            self.plain_quotes = found[1][0]
+        return key
 
     def comma(self, closer: str) -> None:
         c = self.space()
@@ -150,14 +164,28 @@ class _Braced:
         if c == "[":
             self.at += 1
             items = []
-            while self.space() != "]":
+            while (c := self.space()) != "]":
+                if c in (",", "}"):
+                    raise self.bad("an item")
                 items.append(self.value())
                 self.comma("]")
             self.at += 1
             return items
+        if c in ("'", '"'):
+            return self.plain_string(c)
         found = _PLAIN.match(self.text, self.at)
         text = found[0] if found else ""
         if self.quote in text:  # something stands before a string: neither of them is the value
             raise self.bad(f"',', {self.quote!r} or a value without it")
         self.at += len(text)
         return _Bare(text.strip())
+
+    def plain_string(self, quote: str) -> str:
+        """A string as JSON or Python write it: its quotes are none of what it says."""
+        literals = Literals(self.text, self.at)
+        try:
+            value = literals.one_string()
+        except NotALiteral as e:
+            raise self.bad(f"the end of the string in {quote}") from e
+        self.at, self.plain_quotes = literals.at, quote
+        return value

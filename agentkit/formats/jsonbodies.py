@@ -47,10 +47,14 @@ def read_json(r: Reader, call: Call, part: Json) -> Wait:
     if r.buf[r.at] in '{["':
         span = yield from jsontext.scan(r, call.index)
         call.arguments = take_arguments(r, call, span)
-    elif r.buf[r.at].isalnum():
+    elif (
+        r.buf[r.at].isalnum() or call.part == len(call.shape.call) - 1
+    ):  # where nothing follows, nothing tells that there are none
         raise Damage("invalid_json", "expected '{'", r.offset, got=True)
     if fenced:
         yield from _out_of_fence(r)
+    elif call.part == len(call.shape.call) - 1 and (yield from r.sees(jsontext.GOES_ON)):
+        raise Damage("invalid_arguments", "expected the arguments to end at their closing brace", r.offset, got=True)
     call.complete = True
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from agentkit.formats import values
-from agentkit.formats.reader import Damage, Reader, Search, text_run
+from agentkit.formats.reader import Damage, Delimiter, Reader, Search, text_run
 
 UNREAD: Final[Any] = object()
 
@@ -25,6 +25,9 @@ _ESCAPE_PART = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?\Z")
 
 _WINDOW: Final = 2048  # characters: most calls are shorter
 _CUT: Final = 16  # characters: longer than any literal or escape that a window may cut in two
+
+GOES_ON: Final = Delimiter(r'\s{0,16},\s{0,16}"', r"\s{0,16}(?:,\s{0,16})?")
+"""More of an object behind the brace that closes it: a doubled brace must not cost what stands behind it."""
 
 _VALUE, _ITEM, _KEY_OR_END, _KEY, _COLON, _NEXT = range(6)
 _WANTED: Final = {

@@ -64,6 +64,7 @@ WHOLE_CALL_REPAIRS: Final = frozenset((WRAPPED_ARGUMENTS, QUOTED_VALUE))
 """Repairs of a call that was read, by what its tool's schema says."""
 
 _SPACE = re.compile(r"\s*")
+_ODD_SPACE = re.compile(r"[^ \t\n\r]")  # no white space to JSON
 _WORD = re.compile(r"[^\W\d][\w.]*")
 _DIGITS = r"[0-9](?:_?[0-9])*"
 _NUMBER = re.compile(
@@ -152,7 +153,9 @@ class Literals:
 
     def space(self) -> str:
         """Skip white space; returns the character behind it, empty at the text's end."""
-        self.at = _SPACE.match(self.text, self.at).end()  # type: ignore[union-attr]  # it matches the empty string
+        start, self.at = self.at, _SPACE.match(self.text, self.at).end()  # type: ignore[union-attr]  # it always matches
+        if self.at > start and _ODD_SPACE.search(self.text, start, self.at):
+            self.repairs[PYTHON_LITERALS] = None
         return self.text[self.at : self.at + 1]
 
     def value(self) -> Any:
@@ -165,6 +168,8 @@ class Literals:
         start = self.at
         value = self.operand()
         if isinstance(value, bool) or not isinstance(value, int | float) or not _OPERATOR.match(self.text, self.at):
+            if self.text.startswith("(", start):  # no parentheses of what is computed
+                self.repairs[PYTHON_LITERALS] = None
             return value
         return self.sum(value, start)
 
@@ -261,7 +266,7 @@ class Literals:
         text = found[0].replace("_", "")
         if date := _DATE.match(self.text, self.at):
             raise self.doubtful("a value in quotes", self.at, date.end())
-        if _NOT_JSON.match(text):
+        if _NOT_JSON.match(found[0]):
             self.repairs[PYTHON_LITERALS] = None
         if _TWO_DIGITS.match(text):
             self.repairs[LEADING_ZEROS] = None

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from agentkit.formats.call import Call
-from agentkit.formats.literals import DOUBLY_ENCODED, Doubtful, Literals, NotALiteral, mend
+from agentkit.formats.jsontext import GOES_ON
+from agentkit.formats.literals import DOUBLY_ENCODED, MISSING_BRACE, Doubtful, Literals, NotALiteral, mend
 from agentkit.formats.otherkeys import BESIDE, NESTED, NoReading, arguments_elsewhere, describes
 from agentkit.formats.reader import Damage, Decline, Reader, pattern
 from agentkit.formats.spec import Envelope, KeyEnvelope
@@ -50,7 +51,15 @@ def mend_call(r: Reader, call: Call, raw: str) -> Mended | None:
             arguments, repairs = load(arguments), (*repairs, DOUBLY_ENCODED)
         except ValueError:
             return None
-    return Mended(arguments, repairs, end) if isinstance(arguments, dict) else None
+    if not isinstance(arguments, dict) or (MISSING_BRACE in repairs and _misplaced(call, arguments)):
+        return None
+    return Mended(arguments, repairs, end)
+
+
+def _misplaced(call: Call, arguments: dict[str, Any]) -> bool:
+    """Whether a parameter that was not given stands inside another one: the missing brace belongs before it."""
+    missing = (call.tool.parameters.get("properties", {}) if call.tool else {}).keys() - arguments.keys()
+    return any(isinstance(value, dict) and missing & value.keys() for value in arguments.values())
 
 
 def doubtful(r: Reader, call: Call, raw: str, damage: Damage) -> Damage:
@@ -84,7 +93,7 @@ def _mended_body(
     except (NotALiteral, RecursionError):
         return None
     rest = raw[reader.at :]
-    if (closing and (ended or rest.strip())) or not allowed.issuperset(reader.repairs):
+    if (closing and (ended or rest.strip())) or GOES_ON.match(rest) or not allowed.issuperset(reader.repairs):
         return None
     return value, tuple(reader.repairs), reader.at
 

@@ -85,11 +85,21 @@ def _end_of_print(r: Reader) -> Wait:
     raise Damage("invalid_json", "expected ')' behind the call that is printed", r.offset, ended=r.at >= len(r.buf))
 
 
+_MORE: Final = Delimiter(
+    r"[ \t]{0,16}(?:,[ \t]{0,16})?[^\W\d]\w{0,64}[ \t]{0,8}=(?!=)",
+    r"[ \t]{0,16}(?:,[ \t]{0,16})?(?:[^\W\d]\w{0,64}[ \t]{0,8}=?)?",
+)
+"""One more argument behind the bracket that closes a call: one bracket is doubled, or stands in the wrong place."""
+
+
 def _refuse_computed(r: Reader, call: Call) -> Wait:
     """A call that is part of what Python would have to compute is none: it may be one that never runs."""
     if call.blocked:
         told = f"{call.name!r} is called in a block, of which only Python could tell whether it runs"
         raise Damage("invalid_arguments", f"{told}; write the call alone", r.mark)
+    if (yield from r.sees(_MORE)):
+        told = f"expected the end of the call of {call.name!r} at its closing bracket, and an argument stands behind it"
+        raise Damage("invalid_arguments", told, r.offset, got=True)
     section = call.shape.section
     inline = section is not None and isinstance(section.open, str) and section.open.endswith("[")
     computed = _COMPUTED if inline else _COMPUTED_LINE

@@ -2,7 +2,8 @@
 
 Told only after the whole call, by what the tool's schema says: where a required parameter is missing, and its opening
 stands in the value of another one and is not closed there, that value ends there. Where it is a parameter that may be
-left out, nobody can tell. Knows the call in progress and the declarations.
+left out, nobody can tell; nor where a closing tag ends a line of a value and nothing there opens it. Knows the call in
+progress and the declarations.
 """
 
 from __future__ import annotations
@@ -40,6 +41,9 @@ def close_values(call: Call, end: int, *, repair: bool) -> None:
     closing = re.compile(pattern(part.close.strip()) if isinstance(part, Pairs) else closing_tag(part.name))
     opening = re.compile("|".join(f"(?P<_{i}>{_opening(part, name)})" for i, name in enumerate(known)))
     for name, value in list(call.arguments.items()):
+        behind = edge.unopened(value) if isinstance(value, str) and name in call.raw else -1
+        if behind >= 0 and _LINE_ENDS(value, behind):  # in a sentence it is likelier content
+            raise _unopened(name, known[0], edge.what, end)
         found = list(opening.finditer(value)) if isinstance(value, str) and name in call.raw else []
         if not found or closing.search(value, found[0].end()):  # none, or balanced: content
             continue
@@ -68,6 +72,17 @@ def unsure(name: str, swallowed: str, at: int, end: int) -> Damage:
     )
 
 
+def _unopened(name: str, missing: str, what: str, end: int) -> Damage:
+    """The error for a value in which another one ends, whose opening may be what is missing."""
+    return Damage(
+        "ambiguous_call",
+        f"{what} stands inside the value of {name!r}, and {missing!r} was not given: open each value, and put one that "
+        f"holds such markup in <![CDATA[ … ]]>",
+        end,
+        end=end,
+    )
+
+
 def _opening(part: Pairs | TagParameters, name: str) -> str:
     """A regular expression for all that stands before the value of a parameter."""
     if isinstance(part, Pairs):
@@ -84,5 +99,6 @@ def _trimmed(part: Pairs | TagParameters, text: str, *, first: bool, last: bool)
     return text if last else _NEWLINE_AT_END.sub("", text)
 
 
+_LINE_ENDS = re.compile(r"[ \t]*\r?\n").match
 _NEWLINE_AT_START = re.compile(r"\A\r?\n")
 _NEWLINE_AT_END = re.compile(r"\r?\n\Z")

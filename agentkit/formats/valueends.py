@@ -83,12 +83,18 @@ class End:
         Small and capital letters are the same here: who wrote that closing meant the value to end with it. So are most
         of it and all of it, at the text's end.
         """
+        if (behind := self.unopened(text)) >= 0:
+            return behind
+        return len(text.rstrip()) if halved(text, self.what) else -1
+
+    def unopened(self, text: str) -> int:
+        """Where behind the first whole closing of a value that nothing in this text opens; -1 where there is none."""
         depth = 0
         for found in self.own.finditer(text) if self.own is not None else ():
             depth += -1 if found["close"] else 1
             if depth < 0:
                 return found.end()
-        return len(text.rstrip()) if halved(text, self.what) else -1
+        return -1
 
 
 @dataclass(frozen=True, slots=True)
