@@ -178,9 +178,11 @@ class _Envelope:
         if self.describes():
             raise Decline if not call.started else Damage("invalid_arguments", _DESCRIPTION.format(self.name), r.offset)
         if self.others:
-            given = {key: span.read(r) for key, span in self.others.items() if key not in BESIDE}
-            if self.arguments is None and given:
+            given = {key: span.read(r) for key, span in self.others.items()}
+            if self.arguments is None:
                 return self.elsewhere(self.name, given)
+            for key in BESIDE:
+                given.pop(key, None)
             if stray := otherkeys.beside(call.tools.get(self.name), given):
                 shown = ", ".join(map(repr, stray))[:200]
                 where = f"expected all arguments of {self.name!r} under {self.part.arguments[0]!r}"

@@ -16,6 +16,9 @@ from agentkit.formats.spec import ToolSpec
 BESIDE: Final = ("type", "id", "index", "call_id", "tool_call_id")
 """Keys that may stand beside name and arguments and say nothing of the call."""
 
+_OF_APIS: Final = ("function", "tool_call", "tool_use", "function_call")
+"""What APIs write as the `type` of a call."""
+
 NESTED: Final = ("function", "function_call", "tool_call")
 """Keys under which an envelope may hold another one, as OpenAI's API writes a call."""
 
@@ -42,22 +45,39 @@ def arguments_elsewhere(tool: ToolSpec | None, given: Mapping[str, Any]) -> tupl
         given: what the envelope holds beside the name, under keys that are not its format's.
 
     Raises:
-        NoReading: none fits, or more than one.
+        NoReading: none fits, or more than one; or a key may be the call's own as well as an argument.
     """
+    known = tool.parameters.get("properties", {}) if tool is not None else {}
+    given, idle = {k: v for k, v in given.items() if k not in BESIDE}, own_beside(tool, given)
+    if not given and not idle:
+        return {}, ()
     found: list[tuple[dict[str, Any], tuple[str, ...]]] = []
     for key in (k for k in OTHER_ARGUMENTS if k in given):
         value, repairs = _decoded(given[key])
         if isinstance(value, dict) and not is_schema(value) and _fits(tool, value):
             found.append((value, (ARGUMENTS_KEY, *repairs)))
-    known = tool.parameters.get("properties", {}) if tool is not None else {}
-    if tool is not None and given.keys() <= known.keys() and _fits(tool, given):
-        found.append((dict(given), (ARGUMENTS_KEY,)))
+    flat = {**given, **idle}
+    if tool is not None and flat.keys() <= known.keys() and _fits(tool, flat):
+        doubtful = [] if found else sorted(idle.keys() - set(tool.parameters.get("required", ())))
+        if doubtful:
+            raise NoReading("ambiguous_call", f"{doubtful[0]!r} may be the call's own, or an argument")
+        found.append((flat, (ARGUMENTS_KEY,)))
     if len(found) == 1:
         return found[0]
-    keys = ", ".join(repr(key) for key in given)[:200]
+    keys = ", ".join(repr(key) for key in flat)[:200]
     if found:
         raise NoReading("ambiguous_call", f"{keys} can be read in {len(found)} ways")
     raise NoReading("invalid_arguments", f"got {keys}")
+
+
+def own_beside(tool: ToolSpec | None, given: Mapping[str, Any]) -> dict[str, Any]:
+    """What stands beside name and arguments and is called as one of the tool's parameters."""
+    known = tool.parameters.get("properties", {}) if tool is not None else {}
+    return {
+        key: value
+        for key, value in given.items()
+        if key in BESIDE and key in known and not (key == "type" and value in _OF_APIS)
+    }
 
 
 def beside(tool: ToolSpec | None, given: Mapping[str, Any]) -> list[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Generator
+from collections.abc import Collection, Generator, Iterable
 from typing import Final
 
 from agentkit.errors import ErrorCode
@@ -16,6 +16,7 @@ from agentkit.formats import tagtext, valueends, values
 from agentkit.formats.call import Call, ended, until
 from agentkit.formats.jsonbodies import read_json
 from agentkit.formats.literals import MISSING_CLOSE
+from agentkit.formats.otherkeys import BESIDE
 from agentkit.formats.rawvalue import Value
 from agentkit.formats.reader import Damage, Decline, Reader, Wait, literal
 from agentkit.formats.spec import (
@@ -52,6 +53,26 @@ def read_name_tag(r: Reader, call: Call, part: NameTag) -> Wait:
         for key, text in opening.attributes.items():
             if key != part.attribute:
                 call.put(r, key.removeprefix(_AGAIN), text, nulls=False)
+        return
+    own = call.tool.parameters.get("properties", {}) if call.tool is not None else {}
+    _refuse_strays(part.name, (k for k in opening.attributes if k != part.attribute), own, r.offset)
+
+
+def _refuse_strays(name: str, attributes: Iterable[str], own: Collection[str], position: int) -> None:
+    """Refuse an opening tag that says what is read nowhere: dropping it would change the call.
+
+    Args:
+        name: the tag's.
+        attributes: what it says, without what is read.
+        own: names of which none says nothing here.
+        position: where the tag ends.
+    """
+    idle = ("xmlns", "string", *BESIDE)
+    strays = [k for k in attributes if k in own or (k not in idle and not k.startswith(("xml:", "xmlns:")))]
+    if strays:
+        shown = ", ".join(map(repr, strays))[:200]
+        told = f"<{name}> has {shown}, which is read nowhere; expected each argument between tags of its own"
+        raise Damage("invalid_arguments", told, position)
 
 
 _AGAIN: Final = " "
@@ -82,6 +103,7 @@ def read_tag_parameters(r: Reader, call: Call, part: TagParameters) -> Wait:
         key = opening.attributes.get(part.attribute)
         if not key:
             raise Damage("invalid_arguments", f"<{part.name}> has no {part.attribute!r}", r.offset)
+        _refuse_strays(part.name, (k for k in opening.attributes if k not in (part.attribute, part.kind)), (), r.offset)
         if opening.empty:
             call.put(r, key, None)
             continue
@@ -286,12 +308,13 @@ def _children(r: Reader, call: Call, element: Element, parents: tuple[str, ...],
         attributes.committed = True
         opening = yield from attributes.read()
         below = group.get(name)
+        if below is None and not (call.tool and call.tool.declares(name)):
+            raise _unknown(call, name, wanted, r.mark + start)
+        _refuse_strays(name, opening.attributes, (), r.offset)
         if isinstance(below, dict):
             if not opening.empty:
                 yield from _children(r, call, element, (name, *parents), below)
             continue
-        if below is None and not (call.tool and call.tool.declares(name)):
-            raise _unknown(call, name, wanted, r.mark + start)
         parameter = below.parameter if below is not None else name
         if opening.empty:
             call.put(r, parameter, None)

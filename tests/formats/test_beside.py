@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
 
 from agentkit.events import CallEnd, CallError, Text
-from agentkit.formats import CATALOG, Parser, ToolSpec, auto, parse
-from agentkit.formats.spec import Envelope, Format
+from agentkit.formats import CATALOG, Parser, ToolSpec, auto, parse, render_calls
+from agentkit.formats.spec import Envelope, Format, NameTag, TagParameters, ToolElement
+from agentkit.messages import ToolCall
 
 DELETE = ToolSpec(
     "delete",
@@ -22,6 +24,7 @@ DELETE = ToolSpec(
 )
 MARKED = ("<tool_call>\n{}\n</tool_call>", "hermes")
 BARE = ("{}", "llama3_json")
+ENVELOPES = [f for f in CATALOG if any(isinstance(part, Envelope) for shape in f.shapes for part in shape.call)]
 
 
 @pytest.mark.parametrize(("wrapped", "format"), [MARKED, BARE])
@@ -43,12 +46,45 @@ def test_what_is_no_argument_may_stand_beside_them(wrapped: str, format: str, be
     assert [e.call.arguments for e in parse(text, format, [DELETE]) if isinstance(e, CallEnd)] == [{"path": "/x"}]
 
 
+GET = ToolSpec(
+    "get",
+    "Get one or all.",
+    {
+        "type": "object",
+        "properties": {"id": {"type": "integer"}, "type": {"type": "string"}, "all": {"type": "boolean"}},
+    },
+)
+REQUIRED = ToolSpec("get", "Get one.", {**GET.parameters, "required": ["id"]})
+
+
+@pytest.mark.parametrize("envelope", ENVELOPES, ids=lambda f: f.name)
+@pytest.mark.parametrize(
+    "flat", [{"id": 7}, {"id": 7, "all": True}, {"type": "invoice"}, {"id": 7, "type": "function"}]
+)
+def test_an_argument_that_is_called_as_a_key_of_calls_is_never_dropped(envelope: Format, flat: dict[str, Any]) -> None:
+    """Where no arguments stand, `id` may be the call's or an argument: the call is an error, or has it."""
+    text = render_calls(envelope, [ToolCall("", "get", {"all": False})], [GET])
+    found = re.search(r'"(?:arguments|parameters|args)": \{"all": false\}', text)
+    if found is None:
+        return  # the name is the key: nothing stands beside it
+    text = text.replace(found[0], json.dumps(flat)[1:-1])
+    calls = [e.call.arguments for e in parse(text, envelope, [GET]) if isinstance(e, CallEnd)]
+    assert calls == []
+    wanted = {key: value for key, value in flat.items() if value != "function"}
+    calls = [e.call.arguments for e in parse(text, envelope, [REQUIRED]) if isinstance(e, CallEnd)]
+    assert calls in ([], [wanted])
+
+
+def test_the_id_and_type_that_apis_write_are_no_arguments() -> None:
+    for text in ('{"id": "c1", "type": "function", "name": "get", "arguments": {"all": true}}',
+                 '{"type": "function", "name": "get", "parameters": {"all": true}}'):  # fmt: skip
+        (end,) = [e for e in parse(f"<tool_call>{text}</tool_call>", "hermes", [GET]) if isinstance(e, CallEnd)]
+        assert end.call.arguments == {"all": True}
+
+
 def test_a_bare_description_with_examples_of_arguments_calls_nothing() -> None:
     text = '{"name": "delete", "description": "Deletes.", "arguments": {"path": "the path to delete"}}'
     assert parse(text, "llama3_json", [DELETE]) == [Text(text)]
-
-
-ENVELOPES = [f for f in CATALOG if any(isinstance(part, Envelope) for shape in f.shapes for part in shape.call)]
 
 
 @pytest.mark.parametrize("format", [*ENVELOPES, None], ids=lambda f: f.name if f else "auto")
@@ -72,3 +108,53 @@ def test_braces_within_braces_are_read_but_once(format: Format | None, monkeypat
     parser.feed(text)
     parser.close()
     assert looked <= 10 * len(text)
+
+
+LIST = ToolSpec(
+    "list_files",
+    "List the files of a folder.",
+    {
+        "type": "object",
+        "properties": {"path": {"type": "string"}, "filter": {"type": "object"}, "limit": {"type": "integer"}},
+    },
+)
+TAGGED = [f for f in CATALOG if any(isinstance(p, NameTag | TagParameters | ToolElement) for p in f.call)]
+
+
+def ends_of_tags(text: str) -> list[int]:
+    """Where the opening tags of a text end, before their `/` if they have one."""
+    return [tag.end() for tag in re.finditer(r"<(?!/)[^<>]+?(?=/?>)", text)]
+
+
+@pytest.mark.parametrize("format", TAGGED, ids=lambda f: f.name)
+@pytest.mark.parametrize("written", [' path="/tmp"', " value='/tmp'", ' dir="/tmp"', " sorted"])
+def test_nothing_that_an_opening_tag_says_is_dropped(format: Format, written: str) -> None:
+    """A word in any tag of a call is an argument of it, or the call is an error; it never runs without the word."""
+    word = re.findall(r"\w+", written)[-1]
+    for arguments in ({}, {"limit": 3}, {"limit": 3, "filter": {"a": "b"}}):
+        text = render_calls(format, [ToolCall("", "list_files", arguments)], [LIST])
+        for at in ends_of_tags(text):
+            for event in parse(text[:at] + written + text[at:], format, [LIST]):
+                if isinstance(event, CallEnd):
+                    assert word not in event.call.raw or word in repr(event.call.arguments), event.call.raw
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('<invoke name="list_files" path="/tmp"/>', "'path'"),
+        ('<invoke name="list_files"><parameter name="path" value="/tmp"/></invoke>', "'value'"),
+        ('<invoke name="list_files"><parameter name="path" value="/tmp"></parameter></invoke>', "'value'"),
+    ],
+)
+def test_the_error_names_what_a_tag_says_too_much(text: str, told: str) -> None:
+    (event,) = [e for e in parse(text, "invoke", [LIST]) if isinstance(e, (CallEnd, CallError))]
+    assert isinstance(event, CallError)
+    assert event.code == "invalid_arguments"
+    assert told in event.message
+
+
+@pytest.mark.parametrize("beside", ['id="c1"', 'type="function"', 'xmlns="urn:x"', 'xml:space="preserve"'])
+def test_what_says_nothing_of_the_call_may_stand_in_its_tag(beside: str) -> None:
+    text = f'<invoke name="list_files" {beside}><parameter name="path" string="true">/tmp</parameter></invoke>'
+    assert [e.call.arguments for e in parse(text, "invoke", [LIST]) if isinstance(e, CallEnd)] == [{"path": "/tmp"}]
