@@ -20,8 +20,9 @@ Schema = Mapping[str, Any]
 
 MAX_NUMBER = 5_000  # characters; the interpreter itself refuses integers of more than 4,300 digits
 _REFS = 32  # hops; a longer chain of $ref is a cycle
-_INTEGER = re.compile(r"[+-]?\d{1,4300}\Z")  # 4300 digits: the interpreter's own bound on int(str)
-_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\Z")
+_NOT_OCTAL = r"(?!0+[1-7][0-7]+\Z)"  # 0644 is 420 to some and 644 to others; 007 and 0189 are one number to all
+_INTEGER = re.compile(rf"[+-]?{_NOT_OCTAL}\d{{1,4300}}\Z")  # the interpreter's own bound on int(str)
+_NUMBER = re.compile(rf"[+-]?{_NOT_OCTAL}(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\Z")
 _WORDS: Mapping[str, bool] = {"true": True, "false": False, "True": True, "False": False, "TRUE": True, "FALSE": False}
 NULLS = frozenset(("null", "None", "NULL"))
 _ESCAPED_JSON = re.compile(r"[\[{][\[{\s]*\\\"")
@@ -333,8 +334,13 @@ def _array(text: str, schema: Schema, root: Schema) -> Any:
     return [read(part.strip(), items, root) for part in text.split(",")]
 
 
-_PLAIN_ITEMS = re.compile(r"""[^"{}\[\]]*\Z""").match
-"""Items without a bracket or a quote: with one, it is JSON that is damaged, and its commas part nothing."""
+_PLAIN_ITEMS = re.compile(
+    r"""(?!(?:[-*+•]|\d{1,9}[.)])\s)  # no bullet
+    (?>[^"{}\[\]()<,\r\n]++ | <(?![\w/!?]) | \([^"{}\[\]()<,\r\n]*+\) | ,\s*+(?![,\s]|\Z))*+\Z""",
+    re.VERBOSE,
+).match
+"""Items in one line, or a line each behind a comma: with a bracket or a quote it is JSON that is damaged, with a tag or
+a bullet a list of another kind, and without an item behind a comma nobody can tell what was meant."""
 
 
 def _json(text: str) -> Any:

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 from agentkit import formats
 from agentkit.events import CallEnd, CallError
+from agentkit.formats import ToolSpec
 from agentkit.formats.values import same
+from agentkit.messages import ToolCall
 from format_tools import spec
 
 TOOLS = (spec("run", None, ("x",), x={}, y={}, s={"type": "string"}),)
@@ -217,6 +219,28 @@ def test_what_is_likelier_no_number_is_an_error_that_shows_it(text: str) -> None
             assert "in quotes" in error.message
             assert f"got '{text}'" in error.message
             assert error.position == call.index(text)
+
+
+@pytest.mark.parametrize("format", ["xml", "invoke", "qwen3_coder", "glm45", "cline"])
+@pytest.mark.parametrize("kind", ["integer", "number"])
+@pytest.mark.parametrize(
+    "text", [t for t in DOUBTFUL if not t.strip("-").isdigit()] + ["0644", "-0755", "+010", "00012"]
+)
+def test_nor_is_it_a_number_where_a_value_is_text(text: str, kind: str, format: str) -> None:
+    run = ToolSpec("run", "", {"type": "object", "properties": {"x": {"type": kind}, "s": {"type": "string"}}})
+    call = formats.render_calls(format, [ToolCall("", "run", {"x": 11, "s": "VALUE"})], [run]).replace("11", text)
+    (end,) = (e for e in formats.parse(call, format, [run]) if isinstance(e, CallEnd | CallError))
+    assert isinstance(end, CallEnd)
+    assert end.call.arguments["x"] == text  # no number: the check of the arguments tells the model
+
+
+@pytest.mark.parametrize(("text", "number"), [("007", 7), ("000", 0), ("018956", 18956), ("0089", 89)])
+def test_zeros_that_change_nothing_are_looked_over_where_a_value_is_text(text: str, number: int) -> None:
+    """In any base that could be meant it is the same number: what is no octal has one reading."""
+    run = ToolSpec("run", "", {"type": "object", "properties": {"x": {"type": "integer"}}})
+    call = f"<function=run>\n<parameter=x>\n{text}\n</parameter>\n</function>"
+    (end,) = (e for e in formats.parse(call, "qwen3_coder", [run]) if isinstance(e, CallEnd | CallError))
+    assert end.call.arguments == {"x": number}
 
 
 @settings(max_examples=300, deadline=None)

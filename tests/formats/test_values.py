@@ -247,9 +247,20 @@ ITEMS = spec("take", None, ("items",), items={"type": "array"})
         ('x"a", 1]', 'x"a", 1]'),
         ("[a, b", "[a, b"),
         ("{a, b}", "{a, b}"),
+        ("a,\nb", ["a", "b"]),
+        ("Paris (France), Rome < Milan", ["Paris (France)", "Rome < Milan"]),
+        ("1. first", "1. first"),
+        ("- a\n- b", "- a\n- b"),
+        ("a\nb", "a\nb"),
+        ("a,", "a,"),
+        ("a,,b", "a,,b"),
+        ("f(a, b), c", "f(a, b), c"),
+        ("(a, b)", "(a, b)"),
+        ("<item>a</item><item>b</item>", "<item>a</item><item>b</item>"),
+        ("<item>a</item>, <item>b</item>", "<item>a</item>, <item>b</item>"),
     ],
 )
-def test_a_list_whose_json_is_damaged_is_not_split_at_its_commas(written: str, items: object) -> None:
+def test_a_list_that_is_neither_json_nor_items_between_commas_is_not_guessed_at(written: str, items: object) -> None:
     text = f"<function=take>\n<parameter=items>\n{written}\n</parameter>\n</function>"
     assert outcomes(read("qwen3_coder", text, (ITEMS,))) == [("take", {"items": items}, ())]
 
