@@ -56,7 +56,7 @@ def read_arguments(text: str) -> Arguments:
     """
     if len(text) > MAX_LENGTH:
         raise ArgumentsError("limit", f"the arguments have {len(text):,} characters; at most {MAX_LENGTH:,} are read")
-    escapes = "\\u" in text
+    halves = "\\u" in text or not (text.isascii() or values.SURROGATE.search(text) is None)
     found, repairs = _decode(text)
     if len(found) == 1 and isinstance(found[0], str):
         text = found[0]
@@ -69,7 +69,7 @@ def read_arguments(text: str) -> Arguments:
     if len(objects) < len(found):
         return _without_object(found, repairs)
     arguments, more = _last(objects)
-    if escapes:
+    if halves:
         arguments = values.without_surrogates(arguments)
     return Arguments(arguments, repairs + more)
 

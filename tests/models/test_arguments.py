@@ -30,6 +30,7 @@ ALL_OF_TWO = ("the last of 2 argument objects was taken",)
         ('{"a": 1}{}', {"a": 1}, ALL_OF_TWO),
         ('"{\\"a\\": 1}"', {"a": 1}, ("arguments were encoded twice",)),
         ('{"a": "x\ny"}', {"a": "x\ny"}, ("control characters in a string were not escaped",)),
+        ('{"a": "\ud800b"}', {"a": "\ufffdb"}, ()),
         ('{"a": "\\ud83d\\ude00 \\ud800"}', {"a": "😀 \ufffd"}, ()),
         ('{"s": "{ a(); } { b(); } int v[]={1,2,};"}', {"s": "{ a(); } { b(); } int v[]={1,2,};"}, ()),
         ('{"a": 123456789012345678901234567890}', {"a": 123456789012345678901234567890}, ()),

@@ -121,6 +121,13 @@ def test_a_finished_call_that_is_said_to_have_no_arguments_has_none(prefix: str,
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("prefix", WIRES)
+def test_half_a_character_is_no_contradiction(prefix: str, way: str) -> None:
+    """No encoding carries it, so that U+FFFD stands for it wherever the arguments are told."""
+    assert results(prefix, way, clear, json.dumps({"path": "a\ud800b"})) == ["cleared a\ufffdb"]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("prefix", WIRES)
 def test_a_call_of_whose_arguments_nothing_is_said_does_not_run(prefix: str, way: str) -> None:
     """Not with what its tool makes up for them, though the response finished."""
     (said,) = results(prefix, way, clear, LEFT_OUT)
