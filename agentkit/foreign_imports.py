@@ -25,7 +25,26 @@ _HAVE: Final[Mapping[str, str]] = {
     "agentkit.processor": "EventStream Turn",
     "agentkit.registry": "BoundTool InvalidArguments Problem ToolPolicy",
     "agentkit.schema": "OpenAPISchema XMLMapping XMLSchema",
+    "agentkit.telemetry": "OpenTelemetry",
+    "agentkit_tools.files": "Files",
 }
+
+MODULES: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("tools", "tool_registry", "toolsets", "toolkits", "builtin_tools"), "agentkit.registry"),
+    **dict.fromkeys(("agents", "runner", "run", "runners", "core", "orchestration", "teams"), "agentkit.agent"),
+    **dict.fromkeys(("thread", "thread_manager", "memory", "session", "sessions", "checkpoint"), "agentkit.threads"),
+    **dict.fromkeys(("thread_store", "stores", "store", "state_manager"), "agentkit.threads"),
+    **dict.fromkeys(("model", "llm", "llms", "providers", "chat_models", "clients"), "agentkit.models"),
+    **dict.fromkeys(("message", "types", "content", "chat"), "agentkit.messages"),
+    **dict.fromkeys(("event", "streaming", "stream", "stream_events"), "agentkit.events"),
+    **dict.fromkeys(("exceptions", "error"), "agentkit.errors"),
+    **dict.fromkeys(("format", "parsers", "parser", "output_parsers", "xml"), "agentkit.formats"),
+    **dict.fromkeys(("response_processor", "processors"), "agentkit.processor"),
+    **dict.fromkeys(("test", "mock", "fake"), "agentkit.testing"),
+    **dict.fromkeys(("decorators", "schemas"), "agentkit.schema"),
+    **dict.fromkeys(("tracing", "callbacks", "otel", "hooks", "instrumentation"), "agentkit.telemetry"),
+}
+"""What other toolkits call a module, by its last name; and where such things are here."""
 
 HOMES: Final[Mapping[str, str]] = {name: module for module, names in _HAVE.items() for name in names.split()}
 """Where names are that are not in `agentkit` itself."""
@@ -42,10 +61,11 @@ _THREADS: Final = "conversations are kept by agentkit.ThreadManager"
 _HOOKS: Final = "write agentkit.Agent(…, hooks=[function]); it gets every event, and those of agentkit.agent.Lifecycle"
 _APPROVAL: Final = "a call waits for a person with @openapi_schema(requires_approval=True)"
 _TYPE: Final = "write agentkit.Agent(…, output_type=YourType)"
+_NO_LIMIT: Final = "no limit raises: result.finish says which one ended the run, such as 'max_turns' or 'token_budget'"
 _OWN: Final = "what a user interface shows is the application's own"
 
 FOREIGN: Final[Mapping[str, str]] = {
-    **_same(_DECORATE, "tool_schema", "tools", "Tools", "Toolkit", "Toolset", "schema", "register_tool"),
+    **_same(_DECORATE, "tool", "tool_schema", "tools", "Tools", "Toolkit", "Toolset", "schema", "register_tool"),
     **_same(_DECORATE, "function_tool", "tool_plain", "FunctionTool", "StructuredTool", "BaseTool", "ToolDefinition"),
     **_same(_DECORATE, "FunctionToolset", "ToolNode", "kernel_function", "ai_function", "as_tool", "beta_tool"),
     **_same(_AGENT, "AgentExecutor", "create_react_agent", "create_agent", "create_tool_calling_agent", "ReActAgent"),
@@ -64,10 +84,11 @@ FOREIGN: Final[Mapping[str, str]] = {
     **_same(_MODEL, "Client", "InferenceClientModel", "OpenAIServerModel", "make_llm_api_call", "LLMError"),
     **_same("each setting is an argument: Agent(…, temperature=0), or agent.run('…', temperature=0)", "ModelSettings"),
     **_same("each setting is an argument: Agent(…, temperature=0), or agent.run('…', temperature=0)", "RunConfig"),
-    **_same("write agentkit.Budget(tokens=…)", "UsageLimits", "UsageLimitExceeded"),
+    **_same("write agentkit.Budget(tokens=…)", "UsageLimits"),
     **_same("it is in agentkit.events: from agentkit.events import Usage", "RunUsage", "RequestUsage", "TokenUsage"),
     **_same(_THREADS, "Session", "SQLiteSession", "MemorySaver", "InMemorySaver", "SqliteSaver", "PostgresSaver"),
     **_same(_THREADS, "ConversationBufferMemory", "Memory", "ChatMemoryBuffer", "DBConnection", "checkpointer"),
+    **_same(_THREADS, "Threads", "ThreadStorage"),
     **_same("write agentkit.threads.Store, or one of its: agentkit.threads.SQLiteStore", "ThreadStore", "BaseStore"),
     **_same(_HOOKS, "AgentHooks", "RunHooks", "BaseCallbackHandler", "Callback", "trace", "Middleware", "Hooks"),
     **_same(_HOOKS, "InputGuardrail", "OutputGuardrail", "input_guardrail", "output_guardrail", "AgentMiddleware"),
@@ -83,7 +104,10 @@ FOREIGN: Final[Mapping[str, str]] = {
     **_same("write agentkit.testing.ScriptedModel", "TestModel", "FunctionModel", "FakeListChatModel", "MockModel"),
     **_same("return ToolResult(error='what would be right'), or raise anything: the model reads it", "ModelRetry"),
     **_same("return ToolResult(error='what would be right'), or raise anything: the model reads it", "ToolException"),
-    **_same("no limit raises: result.finish says 'max_turns'", "MaxTurnsExceeded", "GraphRecursionError"),
+    **_same(_NO_LIMIT, "MaxTurnsExceeded", "GraphRecursionError", "UsageLimitExceeded"),
+    **_same("the text of a run is result.text, its messages are result.messages", "ItemHelpers"),
+    **_same("what was said until a run failed is in the error's result: error.result.messages", "capture_run_messages"),
+    **_same("the settings of a run are arguments: agent.run('…', temperature=0, context=…)", "RunnableConfig"),
     **_same("write agentkit.agent.RunStream", "RunResultStreaming", "StreamedRunResult", "AgentStream"),
     **_same("write agentkit.RunResult", "AgentRunResult", "RunOutput"),
     **_same("write agentkit.AgentkitError", "AgentError", "AgentRunError", "UnexpectedModelBehavior", "ModelHTTPError"),

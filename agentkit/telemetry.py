@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
+from agentkit.absent_imports import explained_module
 from agentkit.agent import RunEnded, RunStarted, RunStream, TurnEnded, TurnStarted
 from agentkit.errors import ConfigError, ProviderError
 from agentkit.events import Finish, ToolCompleted, ToolFailed, ToolStarted, Usage
@@ -289,3 +290,6 @@ def _shape(message: Message) -> dict[str, Any]:
             case ToolCall(id, name, arguments):
                 parts.append({"type": "tool_call", "id": id, "name": name, "arguments": dict(arguments)})
     return {"role": role, "parts": parts}
+
+
+explained_module(__name__)

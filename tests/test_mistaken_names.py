@@ -10,6 +10,7 @@ import asyncio
 import copy
 import dataclasses
 import importlib
+import importlib.util
 import inspect
 import pickle
 import re
@@ -36,6 +37,7 @@ from agentkit import (
     ToolContext,
     ToolRegistry,
     ToolResult,
+    foreign_imports,
     model,
     openapi_schema,
     xml_schema,
@@ -173,6 +175,12 @@ IMPORTS = [
     ("agentkit", "StateGraph", ": write agentkit.Agent('openai:gpt-5', [function]): the model, its tools, and the loop of both"),
     ("agentkit", "Agnet", "; did you mean 'Agent'?"),
     ("agentkit", "ThreadNotFound", ": it is in agentkit.errors: from agentkit.errors import ThreadNotFound"),
+    ("agentkit", "Files", ": it is in agentkit_tools.files: from agentkit_tools.files import Files"),
+    ("agentkit", "OpenTelemetry", ": it is in agentkit.telemetry: from agentkit.telemetry import OpenTelemetry"),
+    ("agentkit", "Threads", ": conversations are kept by agentkit.ThreadManager"),
+    ("agentkit", "ItemHelpers", ": the text of a run is result.text, its messages are result.messages"),
+    ("agentkit", "capture_run_messages", ": what was said until a run failed is in the error's result: error.result.messages"),
+    ("agentkit", "UsageLimitExceeded", ": no limit raises: result.finish says which one ended the run, such as 'max_turns' or 'token_budget'"),
     ("agentkit.messages", "Text", ": it is in agentkit.events: from agentkit.events import Text"),
     ("agentkit.messages", "HumanMessage", ": write agentkit.messages.UserMessage"),
     ("agentkit.events", "TextPart", ": it is in agentkit: from agentkit import TextPart"),
@@ -186,6 +194,40 @@ IMPORTS = [
     ("agentkit.threads", "SQLiteSession", ": conversations are kept by agentkit.ThreadManager"),
     ("agentkit.testing", "TestModel", ": write agentkit.testing.ScriptedModel"),
 ]  # fmt: skip
+
+
+MODULES = [
+    ("from agentkit.tools import Files", "No module named 'agentkit.tools': write from agentkit_tools.files import Files"),
+    ("from agentkit.tools import tool", "No module named 'agentkit.tools'; for 'tool': write @openapi_schema above a method, or give the function itself: Agent(model, [function])"),
+    ("from agentkit.thread import ThreadManager", "No module named 'agentkit.thread': write from agentkit import ThreadManager"),
+    ("from agentkit.tool_registry import ToolRegistry", "No module named 'agentkit.tool_registry': write from agentkit import ToolRegistry"),
+    ("from agentkit.models.test import TestModel", "No module named 'agentkit.models.test'; for 'TestModel': write agentkit.testing.ScriptedModel"),
+    ("from agentkit.types import UserMessage", "No module named 'agentkit.types': write from agentkit.messages import UserMessage"),
+    ("import agentkit.agents", "No module named 'agentkit.agents'; did you mean 'agentkit.agent'?"),
+    ("import agentkit.thread_manager", "No module named 'agentkit.thread_manager'; did you mean 'agentkit.threads'?"),
+    ("import agentkit.messgaes", "No module named 'agentkit.messgaes'; did you mean 'agentkit.messages'?"),
+    ("import agentkit.qqqqq", "No module named 'agentkit.qqqqq'"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("code", "message"), MODULES, ids=[code for code, _ in MODULES])
+def test_a_module_that_there_is_not(code: str, message: str) -> None:
+    with pytest.raises(ModuleNotFoundError) as caught:
+        exec(code)
+    assert str(caught.value) == message
+    assert importlib.util.find_spec(str(caught.value.name)) is None  # who only asks is told that there is none
+
+
+def test_other_packages_are_left_alone() -> None:
+    with pytest.raises(ModuleNotFoundError, match=r"^No module named 'pydantic\.nothing'$"):
+        exec("import pydantic.nothing")
+    assert [getattr(finder, "__qualname__", "") for finder in sys.meta_path].count("_Missing") == 1
+
+
+def test_the_names_of_other_modules_lead_somewhere() -> None:
+    for name, module in foreign_imports.MODULES.items():
+        assert importlib.import_module(module)
+        assert importlib.util.find_spec(f"agentkit.{name}") is None, name
 
 
 @pytest.mark.parametrize(("module", "name", "hint"), IMPORTS, ids=[f"{m}-{n}" for m, n, _ in IMPORTS])
@@ -333,9 +375,9 @@ INNER = {
 INNER |= {"Revise", "Source", "Spending", "StoredResults", "Unsettled", "FunctionNames", "SchemaType"}
 
 
-@pytest.mark.parametrize("module", sorted({"agentkit", *HOMES.values()} - {"agentkit.errors"}))
+@pytest.mark.parametrize("module", sorted({"agentkit", *HOMES.values()} - {"agentkit.errors", "agentkit_tools.files"}))
 def test_each_module_says_where_a_name_is(module: str) -> None:
-    """`agentkit.errors` cannot: whatever could say it stands on it."""
+    """`agentkit.errors` cannot: whatever could say it stands on it. `agentkit_tools` knows public names only."""
     with pytest.raises(ImportError, match=f"^{module} has no 'Runner': an agent runs itself"):
         exec(f"from {module} import Runner")
     with pytest.raises(ImportError, match=f"^{module} has no 'qqqqq'; it has "):
