@@ -125,7 +125,7 @@ class _Missing:
 
 
 if not any(getattr(finder, "__qualname__", "") == "_Missing" for finder in sys.meta_path):  # not twice, at a reload
-    sys.meta_path.append(_Missing)  # type: ignore[arg-type]
+    sys.meta_path.append(_Missing)
 
 
 def __dir__() -> list[str]:

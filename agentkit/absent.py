@@ -21,15 +21,15 @@ C = TypeVar("C", bound=type)
 class Foreign:
     """A name that others have for something: whoever asks for it is told ours, in an AttributeError."""
 
-    __slots__ = ("_name", "_ours")
+    __slots__ = ("_name", "ours")
 
     def __init__(self, name: str, ours: str) -> None:
         self._name = name
-        self._ours = ours
+        self.ours = ours
 
     @property
     def _hint(self) -> str:
-        return f"; did you mean {self._ours!r}?" if self._ours.isidentifier() else f": {self._ours}"
+        return f"; did you mean {self.ours!r}?" if self.ours.isidentifier() else f": {self.ours}"
 
     def __get__(self, instance: Any, owner: type) -> Any:
         what = f"type object {owner.__name__!r}" if instance is None else f"{owner.__name__!r} object"

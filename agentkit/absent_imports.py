@@ -82,7 +82,7 @@ def _module_hint(name: str, wanted: Sequence[str]) -> str:
 
     parent, _, last = name.rpartition(".")
     for one in wanted:
-        if one in sys.modules[_ROOT].__all__:  # type: ignore[attr-defined]
+        if one in sys.modules[_ROOT].__all__:
             return f": write from {_ROOT} import {one}"
         if one in HOMES:
             return f": write from {HOMES[one]} import {one}"

@@ -229,6 +229,11 @@ def _unknown(name: str, value: Any, signature: Signature) -> str:
 def _refuse_unhinted(signature: Signature, covered: set[str]) -> None:
     for parameter in signature.parameters:
         if parameter.hint is NOTHING and parameter.name not in covered:
+            if parameter.name == "self" and signature.names[:1] == ("self",):
+                raise SchemaError(
+                    f"{signature.where}: its first parameter is 'self', but it belongs to no object: leave 'self' out, "
+                    "or put it into a class, above it @openapi_schema, and give an instance: tools=[MyTool()]"
+                )
             if parameter.name in foreign.CONTEXTS:
                 raise SchemaError(
                     f"{signature.where}: parameter {parameter.name!r} has no type; for what the application passed "

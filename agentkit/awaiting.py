@@ -73,6 +73,12 @@ class Waits(Coroutine[Any, Any, T]):
                 "`async for event in agent.stream(…)`"
             )
 
+        def __iter__(self) -> Any:
+            raise TypeError(f"{self._call} was not awaited: write `await {self._call}`, or {self._instead}")
+
+        def __getitem__(self, key: object) -> Any:
+            raise TypeError(f"{self._call} was not awaited: write `(await {self._call})`, or {self._instead}")
+
         def __aenter__(self) -> Any:
             raise TypeError(f"{self._call} gives one result: write `await {self._call}`, without `with`")
 

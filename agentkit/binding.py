@@ -184,7 +184,7 @@ def _no_tool(tool: Any) -> str | None:
     if callable(getattr(tool, "as_tool", None)):
         what = name_of(tool) if isinstance(tool, type) else f"an instance of {kind}"
         return f"{what} is no tool by itself: write .as_tool('its_name', 'what it is good at') behind it"
-    if inspect.isawaitable(tool):
+    if inspect.isawaitable(tool) and not hasattr(tool, "metadata"):  # a ToolResult can be awaited, too
         if inspect.iscoroutine(tool):
             tool.close()  # else Python says, too, that nobody awaited it
         return "a coroutine is no tool: give the async function itself, without calling it"
@@ -192,12 +192,37 @@ def _no_tool(tool: Any) -> str | None:
         return _no_several(tool, kind)
     if inspect.ismodule(tool):
         return f"{tool.__name__} is a module: give its functions or classes, as in tools=[{tool.__name__}.name]"
-    if tool is None or isinstance(tool, (str, bytes, int, float, set, frozenset)):
+    if type(tool).__module__.partition(".")[0] == __name__.partition(".")[0] and not isinstance(tool, type):
+        return _ours(tool, kind)
+    return _no_object(tool)
+
+
+def _no_object(tool: Any) -> str | None:
+    """The same of a plain value."""
+    if tool is None:
+        return "None is no tool: leave tools out, or write tools=[], where there are none"
+    if isinstance(tool, str):
+        return (
+            f"{tool!r:.60} is no tool: 'module:Class' is taken by registry.register(…), or threads.registry.register(…)"
+            " with a thread manager"
+        )
+    if isinstance(tool, (bytes, int, float, set, frozenset)):
         return (
             f"{tool!r:.60} is no tool: give a function itself, not what it returns when it is called, or a class or "
             "instance with decorated methods"
         )
     return None
+
+
+def _ours(tool: Any, kind: str) -> str | None:
+    """What to do with something of agentkit's own that is no tool; None for a tool without a decorated method."""
+    if hasattr(tool, "register_tool"):
+        return "a ToolRegistry is given by itself, tools=registry; beside others, tools=[*registry.tools.values(), …]"
+    if hasattr(tool, "stream") or hasattr(tool, "add_tool"):
+        return f"an instance of {kind} is no tool: a tool is a function, or an object with decorated methods"
+    if hasattr(tool, "success_response"):
+        return None
+    return f"an instance of {kind} is no tool: give the function itself, not what it returns when it is called"
 
 
 def _no_several(tools: Any, kind: str) -> str:
@@ -221,6 +246,11 @@ def _undecorated(tool: Any, owner: type) -> str:
         return (
             f"{what} is a tool of another toolkit: give the function that it was made of, without that toolkit's "
             "decorator"
+        )
+    if hasattr(owner, "model_fields"):
+        return (
+            f"{what} is a pydantic model, which holds values and does nothing: use it as the hint of a function's "
+            f"parameter, or ask for one as the reply, output_type={name_of(owner)}"
         )
     public = [n for n, v in vars(owner).items() if inspect.isfunction(v) and not n.startswith("_")]
     example = f"def {public[0]}" if public else "def your_method"

@@ -133,6 +133,10 @@ def _path(mapping: XMLMapping, kind: str, where: str) -> tuple[str, ...]:
             )
         return ()
     steps = tuple(path.split("/")) if path != "." else (name,)
+    if (instead := _no_path(path, name)) is not None:
+        raise SchemaError(
+            f"{where}: @xml_schema has path {path!r} for parameter {name!r}: a path is names, not XPath; {instead}"
+        )
     for step in steps:
         _refuse_name(step, f"{kind} (path {path!r} of parameter {name!r})", where)
     if kind == "attribute" and len(steps) > 1:
@@ -141,6 +145,17 @@ def _path(mapping: XMLMapping, kind: str, where: str) -> tuple[str, ...]:
             "belong to the tag itself: use node_type 'element', or the attribute's name alone"
         )
     return steps
+
+
+def _no_path(path: str, name: str) -> str | None:
+    """What to write for a piece of XPath; None for what may be names."""
+    if path.startswith("@"):
+        return f"write {{'param_name': {name!r}, 'node_type': 'attribute', 'path': {path[1:]!r}}}"
+    if path in ("text()", "./text()"):
+        return f"write {{'param_name': {name!r}, 'node_type': 'content'}}"
+    if path != "." and path.startswith((".", "/")):
+        return f"write {path.lstrip('./')!r}" if path.lstrip("./") else "write '.', or leave it out"
+    return None
 
 
 def _refuse_name(name: str, what: str, where: str) -> None:

@@ -16,6 +16,7 @@ from agentkit.absent import explained
 from agentkit.absent_imports import explained_module
 from agentkit.errors import ErrorCode
 from agentkit.messages import ToolCall
+from agentkit.names import no_item
 
 if TYPE_CHECKING:
     from agentkit.tool import ToolResult
@@ -56,9 +57,16 @@ def _hash(self: tuple[Any, ...]) -> int:
     return hash((type(self), *self))
 
 
+def _item(self: tuple[Any, ...], key: Any) -> Any:
+    if isinstance(key, str):
+        raise no_item(self, key)
+    return tuple.__getitem__(self, key)
+
+
 def event(cls: E) -> E:
     """Make a named tuple equal only to its own type, and say what it has in place of what it is asked for in vain."""
     cls.__eq__, cls.__ne__, cls.__hash__ = _equal, _unequal, _hash  # type: ignore[assignment]
+    setattr(cls, "__getitem__", _item)  # noqa: B010 - checkers take an assignment for an item of the class
     return explained(cls)
 
 

@@ -20,6 +20,11 @@ _TO_THREAD: Final = (
     "a conversation that is kept is threads.say_sync('its id', 'Hello', agent=agent), or `await threads.say(…)`, with "
     "threads = agentkit.ThreadManager()"
 )
+_NO_MCP: Final = (
+    "no MCP server is connected to here: write a function for each of its tools, with the tool's own schema, "
+    "@openapi_schema({…})"
+)
+_MODES: Final = "a stream yields every event: async for event in agent.stream('…'), or only the text: .text_stream()"
 _CONVERSATION: Final = ("messages", "message_history", "history", "chat_history", "conversation", "initial_messages")
 _KEPT: Final = (
     *("thread", "thread_id", "session", "session_id", "conversation_id", "previous_response_id"),
@@ -76,7 +81,17 @@ AGENT: Final[Words] = {
         "what another agent reads of this one is said where it becomes a tool: agent.as_tool('name', 'description')",
     ),
     "timeout": "one tool's is ProcessorConfig(timeout=…), a whole run's Budget(seconds=…)",
-    "verbose": "a hook sees every event: hooks=[lambda event, run: print(event)]",
+    **dict.fromkeys(("verbose", "debug"), "a hook sees every event: hooks=[lambda event, run: print(event)]"),
+    **dict.fromkeys(
+        ("instrument", "tracing"), "traces are a hook's business: hooks=[OpenTelemetry()] of agentkit.telemetry"
+    ),
+    **dict.fromkeys(
+        ("history_processors", "context_manager", "summarization"),
+        "a long conversation is made shorter in a thread: ThreadManager(compaction=Compaction(…)) of agentkit.threads",
+    ),
+    **dict.fromkeys(("state_modifier", "messages_modifier", "instruction"), "system"),
+    **dict.fromkeys(("schema", "output_model", "output"), "output_type"),
+    **dict.fromkeys(("mcp_servers", "mcp"), _NO_MCP),
 }
 
 RUN: Final[Words] = {
@@ -88,8 +103,12 @@ RUN: Final[Words] = {
     **dict.fromkeys(("result_type", "response_model", "response_format", "output_schema"), "output_type"),
     **dict.fromkeys(("deps", "state", "dependencies"), "context"),
     **dict.fromkeys(("cancellation_event", "cancel_event", "cancellation_token"), "cancel"),
-    "approvals": "decisions",
+    **dict.fromkeys(("approvals", "approved", "approve", "decision", "resume"), "decisions"),
     **dict.fromkeys((*_KEPT, "config"), _TO_THREAD),
+    **dict.fromkeys(("stream_mode", "version"), _MODES),
+    "run_config": "each setting is an argument: temperature=…, context=…",
+    "usage": "every run counts its own, result.usage; what several may spend together is Agent(…, budget=Budget(…))",
+    **dict.fromkeys(("schema", "output_model"), "output_type"),
 }
 
 AGENTPRESS_RUN_THREAD: Final[Words] = {
@@ -109,6 +128,7 @@ AGENTPRESS_RUN_THREAD: Final[Words] = {
 
 RUN_THREAD: Final[Words] = {
     **_REQUEST,
+    **dict.fromkeys(("thread", "id", "session", "session_id", "conversation_id"), "thread_id"),
     **AGENTPRESS_RUN_THREAD,
     **dict.fromkeys(("instructions", "system", "system_message"), "system_prompt"),
     **dict.fromkeys(("config", "processor"), "processor_config"),
@@ -195,6 +215,8 @@ MODEL: Final[Words] = {
     "client": "http_client",
     "system": _TO_AGENT.format("system"),
     "tools": _TO_AGENT.format("tools"),
+    "provider": "it is the first part of the name: model('openai:gpt-5')",
+    **dict.fromkeys(("organization", "project"), "it is a header: headers={'OpenAI-Organization': …}"),
 }
 
 XML_SCHEMA: Final[Words] = {
@@ -204,7 +226,19 @@ XML_SCHEMA: Final[Words] = {
     "text": "content",
     "params": "mappings",
     "parameters": "mappings",
+    "attrs": "attributes",
+    **dict.fromkeys(("children", "child_elements", "nodes", "tags"), "elements"),
+    "body": "content",
+    **dict.fromkeys(
+        ("schema", "root"), "write the tag, @xml_schema(name=…), and where its parameters are, mappings=[…]"
+    ),
     "description": "what a tool does is said by its docstring, or by @openapi_schema(description=…)",
+}
+
+XML_MAPPING: Final[Words] = {
+    **dict.fromkeys(("param", "name", "parameter", "field"), "param_name"),
+    **dict.fromkeys(("type", "kind", "node"), "node_type"),
+    **dict.fromkeys(("xpath", "attribute", "tag"), "path"),
 }
 
 OPENAPI_SCHEMA: Final[Words] = {
@@ -215,7 +249,19 @@ OPENAPI_SCHEMA: Final[Words] = {
     "confirm": "requires_approval",
     "params": "parameters",
     "properties": "parameters",
-    "tool_name": "name",
+    **dict.fromkeys(("tool_name", "name_override", "function_name"), "name"),
+    **dict.fromkeys(("description_override", "tool_description", "docstring"), "description"),
+    **dict.fromkeys(
+        ("schema", "input_schema", "args_schema", "json_schema"), "a schema is given by place: @openapi_schema({…})"
+    ),
+    **dict.fromkeys(("requires_confirmation", "human_approval", "approve"), "requires_approval"),
+    **dict.fromkeys(("retries", "max_retries"), "a tool's error goes to the model, which may call it again"),
+    **dict.fromkeys(
+        ("takes_ctx", "inject_context"),
+        "what the application passed to the run goes to a parameter with the hint ToolContext",
+    ),
+    **dict.fromkeys(("is_enabled", "prepare", "enabled"), "which tools an agent has is said by Agent(…, tools=[…])"),
+    **dict.fromkeys(("tags", "metadata", "category"), "leave it out: nothing here would read it"),
     "terminal": "terminates",
     "final": "terminates",
     "return_direct": "terminates",
@@ -224,8 +270,68 @@ OPENAPI_SCHEMA: Final[Words] = {
     "one_at_a_time": "exclusive",
     "sequential": "exclusive",
     "lock": "exclusive",
+    "parallel": "write exclusive=True for one call at a time",
     "strict": "strict mode is asked of the schemas: registry.get_openapi_schemas('strict')",
 }
+
+AS_TOOL: Final[Words] = {
+    "tool_name": "name",
+    **dict.fromkeys(("tool_description", "desc"), "description"),
+    "custom_output_extractor": "the caller reads the agent's last words; its output_type says their shape",
+    "max_turns": _TO_AGENT.format("max_turns"),
+}
+
+TOOL_CALL: Final[Words] = {
+    **dict.fromkeys(("args", "input", "kwargs", "parameters", "tool_args"), "arguments"),
+    **dict.fromkeys(("tool_name", "function", "tool"), "name"),
+    **dict.fromkeys(("call_id", "tool_call_id"), "id"),
+    "type": "leave it out: there is one kind",
+}
+
+MESSAGE: Final[Words] = {
+    **dict.fromkeys(("text", "parts", "message", "prompt"), "content"),
+    **dict.fromkeys(("calls", "tool_calls"), "a call is a part: AssistantMessage(['Let me see.', ToolCall(…)])"),
+    "thinking": "it is a part: AssistantMessage([ThinkingPart('…'), '…'])",
+    "role": "leave it out: the class says it",
+    **dict.fromkeys(("id", "name"), "leave it out: messages have none"),
+}
+
+USER: Final[Words] = {
+    **dict.fromkeys(("text", "content", "message", "parts", "prompt"), "it stands by itself: user('Hello')"),
+    **dict.fromkeys(
+        ("image", "images", "image_url"), "it stands by itself: user('What is this?', ImagePart(url='https://…'))"
+    ),
+}
+
+TEXT_PART: Final[Words] = {
+    **dict.fromkeys(("content", "value", "data"), "text"),
+    "type": "leave it out: the class says it",
+}
+
+IMAGE_PART: Final[Words] = {
+    **dict.fromkeys(("path", "file", "filename"), "a file is read first: ImagePart(Path('chart.png').read_bytes())"),
+    "base64": "it is decoded first: ImagePart(base64.b64decode(…))",
+    **dict.fromkeys(("bytes", "content", "image"), "data"),
+    **dict.fromkeys(("mime_type", "content_type", "format"), "media_type"),
+    **dict.fromkeys(("image_url", "href", "address"), "url"),
+    "type": "leave it out: the class says it",
+}
+
+SCRIPTED: Final[Words] = {
+    **dict.fromkeys(("responses", "turns", "messages", "replies", "outputs"), "script"),
+    **dict.fromkeys(("model_name", "model"), "name"),
+}
+
+APPROVED: Final[Words] = {
+    **dict.fromkeys(("args", "override_args", "edited_args"), "arguments"),
+    **dict.fromkeys(
+        ("by", "reason", "message"),
+        "an approval has none; in a thread write threads.approve(thread_id, call_id, by='Eve')",
+    ),
+}
+DENIED: Final[Words] = {**dict.fromkeys(("message", "why", "feedback", "text"), "reason")}
+
+REGISTRY: Final[Words] = dict.fromkeys(("tools", "functions"), "they stand by themselves: ToolRegistry(add, MyTool())")
 
 TOOL_RESULT: Final[Words] = {
     **dict.fromkeys(("result", "value", "data", "text", "message", "return_value"), "output"),
@@ -246,6 +352,13 @@ BUDGET: Final[Words] = {
     "requests": "turns are bounded by Agent(max_turns=…)",
     "max_turns": "turns are bounded by Agent(max_turns=…)",
     "price": "prices",
+}
+
+FLAVOURS: Final[Words] = {
+    **dict.fromkeys(("openai", "completions", "chat_completions", "mistral", "ollama", "vllm"), "chat"),
+    **dict.fromkeys(("openai_responses", "response"), "responses"),
+    "openai_strict": "strict",
+    "claude": "anthropic",
 }
 
 TOOL_CHOICE: Final[Words] = {"any": "required", "must": "required", "force": "required", "off": "none"}

@@ -78,9 +78,24 @@ _RESULT: Final[Words] = {
     **_same("the run ended well where result.finish == 'stop'", "ok", "success", "is_success"),
     **_same("what a run costs is counted against prices: Agent(…, budget=Budget(cost=…, prices={…}))", "cost"),
     **_same("it is a whole run; to see one happen write agent.stream('…')", "stream", "stream_events", "stream_text"),
+    **_same("it is a whole run; to see one happen write agent.stream('…')", "events", "raw_responses"),
+    **_same(
+        "nothing is kept at the provider: the next run is given result.messages", "last_response_id", "response_id"
+    ),
+    **_same("a run has no object for it: agent.run(result.messages, decisions={call.id: Approved()})", "approve"),
+    **_same("a run has no object for it: agent.run(result.messages, decisions={call.id: Approved()})", "to_state"),
+    **_same(
+        "a run has no object for it: agent.run(result.messages, decisions={call.id: Denied('…')})", "reject", "deny"
+    ),
+    **_same("write [m.thinking for m in result.messages if isinstance(m, AssistantMessage)]", "thinking", "reasoning"),
+    **_same("a hook measures it: RunStarted and RunEnded of agentkit.agent", "duration", "elapsed", "timestamp"),
     **_same(_TO_DICT, "model_dump", "to_dict", "json", "all_messages_json"),
     "thread_id": "the run has it: run.thread_id of the stream that run_thread gives",
 }
+
+_SCRIPT: Final[Words] = _same(
+    "requests", "calls", "call_args", "call_args_list", "received", "last_messages", "prompts"
+)
 
 _ASKED: Final = "a model answers an agent: Agent(model).run_sync('…')"
 _MODEL: Final[Words] = {
@@ -121,6 +136,16 @@ ATTRIBUTES: Final[Mapping[str, Words]] = {
         **_same("hooks", "callbacks", "handlers", "on_event", "on"),
         **_same("an agent is a tool of another: Agent(…, tools=[agent.as_tool('name', '…')])", "handoffs", "handoff"),
         **_same("every run has its own: result.usage", "usage"),
+        **_same("every run has its own: agent.run_sync('…').output", "final_output", "output", "result", "last_result"),
+        **_same("write agent.registry.tools", "get_tools", "toolset"),
+        **_same(
+            "what a person says to a call goes to the next run: agent.run(result.messages, decisions={…})", "approve"
+        ),
+        **_same(
+            "what a person says to a call goes to the next run: agent.run(result.messages, decisions={…})", "resume"
+        ),
+        **_same(f"an agent keeps no conversation; {_MESSAGES}", "get_state", "state", "load_state", "save"),
+        **_same("in the terminal: agentkit chat --model openai:gpt-5 --tools module:function", "to_cli", "to_cli_sync"),
         **_same(_CLOSE, "close", "shutdown"),
     },
     "RunResult": _RESULT,
@@ -147,6 +172,10 @@ ATTRIBUTES: Final[Mapping[str, Words]] = {
         **_same("run_thread", "run", "execute", "invoke", "stream", "stream_thread", "start_run", "run_thread_stream"),
         **_same("say", "chat", "ask", "send", "send_message", "reply"),
         **_same("say_sync", "run_sync", "chat_sync", "run_thread_sync"),
+        **_same("write threads.say_sync(thread_id, 'Hello', model): it makes the thread, too", "create_thread_sync"),
+        **_same(
+            "write threads.say_sync(thread_id, 'Hello', model): it makes the thread, too", "add_message_sync", "session"
+        ),
         **_same("create_thread", "create", "new_thread", "start_thread", "add_thread", "open_thread"),
         **_same("get_thread", "get", "load_thread", "thread"),
         **_same("list_threads", "list", "threads", "get_threads", "all_threads"),
@@ -157,7 +186,7 @@ ATTRIBUTES: Final[Mapping[str, Words]] = {
         **_same(
             "messages as models read them are await threads.get_llm_messages(thread_id), all that is kept is "
             "await threads.get_log(thread_id)",
-            *("get_messages", "messages", "list_messages", "history"),
+            *("get_messages", "messages", "list_messages", "history", "get_history", "load_messages"),
         ),
         **_same("add_tool", "register_tool", "add_tools", "register"),
         **_same("registry", "tools"),
@@ -181,6 +210,7 @@ ATTRIBUTES: Final[Mapping[str, Words]] = {
         **_same(_SCHEMAS, "schemas", "get_schemas", "to_openai", "get_tool_schemas", "definitions", "openai_schemas"),
         **_same(_SCHEMAS, "get_definitions", "json_schemas", "to_json"),
         **_same(_EXECUTE, "execute", "run", "call", "invoke", "dispatch", "call_tool", "execute_tool"),
+        "as_tool": "a registry is given as it is: Agent(model, registry)",
         "get_available_functions": "write {name: tool.method for name, tool in registry.tools.items()}",
     },
     "BoundTool": {
@@ -198,6 +228,15 @@ ATTRIBUTES: Final[Mapping[str, Words]] = {
         **_same("id", "call_id", "tool_call_id", "tool_use_id"),
         **_same("its answer is the ToolMessage whose call_id is the call's id", "output", "result", "answer"),
         **_same("there is one kind: a ToolCall", "type", "kind"),
+        **_same(
+            "write agent.run(result.messages, decisions={call.id: Approved()}); in a thread, threads.approve(…)",
+            "approve",
+        ),
+        **_same(
+            "write agent.run(result.messages, decisions={call.id: Denied('…')}); in a thread, threads.deny(…)",
+            "reject",
+            "deny",
+        ),
         **_same(_TO_DICT, "model_dump", "dict", "to_dict", "json"),
     },
     "ToolResult": {
@@ -221,6 +260,11 @@ ATTRIBUTES: Final[Mapping[str, Words]] = {
         **_same("write context.run.thread_id", "thread_id", "session_id", "conversation_id"),
         **_same("write context.run.id", "run_id"),
         **_same("hooks see the run and each of its events: Agent(…, hooks=[…])", "messages", "usage", "agent", "model"),
+        **_same("what the application passed to agent.run('…', context=…) is context.state", "get", "config", "store"),
+        **_same(
+            "what the application passed to agent.run('…', context=…) is context.state", "user_id", "user", "session"
+        ),
+        **_same("a tool that is cancelled gets asyncio.CancelledError at its next `await`", "cancel", "cancelled"),
     },
     "Tool": {
         **_same("get_schemas", "schemas", "tool_schemas", "get_tool_schemas", "_register_schemas"),
@@ -317,7 +361,7 @@ ATTRIBUTES: Final[Mapping[str, Words]] = {
         **_same("process", "process_response", "parse", "execute"),
     },
     "RemoteModel": _MODEL,
-    "ScriptedModel": _MODEL,
+    "ScriptedModel": {**_MODEL, **_SCRIPT},
     "TextCalling": _MODEL,
     "Thread": {
         **_same("id", "thread_id", "session_id"),

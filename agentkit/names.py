@@ -130,6 +130,7 @@ def takes(
     *more: type,
     others: Mapping[str, str] | Callable[[], Mapping[str, str]] = _NONE,
     owner: str | None = None,
+    such: str = "",
     error: type[AgentkitError] = ConfigError,
 ) -> Callable[[T], T]:
     """Make a function or a class refuse arguments that it does not have in words, with the name that was meant.
@@ -141,6 +142,7 @@ def takes(
         more: `TypedDict`s whose keys are taken as further keywords (`**settings: Unpack[…]`).
         others: what arguments are called elsewhere, or what tells it; see `did_you_mean`.
         owner: how messages call it; its own name unless given.
+        such: a call with all that is required, for who leaves some of it out.
         error: what is raised.
     """
 
@@ -154,6 +156,7 @@ def takes(
         known = frozenset(names)
         bound = int(by_place[:1] == ("self",))
         most = len(by_place) if not code.co_flags & inspect.CO_VARARGS else 1_000_000
+        needed = (code.co_argcount - len(function.__defaults__ or ()), by_place[bound:])
 
         @wraps(function)
         def checked(*args: Any, **kwargs: Any) -> Any:
@@ -162,6 +165,8 @@ def takes(
                 shown = [name for name in names if not bound or name != "self"]
                 refuse_unknown(said, kwargs, shown, others() if callable(others) else others, error)
                 raise error(_too_many(said, len(args) - bound, places, shown))
+            if len(args) < needed[0] and (lacks := _lacking(needed, len(args), kwargs, bound)):
+                raise error(f"{said} lacks {lacks}{such and ': write such as '}{such}")
             return function(*args, **kwargs)
 
         if inspect.iscoroutinefunction(function) and hasattr(inspect, "markcoroutinefunction"):
@@ -174,6 +179,12 @@ def takes(
     return decorate
 
 
+def _lacking(needed: tuple[int, Sequence[str]], given: int, kwargs: Mapping[str, Any], bound: int) -> str:
+    """The required arguments that were left out."""
+    required = needed[1][: needed[0] - bound]
+    return " and ".join(repr(name) for name in required[given - bound :] if name not in kwargs)
+
+
 class ByAttribute:
     """A value whose parts are attributes, and which says so where they are asked for as those of a dict."""
 
@@ -182,15 +193,25 @@ class ByAttribute:
     if not TYPE_CHECKING:  # checkers find the mistake by themselves, as long as they do not see what answers it
 
         def __getitem__(self, key: object) -> Any:
-            kind = type(self).__name__
-            if isinstance(key, str) and not key.startswith("_") and hasattr(type(self), "__annotations__"):
-                has = [name for name in type(self).__annotations__ if not name.startswith("_")]
-                wanted = f"write `.{key}`" if key in has else f"its attributes are {', '.join(has)}"
-                words = ", or `.text` for the words" if key == "content" and hasattr(self, "text") else ""
-                raise TypeError(f"{kind} is no dict: {wanted}{words}")
-            raise TypeError(f"{kind} has no items, found [{key!r:.60}]; read its attributes")
+            raise no_item(self, key)
 
         __iter__ = None  # else Python would iterate by items
+
+
+def no_item(one: object, key: object) -> TypeError:
+    """What to raise where something whose parts are attributes is asked for an item."""
+    cls = type(one)
+    if not isinstance(key, str) or key.startswith("_") or not hasattr(cls, "__annotations__"):
+        return TypeError(f"{cls.__name__} has no items, found [{key!r:.60}]; read its attributes")
+    has = [name for name in cls.__annotations__ if not name.startswith("_")]
+    ours = getattr(inspect.getattr_static(cls, key, None), "ours", "")  # what others call it: `agentkit.absent`
+    if key in has:
+        wanted = f"write `.{key}`" + (", or `.text` for the words" if key == "content" and hasattr(one, "text") else "")
+    elif ours:
+        wanted = f"write `.{ours}`" if ours.isidentifier() else ours
+    else:
+        wanted = f"its attributes are {', '.join(has)}"
+    return TypeError(f"{cls.__name__} is no dict: {wanted}")
 
 
 class Nothing(TypedDict):

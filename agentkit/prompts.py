@@ -62,7 +62,7 @@ def messages_from(prompt: Prompt | Iterable[Prompt], *, calls: Mapping[str, str]
             said.append(one)
             continue
         if said:
-            messages.append(_spoken(user(*said), said))
+            messages.append(_spoken(user(*said), prompt))
             said = []
         if isinstance(one, Mapping):
             messages.append(_spoken(reader.read(one, f"message {at}"), one))
@@ -72,10 +72,14 @@ def messages_from(prompt: Prompt | Iterable[Prompt], *, calls: Mapping[str, str]
             hint = "write user('…')"
             if isinstance(one, tuple | list) or hasattr(one, "content"):
                 hint = "write {'role': 'user', 'content': '…'}, or user('…')"
+            elif hasattr(one, "messages"):
+                hint = "write its messages: [*result.messages, 'and now?']"
+            elif isinstance(one, type) or callable(one):
+                hint = "write user('…'), with parentheses"
             raise ConfigError(
                 f"a prompt is text, parts, messages or OpenAI's message dicts; found {shown(one)}; {hint}"
             )
-    return [*messages, _spoken(user(*said), said)] if said else messages
+    return [*messages, _spoken(user(*said), prompt)] if said else messages
 
 
 def _spoken(message: Message, given: Any) -> Message:

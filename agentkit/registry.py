@@ -38,6 +38,7 @@ class ToolRegistry:
         tools: whatever `register` takes.
     """
 
+    @takes(others=foreign.REGISTRY)
     def __init__(self, *tools: Any) -> None:
         self._all: dict[str, BoundTool] = {}  # by function name, those that have a tag only among them
         self._by_name: dict[str, BoundTool] = {}
@@ -165,7 +166,7 @@ class ToolRegistry:
             SchemaError: one of `names` is not registered.
         """
         if flavour not in FLAVOURS:
-            raise ConfigError(unknown("flavour of schemas", str(flavour), FLAVOURS))
+            raise ConfigError(unknown("flavour of schemas", str(flavour), FLAVOURS, foreign.FLAVOURS))
         return [FLAVOURS[flavour](spec) for spec in (self.offered(None) if names is None else self.specs(names))]
 
     def strict_report(self) -> dict[str, tuple[str, ...]]:
@@ -180,6 +181,8 @@ class ToolRegistry:
     def _chosen(self, names: Iterable[str] | None) -> list[BoundTool]:
         if names is None:
             return list(self._all.values())
+        if isinstance(names, str):
+            raise SchemaError(f"names={names!r}: wanted several names: names=[{names!r}]")
         chosen = list(names)
         for name in chosen:
             if name not in self._all:
@@ -205,6 +208,8 @@ def _take(table: dict[str, BoundTool], key: str, bound: BoundTool, what: str) ->
         table[key] = bound
         return
     new, old = bound.where, table[key].where
+    if bound.method == table[key].method:
+        raise SchemaError(f"{new}: the {what} {key!r} is taken by this very function: it is given twice; leave one out")
     if new == old:  # two instances of one class, or two classes of one name
         new, old = (f"{getattr(b.method, '__module__', '?')}.{b.where}" for b in (bound, table[key]))
     raise SchemaError(

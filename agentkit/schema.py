@@ -19,7 +19,7 @@ from agentkit.absent import explained
 from agentkit.absent_imports import explained_module
 from agentkit.errors import SchemaError
 from agentkit.flavours import FLAVOURS, anthropic, mcp, openai_chat, openai_responses, openai_strict
-from agentkit.names import takes
+from agentkit.names import did_you_mean, takes
 
 __all__ = [
     "FLAVOURS",
@@ -371,10 +371,19 @@ def _mapping(entry: Any) -> XMLMapping:
     if not isinstance(entry, Mapping) or "param_name" not in entry or entry.keys() - set(known):
         raise SchemaError(
             f"@xml_schema(mappings=[...]): expected an entry of {', '.join(known)}, of which param_name is required; "
-            f"found {entry!r}"
+            f"found {entry!r}{_such(entry, known)}"
         )
     _refuse_kinds("xml_schema", **entry)
     return XMLMapping(**entry)
+
+
+def _such(entry: Any, known: tuple[str, ...]) -> str:
+    """What to write for an entry that is none."""
+    if isinstance(entry, Mapping):
+        wrong = next((key for key in entry if key not in known), None)
+        return "" if wrong is None else did_you_mean(str(wrong), known, foreign.XML_MAPPING)
+    name, kind = entry if isinstance(entry, tuple) and len(entry) == 2 else (entry, "attribute")
+    return f"; write {{'param_name': {str(name)!r}, 'node_type': {str(kind)!r}}}"
 
 
 def _decorates(target: Any) -> bool:

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Unpack
 from agentkit import foreign
 from agentkit.absent import explained
 from agentkit.absent_imports import explained_module
-from agentkit.errors import ErrorCode
+from agentkit.errors import ConfigError, ErrorCode
 from agentkit.messages import ImagePart, ResultContent, TextPart, shown
-from agentkit.names import Nothing, refuse_unknown
+from agentkit.names import ByAttribute, Nothing, refuse_unknown
 from agentkit.output import clean, is_no_value, no_values, text_of
 from agentkit.schema import OpenAPISchema, XMLSchema, declared
 
@@ -44,7 +44,7 @@ _set = object.__setattr__
 
 @explained
 @dataclass(frozen=True, slots=True, init=False)
-class ToolResult:
+class ToolResult(ByAttribute):
     """A tool's answer to one call: an output, or an error.
 
     Args:
@@ -89,8 +89,15 @@ class ToolResult:
     ) -> None:
         if len(unknown):  # not by its truth, which checkers know
             refuse_unknown("ToolResult", unknown, _KEYWORDS, foreign.TOOL_RESULT)
+        if type(output) is bool and error is not None:  # AgentPress's order is success, output
+            raise ConfigError(
+                f"ToolResult({output}, {error!r:.60}): write ToolResult(success={output}, output=…), or "
+                "ToolResult(output) and ToolResult(error=…)"
+            )
         if error is not None and not isinstance(error, str):
             error = _said(error)
+        if success is not None and type(success) is not bool:
+            raise ConfigError(f"ToolResult(success={success!r:.60}): wanted True or False, or None")
         if success is False and error is None:
             output, error = None, "" if output is None else text_of(output)
         if success is True and error is not None:
@@ -239,7 +246,7 @@ def _no_state() -> Any:
 
 @explained
 @dataclass(frozen=True)  # no slots: with them, `ToolContext[Shop](…)` fails up to Python 3.12.1
-class ToolContext(Generic[StateT]):
+class ToolContext(ByAttribute, Generic[StateT]):
     """What a method learns about its call when it asks by annotation.
 
     `def read(self, path: str, context: ToolContext)`: the parameter is filled in at the call and is not in the schema,

@@ -51,7 +51,7 @@ def value_type(hint: Any) -> tuple[SchemaValidator, dict[str, Any]]:
     Raises:
         SchemaError: there is no JSON Schema for the type.
     """
-    if (meant := _no_type(hint)) is not None:
+    if (meant := _no_type(hint, "output_type={}")) is not None:
         raise SchemaError(f"output_type is {hint!r:.60}, which is no type: {meant}")
     parameter = Parameter("value", hint, NOTHING, "")
     nowhere = Signature("output_type", (parameter,), (), Docstring(), Scope({}, {}))
@@ -62,22 +62,29 @@ def value_type(hint: Any) -> tuple[SchemaValidator, dict[str, Any]]:
     return adapter.validator, without_titles(schema)  # type: ignore[return-value]
 
 
-def _no_type(hint: Any) -> str | None:
-    """What to write in place of a value that stands where a type is wanted; None for what may be one."""
+def _no_type(hint: Any, write: str) -> str | None:
+    """What to write in place of a value that stands where a type is wanted; None for what may be one.
+
+    Args:
+        hint: the value.
+        write: how a type is given, such as `output_type={}`.
+    """
     if isinstance(hint, str):
-        return f"give the class itself, output_type={hint}" if hint.isidentifier() else "give the type itself"
+        return f"give the class itself, {write.format(hint)}" if hint.isidentifier() else "give the type itself"
     if isinstance(hint, Mapping):
         return "a JSON Schema is made from a type; write a dataclass, TypedDict or pydantic model"
     if isinstance(hint, list) and hint:
-        one = f", one of several types output_type={' | '.join(map(_shown, hint))}" if len(hint) > 1 else ""
-        return f"several values are output_type=list[{_shown(hint[0])}]{one}"
+        one = f", one of several types {write.format(' | '.join(map(_shown, hint)))}" if len(hint) > 1 else ""
+        return f"several values are {write.format(f'list[{_shown(hint[0])}]')}{one}"
     if isinstance(hint, tuple) and hint:
-        return f"one of several types is output_type={' | '.join(map(_shown, hint))}"
-    if type(hint).__module__ == "builtins" and not isinstance(hint, type) and not get_args(hint):
+        return f"one of several types is {write.format(' | '.join(map(_shown, hint)))}"
+    if hint is any:
+        return f"any value is {write.format('Any')}, from typing"
+    if hint is not None and type(hint).__module__ == "builtins" and not isinstance(hint, type) and not get_args(hint):
         return "give a type, such as int or a dataclass"
     made = type(hint)
     of_ours = hasattr(made, "__dataclass_fields__") or hasattr(made, "model_fields")
-    return f"give the class itself, output_type={made.__name__}" if of_ours and not isinstance(hint, type) else None
+    return f"give the class itself, {write.format(made.__name__)}" if of_ours and not isinstance(hint, type) else None
 
 
 class _Unsendable(TypeError):
@@ -104,8 +111,10 @@ def _blame(signature: Signature, error: Exception) -> SchemaError:
         try:
             _built((parameter,), signature)
         except Exception as e:  # noqa: BLE001 (the same failure, of one parameter alone)
+            meant = _no_type(parameter.hint, f"{parameter.name}: {{}}")
             return SchemaError(
-                f"{signature.where}: parameter {parameter.name!r} has type {_shown(parameter.hint)}, {_why(e)}"
+                f"{signature.where}: parameter {parameter.name!r} has type {_shown(parameter.hint)}, "
+                f"{_why(e) if meant is None else f'which is no type: {meant}'}"
             )
     return SchemaError(f"{signature.where}: its parameters have no JSON Schema together: {_first_line(error)}")
 

@@ -115,6 +115,12 @@ def compare(written: Written, signature: Signature, derived: Mapping[str, Any]) 
         if name not in signature.names:
             why = "is filled in with the ToolContext" if name in signature.context else "is not in the signature"
             raise SchemaError(f"{where}: the hand-written schema has parameter {name!r}, which {why}; remove it there")
+    for name in written.parameters.get("required", ()):
+        if name not in properties:
+            raise SchemaError(
+                f"{where}: the hand-written schema requires {name!r}, which is not in its 'properties'; remove it from "
+                "'required'"
+            )
     for parameter in signature.parameters:
         if parameter.name not in properties:
             raise SchemaError(

@@ -15,10 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from agentkit import (
     Agent,
+    Approved,
     Budget,
+    Denied,
     ImagePart,
     ProcessorConfig,
     ResponseProcessor,
@@ -26,12 +29,14 @@ from agentkit import (
     ThreadManager,
     Tool,
     ToolCall,
+    ToolContext,
     ToolRegistry,
     ToolResult,
     openapi_schema,
     xml_schema,
 )
-from agentkit.messages import ToolMessage, UserMessage, user
+from agentkit.events import Text
+from agentkit.messages import AssistantMessage, ToolMessage, UserMessage, user
 from agentkit.models import model
 from agentkit.processor import EventStream
 from agentkit.testing import ScriptedModel
@@ -132,6 +137,24 @@ def closed(coroutine: Any) -> Any:
     return coroutine
 
 
+def with_self(self, at: str) -> str:  # type: ignore[no-untyped-def]  # noqa: ANN001 - the mistake
+    return at
+
+
+class Pydantic(BaseModel):
+    at: str
+
+
+def hinted(hint: Any) -> Any:
+    def hinted(at: str) -> str:
+        return at
+
+    hinted.__annotations__["at"] = hint
+    hinted.__qualname__ = "hinted"
+    return hinted
+
+
+ASKED = [user("Pay."), AssistantMessage(ToolCall("c1", "pay"))]
 NAMESPACE = {**globals()}
 
 RAISED = [
@@ -211,9 +234,9 @@ RAISED = [
     (41, "Agent(M).run_sync(None)", "a prompt is text, parts, messages or OpenAI's message dicts; found NoneType None; write user('…')"),
     (41, 'Agent(M).run_sync({"text": "hi"})', "message 0 has no 'role': wanted such as {'role': 'user', 'content': '…'}; found dict {'text': 'hi'}"),
     (41, "Agent(M).run_sync([])", "the prompt is empty: wanted what is to be answered, such as 'Hello'; found []"),
-    (41, 'Agent(M).run_sync("")', "a user message is empty: wanted text or an image; found list ['']"),
+    (41, 'Agent(M).run_sync("")', "a user message is empty: wanted text or an image; found str ''"),
     (41, 'Agent(M).run_sync({"role": "user"})', "a user message is empty: wanted text or an image; found dict {'role': 'user'}"),
-    (41, 'threads.say_sync("t", " ", M)', "a user message is empty: wanted text or an image; found list [' ']"),
+    (41, 'threads.say_sync("t", " ", M)', "a user message is empty: wanted text or an image; found str ' '"),
     (42, 'user(["a"])', "user(…) takes text and parts one after the other, found list ['a']: write user(*parts), or UserMessage(parts)"),
     (42, "user(5)", "UserMessage(…) takes text and parts (TextPart, ImagePart), found int 5"),
     (42, "UserMessage({})", "UserMessage(…) takes text and parts (TextPart, ImagePart), found dict {}"),
@@ -248,7 +271,7 @@ RAISED = [
     (111, "Agent(M, [StructuredTool()])", "an instance of StructuredTool is a tool of another toolkit: give the function that it was made of, without that toolkit's decorator"),
     (112, 'Agent(M, tools={"add": add})', "a dict of tools is no tool: give what is in it, tools=list(tools.values())"),
     (113, "Agent(M, tools=[asyncio])", "asyncio is a module: give its functions or classes, as in tools=[asyncio.name]"),
-    (114, 'Agent(M).run_sync("hi", stream_mode="values")', "run_sync has no argument 'stream_mode'; did you mean 'stream'? "),
+    (114, 'Agent(M).run_sync("hi", stream_mode="values")', "run_sync has no argument 'stream_mode': a stream yields every event: async for event in agent.stream('…'), or only the text: .text_stream(). "),
     (115, "Agent(M, state_schema=dict)", "Agent has no argument 'state_schema': what tools know of the application is agent.run(…, context=…). "),
     (116, 'Agent(M).run_sync("hi")["messages"]', "RunResult is no dict: write `.messages`"),
     (116, 'Agent(M).run_sync("hi").messages[-1]["content"]', "AssistantMessage is no dict: write `.content`, or `.text` for the words"),
@@ -266,6 +289,67 @@ RAISED = [
     (125, 'threads.say_sync("t", "hi", agent=M)', "wanted an Agent; a model is model=…"),
     (125, 'threads.run_thread("t", "Be brief.", Agent(M))', "run_thread(…, model=…) is an Agent; write run_agent(thread_id, agent)"),
     (126, 'threads.say_sync("hi", M)', "say(…) wants who answers: model='openai:gpt-5' or agent=Agent(…); found neither behind thread_id and message"),
+    # made up by a reader who had seen the guides alone
+    (201, "Agent(tools=[add])", "Agent lacks 'model': write such as Agent('openai:gpt-5', [function])"),
+    (203, "Agent(M).as_tool(tool_name='helper', tool_description='Helps.')", "as_tool has no argument 'tool_name'; did you mean 'name'? It takes name, description"),
+    (203, "Agent(M).as_tool('helper')", "as_tool lacks 'description': write such as agent.as_tool('its_name', 'what it is good at')"),
+    (204, "Agent(M, instrument=True)", "Agent has no argument 'instrument': traces are a hook's business: hooks=[OpenTelemetry()] of agentkit.telemetry. "),
+    (204, "Agent(M, schema=int)", "Agent has no argument 'schema'; did you mean 'output_type'? "),
+    (204, "Agent(M, mcp_servers=[])", "Agent has no argument 'mcp_servers': no MCP server is connected to here: write a function for each of its tools, with the tool's own schema, @openapi_schema({…}). "),
+    (205, "Agent(M).run_sync('hi', approved=['c1'])", "run_sync has no argument 'approved'; did you mean 'decisions'? "),
+    (205, "Agent(M).run_sync('hi', usage=None)", "run_sync has no argument 'usage': every run counts its own, result.usage; what several may spend together is Agent(…, budget=Budget(…)). "),
+    (206, "Agent(M).run_sync('yes', decisions={'c1': Approved()})", "no call waits under the id 'c1'; waiting: none: give the conversation that it is in, agent.run(result.messages, decisions={…})"),
+    (206, "Agent(M).run_sync([*ASKED, 'yes'], decisions={'c1': Approved()})", "waiting: none: it was answered, or withdrawn by what was said after it; decide first, with agent.run(messages)"),
+    (207, "Agent(M).run_sync(Agent(M).run_sync('hi'))", "write its messages: [*result.messages, 'and now?']"),
+    (207, "Agent(M).run_sync(user)", "; write user('…'), with parentheses"),
+    (208, "user({'type': 'text', 'text': 'hi'})", "found dict {'type': 'text', 'text': 'hi'}: a message as OpenAI has it is a prompt by itself, agent.run({'role': 'user', 'content': […]})"),
+    (208, "user(text='hi')", "user has no argument 'text': it stands by itself: user('Hello')"),
+    (209, "TextPart(5)", "TextPart(…) takes text, found int 5"),
+    (209, "TextPart('hi', type='text')", "TextPart has no argument 'type': leave it out: the class says it. It takes text"),
+    (209, "ImagePart(path='a.png')", "ImagePart has no argument 'path': a file is read first: ImagePart(Path('chart.png').read_bytes()). It takes "),
+    (209, "AssistantMessage('hi', tool_calls=[])", "AssistantMessage has no argument 'tool_calls': a call is a part: AssistantMessage(['Let me see.', ToolCall(…)]). "),
+    (210, "ToolCall(name='add', args={'a': 1})", "ToolCall has no argument 'args'; did you mean 'arguments'? "),
+    (210, "ToolCall(name='add', arguments={'a': 1})", "ToolCall lacks 'id': write such as ToolCall('', 'add', {'a': 1})"),
+    (211, "ToolResult(True, 'done')", "ToolResult(True, 'done'): write ToolResult(success=True, output=…), or ToolResult(output) and ToolResult(error=…)"),
+    (211, "ToolResult('done', success='yes')", "ToolResult(success='yes'): wanted True or False, or None"),
+    (212, "Approved('c1')", "Approved(arguments='c1'): wanted the arguments to run the call with, by name, {'amount': 5}, or None for those that the model wrote"),
+    (212, "Approved(by='Eve')", "Approved has no argument 'by': an approval has none; in a thread write threads.approve(thread_id, call_id, by='Eve'). "),
+    (212, "Denied(5)", "Denied(reason=5): wanted text"),
+    (213, "ScriptedModel('a', 'b')", "ScriptedModel takes by place script, found 2 values; by name: name, format, chunk, continues"),
+    (213, "ScriptedModel(responses=['a'])", "ScriptedModel has no argument 'responses'; did you mean 'script'? "),
+    (213, "ScriptedModel(['a'], chunk='4')", "ScriptedModel(chunk='4'): wanted 1 characters or more, a whole number, or None for each text as a whole"),
+    (214, "Agent(M, [add, add])", "add: the function name 'add' is taken by this very function: it is given twice; leave one out"),
+    (214, "Agent(M, [ToolRegistry(add)])", "a ToolRegistry is given by itself, tools=registry; beside others, tools=[*registry.tools.values(), …]"),
+    (214, "ToolRegistry(tools=[add])", "ToolRegistry has no argument 'tools': they stand by themselves: ToolRegistry(add, MyTool())"),
+    (214, "Agent(M, [M])", "an instance of ScriptedModel is no tool: a tool is a function, or an object with decorated methods"),
+    (214, "Agent(M, [ToolResult('x')])", "an instance of ToolResult is no tool: give the function itself, not what it returns when it is called"),
+    (214, "threads.add_tool('agentkit_tools.files:Files')", "'agentkit_tools.files:Files' is no tool: 'module:Class' is taken by registry.register(…), or threads.registry.register(…)"),
+    (215, "Agent(M, [with_self])", "with_self: its first parameter is 'self', but it belongs to no object: leave 'self' out, or put it into a class, above it @openapi_schema, and give an instance: tools=[MyTool()]"),
+    (215, "Agent(M, [Pydantic])", "Pydantic is a pydantic model, which holds values and does nothing: use it as the hint of a function's parameter, or ask for one as the reply, output_type=Pydantic"),
+    (216, "Agent(M, [hinted([int])])", "hinted: parameter 'at' has type [<class 'int'>], which is no type: several values are at: list[int]"),
+    (216, "Agent(M, [hinted((int, str))])", "which is no type: one of several types is at: int | str"),
+    (216, "Agent(M, [hinted(any)])", "which is no type: any value is at: Any, from typing"),
+    (217, "@openapi_schema(name_override='x')", "look: @openapi_schema describes parameter 'name_override', which does not exist (parameters: 'at'); did you mean 'name'?"),
+    (217, "@openapi_schema(input_schema={})", "which does not exist (parameters: 'at'): a schema is given by place: @openapi_schema({…})"),
+    (217, "@openapi_schema(requires_confirmation=True)", "look: @openapi_schema has no keyword 'requires_confirmation'; did you mean 'requires_approval'? "),
+    (217, "@openapi_schema(retries=3)", "look: @openapi_schema has no keyword 'retries': a tool's error goes to the model, which may call it again. "),
+    (218, "@openapi_schema({'type': 'object', 'properties': {'at': {'type': 'string'}}, 'required': ['at', 'b']})", "look: the hand-written schema requires 'b', which is not in its 'properties'; remove it from 'required'"),
+    (219, "@xml_schema(mappings=[{'param_name': 'at', 'path': './at'}])", "look: @xml_schema has path './at' for parameter 'at': a path is names, not XPath; write 'at'"),
+    (219, "@xml_schema(mappings=[{'param_name': 'at', 'path': '@to'}])", "a path is names, not XPath; write {'param_name': 'at', 'node_type': 'attribute', 'path': 'to'}"),
+    (219, "@xml_schema(mappings=[{'param_name': 'at', 'path': 'text()'}])", "a path is names, not XPath; write {'param_name': 'at', 'node_type': 'content'}"),
+    (219, "@xml_schema(mappings={'at': 'attribute'})", "found 'at'; write {'param_name': 'at', 'node_type': 'attribute'}"),
+    (219, "@xml_schema(mappings=[('at', 'content')])", "found ('at', 'content'); write {'param_name': 'at', 'node_type': 'content'}"),
+    (219, "@xml_schema(mappings=[{'param_name': 'at', 'type': 'attribute'}])", "found {'param_name': 'at', 'type': 'attribute'}; did you mean 'node_type'?"),
+    (219, "@xml_schema(children=['at'])", "@xml_schema has no argument 'children'; did you mean 'elements'? "),
+    (220, "ToolRegistry(add).get_openapi_schemas(names='add')", "names='add': wanted several names: names=['add']"),
+    (221, "threads.run_thread(thread='t', model=M)", "run_thread has no argument 'thread'; did you mean 'thread_id'? "),
+    (221, "runs(threads.run_thread('t', model=M).finished())", "there is no thread 't'; `await threads.create_thread('t')` makes one, and so does say"),
+    (222, "Text('hi')['text']", "Text is no dict: write `.text`"),
+    (222, "Text('hi')['delta']", "Text is no dict: write `.text`"),
+    (222, "ToolCall('', 'add')['args']", "ToolCall is no dict: write `.arguments`"),
+    (222, "ToolResult('x')['output']", "ToolResult is no dict: write `.output`"),
+    (222, "ToolContext('c1', 'add')['user']", "ToolContext is no dict: what the application passed to agent.run('…', context=…) is context.state"),
+    (223, "list(closed(Agent(M).run('hi')))", "agent.run(…) was not awaited: write `await agent.run(…)`, or agent.run_sync(…)"),
     # made up
     (75, 'Agent(M).run_sync("hi", sytem="Be brief.")', "run_sync has no argument 'sytem': it belongs to the agent: Agent(…, system=…). It takes "),
     (76, 'Agent(M, instructons="Be brief.")', "Agent has no argument 'instructons'; did you mean 'system'? It takes "),
@@ -281,7 +365,7 @@ RAISED = [
     (58, 'Agent(M, [add]).run_sync("hi", tool_choice="any")', "tool_choice='any' is no tool of this agent; wanted one of auto, required, none, add; did you mean 'required'?"),
     (59, 'ToolRegistry(Files).tools["read-file"]', "no tool is registered as 'read-file' (registered: 'read_file'); did you mean 'read_file'?"),
     (60, 'ToolRegistry().register_tool(Files, ["read_fil"])', "Files has no decorated method 'read_fil'; it has 'read_file'; did you mean 'read_file'?"),
-    (61, 'ToolRegistry(add).get_openapi_schemas("openai")', "there is no flavour of schemas 'openai'; there are chat, responses, strict, anthropic, mcp"),
+    (61, 'ToolRegistry(add).get_openapi_schemas("openai")', "there is no flavour of schemas 'openai'; did you mean 'chat'? There are chat, responses, strict, anthropic, mcp"),
     (62, 'threads.run_thread("t", tools=[add], model=M)', "run_thread has no argument 'tools': the manager holds them: threads.add_tool(MyTool) or threads.registry.register(function). It takes thread_id, "),
     (63, 'threads.add_message("t", "user", "hi")', "add_message takes by place thread_id, message, found 3 values; by name: client_id"),
     (64, 'Agent(M, add, "Be brief.")', "Agent takes by place model, tools, found 3 values; by name: system, "),
@@ -293,7 +377,7 @@ RAISED = [
     (69, "ToolCall(\"\", \"add\", '{\"a\": 1}')", "ToolCall(id, name, arguments): arguments are values by name, found str '{\"a\": 1}'"),
     (70, "Compaction(windw=10_000)", "Compaction has no argument 'windw'; did you mean 'window'? It takes window, "),
     (71, 'ToolRegistry().register_function(add, requires_confirmation=True)', "register_function has no argument 'requires_confirmation'"),
-    (72, "Agent(M, tools=None)", "None is no tool: give a function itself, "),
+    (72, "Agent(M, tools=None)", "None is no tool: leave tools out, or write tools=[], where there are none"),
     (73, 'Agent("openai:")', "got 'openai:'; the model's name is missing behind 'openai'"),
     (74, "@openapi_schema(one_at_a_time=True)", "look: @openapi_schema has no keyword 'one_at_a_time'; did you mean 'exclusive'?"),
 ]  # fmt: skip

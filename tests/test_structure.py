@@ -48,8 +48,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "awaiting": set(),
     "keys": set(),
     "names": {"errors"},
-    "messages": {"errors", "names"} | WORDS,
-    "events": {"errors", "messages"} | WORDS,
+    "messages": {"errors", "names", "foreign"} | WORDS,
+    "events": {"errors", "messages", "names"} | WORDS,
     "prompts": {"errors", "messages", "names", "foreign"},
     # core: pure, sync
     "tokens": {"messages"},

@@ -8,6 +8,7 @@ from dataclasses import replace
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, Final, Generic, Self, Unpack, overload
 
+from agentkit import foreign
 from agentkit.absent import explained
 from agentkit.agent.blocking import blocking, close
 from agentkit.agent.delegate import delegate
@@ -106,7 +107,7 @@ class Agent(EnteredAsync, Generic[ContextT, OutputT]):
     'Hello!'
     """
 
-    @takes(Settings, others=at("Agent"))
+    @takes(Settings, others=at("Agent"), such="Agent('openai:gpt-5', [function])")
     def __init__(
         self,
         model: Model | str,
@@ -313,6 +314,7 @@ class Agent(EnteredAsync, Generic[ContextT, OutputT]):
         if not isinstance(self._model, str):
             await close(self._model)
 
+    @takes(others=foreign.AS_TOOL, such="agent.as_tool('its_name', 'what it is good at')")
     def as_tool(self, name: str, description: str) -> BoundTool:
         """This agent as a tool of another: `Agent(model, tools=[other.as_tool("research", "Find out about …")])`.
 

@@ -6,23 +6,38 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
+from agentkit import foreign
+from agentkit.bounds import TEXT, Bound, instance, or_none, refuse
 from agentkit.messages import TextPart, ToolCall, ToolMessage
+from agentkit.names import takes
+
+_ARGUMENTS: Final[Bound] = or_none(
+    instance(Mapping, "the arguments to run the call with, by name, {'amount': 5}"), "for those that the model wrote"
+)
 
 
+@takes(others=foreign.APPROVED)
 @dataclass(frozen=True, slots=True)
 class Approved:
     """The call may run; with other `arguments`, if any are given."""
 
     arguments: Mapping[str, Any] | None = None
 
+    def __post_init__(self) -> None:
+        refuse("Approved", {"arguments": self.arguments}, {"arguments": _ARGUMENTS})
 
+
+@takes(others=foreign.DENIED)
 @dataclass(frozen=True, slots=True)
 class Denied:
     """The call may not run. The model reads the reason."""
 
     reason: str = ""
+
+    def __post_init__(self) -> None:
+        refuse("Denied", {"reason": self.reason}, {"reason": TEXT})
 
 
 Decision = Approved | Denied

@@ -157,8 +157,8 @@ class Conversation:
         unknown = decisions.keys() - {call.id for call in self._open}
         if unknown:
             raise ConfigError(
-                f"no call waits under the id {', '.join(map(repr, sorted(unknown)))}; "
-                f"waiting: {', '.join(repr(call.id) for call in self._open) or 'none'}"
+                f"no call waits under the id {', '.join(sorted(map(repr, unknown)))}; "
+                f"waiting: {', '.join(repr(call.id) for call in self._open) or _none(messages, unknown)}"
             )
 
     @property
@@ -230,3 +230,11 @@ class Conversation:
     async def child(self, call_id: str, task: str) -> Journal:
         """A new conversation."""
         return Conversation([user(task)])
+
+
+def _none(messages: Sequence[Message], decided: Iterable[object]) -> str:
+    """Why no call waits at the end of the conversation."""
+    there = {call.id for m in messages if isinstance(m, AssistantMessage) for call in m.calls}
+    if there & set(decided):
+        return "none: it was answered, or withdrawn by what was said after it; decide first, with agent.run(messages)"
+    return "none: give the conversation that it is in, agent.run(result.messages, decisions={…})"

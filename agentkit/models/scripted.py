@@ -8,9 +8,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterat
 from dataclasses import replace
 from inspect import isawaitable
 from types import TracebackType
-from typing import Any
+from typing import Any, Final
 
+from agentkit import foreign
 from agentkit.absent import explained
+from agentkit.bounds import Bounds, or_none, refuse, whole
 from agentkit.errors import ConfigError
 from agentkit.events import (
     ArgumentDelta,
@@ -36,6 +38,7 @@ from agentkit.messages import (
     shown,
 )
 from agentkit.models.base import ModelRequest
+from agentkit.names import takes
 
 Line = str | ToolCall | SourceEvent | Exception
 """Text, a call, an event as it is, or an error to raise at that point."""
@@ -45,6 +48,9 @@ Turn = Line | AssistantMessage | Sequence[Line]
 
 
 _JSON = json.JSONEncoder(ensure_ascii=False).encode
+
+
+_BOUNDS: Final[Bounds] = {"chunk": or_none(whole(1, "characters"), "for each text as a whole")}
 
 
 @explained
@@ -70,6 +76,7 @@ class ScriptedModel:
         ```
     """
 
+    @takes(others=foreign.SCRIPTED, such="ScriptedModel(['Hello.', 'Bye.'])")
     def __init__(
         self,
         script: Iterable[Turn] | Callable[[ModelRequest], Turn | Awaitable[Turn]],
@@ -79,8 +86,7 @@ class ScriptedModel:
         chunk: int | None = None,
         continues: bool = False,
     ) -> None:
-        if chunk is not None and chunk < 1:
-            raise ConfigError(f"chunk is a number of characters, at least 1; got {chunk}")
+        refuse("ScriptedModel", {"chunk": chunk}, _BOUNDS)
         self._function = script if callable(script) else None
         self._turns = [] if callable(script) else _turns(script)
         self._name, self._format, self._chunk = name, format, chunk

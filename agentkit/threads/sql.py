@@ -430,4 +430,6 @@ class Operations:
         ((left,),) = yield f"SELECT count(*) FROM {self.entries} WHERE thread = ? AND {missing}", (key, key)
         if left:
             raise damaged(f"thread {thread_id!r}", f"its row is missing; {left} entries of it are there")
-        raise ThreadNotFound(f"there is no thread {thread_id!r}")
+        raise ThreadNotFound(
+            f"there is no thread {thread_id!r}; `await threads.create_thread({thread_id!r})` makes one, and so does say"
+        )
