@@ -376,3 +376,31 @@ ROLES: Final[Words] = {"human": "user", "ai": "assistant", "bot": "assistant", "
 FORMATS: Final[Words] = {
     **dict.fromkeys(("native", "anthropic", "json", "function_calling", "tools", "none"), _NATIVE),
 }
+
+STANDARD_INPUT: Final = "a text is read from the standard input: echo 'Hello' | agentkit …"
+
+CHOICES: Final[Words] = {
+    **dict.fromkeys(("run", "ask", "talk", "repl", "start"), "chat"),
+    **dict.fromkeys(("thread", "sessions", "history"), "threads"),
+    **dict.fromkeys(("remove", "rm"), "delete"),
+    **dict.fromkeys(("reject", "refuse"), "deny"),
+    **dict.fromkeys(("yes", "all", "auto"), "always"),
+    "no": "never",
+    "help": "write agentkit --help",
+    "version": "write agentkit --version",
+}
+"""Words of the command line."""
+
+OPTIONS: Final[Words] = {
+    **dict.fromkeys(("--system-prompt", "--instructions"), "--system"),
+    **dict.fromkeys(("--url", "--api-base", "--host"), "--base-url"),
+    **dict.fromkeys(("--session", "--conversation", "--name"), "--thread"),
+    **dict.fromkeys(("--db", "--database"), "--store"),
+    **dict.fromkeys(("--yes", "-y", "--auto-approve", "--yolo"), "write --approve always"),
+    **dict.fromkeys(("--message", "-m", "--prompt", "-p", "--text", "--input"), STANDARD_INPUT),
+    **dict.fromkeys(("--api-key", "--key"), "a key is read from the environment: OPENAI_API_KEY=… agentkit chat …"),
+    **dict.fromkeys(
+        ("--temperature", "--max-tokens", "--max-turns"), "it is an argument of Agent(…); write a short script"
+    ),
+}
+"""Options of the command line."""

@@ -35,6 +35,7 @@ from agentkit import (
     openapi_schema,
     xml_schema,
 )
+from agentkit.cli import main
 from agentkit.events import Text
 from agentkit.messages import AssistantMessage, ToolMessage, UserMessage, user
 from agentkit.models import model
@@ -509,3 +510,25 @@ def test_what_is_taken_is_no_mistake() -> None:  # 42: these lost their words
     assert [message.text for message in said] == ["hi"] * 4
     assert dataclasses.is_dataclass(ToolResult("hi"))
     assert isinstance(Tool().fail_response("no"), ToolResult)
+
+
+COMMANDS = [
+    ("run", "agentkit: error: argument command: invalid choice: 'run'; did you mean 'chat'? There are demo, chat, threads, parse, formats, tools"),
+    ("thread list", "invalid choice: 'thread'; did you mean 'threads'? "),
+    ("help", "invalid choice: 'help': write agentkit --help. "),
+    ("chat Hello --model openai:x", "agentkit chat: error: unrecognized arguments: Hello: a text is read from the standard input: echo 'Hello' | agentkit …"),
+    ("chat --model openai:x -p Hello", "unrecognized arguments: -p Hello: a text is read from the standard input: "),
+    ("chat --model openai:x --api-key k", "unrecognized arguments: --api-key k: a key is read from the environment: OPENAI_API_KEY=… agentkit chat …"),
+    ("chat --model openai:x --system-prompt Brief.", "unrecognized arguments: --system-prompt Brief.; did you mean '--system'?"),
+    ("chat --model openai:x --auto-approve", "unrecognized arguments: --auto-approve: write --approve always"),
+    ("chat --model openai:x --approve yes", "argument --approve: invalid choice: 'yes'; did you mean 'always'? There are ask, always, never"),
+    ("threads remove x", "agentkit threads: error: argument action: invalid choice: 'remove'; did you mean 'delete'? "),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("words", "message"), COMMANDS, ids=[words for words, _ in COMMANDS])
+def test_a_wrong_command_says_how_to_mend_it(words: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(words.split())
+    assert ended.value.code == 2
+    assert message in capsys.readouterr().err
