@@ -30,6 +30,7 @@ from agentkit.formats.spec import (
     ToolSpec,
 )
 from agentkit.formats.tagtext import tag
+from agentkit.formats.valueends import Elements
 
 TAG: Final = Delimiter(
     r"<(?P<slash>/?)(?:[^\W\d][\w.-]{0,31}:)?(?P<name>[^\s<>/:\"'=]{1,160})(?=[\s/>])",
@@ -65,7 +66,7 @@ class Openers:
     def __init__(self, formats: Sequence[Format], tools: Sequence[ToolSpec]) -> None:
         self.formats, self.tools = tuple(formats), tuple(tools)
         self.named = {tool.name: tool for tool in tools}
-        self.elements: dict[Layout, list[str]] = {}
+        self.elements: dict[Layout, Elements] = {}
         self.sections: dict[int, tuple[Entry, Entry, Entry]] = {}
         self.lookers: dict[int, tuple[Entry, Listed | None]] = {}
         self.behind_calls: dict[tuple[str, str | Tag], Search] = {}
@@ -127,11 +128,11 @@ class Openers:
                 self._edge(shape.section.close, Entry("close", format, shape))
         match first:
             case ToolElement(layout):
-                self.elements[layout] = []
+                elements = self.elements[layout] = Elements()
                 for tool in tools:
                     tool = tool.with_element(layout)
                     assert tool.element is not None
-                    self.elements[layout].append(tool.element.tag)
+                    elements.tags.append(tool.element.tag)
                     self._tag(tool.element.tag, False, Entry("call", format, shape, tool))
             case NameTag(name) if " " in name:
                 self._edge(f"<{name}", Entry("call", format, shape))

@@ -9,7 +9,7 @@ is told as narrowly as it can be: a line break is none inside a raw value unless
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from functools import cache, lru_cache
 from typing import Final
 
@@ -21,6 +21,7 @@ Wait = Generator[None, None, None]
 Search = Callable[..., re.Match[str] | None]
 
 _new = tuple.__new__
+_AT_ONCE: Final[tuple[None, ...]] = ()  # what is waited for where nothing is: no generator is made for it
 _SPACE = re.compile(r"\s*")
 
 _REWIND_FACTOR: Final = (
@@ -288,8 +289,11 @@ class Reader:
 
     # ------------------------------------------------------------ reading
 
-    def more(self) -> Wait:
+    def more(self) -> Iterable[None]:
         """Wait for at least one character that is not consumed; returns at once at the text's end."""
+        return _AT_ONCE if self.at < len(self.buf) or self.ended else self._arrival()
+
+    def _arrival(self) -> Wait:
         while self.at >= len(self.buf) and not self.ended:
             yield
 
@@ -305,13 +309,17 @@ class Reader:
         """Where the white space here ends, an index of the buffer; at most `most` characters on."""
         return _SPACE.match(self.buf, self.at, self.at + most).end()  # type: ignore[union-attr]  # it matches nothing too
 
-    def space(self) -> Wait:
+    def space(self) -> Iterable[None]:
         """Consume white space."""
-        while True:
-            self.at = _SPACE.match(self.buf, self.at).end()  # type: ignore[union-attr]  # it matches the empty string
-            if self.at < len(self.buf) or self.ended:
-                return
+        if self.at < len(self.buf) and not self.buf[self.at].isspace():
+            return _AT_ONCE
+        self.at = self.space_end(_UNBOUNDED)
+        return _AT_ONCE if self.at < len(self.buf) or self.ended else self._over_space()
+
+    def _over_space(self) -> Wait:
+        while self.at >= len(self.buf) and not self.ended:
             yield
+            self.at = self.space_end(_UNBOUNDED)
 
     def sees(self, delimiter: Delimiter) -> Generator[None, None, re.Match[str] | None]:
         """The delimiter's match at this very place, or None; waits while it cannot be told."""

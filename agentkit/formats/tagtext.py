@@ -6,7 +6,7 @@ Knows the reader, no format. Attribute values are entity-decoded.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Generator
+from collections.abc import Collection, Generator, Iterable
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Final
@@ -92,8 +92,11 @@ class Attributes:
         at = self.r.offset
         return Damage("invalid_arguments", f"{message} in <{self.name}>", at, got=True) if self.committed else Decline()
 
-    def need(self, what: str) -> Wait:
+    def need(self, what: str) -> Iterable[None]:
         """Wait for a character; the text's end inside the tag is an error."""
+        return () if self.r.at < len(self.r.buf) else self._arrival(what)
+
+    def _arrival(self, what: str) -> Wait:
         yield from self.r.more()
         if self.r.at >= len(self.r.buf):
             if not self.committed:
