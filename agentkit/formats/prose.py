@@ -13,7 +13,16 @@ from typing import Final, Literal
 
 from agentkit.formats.asides import Aside, Asides
 from agentkit.formats.listed import BLOCKS, Listed
-from agentkit.formats.reader import Delimiter, Search, beginnings, behind, literal, pattern
+from agentkit.formats.reader import (
+    Delimiter,
+    Search,
+    any_beginning,
+    any_of,
+    beginnings,
+    behind,
+    literal,
+    pattern,
+)
 from agentkit.formats.remembered import Remembered
 from agentkit.formats.spec import (
     Envelope,
@@ -89,8 +98,8 @@ class Openers:
         self.closers = {format.name: closers(format) for format in formats}
         alternatives = sorted(self.literals, key=len, reverse=True)
         self.literal = Delimiter(
-            "|".join(pattern(self.spelt[key]) for key in alternatives) or r"(?!)",
-            "|".join(beginnings(self.spelt[key]) for key in alternatives) or r"(?!)",
+            any_of(self.spelt[key] for key in alternatives),
+            any_beginning(self.spelt[key] for key in alternatives) or r"(?!)",
         )
         self.line = _line_start(self.words, tools) if self.lines else None
         python = any(isinstance(part, PythonCall) for entry in self.lines for part in entry.shape.call)

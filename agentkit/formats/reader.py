@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Generator, Iterable
 from functools import cache, lru_cache
-from typing import Final
+from typing import Any, Final
 
 from agentkit.errors import ErrorCode
 from agentkit.events import ArgumentDelta, Markup, SourceEvent, Text, Thinking
@@ -116,6 +116,46 @@ def beginnings(text: str) -> str:
     for atom in reversed(_atoms(text)[:-1]):
         out = f"(?:{atom}{out})?"
     return f"(?>{out})" if out else ""
+
+
+_Branches = dict[str, Any]
+_WHOLE: Final = ""  # stands among a node's atoms where a text ends
+
+
+def _branches(texts: Iterable[str]) -> _Branches:
+    """Several literals as a tree: what they begin with alike stands there once, so that a mismatch is seen at once."""
+    root: _Branches = {}
+    for text in texts:
+        node = root
+        for atom in _atoms(text):
+            node = node.setdefault(f"{atom}+" if atom == _SOFT else atom, {})
+        node[_WHOLE] = {}
+    return root
+
+
+def any_of(texts: Iterable[str]) -> str:
+    """A regular expression for one of several literals, the longest that stands there; for none, one without a match.
+
+    White space in them matches the longest run: nothing in a literal that stands behind it could take a part of it.
+    """
+
+    def read(node: _Branches) -> str:
+        branches = [atom + read(child) for atom, child in node.items() if atom != _WHOLE]
+        if len(branches) == 1 and _WHOLE not in node:
+            return branches[0]
+        return f"(?:{'|'.join(branches)}){'?' if _WHOLE in node else ''}" if branches else ""
+
+    return read(_branches(texts)) or "(?!)"
+
+
+def any_beginning(texts: Iterable[str]) -> str:
+    """A regular expression for every proper beginning of several literals, the empty one included."""
+
+    def read(node: _Branches) -> str:
+        branches = "|".join(atom + read(child) for atom, child in node.items() if child.keys() - {_WHOLE})
+        return f"(?:{branches})?" if branches else ""
+
+    return read(_branches(texts))
 
 
 @cache

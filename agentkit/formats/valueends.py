@@ -13,7 +13,7 @@ from difflib import SequenceMatcher
 from functools import cache
 from typing import Final
 
-from agentkit.formats.reader import Delimiter, Search, beginnings, may_begin, pattern
+from agentkit.formats.reader import Delimiter, Search, any_beginning, beginnings, may_begin, pattern
 from agentkit.formats.spec import Name, NameTag, Pairs, Shape, Tag, TagParameters, ToolSpec
 from agentkit.formats.tagtext import PREFIX, SPACES, TAG_PART, closing_tag, opening_tag, tag
 
@@ -203,10 +203,10 @@ def end_of_pair(shape: Shape, part: Pairs) -> End:
     )
     trim = part.newlines == "both"
     texts = [*rest, *([ending] if ending else [])]
-    begun = [beginnings(text) for text in (close, first, key, *texts)]
-    begun += [rf"{pattern(key)}\s{{0,64}}[^<>\"\n]{{0,256}}\s{{0,64}}{beginnings(word)}" for word in words]
+    begun = [any_beginning((close, first, key, *texts))]
+    begun.append(rf"{pattern(key)}\s{{0,64}}[^<>\"\n]{{0,256}}\s{{0,64}}{any_beginning(words)}")
     begun.append(rf"{pattern(first)}\s{{0,64}}")
-    follow = "|".join(["\\\\", *(beginnings(text) for text in (key, rest[0], *([ending] if ending else [])))])
+    follow = "|".join(["\\\\", any_beginning((key, rest[0], *([ending] if ending else [])))])
     begun += [f"{pattern(close)}{_LAYOUT}(?:{follow})"]
     before = r"(?:\r?\n|\r)?" if trim else ""
     starts = sorted({text[0] for text in (close, *texts)})
