@@ -94,9 +94,6 @@ class Hooks:
         self._last: dict[int, float] = {}  # seconds that hooks have taken since the run is to end
         self._leave: Callable[[], None] | None = None  # stop waiting for the hook that is waited for
 
-    def __bool__(self) -> bool:
-        return bool(self._hooks)
-
     def hurry(self) -> None:
         """The run is to end: from now on nobody is waited for longer than `LAST_SECONDS`."""
         if self._hurried:

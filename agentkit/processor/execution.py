@@ -252,7 +252,8 @@ class Execution:
         does not.
         """
         while (ready := self._ready()) is not None:
-            refused = self._blocked.pop(ready.index, None) or self._gate(ready.call)
+            blocked = self._blocked.pop(ready.index, None) if self._blocked else None
+            refused = blocked or self._gate(ready.call)
             if refused is None:
                 return ready
             self.waiting.remove(ready)
@@ -265,16 +266,16 @@ class Execution:
         if not self.waiting or (sequential and (self._running or self.untold)):
             return None
         for admitted in self.waiting:
-            if admitted.index not in self._asking and self._free(admitted):
+            if admitted.index not in self._asking and (not admitted.tool.policy.exclusive or self._free(admitted)):
                 return admitted
             if sequential:
                 return None
         return None
 
     def _free(self, admitted: Admitted) -> bool:
-        """Whether no other call keeps this one waiting; it then holds its place in line."""
+        """Whether no other call keeps this one of an exclusive tool waiting; it then holds its place in line."""
         tool = admitted.tool
-        if not tool.policy.exclusive or admitted.index in self._places:
+        if admitted.index in self._places:
             return True
         try:
             key = tool.method if tool.instance is None else tool.instance
