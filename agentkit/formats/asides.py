@@ -54,6 +54,10 @@ class Aside(NamedTuple):
     paragraph: bool = False
 
 
+_LITERALS: Final = {text: Aside(ends) for text, ends in _OTHERS.items()} | {"<!--": Aside(("-->",), paragraph=True)}
+"""What begins with a literal, by that literal; there is no white space in one."""
+
+
 class Asides:
     """How an aside may begin.
 
@@ -64,8 +68,7 @@ class Asides:
 
     def __init__(self, taken: Collection[str], literals: Collection[str]) -> None:
         tags = tuple(tag for tag in (*_SHOWN, *REASONING, *_ANSWERS) if tag not in taken and f"<{tag}>" not in literals)
-        self.literals = {"".join(text.split()): Aside(ends) for text, ends in _OTHERS.items() if text not in literals}
-        self.literals["<!--"] = Aside(("-->",), paragraph=True)
+        self.literals = {text: aside for text, aside in _LITERALS.items() if text not in literals}
         self.opens = _opens(tags, tuple(self.literals))
 
     def behind(self) -> Iterator[tuple[str, str]]:

@@ -46,8 +46,13 @@ def tag(name: str, *, closing: bool) -> Delimiter:
     return Delimiter(closing_tag(name) if closing else opening_tag(name), TAG_PART, re.IGNORECASE)
 
 
-def layout(r: Reader) -> Wait:
+def layout(r: Reader) -> Iterable[None]:
     """Consume what stands between the literals of a pair and says nothing: white space, also as its escape."""
+    nothing = r.at < len(r.buf) and r.buf[r.at] != "\\" and not r.buf[r.at].isspace()
+    return () if nothing else _over_layout(r)
+
+
+def _over_layout(r: Reader) -> Wait:
     yield from r.space()
     while (yield from r.sees(_ESCAPED_NEWLINE)):
         r.at += len(r"\n")

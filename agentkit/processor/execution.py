@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from time import perf_counter
 from typing import Any, Final
 
@@ -92,6 +93,11 @@ class _Running:
     begun: bool = False  # its task has
     claim: Claim = field(default_factory=Claim)  # on the tool itself, which may have to wait for a thread
     stopped: ToolResult | None = None  # the answer it gets because it was stopped, by its timeout or by the caller
+
+
+def _leave(place: lines.Place, claim: Claim, _: asyncio.Task[Any]) -> None:
+    """A task that held a place in line is over."""
+    place.task_over(claim)
 
 
 class Execution:
@@ -315,7 +321,7 @@ class Execution:
             running.place = place = self._places.pop(admitted.index, None)
             running.task = loop.create_task(self._run(running, context))
             if place is not None:
-                running.task.add_done_callback(lambda _: place.task_over(running.claim))
+                running.task.add_done_callback(partial(_leave, place, running.claim))
         timeout = admitted.tool.policy.timeout
         if timeout is None:
             timeout = self._config.timeout
