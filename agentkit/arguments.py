@@ -229,6 +229,11 @@ def _unknown(name: str, value: Any, signature: Signature) -> str:
 def _refuse_unhinted(signature: Signature, covered: set[str]) -> None:
     for parameter in signature.parameters:
         if parameter.hint is NOTHING and parameter.name not in covered:
+            if parameter.name in foreign.CONTEXTS:
+                raise SchemaError(
+                    f"{signature.where}: parameter {parameter.name!r} has no type; for what the application passed "
+                    f"to the run annotate it ({parameter.name}: ToolContext), and read {parameter.name}.state"
+                )
             raise SchemaError(
                 f"{signature.where}: parameter {parameter.name!r} has no type; annotate it ({parameter.name}: str), or "
                 f"write its schema: @openapi_schema(parameters={{{parameter.name!r}: {{'type': 'string'}}}})"

@@ -150,6 +150,12 @@ def bind_function(
         )
     if isinstance(function, type):
         raise SchemaError(f"{name_of(function)} is a class; register it with register_tool({name_of(function)})")
+    employer = getattr(function, "__self__", None)
+    if inspect.ismethod(function) and callable(getattr(employer, "as_tool", None)):
+        raise SchemaError(
+            f"{name_of(function)} is no tool by itself: an agent becomes one by "
+            "agent.as_tool('its_name', 'what it is good at')"
+        )
     own = getattr(function, "__name__", None)
     if name is None and (own is None or own == "<lambda>"):
         kind = "a lambda" if own else f"a {type(function).__name__} object"
@@ -166,20 +172,24 @@ def bind_function(
 
 def _no_tool(tool: Any) -> str | None:
     """What to do with a value that is no tool's instance; None for one that might become one."""
+    kind = type(tool).__name__
     if inspect.isroutine(tool):
-        return f"{name_of(tool)} is a function, not a class or its instance: write registry.register({tool.__name__})"
-    if callable(getattr(tool, "as_tool", None)) and not isinstance(tool, type):
-        what = f"an instance of {type(tool).__name__}"
+        name = tool.__name__
+        return (
+            f"{name_of(tool)} is a function, not a class or its instance: write registry.register({name}), or "
+            f"threads.registry.register({name}) with a thread manager"
+        )
+    if callable(getattr(tool, "as_tool", None)):
+        what = name_of(tool) if isinstance(tool, type) else f"an instance of {kind}"
         return f"{what} is no tool by itself: write .as_tool('its_name', 'what it is good at') behind it"
     if inspect.isawaitable(tool):
         if inspect.iscoroutine(tool):
             tool.close()  # else Python says, too, that nobody awaited it
         return "a coroutine is no tool: give the async function itself, without calling it"
-    if isinstance(tool, Mapping):
-        return (
-            f"a {type(tool).__name__} is no tool, since nothing in it can be run: write the schema above the function, "
-            "@openapi_schema({…}), and give the function; several functions are given as a list"
-        )
+    if isinstance(tool, list | tuple | Mapping):
+        return _no_several(tool, kind)
+    if inspect.ismodule(tool):
+        return f"{tool.__name__} is a module: give its functions or classes, as in tools=[{tool.__name__}.name]"
     if tool is None or isinstance(tool, (str, bytes, int, float, set, frozenset)):
         return (
             f"{tool!r:.60} is no tool: give a function itself, not what it returns when it is called, or a class or "
@@ -188,8 +198,28 @@ def _no_tool(tool: Any) -> str | None:
     return None
 
 
+def _no_several(tools: Any, kind: str) -> str:
+    """What to do with a container where one tool is wanted."""
+    if not isinstance(tools, Mapping):
+        return (
+            f"a {kind} of tools is registered by registry.register(*tools), or threads.registry.register(*tools) with "
+            "a thread manager"
+        )
+    if any(map(callable, tools.values())):
+        return f"a {kind} of tools is no tool: give what is in it, tools=list(tools.values())"
+    return (
+        f"a {kind} is no tool, since nothing in it can be run: write the schema above the function, "
+        "@openapi_schema({…}), and give the function; several functions are given as a list"
+    )
+
+
 def _undecorated(tool: Any, owner: type) -> str:
     what = name_of(owner) if tool is owner else f"an instance of {name_of(owner)}"
+    if tool is not owner and hasattr(tool, "name") and hasattr(tool, "description"):
+        return (
+            f"{what} is a tool of another toolkit: give the function that it was made of, without that toolkit's "
+            "decorator"
+        )
     public = [n for n, v in vars(owner).items() if inspect.isfunction(v) and not n.startswith("_")]
     example = f"def {public[0]}" if public else "def your_method"
     return (
@@ -206,6 +236,11 @@ def _chosen(
     """Which methods to register and under which new names; None keeps the declared name."""
     if function_names is None:
         return dict.fromkeys(methods)
+    if isinstance(function_names, type):
+        raise SchemaError(
+            f"function_names is a list of method names, found the class {function_names.__name__}: register each class "
+            "by a call of its own"
+        )
     if callable(function_names):
         renamed = {method: function_names(method) for method in methods}
         return {method: None if name == method else name for method, name in renamed.items() if name is not None}

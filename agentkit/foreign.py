@@ -16,6 +16,16 @@ _TO_BODY: Final = "it is a field of the request's body: extra={{'{}': …}}"
 _TO_AGENT: Final = "it belongs to the agent: Agent(…, {}=…)"
 _TO_RUN: Final = "it belongs to the run: agent.run(…, {}=…)"
 
+_TO_THREAD: Final = (
+    "a conversation that is kept is threads.say_sync('its id', 'Hello', agent=agent), or `await threads.say(…)`, with "
+    "threads = agentkit.ThreadManager()"
+)
+_CONVERSATION: Final = ("messages", "message_history", "history", "chat_history", "conversation", "initial_messages")
+_KEPT: Final = (
+    *("thread", "thread_id", "session", "session_id", "conversation_id", "previous_response_id"),
+    *("memory", "checkpointer"),
+)
+
 _REQUEST: Final[Words] = {
     **{name: _TO_BODY.format(name) for name in ("top_p", "top_k", "seed", "presence_penalty", "frequency_penalty")},
     **{name: _TO_BODY.format(name) for name in ("logit_bias", "metadata", "service_tier", "user")},
@@ -43,34 +53,43 @@ AGENT: Final[Words] = {
     **dict.fromkeys(("result_type", "response_model", "response_format", "output_schema"), "output_type"),
     **dict.fromkeys(("processor_config", "tool_config"), "config"),
     **dict.fromkeys(("usage_limits", "limits", "max_cost"), "budget"),
-    "messages": "the conversation is what is run: agent.run([*messages, 'and now?'])",
-    "message_history": "the conversation is what is run: agent.run([*messages, 'and now?'])",
+    **dict.fromkeys(_CONVERSATION, "the conversation is what is run: agent.run([*messages, 'and now?'])"),
     "context": _TO_RUN.format("context"),
     "deps": _TO_RUN.format("context"),
     "deps_type": _TO_RUN.format("context"),
     "handoffs": "an agent is a tool of another: tools=[other.as_tool('name', 'what it is good at')]",
     "sub_agents": "an agent is a tool of another: tools=[other.as_tool('name', 'what it is good at')]",
-    "memory": "conversations are kept by agentkit.ThreadManager",
-    "session": "conversations are kept by agentkit.ThreadManager",
+    **dict.fromkeys(_KEPT, _TO_THREAD),
+    **dict.fromkeys(
+        ("context_schema", "state_schema"), "what tools know of the application is agent.run(…, context=…)"
+    ),
+    **dict.fromkeys(
+        ("input_guardrails", "output_guardrails", "guardrails", "middleware"),
+        "a hook sees every event, hooks=[…], and ProcessorConfig(requires_approval=…) decides which calls run",
+    ),
+    "tool_use_behavior": "a tool whose call ends the run is @openapi_schema(terminates=True)",
+    **dict.fromkeys(
+        ("interrupt_on", "interrupt_before"), "a tool that asks first is @openapi_schema(requires_approval=True)"
+    ),
+    **dict.fromkeys(
+        ("description", "handoff_description"),
+        "what another agent reads of this one is said where it becomes a tool: agent.as_tool('name', 'description')",
+    ),
     "timeout": "one tool's is ProcessorConfig(timeout=…), a whole run's Budget(seconds=…)",
-    "strategy": "what calls may do is ProcessorConfig(strategy=…), given as config=",
-    "formats": "what calls may do is ProcessorConfig(formats=…), given as config=",
-    "requires_approval": "what calls may do is ProcessorConfig(requires_approval=…), given as config=",
     "verbose": "a hook sees every event: hooks=[lambda event, run: print(event)]",
 }
 
 RUN: Final[Words] = {
     **_REQUEST,
-    **dict.fromkeys(("messages", "message", "input", "user_prompt", "query", "question", "task", "content"), "prompt"),
+    **dict.fromkeys(("message", "input", "user_prompt", "query", "question", "task", "content", "text"), "prompt"),
+    **dict.fromkeys(
+        _CONVERSATION, "the conversation is the prompt: agent.run(messages), or agent.run([*messages, 'and now?'])"
+    ),
     **dict.fromkeys(("result_type", "response_model", "response_format", "output_schema"), "output_type"),
     **dict.fromkeys(("deps", "state", "dependencies"), "context"),
     **dict.fromkeys(("cancellation_event", "cancel_event", "cancellation_token"), "cancel"),
-    "message_history": "put the messages before what you ask: run([*messages, 'and now?'])",
-    **{name: _TO_AGENT.format(name) for name in ("system", "tools", "hooks", "budget", "max_turns", "config", "model")},
-    **{name: _TO_AGENT.format("system") for name in ("instructions", "system_prompt")},
     "approvals": "decisions",
-    "thread_id": "a thread is run by ThreadManager.run_thread(thread_id, …)",
-    "session": "a thread is run by ThreadManager.run_thread(thread_id, …)",
+    **dict.fromkeys((*_KEPT, "config"), _TO_THREAD),
 }
 
 AGENTPRESS_RUN_THREAD: Final[Words] = {
@@ -231,19 +250,19 @@ BUDGET: Final[Words] = {
 
 TOOL_CHOICE: Final[Words] = {"any": "required", "must": "required", "force": "required", "off": "none"}
 
-PROVIDERS: Final[Words] = {
-    "gpt": "openai",
-    "chatgpt": "openai",
-    "chat": "openai",
-    "claude": "anthropic",
-    "anthropic-ai": "anthropic",
-    "openai-responses": "responses",
-    "openai-chat": "openai",
-}
-"""Prefixes of model strings that stand for one of ours."""
+_NATIVE: Final = "leave the format out for the calls of the provider's own API"
 
-FAMILIES: Final[Words] = {"claude": "anthropic"}
-"""How a model's name begins, and who has it; every other name is most likely said to a server like OpenAI's."""
+CONTEXTS: Final = frozenset(("context", "ctx", "run_context", "tool_context", "wrapper", "runtime", "state", "deps"))
+"""What a parameter is called elsewhere that takes what the application passed to the run."""
+
+CONTEXT_TYPES: Final = frozenset(("RunContext", "RunContextWrapper", "ToolRuntime", "InjectedState", "Context"))
+"""And its type."""
+
+ROLES: Final[Words] = {"human": "user", "ai": "assistant", "bot": "assistant", "model": "assistant"}
+
+FORMATS: Final[Words] = {
+    **dict.fromkeys(("native", "anthropic", "json", "function_calling", "tools", "none"), _NATIVE),
+}
 
 NAMES: Final[Words] = {
     "XMLTagSchema": "write @xml_schema(tag_name=…, mappings=[…])",

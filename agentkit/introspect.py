@@ -15,6 +15,7 @@ from functools import partial
 from types import FrameType, NoneType, SimpleNamespace, UnionType
 from typing import Annotated, Any, Final, Union, get_args, get_origin
 
+from agentkit import foreign
 from agentkit.docstrings import Docstring, read_docstring
 from agentkit.errors import SchemaError
 from agentkit.tool import ToolContext
@@ -224,6 +225,11 @@ def _hint(parameter: inspect.Parameter, where: str, scope: Scope) -> Any:
     try:
         hints = typing.get_type_hints(holder, dict(scope.module), dict(scope.around), include_extras=True)
     except NameError as e:
+        if e.name in foreign.CONTEXT_TYPES:
+            raise SchemaError(
+                f"{where}: the hint of parameter {parameter.name!r} uses {e.name!r}, which is another toolkit's; write "
+                f"{parameter.name}: ToolContext, and read {parameter.name}.state"
+            ) from e
         raise SchemaError(
             f"{where}: the hint of parameter {parameter.name!r} uses {e.name!r}, which cannot be found; define "
             f"{e.name} at module level (not under `if TYPE_CHECKING:`), or register the tool while it is visible"

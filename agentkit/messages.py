@@ -7,11 +7,13 @@ text format can be rendered from it without loss.
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from agentkit.errors import ConfigError, ErrorCode
+from agentkit.names import ByAttribute
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +40,9 @@ class ImagePart:
     def __post_init__(self) -> None:
         if (self.data is None) == (self.url is None):
             raise ValueError("ImagePart takes data=<bytes> or url=<address>, exactly one of them")
-        if self.data is not None and not isinstance(self.data, bytes):
-            raise ValueError(
-                f"ImagePart(data=…) takes the image's bytes, found {shown(self.data)}: for a file write "
-                "ImagePart(Path('chart.png').read_bytes()), for an address ImagePart(url='https://…')"
-            )
-        if self.url is not None and not isinstance(self.url, str):
-            raise ValueError(f"ImagePart(url=…) takes an address, found {shown(self.url)}")
+        wrong = _wrong_address(self.url) if self.data is None else _wrong_image(self.data, self.media_type)
+        if wrong is not None:
+            raise ValueError(wrong)
 
     @property
     def base64(self) -> str:
@@ -55,6 +53,45 @@ class ImagePart:
     def data_url(self) -> str:
         """The image as one address: `url`, or `data` as a data URL."""
         return self.url if self.url is not None else f"data:{self.media_type};base64,{self.base64}"
+
+
+_MEDIA_TYPE: Final = re.compile(r"image/[\w.+-]+")
+_ADDRESS: Final = re.compile(r"(?!data:)[a-z][\w.+-]*:\S|data:image/[\w.+-]+;base64,[A-Za-z0-9+/]", re.IGNORECASE)
+_BASE64: Final = re.compile(r"[A-Za-z0-9+/\s]{24,}={0,2}\s*")
+_OPENED: Final = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF8", "image/gif"))
+"""How files of a kind of image begin. Source: PNG 3rd edition, 5.2; JPEG, B.1.1.3; GIF 89a, 17."""
+_FILE: Final = "for a file write ImagePart(Path('chart.png').read_bytes())"
+
+
+def _wrong_image(data: Any, media_type: Any) -> str | None:
+    """What is wrong with the bytes of an image, and what to write; None where nothing is."""
+    if not isinstance(data, bytes):
+        hint = f"{_FILE}, for an address ImagePart(url='https://…')"
+        if isinstance(data, str) and (data.startswith("data:") or "://" in data[:20]):
+            hint = "an address is given as url: ImagePart(url='…')"
+        elif isinstance(data, str) and _BASE64.fullmatch(data):
+            hint = "base64 is decoded first: ImagePart(base64.b64decode(…))"
+        elif isinstance(data, bytearray | memoryview):
+            hint = "write ImagePart(bytes(…))"
+        return f"ImagePart(data=…) takes the image's bytes, found {shown(data)}: {hint}"
+    if not data:
+        return f"ImagePart(data=b'') holds no image: {_FILE}"
+    if not isinstance(media_type, str) or not _MEDIA_TYPE.fullmatch(media_type):
+        return f"ImagePart(media_type=…) takes a type such as 'image/png', found {shown(media_type)}"
+    kind = next((kind for head, kind in _OPENED if data.startswith(head)), media_type)
+    if kind != media_type:
+        return f"ImagePart(media_type={media_type!r}): the bytes are of another kind; write media_type={kind!r}"
+    return None
+
+
+def _wrong_address(url: Any) -> str | None:
+    """The same of an image's address."""
+    if isinstance(url, str) and _ADDRESS.match(url):
+        return None
+    return (
+        f"ImagePart(url=…) takes an address that the provider can fetch ('https://…'), or 'data:image/png;base64,…', "
+        f"found {shown(url)}: {_FILE}"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +136,7 @@ class MarkupPart:
 
 
 @dataclass(frozen=True, slots=True)
-class ToolCall:
+class ToolCall(ByAttribute):
     """One request to run a tool.
 
     Args:
@@ -164,7 +201,7 @@ def _parts_of(content: Any, kinds: tuple[type, ...], owner: str) -> tuple[Any, .
 
 
 @dataclass(frozen=True, slots=True)
-class SystemMessage:
+class SystemMessage(ByAttribute):
     """Instructions from the application."""
 
     content: str
@@ -175,7 +212,7 @@ class SystemMessage:
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class UserMessage:
+class UserMessage(ByAttribute):
     """What the user said: text and images.
 
     >>> UserMessage("Hello").text
@@ -200,7 +237,7 @@ class UserMessage:
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class AssistantMessage:
+class AssistantMessage(ByAttribute):
     """One response of a model, in the order in which it was written.
 
     Args:
@@ -232,7 +269,7 @@ class AssistantMessage:
 
 
 @dataclass(frozen=True, slots=True)
-class ToolMessage:
+class ToolMessage(ByAttribute):
     """The answer to one call.
 
     Args:
@@ -260,5 +297,16 @@ Message = SystemMessage | UserMessage | AssistantMessage | ToolMessage
 
 
 def user(*content: str | TextPart | ImagePart) -> UserMessage:
-    """A user message from text and images: `user("What is this?", ImagePart(data=png))`."""
+    """A user message from text and images: `user("What is this?", ImagePart(data=png))`.
+
+    Raises:
+        ConfigError: one of them is something else.
+    """
+    given: tuple[Any, ...] = content
+    for one in given:
+        if isinstance(one, list | tuple):
+            raise ConfigError(
+                f"user(…) takes text and parts one after the other, found {shown(one)}: write user(*parts), or "
+                "UserMessage(parts)"
+            )
     return UserMessage(content)

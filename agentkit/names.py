@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
-from typing import Any, Final, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar
 
 from agentkit.errors import AgentkitError, ConfigError
 
@@ -16,6 +16,7 @@ T = TypeVar("T", bound=Callable[..., Any])
 
 _LONGEST: Final = 100  # characters of a wrong name that are compared: difflib is quadratic
 _ALIKE: Final = 0.8  # of difflib's ratio: what a name elsewhere must be like to be taken for the one that was meant
+_LOOKED: Final = 8  # of the names that difflib finds alike, those that are looked at closely
 _NONE: Final[Mapping[str, str]] = {}
 
 
@@ -64,8 +65,38 @@ def _near(found: str, known: list[str], others: Mapping[str, str]) -> str | None
     plain = {_plain(name): name for name in reversed(every)}
     if (same := plain.get(_plain(shown))) is not None:
         return same
-    near = get_close_matches(shown, every, 1, _ALIKE) or get_close_matches(shown, known, 1)
-    return near[0] if near else None
+    alike = [*get_close_matches(shown, every, _LOOKED, _ALIKE), *get_close_matches(shown, known, _LOOKED)]
+    near = [name for name in alike if _mistyped(shown, name) or _shortened(shown, name)]
+    return min(near, key=lambda name: (edits(shown, name), sorted(name) != sorted(shown)), default=None)
+
+
+def _mistyped(found: str, name: str) -> bool:
+    """Whether one may be the other with slips of the finger: one in three characters, at least one."""
+    return edits(found, name) <= max(1, max(len(found), len(name)) // 3)
+
+
+def _shortened(found: str, name: str) -> bool:
+    """Whether one consists of words of the other: `file` and `read_file`."""
+    words, others = (set(_plain(one).split("_")) for one in (found, name))
+    return words <= others or others <= words
+
+
+def edits(found: str, name: str) -> int:
+    """How many slips lead from one name to the other: a letter left out, added, mistaken, or swapped with the next.
+
+    >>> edits("xlm", "xml"), edits("xlm", "xlam"), edits("hermse", "hermes")
+    (1, 1, 1)
+    """
+    before: list[int] = []
+    row = list(range(len(name) + 1))
+    for i, char in enumerate(found, 1):
+        before, last, row = row, before, [i]
+        for j, other in enumerate(name, 1):
+            least = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (char != other))
+            if i > 1 and j > 1 and char == name[j - 2] and found[i - 2] == other:
+                least = min(least, last[j - 2] + 1)
+            row.append(least)
+    return row[-1]
 
 
 def _plain(name: str) -> str:
@@ -97,7 +128,7 @@ def then(hint: str, sentence: str) -> str:
 
 def takes(
     *more: type,
-    others: Mapping[str, str] = _NONE,
+    others: Mapping[str, str] | Callable[[], Mapping[str, str]] = _NONE,
     owner: str | None = None,
     error: type[AgentkitError] = ConfigError,
 ) -> Callable[[T], T]:
@@ -108,7 +139,7 @@ def takes(
 
     Args:
         more: `TypedDict`s whose keys are taken as further keywords (`**settings: Unpack[…]`).
-        others: what arguments are called elsewhere; see `did_you_mean`.
+        others: what arguments are called elsewhere, or what tells it; see `did_you_mean`.
         owner: how messages call it; its own name unless given.
         error: what is raised.
     """
@@ -129,7 +160,7 @@ def takes(
             if len(args) > most or not known.issuperset(kwargs):
                 places = list(by_place[bound:])
                 shown = [name for name in names if not bound or name != "self"]
-                refuse_unknown(said, kwargs, shown, others, error)
+                refuse_unknown(said, kwargs, shown, others() if callable(others) else others, error)
                 raise error(_too_many(said, len(args) - bound, places, shown))
             return function(*args, **kwargs)
 
@@ -141,6 +172,25 @@ def takes(
         return checked  # type: ignore[return-value]
 
     return decorate
+
+
+class ByAttribute:
+    """A value whose parts are attributes, and which says so where they are asked for as those of a dict."""
+
+    __slots__ = ()
+
+    if not TYPE_CHECKING:  # checkers find the mistake by themselves, as long as they do not see what answers it
+
+        def __getitem__(self, key: object) -> Any:
+            kind = type(self).__name__
+            if isinstance(key, str) and not key.startswith("_") and hasattr(type(self), "__annotations__"):
+                has = [name for name in type(self).__annotations__ if not name.startswith("_")]
+                wanted = f"write `.{key}`" if key in has else f"its attributes are {', '.join(has)}"
+                words = ", or `.text` for the words" if key == "content" and hasattr(self, "text") else ""
+                raise TypeError(f"{kind} is no dict: {wanted}{words}")
+            raise TypeError(f"{kind} has no items, found [{key!r:.60}]; read its attributes")
+
+        __iter__ = None  # else Python would iterate by items
 
 
 class Nothing(TypedDict):

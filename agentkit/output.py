@@ -24,7 +24,7 @@ from __future__ import annotations
 import base64
 import json
 import math
-from collections.abc import Callable, Collection, Mapping, Set
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Generator, Iterable, Iterator, Mapping, Set
 from dataclasses import fields, is_dataclass
 from datetime import date, time, timedelta
 from enum import Enum
@@ -36,6 +36,9 @@ NOTHING: Final = "ok"
 
 MAX_DEPTH: Final = 100
 """Levels of nesting that are rendered; what lies deeper is replaced by a note."""
+
+NO_VALUE: Final = "(no value: "
+"""How the text of what is still to be waited for, or to be iterated, begins."""
 
 MAX_BITS: Final = 14_000
 """Integers beyond this are described, not written: Python refuses to print more than 4,300 digits."""
@@ -103,6 +106,8 @@ def _opened(value: Any, within: tuple[int, ...]) -> Any:
     """What lies inside a container or an object."""
     if isinstance(value, Mapping):
         return {_key(key): plain(item, within) for key, item in value.items()}
+    if is_no_value(value):
+        return f"{NO_VALUE}a {type(value).__name__})"
     for kind, render in _SCALARS:
         if isinstance(value, kind):
             return render(value)
@@ -130,6 +135,30 @@ def _described(value: Any, within: tuple[int, ...]) -> Any:
     named = {name: getattr(value, name) for name in getattr(type(value), "__match_args__", ()) if hasattr(value, name)}
     public = {name: item for name, item in getattr(value, "__dict__", named).items() if not name.startswith("_")}
     return {name: plain(item, within) for name, item in public.items()} or shows_nothing(value)
+
+
+def is_no_value(value: Any) -> bool:
+    """Whether this is still to be awaited or iterated: nothing that a model could read."""
+    return isinstance(value, Iterator | AsyncIterator | Awaitable)
+
+
+def no_values(value: Any, at: str = "", within: tuple[int, ...] = ()) -> Generator[tuple[str, Any], None, None]:
+    """What in a value is none, and where it stands: `[0]`, `['rows']`; nothing where it is the value itself."""
+    if is_no_value(value):
+        yield at, value
+    if isinstance(value, str | bytes) or id(value) in within or len(within) >= MAX_DEPTH:
+        return
+    within = (*within, id(value))
+    if isinstance(value, Mapping):
+        items: Iterable[tuple[str, Any]] = ((f"[{key!r:.60}]", item) for key, item in value.items())
+    elif isinstance(value, list | tuple):
+        items = ((f"[{n}]", item) for n, item in enumerate(value))
+    elif is_dataclass(value) and not isinstance(value, type):
+        items = ((f".{f.name}", getattr(value, f.name)) for f in fields(value))
+    else:
+        return
+    for step, item in items:
+        yield from no_values(item, at + step, within)
 
 
 def shows_nothing(value: Any) -> str:

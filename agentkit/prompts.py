@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from agentkit import foreign
 from agentkit.errors import ConfigError
 from agentkit.messages import (
     AssistantMessage,
@@ -28,6 +29,7 @@ from agentkit.messages import (
     shown,
     user,
 )
+from agentkit.names import did_you_mean
 
 Prompt = Message | TextPart | ImagePart | Mapping[str, Any] | str
 """One thing that may be said to an agent: see `messages_from`."""
@@ -48,7 +50,7 @@ def messages_from(prompt: Prompt | Iterable[Prompt], *, calls: Mapping[str, str]
         calls: the names of calls made before, by id, for results among the dicts.
 
     Raises:
-        ConfigError: it is something else, or a dict holds what would be lost.
+        ConfigError: it is something else, a dict holds what would be lost, or a user message says nothing.
     """
     several = isinstance(prompt, Iterable) and not isinstance(prompt, (str, bytes, Mapping))
     given: list[Any] = [*prompt] if several else [prompt]  # type: ignore[misc]
@@ -60,17 +62,29 @@ def messages_from(prompt: Prompt | Iterable[Prompt], *, calls: Mapping[str, str]
             said.append(one)
             continue
         if said:
-            messages.append(user(*said))
+            messages.append(_spoken(user(*said), said))
             said = []
         if isinstance(one, Mapping):
-            messages.append(reader.read(one, f"message {at}"))
+            messages.append(_spoken(reader.read(one, f"message {at}"), one))
         elif isinstance(one, SystemMessage | UserMessage | AssistantMessage | ToolMessage):
-            messages.append(one)
+            messages.append(_spoken(one, one))
         else:
+            hint = "write user('…')"
+            if isinstance(one, tuple | list) or hasattr(one, "content"):
+                hint = "write {'role': 'user', 'content': '…'}, or user('…')"
             raise ConfigError(
-                f"a prompt is text, parts, messages or OpenAI's message dicts; found {shown(one)}; write user('…')"
+                f"a prompt is text, parts, messages or OpenAI's message dicts; found {shown(one)}; {hint}"
             )
-    return [*messages, user(*said)] if said else messages
+    return [*messages, _spoken(user(*said), said)] if said else messages
+
+
+def _spoken(message: Message, given: Any) -> Message:
+    """The message, if it says something: providers refuse a user message that does not, or answer anything at all."""
+    if isinstance(message, UserMessage) and not any(
+        isinstance(part, ImagePart) or part.text.strip() for part in message.content
+    ):
+        raise ConfigError(f"a user message is empty: wanted text or an image; found {shown(given)}")
+    return message
 
 
 _DATA_URL: Final = re.compile(r"data:([\w.+-]+/[\w.+-]+);base64,(.*)", re.DOTALL)
@@ -110,8 +124,16 @@ class ChatReader:
             ConfigError: what it holds cannot be kept: a role, a field or a content part that is not known here.
         """
         role = message.get("role")
+        if role is None and "role" not in message:
+            hint = next(
+                (f"; what is under {key!r} is the prompt itself" for key in ("messages", "input") if key in message), ""
+            )
+            raise ConfigError(
+                f"{at} has no 'role': wanted such as {{'role': 'user', 'content': '…'}}; found {shown(message)}{hint}"
+            )
         if not isinstance(role, str) or role not in _FIELDS:
-            raise ConfigError(f"{at}: the role of a message is one of {', '.join(_FIELDS)}; found {role!r}")
+            hint = did_you_mean(str(role), _FIELDS, foreign.ROLES)
+            raise ConfigError(f"{at}: the role of a message is one of {', '.join(_FIELDS)}; found {role!r}{hint}")
         self._refuse_fields(message, role, at)
         content = message.get("content")
         match role:

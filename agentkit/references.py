@@ -3,9 +3,26 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any
+import re
+from typing import Any, Final
 
 from agentkit.errors import ConfigError
+
+_FILE: Final = re.compile(r"[/\\]|\.py\Z")
+
+
+def _meant(reference: str) -> str:
+    """What it was most likely meant to be, as the end of a message."""
+    place, mark, name = reference.partition(":")
+    if not (_FILE.search(place) or place.startswith(".")):
+        module, dot, name = reference.rpartition(".")
+        return (
+            f"; did you mean '{module}:{name}'?"
+            if dot and not mark and all(map(str.isidentifier, module.split("."))) and name.isidentifier()
+            else ""
+        )
+    module = place.removesuffix(".py").strip("./\\").replace("\\", "/").replace("/", ".")
+    return f": a module is named as in an import, not by its file: '{module}:{name or 'name'}'"
 
 
 def load(reference: str) -> Any:
@@ -21,8 +38,8 @@ def load(reference: str) -> Any:
         ConfigError: it is not of that form, the module cannot be imported, or has no such name.
     """
     module_name, _, path = reference.partition(":")
-    if not module_name or not path:
-        raise ConfigError(f"{reference!r} names no tool; write 'module:Class' or 'module:function'")
+    if not module_name or not path or _FILE.search(module_name) or module_name.startswith("."):
+        raise ConfigError(f"{reference!r} names no tool; write 'module:Class' or 'module:function'{_meant(reference)}")
     try:
         found: Any = importlib.import_module(module_name)
     except ImportError as e:

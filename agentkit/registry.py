@@ -215,10 +215,25 @@ def _bound(tool: Any) -> tuple[BoundTool, ...]:
     if isinstance(tool, BoundTool):
         return (tool,)
     if isinstance(tool, str):
-        return _bound(load(tool))
+        return _bound(_loaded(tool))
     if isinstance(tool, (list, tuple)):
         return tuple(bound for one in tool for bound in _bound(one))
     return tuple(bind_methods(tool, None, {})) if looks_like_tool(tool) else (bind_function(tool),)
+
+
+def _loaded(reference: str) -> Any:
+    """What a string names; one that is no reference was meant to be something else."""
+    if any(map(str.isspace, reference)):
+        raise ConfigError(
+            f"{reference!r:.100} names no tool: a tool is a function itself, tools=[add], or 'module:function'; "
+            "instructions are given as system='…'"
+        )
+    if reference.isidentifier():
+        raise ConfigError(
+            f"{reference!r} names no tool: give the function or class itself, tools=[{reference}], or its module and "
+            f"name, 'module:{reference}'"
+        )
+    return load(reference)
 
 
 def _absent(name: object, names: Iterable[str], what: str = "tool") -> str:

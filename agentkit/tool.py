@@ -6,16 +6,17 @@ class with a decorated method is one.
 
 from __future__ import annotations
 
+import inspect
 import sys
-from collections.abc import AsyncIterator, Awaitable, Generator, Iterator, Mapping
+from collections.abc import Awaitable, Generator, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Generic, Unpack
+from typing import TYPE_CHECKING, Any, Final, Generic, Unpack
 
 from agentkit import foreign
 from agentkit.errors import ErrorCode
 from agentkit.messages import ImagePart, ResultContent, TextPart, shown
 from agentkit.names import Nothing, refuse_unknown
-from agentkit.output import clean, text_of
+from agentkit.output import clean, is_no_value, no_values, text_of
 from agentkit.schema import OpenAPISchema, XMLSchema, declared
 
 if sys.version_info >= (3, 13):
@@ -138,7 +139,7 @@ class ToolResult:
         """Whatever a tool returned, as a result.
 
         A `ToolResult` stays itself; a `TextPart` or `ImagePart`, or a list of them (strings may stand between), becomes
-        `content`; anything else is the `output`. An iterator or a coroutine is an error: the model could not read it.
+        `content`; anything else is the `output`. An iterator or a coroutine is an error: the model could read nothing.
 
         >>> ToolResult.of([1, 2]).text
         '[1, 2]'
@@ -152,10 +153,34 @@ class ToolResult:
                 return cls(content=(value,))
             case list() | tuple() if any(isinstance(item, (TextPart, ImagePart)) for item in value):
                 return cls(content=_parts(value))
-            case Iterator() | AsyncIterator() | Awaitable():
-                return cls(error=f"the tool returned a {type(value).__name__}, not a value; it must return its result")
+            case _ if is_no_value(value):
+                return cls(error=f"the tool returned {unreadable(value)}")
             case _:
                 return cls(value)
+
+
+def unreadable(value: Any) -> str | None:
+    """What in a tool's value is still to be awaited or iterated, in words; None where all of it can be read.
+
+    Coroutines are closed: the words say already that nobody awaited them.
+    """
+    found = list(no_values(value))
+    for _, one in found:
+        if inspect.iscoroutine(one):
+            one.close()
+    if not found:
+        return None
+    at, first = found[0]
+    where = f" at {at}" if at else ""
+    if isinstance(first, ToolResult):
+        return f"a ToolResult inside another value{where}: return it alone, or what it holds, its `.output`"
+    kind = type(first).__name__
+    if isinstance(first, Awaitable):
+        name = getattr(first, "__qualname__", "")
+        return f"a {kind}{where}, which nobody awaited: write `await {name or '…'}(…)`" + (
+            ", for several `await asyncio.gather(…)`" if at else ""
+        )
+    return f"a {kind}{where}, not a value; it must return its result"
 
 
 def _said(error: Any) -> str:
@@ -172,8 +197,40 @@ def _parts(values: Any) -> ResultContent:
     return tuple(v if isinstance(v, (TextPart, ImagePart)) else TextPart(text_of(v)) for v in values)
 
 
+class NoContext(Mapping[str, Any]):
+    """What tools find in place of a `context` that the run was not given: nothing, and words on how to give one."""
+
+    def __getitem__(self, key: str) -> Any:
+        raise KeyError(self._missing(f"[{key!r}]"))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+    def __repr__(self) -> str:
+        return "<no context was given to this run>"
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("__"):
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            raise AttributeError(self._missing(f".{name}"))
+
+    def _missing(self, what: str) -> str:
+        return (
+            f"no context was given to this run, and {what} of it is wanted here: give it with the run, as in "
+            "agent.run('…', context=…) or threads.run_thread(…, context=…)"
+        )
+
+
+NO_CONTEXT: Final = NoContext()
+
+
 def _no_state() -> Any:
-    return {}
+    return NO_CONTEXT
 
 
 @dataclass(frozen=True)  # no slots: with them, `ToolContext[Shop](…)` fails up to Python 3.12.1

@@ -51,13 +51,33 @@ def value_type(hint: Any) -> tuple[SchemaValidator, dict[str, Any]]:
     Raises:
         SchemaError: there is no JSON Schema for the type.
     """
+    if (meant := _no_type(hint)) is not None:
+        raise SchemaError(f"output_type is {hint!r:.60}, which is no type: {meant}")
     parameter = Parameter("value", hint, NOTHING, "")
     nowhere = Signature("output_type", (parameter,), (), Docstring(), Scope({}, {}))
     try:
         adapter, schema = _built(nowhere.parameters, nowhere)
     except Exception as e:  # pydantic's own errors, and whatever else the author's types raise
-        raise SchemaError(f"output_type is {_shown(hint)}, {_why(e)}") from e
+        raise SchemaError(f"output_type is {_shown(hint)}, {_why(e, '')}") from e
     return adapter.validator, without_titles(schema)  # type: ignore[return-value]
+
+
+def _no_type(hint: Any) -> str | None:
+    """What to write in place of a value that stands where a type is wanted; None for what may be one."""
+    if isinstance(hint, str):
+        return f"give the class itself, output_type={hint}" if hint.isidentifier() else "give the type itself"
+    if isinstance(hint, Mapping):
+        return "a JSON Schema is made from a type; write a dataclass, TypedDict or pydantic model"
+    if isinstance(hint, list) and hint:
+        one = f", one of several types output_type={' | '.join(map(_shown, hint))}" if len(hint) > 1 else ""
+        return f"several values are output_type=list[{_shown(hint[0])}]{one}"
+    if isinstance(hint, tuple) and hint:
+        return f"one of several types is output_type={' | '.join(map(_shown, hint))}"
+    if type(hint).__module__ == "builtins" and not isinstance(hint, type) and not get_args(hint):
+        return "give a type, such as int or a dataclass"
+    made = type(hint)
+    of_ours = hasattr(made, "__dataclass_fields__") or hasattr(made, "model_fields")
+    return f"give the class itself, output_type={made.__name__}" if of_ours and not isinstance(hint, type) else None
 
 
 class _Unsendable(TypeError):
@@ -94,7 +114,10 @@ def _shown(hint: Any) -> str:
     return str(hint).replace("typing.", "") if get_args(hint) else getattr(hint, "__name__", str(hint))
 
 
-def _why(error: Exception) -> str:
+_SUPPLIED: Final = "; what the application supplies goes into ToolContext.state"
+
+
+def _why(error: Exception, of_parameters: str = _SUPPLIED) -> str:
     if isinstance(error, _Unsendable):
         return str(error)
     if isinstance(error, RecursionError):
@@ -110,7 +133,7 @@ def _why(error: Exception) -> str:
     why = "" if type(error).__module__.startswith("pydantic") else f" ({type(error).__name__}: {_first_line(error)})"
     return (
         "which has no JSON Schema; use a dataclass, TypedDict, NamedTuple, Enum, pydantic model, or the built-in "
-        f"types; what the application supplies goes into ToolContext.state{why}"
+        f"types{of_parameters}{why}"
     )
 
 

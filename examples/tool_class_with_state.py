@@ -1,9 +1,9 @@
 """A tool class with state: one basket per customer, shared by the turns of a conversation, never between customers.
 
-Runs offline: `ScriptedModel` stands in for the model. Its second step shows what a model is told when a tool raises.
+Runs offline: `ScriptedModel` stands in for the model. Its second step shows what a model is told when a tool refuses.
 """
 
-from agentkit import Agent, ProcessorConfig, ToolCall, ToolContext, openapi_schema
+from agentkit import Agent, ProcessorConfig, ToolCall, ToolContext, ToolResult, openapi_schema
 from agentkit.messages import user
 from agentkit.testing import ScriptedModel
 
@@ -17,7 +17,7 @@ class Basket:
         self.pieces: dict[str, int] = {}
 
     @openapi_schema
-    def put(self, product: str, pieces: int = 1) -> dict[str, int]:
+    def put(self, product: str, pieces: int = 1) -> dict[str, int] | ToolResult:
         """Put a product into the basket; returns the whole basket.
 
         Args:
@@ -25,7 +25,7 @@ class Basket:
             pieces: how many
         """
         if product not in PRICES:
-            raise ValueError(f"we have no {product!r}; we have {', '.join(PRICES)}")
+            return ToolResult(error=f"we have no {product!r}; we have {', '.join(PRICES)}")
         self.pieces[product] = self.pieces.get(product, 0) + pieces
         return self.pieces
 
@@ -40,7 +40,7 @@ baskets = {"Ada": Basket(), "Bob": Basket()}
 
 model = ScriptedModel(
     [
-        ToolCall("", "put", {"product": "pear"}),  # refused: the exception's words go back to the model
+        ToolCall("", "put", {"product": "pear"}),  # refused: the error's words go back to the model
         ToolCall("", "put", {"product": "apple", "pieces": 2}),
         "We have no pears, so I took 2 apples.",
         [ToolCall("", "put", {"product": "bread"}), ToolCall("", "total")],

@@ -189,6 +189,7 @@ def other_case(rng: random.Random, out: Written) -> bool:
         out.hurts(out.tokens[at])
         out.rekeyed.add(out.tokens[at].call)
         out.tokens[at].text = out.tokens[at].text.swapcase()
+        out.inserted.append(out.tokens[at].text)
     return at >= 0
 
 
@@ -253,8 +254,13 @@ def stray(rng: random.Random, out: Written) -> bool:
     if at >= 0:
         token, touched, payload = out.tokens[at], set(out.touched), _payload(rng, out)
         out.hurts(token)
-        if payload == "\\" and token.value >= 0:  # it makes the value's first character another one
+        joins = payload[-1].isalnum() and token.text.isdigit()  # the digits of both are one number
+        before = out.tokens[at - 1] if at else token
+        if before.value >= 0 and before.text.isdigit() and payload[0].isalnum():
+            touched.add(before.value)
+        if token.value >= 0 and (payload == "\\" or joins):  # it makes the value's first character another one
             token.text = payload + token.text
+            out.inserted.append(payload)
         else:
             out.touched = touched
             _insert(out, at, payload, token.call)

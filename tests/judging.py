@@ -16,7 +16,7 @@ from agentkit.formats.render import edge
 from agentkit.formats.spec import TextArgument, ToolElement
 from agentkit.formats.values import same, without_surrogates
 from agentkit.messages import ToolCall
-from damaged_texts import BEGIN, CALLED, END, MARKS, Written
+from damaged_texts import BEGIN, CALLED, END, MARKS, Written, write
 
 
 def spans(events: Sequence[Event]) -> list[tuple[Event, int, int]]:
@@ -125,6 +125,7 @@ class Judge:
         call = event.call
         said = f"{call.name} {dict(call.arguments)} {event.repairs}"
         text = str(without_surrogates(self.text))  # as nothing can carry them, names have none
+        text = f"{text} {html.unescape(text)}"  # in an attribute, entities are what they stand for
         if re.sub("[_-]", "", call.name).casefold() not in re.sub("[_-]", "", text).casefold():
             yield "a name that is not there", said
         if not runs(call) or self._begins_outside(call.raw):
@@ -165,10 +166,11 @@ class Judge:
                 yield "another tool", said
 
     def _tags(self) -> set[str]:
-        """The names of the tags with which this text's own calls are written, without those around several calls."""
+        """The names of the tags with which this text's own calls were written, without those around several calls."""
+        sound = write(self.written.plan) or self.written
         section = self.written.plan.shape.section
         around = {n for _, n in _TAG.findall(f"{edge(section.open)}{edge(section.close)}")} if section else set()
-        own = {n for t in self.written.tokens if t.call != -1 and t.value < 0 for _, n in _TAG.findall(t.text)}
+        own = {n for t in sound.tokens if t.call != -1 and t.value < 0 for _, n in _TAG.findall(t.text)}
         return own - around
 
     def _outer_hurt(self, inner: int) -> bool:
@@ -229,10 +231,15 @@ class Judge:
             and number not in w.inner.values()  # what damage left of a quoted call balances no more: the first end
         ):
             yield "a damaged value is cut off"
-        elif number in w.inner.values() and any(text in str(without_surrogates(t)) for t in now):
+        elif number in w.inner.values() and any(self._part_of(text, t) for t in now):
             return
         elif not event.repairs and not any(text == r or r.strip() in text for t in now for r in _readings(t)):
             yield "a damaged value is altered and no repair is named"
+
+    def _part_of(self, text: str, value: str) -> bool:
+        """Whether this is a part of a damaged value, with what damage put in front of it or without."""
+        value = str(without_surrogates(value))
+        return any(text.removeprefix(p) in value for p in ("", *self.written.inserted))
 
     def _neighbours(self) -> Iterator[tuple[str, str]]:
         """Calls that no damage touched are read as they were meant."""
@@ -240,14 +247,15 @@ class Judge:
         if w.quotes or (w.hurt and "``````" in self.text):  # two fences without a line between them are none
             return
         ends = [e for e, _, _ in self.spans if isinstance(e, CallEnd)]
+        quoted, ended = self._let_out(), self._shut()
         for number, call in enumerate(w.calls):
-            if number in w.hurt:
+            if number in w.hurt or number > quoted or self._where(number)[0] >= ended:
                 continue
             hit = next((e for e in self._over(number) if isinstance(e, CallEnd) and equal(e.call, call)), None)
             if hit is not None:
                 if hit.repairs and not any(equal(e.call, call) and not e.repairs for e in ends):
                     yield "a sound call is repaired", f"{hit.repairs} {call}"
-            elif self._quoted_more(number):
+            elif self._quoted_more(number) or self._in_sound_python(number):
                 continue
             elif self._covered(number, refused=True):
                 yield "a neighbour is lost in a call with invalid arguments", str(call)
@@ -255,6 +263,26 @@ class Judge:
                 yield ("a neighbour is lost without an error" if w.done else "an undamaged text is misread"), str(call)
             elif not w.done and not any(c.quoting for c in w.plan.calls):
                 yield "an undamaged text is refused", str(call)
+
+    def _let_out(self) -> int:
+        """The first call of which damage let a value with a code fence out into prose: it quotes what follows."""
+        at = 0
+        for token in self.written.tokens:
+            end = at + len(token.text)
+            out = token.value >= 0 and "`" in token.text
+            if out and any(isinstance(e, Text) and a < end and b > at for e, a, b in self.spans):
+                return token.call
+            at = end
+        return len(self.written.calls)
+
+    def _shut(self) -> int:
+        """Where a whole section that damage put into another one ends both: what stands behind it stands in prose."""
+        section = self.written.plan.shape.section
+        if section is None or not self.written.plan.together:
+            return len(self.text)
+        first, last = edge(section.open).strip(), edge(section.close).strip()
+        ends = (self.text.find(i) + len(i) for i in self.written.inserted if first in i and i.strip().endswith(last))
+        return min(ends, default=len(self.text))
 
     def _quoted_more(self, number: int) -> bool:
         """Whether what is quoted here was read as more than was meant: what damage left of other calls closes it.
@@ -267,15 +295,24 @@ class Judge:
         made = (c for c in over if nests or c.name in halves)
         return any(all(balanced(str(v), tags) for v in c.arguments.values()) for c in made)
 
+    def _in_sound_python(self, number: int) -> bool:
+        """Whether this stands in a call that is sound Python as damage left it: then it is in one of its strings."""
+        return any(isinstance(e, CallEnd) and not e.repairs and _sound(e.call.raw) for e in self._over(number))
+
     def _over(self, number: int) -> list[Event]:
         """The events that stand over some of what was written for a call."""
+        start, end = self._where(number)
+        return [e for e, a, b in self.spans if a < end and b > start]
+
+    def _where(self, number: int) -> tuple[int, int]:
+        """Where a call was written: the beginning and the end."""
         at, start, end = 0, -1, -1
         for token in self.written.tokens:
             if token.call == number:
                 start = at if start < 0 else start
                 end = at + len(token.text)
             at += len(token.text)
-        return [e for e, a, b in self.spans if a < end and b > start]
+        return start, end
 
     def _covered(self, number: int, *, refused: bool = False) -> bool:
         """Whether an error covers some of what was written for a call; or a call whose arguments will be refused."""
@@ -283,6 +320,14 @@ class Judge:
         if refused:
             return any(isinstance(e, CallEnd) and not runs(e.call) for e in over)
         return any(isinstance(e, CallError) for e in over)
+
+
+def _sound(raw: str) -> bool:
+    """Whether a text is one call as Python writes it."""
+    try:
+        return isinstance(ast.parse(raw.strip(), mode="eval").body, ast.Call)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return False
 
 
 def _readings(text: str) -> set[str]:
@@ -315,7 +360,7 @@ def _in_python(text: str) -> Iterator[str]:
     for quote in "'\"":
         try:
             joined = re.sub(rf"{quote}\s*\+\s*{quote}", f"{quote} {quote}", text)
-            joined = joined.replace("\\\n", "")  # a line goes on behind a backslash
+            joined = re.sub(r"\\(?:\r\n?|\n)", "", joined)  # a line goes on behind a backslash
             yield str(ast.literal_eval(quote + joined.replace("\n", "\\n").replace("\r", "\\r") + quote))
         except (ValueError, SyntaxError, MemoryError, RecursionError):  # brackets nested too deep for its parser
             continue

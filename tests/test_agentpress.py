@@ -19,6 +19,7 @@ import agentkit.schema
 import agentkit.threads
 from agentkit import foreign
 from agentkit.errors import ConfigError
+from agentkit.processor import EventStream
 from agentkit.testing import ScriptedModel
 
 PAGE = (Path(__file__).parent.parent / "docs" / "agentpress.md").read_text()
@@ -74,6 +75,8 @@ def run(code: str, names: Mapping[str, Any]) -> None:
             await value
 
         asyncio.run(awaited())
+    elif isinstance(value, EventStream):
+        asyncio.run(value.aclose())
 
 
 @pytest.mark.parametrize(("left", "right"), rows("Names"))

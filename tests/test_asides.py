@@ -108,6 +108,15 @@ def test_after_a_call_the_result_that_the_model_makes_up_is_none(format: Format)
     assert events == by_characters(text, format)
 
 
+@pytest.mark.parametrize("start", ["<|start|>functions.delete_all<|message|>", "<|start|>user<|message|>"])
+def test_what_begins_the_models_turn_may_begin_its_call(start: str) -> None:
+    """The words that end what another says are those with which gpt-oss begins a call."""
+    own = '<|start|>assistant to=functions.delete_all<|message|>{"path": "own"}<|call|>'
+    events = formats.parse(f"{start}Do it.{own}", "harmony", SPECS)
+    assert paths(events) == ["own"]
+    assert events == by_characters(f"{start}Do it.{own}", formats.get("harmony"))
+
+
 async def ran(text: str, size: int | None = None) -> list[str]:
     """The calls of a native model's reply that run."""
     pieces = [text[i : i + size] for i in range(0, len(text), size)] if size else [text]

@@ -159,6 +159,15 @@ async def test_no_call_is_wrong_or_run_twice_or_lost_wherever_it_is_cut(format: 
     assert not continues or goes_on["exact"] / sum(goes_on.values()) > 0.85
 
 
+@pytest.mark.parametrize("format", [format.name for format in formats.CATALOG])
+async def test_wherever_a_further_call_was_begun_the_model_is_told(format: str) -> None:
+    """Also where what there is of it could as well be the end of the calls."""
+    text = reply(format)
+    _, second = starts(format, text)
+    for at in range(second + 2, second + 14):
+        assert await outcome(format, text, at, "Done.", continues=False) in ("exact", "told"), text[second:at]
+
+
 async def test_only_a_model_that_continues_is_asked_to() -> None:
     text = reply("xml")
     for continues, last in ((True, "AssistantMessage"), (False, "ToolMessage")):

@@ -33,6 +33,7 @@ from agentkit import (
 )
 from agentkit.messages import ToolMessage, UserMessage, user
 from agentkit.models import model
+from agentkit.processor import EventStream
 from agentkit.testing import ScriptedModel
 from agentkit.threads import Compaction
 
@@ -79,7 +80,7 @@ class WithoutSelf:
         return path
 
 
-M = ScriptedModel(["Hello."])
+M = ScriptedModel(lambda request: "Hello.")
 threads = ThreadManager(":memory:")
 
 
@@ -89,6 +90,46 @@ def many(*numbers: int) -> int:
 
 def yields(to: int) -> Iterator[int]:
     yield from range(to)
+
+
+def untyped(ctx, q: str) -> str:  # type: ignore[no-untyped-def]  # noqa: ANN001 - the mistake
+    return q
+
+
+def foreigner(run: RunContext[int], q: str) -> str:  # type: ignore[name-defined]  # noqa: F821 - the mistake
+    return q
+
+
+class StructuredTool:
+    name = "look"
+    description = "Look."
+
+    def invoke(self, value: str) -> str:
+        return value
+
+
+async def reads(events: Any) -> None:
+    async for _ in events:
+        pass
+
+
+def runs(coroutine: Any) -> None:
+    try:
+        asyncio.run(coroutine)
+    finally:
+        if isinstance(coroutine, EventStream):
+            coroutine._told()
+
+
+def over() -> Any:
+    run = Agent(M).stream("hi")
+    asyncio.run(run.finished())
+    return run
+
+
+def closed(coroutine: Any) -> Any:
+    coroutine.close()  # so that Python does not say, too, that it was never awaited
+    return coroutine
 
 
 NAMESPACE = {**globals()}
@@ -101,27 +142,49 @@ RAISED = [
     (4, '@xml_schema(mappings=[{"param_name": "at", "node_type": "elem"}])', "look: @xml_schema maps parameter 'at' as 'elem'; write one of attribute, element, content, text"),
     (5, '@xml_schema(mappings=[{"param": "at"}])', "@xml_schema(mappings=[...]): expected an entry of param_name, node_type, path, required, of which param_name is required; found {'param': 'at'}"),
     (6, '@openapi_schema("Adds")', "@openapi_schema takes a hand-written schema (a mapping) or keywords, not 'Adds'; for a description write @openapi_schema(description=...)"),
-    (7, 'Agent(M, tools="add")', "'add' names no tool; write 'module:Class' or 'module:function'"),
+    (7, 'Agent(M, tools="add")', "'add' names no tool: give the function or class itself, tools=[add], or its module and name, 'module:add'"),
+    (7, 'Agent(M, "You are brief.")', "'You are brief.' names no tool: a tool is a function itself, tools=[add], or 'module:function'; instructions are given as system='…'"),
+    (7, 'Agent(M, tools=["./mytools.py:f"])', "'./mytools.py:f' names no tool; write 'module:Class' or 'module:function': a module is named as in an import, not by its file: 'mytools:f'"),
+    (7, 'Agent(M, tools=["mytools.f"])', "'mytools.f' names no tool; write 'module:Class' or 'module:function'; did you mean 'mytools:f'?"),
     (8, "Agent(M, tool=[add])", "Agent has no argument 'tool'; did you mean 'tools'? It takes model, tools, system, "),
     (8, 'Agent(M, instructions="Be brief.")', "Agent has no argument 'instructions'; did you mean 'system'? It takes "),
     (8, 'Agent(M, system_prompt="Be brief.")', "Agent has no argument 'system_prompt'; did you mean 'system'? It takes "),
     (8, "Agent(M, messages=[])", "Agent has no argument 'messages': the conversation is what is run: agent.run([*messages, 'and now?']). It takes "),
-    (8, 'Agent(M).run_sync(messages="hi")', "run_sync has no argument 'messages'; did you mean 'prompt'? It takes prompt, "),
+    (8, 'Agent(M).run_sync(messages="hi")', "run_sync has no argument 'messages': the conversation is the prompt: agent.run(messages), or agent.run([*messages, 'and now?']). It takes prompt, "),
+    (8, 'Agent(M).run_sync("hi", history=[])', "run_sync has no argument 'history': the conversation is the prompt: agent.run(messages), or "),
+    (8, 'Agent(M).run_sync("hi", session="ada")', "run_sync has no argument 'session': a conversation that is kept is threads.say_sync('its id', 'Hello', agent=agent), or `await threads.say(…)`, with threads = agentkit.ThreadManager(). It takes "),
+    (8, 'Agent(M).run_sync("hi", thread="ada")', "run_sync has no argument 'thread': a conversation that is kept is threads.say_sync('its id', "),
+    (8, 'Agent(M).run_sync("hi", config={"configurable": {"thread_id": "1"}})', "run_sync has no argument 'config': a conversation that is kept is threads.say_sync('its id', "),
+    (8, 'Agent(M).run_sync("hi", max_iterations=3)', "run_sync has no argument 'max_iterations': it belongs to the agent: Agent(…, max_turns=…). It takes "),
+    (8, 'Agent(M, thread_id="ada")', "Agent has no argument 'thread_id': a conversation that is kept is threads.say_sync('its id', "),
+    (8, 'Agent(M, max_iterations=3)', "Agent has no argument 'max_iterations'; did you mean 'max_turns'? It takes "),
     (8, 'Agent(M).run_sync("hi", system="Be brief.")', "run_sync has no argument 'system': it belongs to the agent: Agent(…, system=…). It takes "),
     (9, 'Agent("gpt-5")', "a model string is one of openai:, responses:, anthropic: and then the model's name; got 'gpt-5'; did you mean 'openai:gpt-5'?"),
     (10, 'Agent("claude-sonnet-4-5")', "got 'claude-sonnet-4-5'; did you mean 'anthropic:claude-sonnet-4-5'?"),
+    (10, 'Agent("sonnet")', "got 'sonnet'; write the model's whole name, such as 'anthropic:claude-sonnet-4-5'"),
+    (10, 'Agent("Claude Sonnet 4.5")', "got 'Claude Sonnet 4.5'; did you mean 'anthropic:claude-sonnet-4-5'?"),
+    (10, 'Agent("gemini-2.5-pro")', "got 'gemini-2.5-pro'; for a server that speaks OpenAI's protocol write agentkit.model('openai:gemini-2.5-pro', base_url='https://generativelanguage.googleapis.com/v1beta/openai/', api_key=…)"),
+    (10, 'Agent("llama3.1:8b")', "got 'llama3.1:8b'; for a server that speaks OpenAI's protocol write agentkit.model('openai:llama3.1:8b', base_url='https://…', api_key=…)"),
+    (10, 'Agent("ollama/llama3")', "got 'ollama/llama3'; for a server that speaks OpenAI's protocol write agentkit.model('openai:llama3', base_url='http://127.0.0.1:11434/v1', api_key=…)"),
+    (10, 'Agent("http://localhost:8000/v1")', "got 'http://localhost:8000/v1'; a server's address is given beside the model's name: agentkit.model('openai:NAME', base_url='http://localhost:8000/v1', api_key=…)"),
+    (10, 'Agent("openai: gpt-5")', "got 'openai: gpt-5'; did you mean 'openai:gpt-5'?"),
     (11, 'Agent("openai/gpt-5")', "got 'openai/gpt-5'; did you mean 'openai:gpt-5'?"),
     (12, 'Agent("opeani:x")', "got 'opeani:x'; did you mean 'openai:x'?"),
-    (12, 'Agent("google:gemini-3")', "got 'google:gemini-3'; a model of any server that speaks as OpenAI's does is model('openai:gemini-3', base_url='https://…')"),
+    (12, 'Agent("google:gemini-3")', "got 'google:gemini-3'; for a server that speaks OpenAI's protocol write agentkit.model('openai:gemini-3', base_url='https://generativelanguage.googleapis.com/v1beta/openai/', api_key=…)"),
     (13, 'ScriptedModel("hello")', "a script is a list of turns, one for each request, or a function: write ScriptedModel(['hello'])"),
     (14, 'Agent(ScriptedModel([])).run_sync("hi")', "the script of 'scripted' has 0 turns, and this is request 1: add a turn for what it was told last, 'hi'"),
     (15, "Agent(M, [Needy])", "Needy cannot be constructed with no arguments: missing a required argument: 'root'; pass its arguments to register_tool(Needy, ...), or an instance"),
     (16, "Agent(M, [Plain])", "Plain has no decorated method; put @openapi_schema (and @xml_schema for an XML tag) on the methods that a model may call, such as `@openapi_schema` above `def add`"),
-    (17, "threads.add_tool(add)", "add is a function, not a class or its instance: write registry.register(add)"),
+    (17, "threads.add_tool(add)", "add is a function, not a class or its instance: write registry.register(add), or threads.registry.register(add) with a thread manager"),
+    (17, "threads.add_tool([Files])", "a list of tools is registered by registry.register(*tools), or threads.registry.register(*tools) with a thread manager"),
+    (17, "threads.add_tool(Files, Files)", "function_names is a list of method names, found the class Files: register each class by a call of its own"),
     (18, "ToolRegistry(add, add)", "add: the function name 'add' is taken by"),
     (19, "Agent(M, tools=[add(1, 2)])", "3 is no tool: give a function itself, not what it returns when it is called, or a class or instance with decorated methods"),
     (19, 'Agent(M, tools=[{"type": "function", "function": {}}])', "a dict is no tool, since nothing in it can be run: write the schema above the function, @openapi_schema({…}), and give the function; several functions are given as a list"),
     (19, "Agent(M, tools=[Agent(M)])", "an instance of Agent is no tool by itself: write .as_tool('its_name', 'what it is good at') behind it"),
+    (19, "Agent(M, tools=[Agent(M).as_tool])", "Agent.as_tool is no tool by itself: an agent becomes one by agent.as_tool('its_name', 'what it is good at')"),
+    (20, 'closed(Agent(M).run("hi")).text', "agent.run(…) has no 'text' before it was awaited: write `(await agent.run(…)).text`, or without an event loop `agent.run_sync(…).text`"),
+    (20, 'closed(threads.say("t", "hi", M)).output', "threads.say(…) has no 'output' before it was awaited: write `(await threads.say(…)).output`, or without an event loop `threads.say_sync(…).output`"),
     (21, 'threads.run_thread("t", None, M).text', "a RunStream has no 'text' before it has run: write `await` before it, as in `(await threads.run_thread(…)).text`; or iterate it with `async for`, and then read .result.text"),
     (22, 'list(Agent(M).stream("hi"))', "a RunStream is iterated with `async for`, inside an async function; without one write `agent.run_sync(…)`"),
     (24, 'threads.run_thread(threads.create_thread(), "", M)', "wanted text; this is a coroutine: write `await create_thread(…)`"),
@@ -131,9 +194,27 @@ RAISED = [
     (30, "ToolRegistry(yields)", "yields is a generator; a tool returns its result: collect what it yields and return that"),
     (37, "ToolResult(error=5)", "ToolResult(error=…) takes what went wrong in words, or an exception, found int 5"),
     (38, 'ImagePart("chart.png")', "ImagePart(data=…) takes the image's bytes, found str 'chart.png': for a file write ImagePart(Path('chart.png').read_bytes()), for an address ImagePart(url='https://…')"),
+    (38, 'ImagePart("iVBORw0KGgoAAAANSUhEUgAAAAEAAAAB")', "ImagePart(data=…) takes the image's bytes, found str 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAAB': base64 is decoded first: ImagePart(base64.b64decode(…))"),
+    (38, 'ImagePart("https://x.org/a.png")', "found str 'https://x.org/a.png': an address is given as url: ImagePart(url='…')"),
+    (38, 'ImagePart(b"")', "ImagePart(data=b'') holds no image: for a file write ImagePart(Path('chart.png').read_bytes())"),
+    (38, 'ImagePart(b"...", "png")', "ImagePart(media_type=…) takes a type such as 'image/png', found str 'png'"),
+    (38, 'ImagePart(b"\\xff\\xd8\\xff\\xe0")', "ImagePart(media_type='image/png'): the bytes are of another kind; write media_type='image/jpeg'"),
+    (38, 'ImagePart(url="chart.png")', "ImagePart(url=…) takes an address that the provider can fetch ('https://…'), or 'data:image/png;base64,…', found str 'chart.png': for a file write "),
+    (38, 'ImagePart(url="data:image/png;base64,@@@")', "or 'data:image/png;base64,…', found str 'data:image/png;base64,@@@'"),
     (39, 'Agent(M).run_sync("hi", output_type=Plain)', "output_type is Plain, which has no JSON Schema; use a dataclass, TypedDict, "),
+    (39, 'Agent(M, output_type="City")', "output_type is 'City', which is no type: give the class itself, output_type=City"),
+    (39, "Agent(M, output_type=5)", "output_type is 5, which is no type: give a type, such as int or a dataclass"),
+    (39, "Agent(M, output_type=[int])", "output_type is [<class 'int'>], which is no type: several values are output_type=list[int]"),
+    (39, "Agent(M, output_type=(int, str))", "which is no type: one of several types is output_type=int | str"),
+    (39, 'Agent(M, output_type={"type": "object"})', "which is no type: a JSON Schema is made from a type; write a dataclass, TypedDict or pydantic model"),
+    (39, "Agent(M, output_type=Budget())", "which is no type: give the class itself, output_type=Budget"),
     (41, "Agent(M).run_sync(None)", "a prompt is text, parts, messages or OpenAI's message dicts; found NoneType None; write user('…')"),
-    (41, 'Agent(M).run_sync({"text": "hi"})', "message 0: the role of a message is one of system, developer, user, assistant, tool, function; found None"),
+    (41, 'Agent(M).run_sync({"text": "hi"})', "message 0 has no 'role': wanted such as {'role': 'user', 'content': '…'}; found dict {'text': 'hi'}"),
+    (41, "Agent(M).run_sync([])", "the prompt is empty: wanted what is to be answered, such as 'Hello'; found []"),
+    (41, 'Agent(M).run_sync("")', "a user message is empty: wanted text or an image; found list ['']"),
+    (41, 'Agent(M).run_sync({"role": "user"})', "a user message is empty: wanted text or an image; found dict {'role': 'user'}"),
+    (41, 'threads.say_sync("t", " ", M)', "a user message is empty: wanted text or an image; found list [' ']"),
+    (42, 'user(["a"])', "user(…) takes text and parts one after the other, found list ['a']: write user(*parts), or UserMessage(parts)"),
     (42, "user(5)", "UserMessage(…) takes text and parts (TextPart, ImagePart), found int 5"),
     (42, "UserMessage({})", "UserMessage(…) takes text and parts (TextPart, ImagePart), found dict {}"),
     (43, "@xml_schema(name=\"aa\", example=\"<bb at='1'/>\")", "look: @xml_schema(example=…) shows no call of <aa>: found \"<bb at='1'/>\""),
@@ -151,12 +232,48 @@ RAISED = [
     (50, "ToolRegistry(many)", "many: parameter '*numbers' is variadic, which no schema can describe; declare one list parameter, such as numbers: list[str]"),
     (50, "ToolRegistry(lambda: 1)", "a lambda has no name that a model could call; write a def, or register_function(..., name='...')"),
     (50, "ToolRegistry(WithoutSelf)", "WithoutSelf.read has no 'self': its first parameter is 'path'; write 'self' first, or decorate it with @staticmethod"),
+    # made up by one who comes from openai-agents, pydantic-ai, LangChain and LangGraph
+    (101, 'Agent("Assistant", M)', "Agent(model, tools): the model comes first; 'Assistant' would be name='Assistant'"),
+    (101, 'Agent("Assistant")', "agentkit.model('openai:Assistant', base_url='https://…', api_key=…); the agent's own name is given by name: name='Assistant'"),
+    (102, "Agent(M, input_guardrails=[print])", "Agent has no argument 'input_guardrails': a hook sees every event, hooks=[…], and ProcessorConfig(requires_approval=…) decides which calls run. "),
+    (103, "Agent(M, deps_type=int)", "Agent has no argument 'deps_type': it belongs to the run: agent.run(…, context=…). "),
+    (104, "Agent(M, output_type=[int, str])", "which is no type: several values are output_type=list[int], one of several types output_type=int | str"),
+    (105, "Agent(M, [untyped])", "untyped: parameter 'ctx' has no type; for what the application passed to the run annotate it (ctx: ToolContext), and read ctx.state"),
+    (106, "Agent(M, [foreigner])", "foreigner: the hint of parameter 'run' uses 'RunContext', which is another toolkit's; write run: ToolContext, and read run.state"),
+    (107, 'Agent(M).run_sync({"messages": [{"role": "user", "content": "hi"}]})', "message 0 has no 'role': wanted such as {'role': 'user', 'content': '…'}; found dict {'messages': [{'role': 'user', 'content': 'hi'}]}; what is under 'messages' is the prompt itself"),
+    (108, 'Agent(M).run_sync({"input": "hi"})', "found dict {'input': 'hi'}; what is under 'input' is the prompt itself"),
+    (109, 'Agent(M).run_sync([("system", "Be brief."), ("user", "hi")])', "found tuple ('system', 'Be brief.'); write {'role': 'user', 'content': '…'}, or user('…')"),
+    (110, 'Agent(M).run_sync([{"role": "human", "content": "hi"}])', "found 'human'; did you mean 'user'?"),
+    (110, 'Agent(M).run_sync([{"role": "ai", "content": "hi"}])', "found 'ai'; did you mean 'assistant'?"),
+    (111, "Agent(M, [StructuredTool()])", "an instance of StructuredTool is a tool of another toolkit: give the function that it was made of, without that toolkit's decorator"),
+    (112, 'Agent(M, tools={"add": add})', "a dict of tools is no tool: give what is in it, tools=list(tools.values())"),
+    (113, "Agent(M, tools=[asyncio])", "asyncio is a module: give its functions or classes, as in tools=[asyncio.name]"),
+    (114, 'Agent(M).run_sync("hi", stream_mode="values")', "run_sync has no argument 'stream_mode'; did you mean 'stream'? "),
+    (115, "Agent(M, state_schema=dict)", "Agent has no argument 'state_schema': what tools know of the application is agent.run(…, context=…). "),
+    (116, 'Agent(M).run_sync("hi")["messages"]', "RunResult is no dict: write `.messages`"),
+    (116, 'Agent(M).run_sync("hi").messages[-1]["content"]', "AssistantMessage is no dict: write `.content`, or `.text` for the words"),
+    (117, 'Agent(M, budget={"tokens": 5})', "Agent(budget={'tokens': 5}): wanted a Budget, such as Budget(tokens=100_000), or None"),
+    (117, 'Agent(M, config={"formats": "xml"})', "Agent(config={'formats': 'xml'}): wanted a ProcessorConfig, such as ProcessorConfig(formats='xml'), or None"),
+    (118, "model(M)", "model(…) takes a model string such as 'openai:gpt-5', found a ScriptedModel; what is a model already is given as it is: Agent(model)"),
+    (119, 'model("openai:x", api_key="k", timeout="5")', "model(timeout='5'): wanted seconds above 0"),
+    (119, 'model("openai:x", api_key="k", extra="x")', "model(extra='x'): wanted fields of the request's body by name"),
+    (120, 'runs(Agent(M).stream("hi"))', "a coroutine was expected, got <RunStream, which was not read yet: `async for event in …`, or `await` it>"),
+    (121, 'runs(reads(closed(Agent(M).run("hi"))))', "agent.run(…) gives one result: write `await agent.run(…)`; its events are those of `async for event in agent.stream(…)`"),
+    (122, 'runs(reads(Agent(M).run_sync("hi")))', "this is the result already; for the events write `async for event in agent.stream(…)`, without `await`"),
+    (123, "over().text", "a RunStream has its 'text' in its result: write `.result.text`"),
+    (124, 'threads.say_sync("t", "hi", "You are brief.", M)', "got 'You are brief.'; for a server that speaks OpenAI's protocol write agentkit.model('openai:NAME', base_url='https://…', api_key=…); instructions are given by name: system='…'"),
+    (125, 'threads.say_sync("t", "hi", Agent(M))', "say(…, model=…) is an Agent; an agent is given by name: say(thread_id, message, agent=agent)"),
+    (125, 'threads.say_sync("t", "hi", agent=M)', "wanted an Agent; a model is model=…"),
+    (125, 'threads.run_thread("t", "Be brief.", Agent(M))', "run_thread(…, model=…) is an Agent; write run_agent(thread_id, agent)"),
+    (126, 'threads.say_sync("hi", M)', "say(thread_id, message, …) wants who answers: model='openai:gpt-5' or agent=Agent(…); found neither"),
     # made up
     (75, 'Agent(M).run_sync("hi", sytem="Be brief.")', "run_sync has no argument 'sytem': it belongs to the agent: Agent(…, system=…). It takes "),
     (76, 'Agent(M, instructons="Be brief.")', "Agent has no argument 'instructons'; did you mean 'system'? It takes "),
     (77, 'threads.say_sync("t", "hi", M, temprature=1)', "run_thread has no argument 'temprature'; did you mean 'temperature'? It takes "),
     (52, 'model("openai:x", formt="xml")', "model has no argument 'formt'; did you mean 'format'? It takes name, "),
     (53, 'model("openai:x", api_key="k", format="hermse")', "no format is called 'hermse'; did you mean 'hermes'? `agentkit formats` and agentkit.formats.names() list all"),
+    (53, 'ProcessorConfig(formats="xlm")', "no format is called 'xlm'; did you mean 'xml'? "),
+    (53, 'model("openai:x", api_key="k", format="json")', "no format is called 'json': leave the format out for the calls of the provider's own API. "),
     (54, "Agent(M, config=ProcessorConfig(format='xml'))", "ProcessorConfig has no argument 'format'; did you mean 'formats'? It takes native, formats, "),
     (55, "Budget(max_tokens=5)", "Budget has no argument 'max_tokens'; did you mean 'tokens'? It takes tokens, cost, seconds, tool_calls, prices"),
     (56, 'ToolResult(result="done")', "ToolResult has no argument 'result'; did you mean 'output'? It takes output, error, code, content, metadata, reward, success"),
@@ -169,7 +286,8 @@ RAISED = [
     (63, 'threads.add_message("t", "user", "hi")', "add_message takes by place thread_id, message, found 3 values; by name: client_id"),
     (64, 'Agent(M, add, "Be brief.")', "Agent takes by place model, tools, found 3 values; by name: system, "),
     (65, 'ThreadManager("a.db", [add])', "wanted a ToolRegistry: ToolRegistry(tool, …), or None"),
-    (66, "exec('with Agent(M).stream(\"hi\"): ...')", "a RunStream is entered with `async with`, inside an async function"),
+    (66, "exec('with Agent(M).stream(\"hi\"): ...')", "RunStream is entered with `async with`, inside an async function; `with` cannot wait for its end"),
+    (66, "exec('with Agent(M) as a: ...')", "Agent is entered with `async with`, inside an async function; `with` cannot wait for its end"),
     (67, "exec('from agentkit import UserMessage')", "agentkit has no 'UserMessage': it is in agentkit.messages: from agentkit.messages import UserMessage"),
     (68, 'ScriptedModel([{"role": "assistant", "content": "hi"}])', "turn 0 of the script: wanted text, a ToolCall, an event, an exception, an AssistantMessage, or a list of these; found dict {'role': 'assistant', 'content': 'hi'}"),
     (69, "ToolCall(\"\", \"add\", '{\"a\": 1}')", "ToolCall(id, name, arguments): arguments are values by name, found str '{\"a\": 1}'"),
@@ -200,7 +318,6 @@ def test_all_numbers_are_there() -> None:
 
 
 WITHOUT_MESSAGE = {
-    20: "Python's own: 'coroutine' object has no attribute 'text', and a warning that it was never awaited",
     23: "test_run_sync_in_a_running_loop",
     28: "test_what_a_model_reads", 29: "test_what_a_model_reads", 31: "test_what_an_author_is_warned_of",
     32: "test_what_a_model_reads", 33: "test_what_a_model_reads", 34: "test_what_a_model_reads",

@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "agentkit"
 
-VALUES = {"characters", "errors", "messages", "events", "names", "foreign"}
+VALUES = {"characters", "errors", "messages", "events", "names", "foreign", "elsewhere", "awaiting", "keys"}
 DECLARED = {"schema", "flavours", "strictness"}  # what decorators store, and the shapes in which providers take it
 FOUND = {
     "introspect",
@@ -39,10 +39,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     "characters": set(),
     "errors": {"characters"},
     "foreign": set(),
+    "elsewhere": {"foreign"},
+    "awaiting": set(),
+    "keys": set(),
     "names": {"errors"},
-    "messages": {"errors"},
+    "messages": {"errors", "names"},
     "events": {"errors", "messages"},
-    "prompts": {"errors", "messages"},
+    "prompts": {"errors", "messages", "names", "foreign"},
     # core: pure, sync
     "tokens": {"messages"},
     "formats": VALUES,

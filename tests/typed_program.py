@@ -115,10 +115,14 @@ async def threads(store: Path) -> None:
         assert_type(await manager.say("a", "Hi", says("Hi")), RunResult[str])
         assert_type(await manager.say("a", "Hi", says(OFFER), output_type=Offer), RunResult[Offer])
         assert_type(await manager.say("a", "Hi", agent=seller, context=SHOP), RunResult[Offer])
-        assert_type(manager.run_thread("a", model=says()), RunStream[str])
-        assert_type(manager.run_thread("a", model=says(), output_type=Offer), RunStream[Offer])
-        assert_type(manager.run_agent("a", seller, context=SHOP), RunStream[Offer])
-        assert_type(manager.run_agent("a", seller, output_type=list[int]), RunStream[list[int]])
+
+
+def runs(seller: Agent[Shop, Offer], manager: ThreadManager) -> None:
+    """Never called: nobody awaits them."""
+    assert_type(manager.run_thread("a", model=says()), RunStream[str])
+    assert_type(manager.run_thread("a", model=says(), output_type=Offer), RunStream[Offer])
+    assert_type(manager.run_agent("a", seller, context=SHOP), RunStream[Offer])
+    assert_type(manager.run_agent("a", seller, output_type=list[int]), RunStream[list[int]])
 
 
 def mistakes(seller: Agent[Shop, Offer], manager: ThreadManager) -> None:

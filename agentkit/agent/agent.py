@@ -8,7 +8,6 @@ from dataclasses import replace
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, Final, Generic, Self, Unpack, overload
 
-from agentkit import foreign
 from agentkit.agent.blocking import blocking, close
 from agentkit.agent.delegate import delegate
 from agentkit.agent.hooks import Hook, checked_hooks
@@ -19,8 +18,11 @@ from agentkit.agent.run import Plan, RunStream
 from agentkit.agent.settings import RunOptions, Settings, checked
 from agentkit.agent.spending import Spending
 from agentkit.agent.system import SYSTEM, System
+from agentkit.awaiting import EnteredAsync, waits
 from agentkit.binding import BoundTool
-from agentkit.bounds import CALLABLE, TEXT, Bounds, each, either, instance, like, or_none, refuse, whole
+from agentkit.bounds import CALLABLE, TEXT, Bounds, each, either, instance, lacking, like, or_none, refuse, whole
+from agentkit.elsewhere import at
+from agentkit.errors import ConfigError
 from agentkit.messages import SystemMessage
 from agentkit.models import known
 from agentkit.models.base import Model
@@ -30,6 +32,7 @@ from agentkit.prompts import Prompt, messages_from
 from agentkit.registry import ToolRegistry
 from agentkit.schema import declared
 from agentkit.structured import Output
+from agentkit.tool import NO_CONTEXT
 
 if sys.version_info >= (3, 13):
     from typing import TypeVar
@@ -46,19 +49,19 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 _BOUNDS: Final[Bounds] = {
     "model": either(TEXT, like(Model, "a model"), words="a model, or a model string such as 'openai:gpt-5'"),
     "system": SYSTEM,
-    "config": or_none(instance(ProcessorConfig, "a ProcessorConfig")),
+    "config": or_none(instance(ProcessorConfig, "a ProcessorConfig, such as ProcessorConfig(formats='xml')")),
     "max_turns": whole(1),
     "max_repeats": or_none(whole(2), "for no bound"),
     "auto_continue": whole(0),
     "output_retries": whole(0),
     "max_depth": whole(0),
-    "budget": or_none(instance(Budget, "a Budget")),
+    "budget": or_none(instance(Budget, "a Budget, such as Budget(tokens=100_000)")),
     "hooks": each(CALLABLE, "several functions: hooks=[print]"),
     "name": TEXT,
 }
 
 
-class Agent(Generic[ContextT, OutputT]):
+class Agent(EnteredAsync, Generic[ContextT, OutputT]):
     """A model with tools.
 
     Its two type parameters are the run's `context` and its `output`: `Agent[Shop, City]`. The type checker finds them
@@ -101,7 +104,7 @@ class Agent(Generic[ContextT, OutputT]):
     'Hello!'
     """
 
-    @takes(Settings, others=foreign.AGENT)
+    @takes(Settings, others=at("Agent"))
     def __init__(
         self,
         model: Model | str,
@@ -120,6 +123,8 @@ class Agent(Generic[ContextT, OutputT]):
         name: str = "agent",
         **settings: Unpack[Settings],
     ) -> None:
+        if isinstance(model, str) and not lacking(tools, Model):
+            raise ConfigError(f"Agent(model, tools): the model comes first; {model!r} would be name={model!r}")
         given: dict[str, Any] = {
             "model": model,
             "system": system,
@@ -184,7 +189,7 @@ class Agent(Generic[ContextT, OutputT]):
     def stream(
         self, prompt: Prompt | Iterable[Prompt], **options: Unpack[RunOptions[ContextT]]
     ) -> RunStream[OutputT]: ...
-    @takes(RunOptions, others=foreign.RUN)
+    @takes(RunOptions, others=at("run"))
     def stream(
         self, prompt: Prompt | Iterable[Prompt], *, output_type: Any = None, **options: Unpack[RunOptions[ContextT]]
     ) -> RunStream[Any]:
@@ -203,6 +208,10 @@ class Agent(Generic[ContextT, OutputT]):
         """
         checked(options, RunOptions)
         messages = messages_from(prompt)
+        if not messages:
+            raise ConfigError(
+                f"the prompt is empty: wanted what is to be answered, such as 'Hello'; found {prompt!r:.60}"
+            )
         told = bool(messages) and isinstance(messages[0], SystemMessage)
         journal = Conversation(messages, options.get("decisions", _NOTHING))
         return self.begin(journal, None if told else self.system, output_type=output_type, **options)
@@ -228,7 +237,7 @@ class Agent(Generic[ContextT, OutputT]):
             **options: see `RunOptions`; `decisions` are the journal's business.
         """
         given = checked(options, RunOptions)
-        context, cancel, _ = given.pop("context", _NOTHING), given.pop("cancel", None), given.pop("decisions", None)
+        context, cancel, _ = given.pop("context", NO_CONTEXT), given.pop("cancel", None), given.pop("decisions", None)
         model, config = self.model, self.config
         if config.formats is None:
             config = replace(config, formats=(model.format,) if model.format else ())
@@ -262,7 +271,8 @@ class Agent(Generic[ContextT, OutputT]):
     async def run(
         self, prompt: Prompt | Iterable[Prompt], **options: Unpack[RunOptions[ContextT]]
     ) -> RunResult[OutputT]: ...
-    @takes(RunOptions, others=foreign.RUN)
+    @waits("agent.run(…)", "agent.run_sync(…)")
+    @takes(RunOptions, others=at("run"))
     async def run(
         self, prompt: Prompt | Iterable[Prompt], *, output_type: Any = None, **options: Unpack[RunOptions[ContextT]]
     ) -> RunResult[Any]:
@@ -281,7 +291,7 @@ class Agent(Generic[ContextT, OutputT]):
     def run_sync(
         self, prompt: Prompt | Iterable[Prompt], **options: Unpack[RunOptions[ContextT]]
     ) -> RunResult[OutputT]: ...
-    @takes(RunOptions, others=foreign.RUN)
+    @takes(RunOptions, others=at("run"))
     def run_sync(
         self, prompt: Prompt | Iterable[Prompt], *, output_type: Any = None, **options: Unpack[RunOptions[ContextT]]
     ) -> RunResult[Any]:
@@ -324,5 +334,5 @@ def _output(wanted: Any) -> Output | None:
 
 def _each(tools: Any) -> Iterable[Any]:
     """One or several tools; a tool's own class may be iterable, too."""
-    several = isinstance(tools, Iterable) and not isinstance(tools, (str, type)) and not declared(type(tools))
+    several = isinstance(tools, Iterable) and not isinstance(tools, (str, type, Mapping)) and not declared(type(tools))
     return tools if several else (tools,)

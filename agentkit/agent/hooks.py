@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+import weakref
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -87,12 +88,18 @@ class Hooks:
 
     def __init__(self, hooks: Sequence[Hook], run: RunStream[Any]) -> None:
         self._hooks = list(hooks)
-        self._run = run
+        self._of = weakref.ref(run)  # which holds its hooks: left unread, it is to be collected, and told of, at once
         self._scopes = [(hook, hook.tool_scope) for hook in hooks if hasattr(hook, "tool_scope")]
         self._odd: set[int] = set()  # hooks whose strange result was logged
         self._hurried = False
         self._last: dict[int, float] = {}  # seconds that hooks have taken since the run is to end
         self._leave: Callable[[], None] | None = None  # stop waiting for the hook that is waited for
+
+    @property
+    def _run(self) -> RunStream[Any]:
+        run = self._of()
+        assert run is not None  # it is who tells them
+        return run
 
     def hurry(self) -> None:
         """The run is to end: from now on nobody is waited for longer than `LAST_SECONDS`."""

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from agentkit import foreign
 from agentkit.bounds import SECONDS, Bound, Bounds, number, or_none, refuse, whole
+from agentkit.elsewhere import at
 from agentkit.errors import ConfigError
 from agentkit.events import Usage
 from agentkit.messages import ToolCall, ToolMessage
@@ -73,7 +73,7 @@ _BUDGET: Final[Bounds] = {
 }
 
 
-@takes(others=foreign.BUDGET)
+@takes(others=at("Budget"))
 @dataclass(frozen=True, slots=True)
 class Budget:
     """What a run may spend at most, its sub-agents and the summaries of its thread included. None sets no bound.

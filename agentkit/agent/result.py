@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, field
-from typing import Generic
+from typing import TYPE_CHECKING, Any, Generic
 
 from agentkit.agent.settings import RunFinish
 from agentkit.errors import OutputError
 from agentkit.events import Usage
 from agentkit.messages import Message, ToolCall
+from agentkit.names import ByAttribute
 
 if sys.version_info >= (3, 13):
     from typing import TypeVar
@@ -21,7 +22,7 @@ OutputT = TypeVar("OutputT", covariant=True, default=str)
 
 
 @dataclass(frozen=True)  # no slots: with them, `RunResult[City](…)` fails up to Python 3.12.1
-class RunResult(Generic[OutputT]):
+class RunResult(ByAttribute, Generic[OutputT]):
     """A finished run.
 
     Args:
@@ -47,6 +48,13 @@ class RunResult(Generic[OutputT]):
     output_error: str | None = None
     estimated: bool = False
     _output: tuple[OutputT, ...] | None = field(default=None, repr=False)  # None: the text; empty: there is none
+
+    if not TYPE_CHECKING:
+
+        def __aiter__(self) -> Any:
+            raise TypeError(
+                "this is the result already; for the events write `async for event in agent.stream(…)`, without `await`"
+            )
 
     @property
     def output(self) -> OutputT:

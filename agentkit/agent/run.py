@@ -138,6 +138,11 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         self._request = ModelRequest(
             (), plan.registry.offered(plan.model.format), output_schema=wanted, **plan.settings
         )
+        begun = "agent.stream(…)" if journal.thread_id is None else "threads.run_thread(…)"
+        self._unread = (
+            f"{begun} was never awaited or iterated, so nothing was run: write `await {begun}` for its result, or "
+            f"`async for event in {begun}`"
+        )
 
     @property
     def result(self) -> RunResult[OutputT]:
@@ -194,6 +199,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
 
         May be called at any time, from code on the same event loop.
         """
+        self._unread = None
         self._stop("cancelled")
 
     def _stop(self, reason: RunFinish) -> None:

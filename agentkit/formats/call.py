@@ -222,8 +222,10 @@ def until(r: Reader, ends: tuple[str, ...], never: Search | None = None) -> Gene
         stop = found.start() if found else min(len(r.buf), r.at + room)
         pieces.append(r.buf[r.at : stop])
         r.at, room = stop, room - len(pieces[-1])
+        if never is not None and never(pieces[-1]):
+            return None
         if found and (delimiter.match(r.buf, stop) or (yield from r.sees(delimiter))):
-            return None if never is not None and never(pieces[-1]) else "".join(pieces)
+            return "".join(pieces)
         if found:
             pieces[-1] += r.buf[r.at : r.at + 1]
             r.at, room = r.at + 1, room - 1

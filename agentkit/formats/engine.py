@@ -11,6 +11,7 @@ from collections.abc import Generator, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Literal, assert_never
 
+from agentkit import foreign
 from agentkit.errors import FormatError
 from agentkit.events import CallEnd, CallError, Markup, SourceEvent, Text, Thinking
 from agentkit.formats import values
@@ -39,13 +40,13 @@ from agentkit.formats.spec import (
 )
 from agentkit.formats.unclosed import close_values
 from agentkit.messages import ToolCall
-from agentkit.names import nearest
+from agentkit.names import did_you_mean, then
 
 InCode = Literal["ignore", "reply", "execute"]
 
 _LOG = logging.getLogger("agentkit.formats")
 _FENCE = Delimiter(r"`{3,}[\w+-]{0,24}[ \t]{0,8}(?:\r?\n|(?=[\[{<]))", r"`{0,16}[\w+-]{0,24}[ \t]{0,8}\r?")
-_LANGUAGE = Delimiter(r"[\w+#.-]{1,24}[ \t]{0,8}\r?\n", r"[\w+#.-]{0,24}[ \t]{0,8}\r?")
+_LANGUAGE = Delimiter(r"[\w+#.-]{0,23}[\w+#][ \t]{0,8}\r?\n", r"[\w+#.-]{0,24}[ \t]{0,8}\r?")  # no end of a sentence
 _BETWEEN = (",", ";")  # between calls that are told apart by it
 _EDGES = ("<", "[")  # with which an aside begins
 _MARKS = ("`", "~")
@@ -71,10 +72,9 @@ def get(name: str | Format) -> Format:
             return format
     if name == "auto":
         raise FormatError("'auto' is for reading what a model wrote; here one format is wanted: 'xml', 'hermes', …")
-    named = {alias: f.name for f in CATALOG for alias in (f.name, *f.aliases)}
-    meant = nearest(str(name), named)
-    hint = f"; did you mean {meant!r}?" if meant else ";"
-    raise FormatError(f"no format is called {name!r}{hint} `agentkit formats` and agentkit.formats.names() list all")
+    hint = did_you_mean(str(name), [alias for f in CATALOG for alias in (f.name, *f.aliases)], foreign.FORMATS)
+    listed = "`agentkit formats` and agentkit.formats.names() list all"
+    raise FormatError(f"no format is called {name!r}{then(hint, listed)}")
 
 
 class Parser(Resuming):
@@ -255,6 +255,9 @@ class Parser(Resuming):
                 return
             after_call = False
             for entry in entries:
+                if entry.kind == "markup" and self.section is None and (yield from self._over_damage(entries)):
+                    after_call = True  # it opens a section, be its first call damaged
+                    break
                 if (yield from self._enter(entry)):
                     after_call = entry.kind not in ("thinking", "answer", "markup", "aside")
                     break
@@ -489,9 +492,10 @@ class Parser(Resuming):
 
     def _coming(self, listed: Listed, skip: int, *, opened: bool) -> Generator[None, None, Next]:
         """What comes next in a section, `skip` characters ahead."""
-        reach, enough = listed.reach(opened=opened), 0
+        enough = 0
         while True:
             start = self.at + skip
+            reach = listed.reach(self.buf, start, opened=opened)
             text, whole = self.buf[start : start + reach], self.ended or len(self.buf) - start >= reach
             if whole or len(text) >= enough:
                 if (coming := listed.next(text, whole=whole, opened=opened)) is not None:
@@ -693,7 +697,9 @@ class Parser(Resuming):
                 self.heat(stop, Text)
                 yield
             elif closed := (yield from self.sees(end)):
-                self._plain(closed.end())
+                opens = yield from self._entries()
+                if not any(entry.kind in ("call", "section") for entry in opens):  # what ends it may begin a call
+                    self._plain(closed.end())
                 return True
             else:
                 self._plain(self.at + 1)

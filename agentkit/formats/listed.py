@@ -25,16 +25,21 @@ BLOCKS: Final = (
 )  # fmt: skip
 """What a block of Python begins with."""
 _BLOCK: Final = re.compile(rf"^[ \t]*(?:{'|'.join(BLOCKS)})\b", re.MULTILINE)
+_TAG: Final = r"<[^<>\[\]\n]{0,64}"
 _LIKE_A_CALL: Final = re.compile(
-    r"[^\w\],.;:!?-]{0,64}[\w.-]{0,2048}(?:\s{1,64}[\w.-]{1,128})?\s{0,64}(?:[({=\"'\[*+/%]|(?P<open>\Z))"
+    rf"(?:{_TAG}>[^<>()\[\]\n=,\"']{{0,64}}+){{0,4}}+(?:{_TAG}(?P<tag>\Z)|"
+    rf"[^\w\],.;:!?-]{{0,64}}[\w.-]{{0,{REACH}}}(?:\s{{1,64}}[\w.-]{{1,128}})?\s{{0,64}}"
+    r"(?:[(){=\"'\[*+/%]|\][\w.-]{0,128}(?:(?<=[\w.-])[(=]|(?P<word>\Z))|(?P<open>\Z)))"
 )
-"""What a list of calls begins with, be the first one damaged; `open` where more of the text must tell."""
-_ITEM: Final = re.compile(r"\]?[^\w\],.;:!?-]{0,64}[\w.-]{0,2048}\s{0,64},\s{0,64}")
+"""What a list of calls begins with, be the first one damaged; a named group where more of the text must tell."""
+_ITEM: Final = re.compile(rf"\]?[^\w\],.;:!?-]{{0,64}}[\w.-]{{0,{REACH}}}\s{{0,64}},\s{{0,64}}")
 _BLANK_LINE: Final = re.compile(r"\n[ \t\r]*\n")
 _BRACKET: Final = re.compile(r"\]")
 _BEHIND: Final = 512  # characters looked over behind what looks like the end of a section that holds damage
 _BEHIND_PROSE: Final = 96  # the same behind a bracket that may be one of prose
 _IN_LIST: Final = re.compile(r"\(\)|[\])},;\"']|\Z")
+_IN_CALL: Final = re.compile(r"[\w.-]{1,128}(?:[(=]|(?P<open>\Z))")
+"""What stands behind a bracket that was written inside a call, in the place of another character."""
 _ONLY_PUNCTUATION: Final = re.compile(r"(?:[\s\[\](){},;]|(?<![^\s;])#[^\n]*(?=\n))*\Z")
 
 
@@ -80,6 +85,7 @@ class Listed:
         "fence",
         "goes_on",
         "mention",
+        "no_prose",
         "open",
         "over",
         "python",
@@ -95,6 +101,7 @@ class Listed:
         self.strong = strong
         self.fence = strong and isinstance(section.open, str) and section.open.startswith("```")
         known = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True)) or "(?!)"
+        self.no_prose = re.compile(rf"{_SPACE}(?:(?:{known})\b|\w{{256}})").match
         start, mention = _how(first, known)
         mentions = [mention, *(_how(other, known)[1] for other in firsts[1:])]
         if self.python and not strong:
@@ -121,9 +128,9 @@ class Listed:
         over = rf"(?:{edge})(?=\s{{0,1024}}(?:{opening}))"
         self.over = None if alone or not strong else re.compile(over, re.IGNORECASE)
 
-    def reach(self, *, opened: bool) -> int:
-        """How many characters are looked over."""
-        return REACH if opened or self.strong else _REACH_IN_PROSE
+    def reach(self, text: str, at: int, *, opened: bool) -> int:
+        """How many characters are looked over from this place; more where no prose begins like this."""
+        return REACH if opened or self.strong or self.no_prose(text, at) else _REACH_IN_PROSE
 
     def next(self, text: str, *, whole: bool, opened: bool, inside: Inside = OUTSIDE) -> Next | None:
         """What comes next in a section.
@@ -146,7 +153,7 @@ class Listed:
             return Next("call", end) if found else None
         told = limit is not None or end >= 0
         end = end if end >= 0 else len(within)
-        if told and (beyond := self._beyond(text, end, whole=whole, opened=opened)) != 0:
+        if told and (beyond := self._beyond(text, end, whole=whole, opened=opened or self.strong)) != 0:
             return Next("lost", end + beyond, told=True) if beyond else None
         return self._without(within, end, told=told, limited=limit is not None)
 
@@ -155,7 +162,7 @@ class Listed:
         if item := _ITEM.match(text):
             return self.starts(text[item.end() :], whole=whole)
         like = _LIKE_A_CALL.match(text)
-        told = like["open"] is None if like is not None else text.rstrip() != "]"
+        told = like.lastgroup is None if like is not None else text.rstrip() != "]"
         return like is not None if told else None if not whole else False
 
     def _without(self, text: str, end: int, *, told: bool, limited: bool) -> Next:
@@ -176,10 +183,14 @@ class Listed:
         None while more of the text must tell.
         """
         behind = _BEHIND if opened else _BEHIND_PROSE
+        if not opened and (call := _IN_CALL.match(text, end + 1)):
+            if call["open"] is not None and not whole:
+                return None
+            behind = _REACH_IN_PROSE
+        elif not opened and (whole or len(text) > end + 1) and _IN_LIST.match(text, end + 1) is None:
+            return 0
         rest = text[end + 1 : end + behind]
         whole = whole or len(rest) == behind - 1
-        if not opened and (rest or whole) and _IN_LIST.match(rest) is None:
-            return 0
         more, opening = self.goes_on.search(rest), self.open.search(rest)
         if opening is not None and (more is None or opening.start() < more.start()):
             return 0
@@ -203,22 +214,26 @@ class Listed:
 
     def _walk(self, text: str, *, whole: bool, opened: bool, inside: Inside) -> tuple[bool, int]:
         """Whether a call starts, and where; else where the section ends, -1 where that is not told."""
-        depth, lists = inside.depth, inside.lists
-        stop = len(text)
-        if not (opened or self.strong) and (blank := _BLANK_LINE.search(text)):
-            stop = blank.start()
-        for token in self.token.finditer(text, 0, stop):
+        depth, lists, past = inside.depth, inside.lists, 0
+        prose = not (opened or self.strong)
+        for token in self.token.finditer(text):
             c, at = token[0], token.start()
+            if prose and (blank := _blank(text, past, token, depth)) >= 0:
+                return False, blank
             if not whole and token.end() == len(text):
-                break  # more of it may come
+                return False, -1  # more of it may come
             if at and not depth and self._is_call(c, text, at):
                 return True, at
             if self._opens_string(c):
+                past = at
                 break  # nothing behind it is known to be outside of a string
             if c == "]" and self.close is None and not depth and not lists:
                 return False, at
-            depth, lists = _counted(c, depth, lists)
-        return False, stop if stop < len(text) else -1
+            depth, lists, past = *_counted(c, depth, lists), token.end()
+        else:
+            depth = 0
+        waits = depth and not whole and _in_value(text, past)
+        return False, _blank(text, past) if prose and not waits else -1
 
     def _is_call(self, c: str, text: str, at: int) -> bool:
         return (c == "{" or self.python) and self.start(text, at) is not None and self._is_item(text, at)
@@ -253,6 +268,23 @@ def _how(first: Part, known: str) -> tuple[str, str]:
         case _:
             raise TypeError(f"calls that begin with {first!r} tell themselves")
     return rf"\{{{_SPACE}{named}", named
+
+
+def _blank(text: str, start: int, token: re.Match[str] | None = None, depth: int = 0) -> int:
+    """Where from `start` to the end of a token, or of the text, a blank line ends what stands in prose; -1 for nowhere.
+
+    One in a string, `depth` brackets deep, is part of a value.
+    """
+    found = _BLANK_LINE.search(text, start, token.end() if token is not None else len(text))
+    if found is None:
+        return -1
+    valued = token is not None and found.start() > token.start() and depth > 0 and _in_value(text, token.start())
+    return -1 if valued else found.start()
+
+
+def _in_value(text: str, at: int) -> bool:
+    """Whether a value may start here: an apostrophe in a word starts none."""
+    return text[:at].rstrip()[-1:] in (":", "=", ",", "(", "[", "{")
 
 
 def _counted(c: str, depth: int, lists: int) -> tuple[int, int]:

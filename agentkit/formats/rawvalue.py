@@ -75,12 +75,20 @@ class Value:
 
     `verbatim` tells then whether it stood in CDATA, and so is meant to the letter; `unclosed`, that its closing tag was
     missing, and `over`, where then the call's end is behind it. `missing` tells, by name, the parameters that the
-    call's tool declares and that were not given yet.
+    call's tool declares and that were not given yet; `scalar`, whether this one takes numbers and words only.
     """
 
-    def __init__(self, r: Reader, index: int, key: str, end: End, missing: Callable[[str], bool] | None = None) -> None:
+    def __init__(
+        self,
+        r: Reader,
+        index: int,
+        key: str,
+        end: End,
+        missing: Callable[[str], bool] | None = None,
+        scalar: Callable[[], bool] | None = None,
+    ) -> None:
         self.r, self.index, self.key, self.end = r, index, key, end
-        self.missing = missing
+        self.missing, self.scalar = missing, scalar
         self.spans: list[tuple[int, int]] = []
         self.depth = 0
         self.start = r.offset
@@ -194,6 +202,8 @@ class Value:
             if (yield from self.is_over(token)):
                 return here
             return (yield from self.later(Held(r.offset, first=here)))
+        if kind == "close" and self.scalar is not None and self.scalar():
+            return here  # what stands behind it belongs to no number and to no word
         if kind == "close":
             behind = yield from self.token(token.end() - r.at, over_space=True)
             if behind is not None and behind.lastgroup == "call":
@@ -340,12 +350,14 @@ class Value:
     def is_unsure(self, held: Held, token: re.Match[str]) -> bool:
         """Whether a closing that may be this value's may as well be another's.
 
-        Of a value in the call inside, where this one's may have been before; or a closing too many behind a call that
-        was over, or behind half of one, as only the section ends behind this one.
+        This one's may have been before, and a call inside is open or does not balance; or it is a closing too many
+        behind a call that was over, or behind half of one, as only the section ends behind this one.
         """
         over = held.first is not None or bool(held.ends)
         shut = token.groupdict().get("shut") is not None
-        return bool(held.open and held.fits) or (shut and (over or not self.end.balances("".join(held.pieces))))
+        if (held.fits and held.open) or (shut and over):
+            return True
+        return (bool(held.fits) or shut) and not self.end.balances("".join(held.pieces))
 
     def call_ends(self, held: Held, token: re.Match[str]) -> Generator[None, None, tuple[int, int] | None]:
         """A call's end: of one that was opened inside, or of the enclosing one."""

@@ -23,7 +23,7 @@ _BOUNDARY: Final = r"(?=[\s/>])"
 ANY_OPENING: Final = Delimiter(r"<(?P<name>[^\W\d][\w.-]{0,127})(?=[\s/>])", r"<(?:[^\W\d][\w.-]{0,127})?")
 
 _NAME = re.compile(r"[^\s=/>\"'<]+")
-_UNQUOTED = re.compile(r"(?:[^\s>/\"']|/(?!>))+")
+_UNQUOTED = re.compile(r"(?:[^\s<>/\"']|/(?!>))+")  # where another tag begins, this one was not closed
 _ENTITY = Delimiter(r"&(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6});", r"&#?[0-9a-zA-Z]{0,8}")
 _NAMED: Final = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 

@@ -101,7 +101,10 @@ def _read_value(r: Reader, call: Call, key: str, end: valueends.End) -> Generato
         properties = call.tool.parameters.get("properties", {}) if call.tool is not None else {}
         return name in properties and name not in call.arguments and name != key
 
-    value = Value(r, call.index, key, end, missing)
+    def scalar() -> bool:
+        return values.is_scalar(*call.schema(key))
+
+    value = Value(r, call.index, key, end, missing, scalar)
     yield from value.read()
     if value.unclosed:
         call.note(MISSING_CLOSE)

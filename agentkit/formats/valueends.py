@@ -174,7 +174,7 @@ def end_of_parameter(shape: Shape, part: TagParameters) -> End:
     token = Delimiter(marks.token("", SPACES), "|".join(begun), re.IGNORECASE)
     begins = rf"(?P<end>{marks.end})|<{PREFIX}(?:{calls})\b"
     whole = re.compile(begins, re.IGNORECASE) if ends else None
-    return End(token, re.compile(stops).search, f"</{part.name}>", own=marks.own(), calls=whole)
+    return End(token, re.compile(stops, re.IGNORECASE).search, f"</{part.name}>", own=marks.own(), calls=whole)
 
 
 @cache
@@ -216,8 +216,9 @@ def end_of_pair(shape: Shape, part: Pairs) -> End:
     token = Delimiter(
         marks.token(r"(?:\r?\n)?" if trim else "", _LAYOUT), f"{before}(?:{'|'.join(begun)})", re.IGNORECASE
     )
+    search = re.compile(stops, re.IGNORECASE).search
     whole = re.compile(rf"(?P<end>{marks.end})|{pattern(_WORD.split(first)[0])}")
-    return End(token, re.compile(stops).search, close, verbatim=part.newlines == "none", own=marks.own(), calls=whole)
+    return End(token, search, close, verbatim=part.newlines == "none", own=marks.own(), calls=whole)
 
 
 _WORD: Final = re.compile(r"(?<=\S)[\s\"']")  # what stands in front of it names the literal

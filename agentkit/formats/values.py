@@ -215,6 +215,13 @@ def accepts(text: str, schema: Schema, root: Schema) -> bool:
     return False
 
 
+def is_scalar(schema: Schema, root: Schema) -> bool:
+    """Whether only numbers, booleans and null stand for a parameter of this schema."""
+    return not accepts("", schema, root) and all(
+        _kind(option) in ("integer", "number", "boolean", "null") for option in alternatives(schema, root)
+    )
+
+
 def accepts_null(schema: Schema, root: Schema) -> bool:
     """Whether null is one of the values of `schema`, or the default it names."""
     return schema.get("default", ...) is None or any(_kind(s) == "null" for s in alternatives(schema, root))

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import importlib
 import random
-import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from agentkit import foreign
+from agentkit.elsewhere import at
 from agentkit.errors import ConfigError
 from agentkit.models.base import ClosableModel, Model, ModelRequest
-from agentkit.names import nearest, takes
+from agentkit.models.secrets import shown
+from agentkit.names import takes
 
 if TYPE_CHECKING:
     from agentkit.formats.spec import Format
@@ -68,37 +68,23 @@ def known(name: str) -> tuple[str, str]:
     Raises:
         ConfigError: the string names no known provider.
     """
+    if not isinstance(name, str):
+        raise ConfigError(
+            f"model(…) takes a model string such as 'openai:gpt-5', found a {type(name).__name__}; what is a model "
+            "already is given as it is: Agent(model)"
+        )
     prefix, _, id = name.partition(":")
-    if prefix not in PROVIDERS or not id:
+    if prefix not in PROVIDERS or not id or id != id.strip():
+        from agentkit.models.meant import meant
+
         wanted = ", ".join(f"{p}:" for p in PROVIDERS)
-        raise ConfigError(f"a model string is one of {wanted} and then the model's name; got {name!r}{_meant(name)}")
+        raise ConfigError(
+            f"a model string is one of {wanted} and then the model's name; got {shown(name)!r}{meant(name, PROVIDERS)}"
+        )
     return prefix, id
 
 
-def _meant(name: str) -> str:
-    """What a model string was most likely meant to be, as the end of a message."""
-    prefix, mark, id = _parted(name)
-    if not mark:
-        if not id or id in PROVIDERS:
-            return f"; the model's name is missing behind {id!r}" if id else ""
-        family = next((ours for start, ours in foreign.FAMILIES.items() if id.lower().startswith(start)), "openai")
-        return f"; did you mean {f'{family}:{id}'!r}?"
-    if not id:
-        return f"; the model's name is missing behind {prefix!r}"
-    provider = nearest(prefix, PROVIDERS, foreign.PROVIDERS)
-    if provider is not None:
-        return f"; did you mean {f'{provider}:{id}'!r}?"
-    served = id if mark == ":" else f"{prefix}/{id}"
-    return f"; a model of any server that speaks as OpenAI's does is model('openai:{served}', base_url='https://…')"
-
-
-def _parted(name: str) -> tuple[str, str, str]:
-    """Prefix, mark and model, of a string with another mark, too."""
-    parts = re.split("([:/])", name.strip(), maxsplit=1)
-    return (parts[0].strip(), parts[1], parts[2].strip()) if len(parts) == 3 else ("", "", parts[0])
-
-
-@takes(others=foreign.MODEL)
+@takes(others=at("model"))
 def model(
     name: str,
     *,

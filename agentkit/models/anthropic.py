@@ -226,8 +226,16 @@ class MessagesWire:
 
     def feed(self, event: WireEvent) -> list[SourceEvent]:
         """One event of the stream."""
+        kind = text_of(event.get("type"))
+        reason = text_of(mapping_of(event.get("delta")).get("stop_reason")) if kind == "message_delta" else ""
+        if reason:
+            self._calls.held = FINISHES.get(reason) in TAKEN_BACK
+        stands = self._calls.go_on() if reason or kind.startswith("content_block_") else []
+        return stands + self._event(kind, event)
+
+    def _event(self, kind: str, event: WireEvent) -> list[SourceEvent]:
         at = count_of(event.get("index"))
-        match event.get("type"):
+        match kind:
             case "message_start":
                 if self._joiners:
                     raise ErrorInStream.of({"message": "another message begins in the middle of this one"})

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 
+from agentkit.awaiting import EnteredAsync
 from agentkit.events import SourceEvent
 from agentkit.formats.spec import Format, OutputSchema, ToolSpec
 from agentkit.messages import Message
@@ -79,7 +80,7 @@ class ClosableModel(Model, Protocol):
     async def __aexit__(self, *raised: object) -> None: ...
 
 
-class Closing:
+class Closing(EnteredAsync):
     """`async with` for whatever has an `aclose`."""
 
     async def aclose(self) -> None:

@@ -29,30 +29,40 @@ class WhichCall:
         self._placed: dict[int, list[NativeCall]] = {}
         self._ids: dict[str, list[NativeCall]] = {}
         self._unplaced: list[NativeCall] = []
-        self._rival: NativeCall | None = None  # of the call that begins with this piece
+        self._unfinished: list[
+            NativeCall
+        ] = []  # calls in whose place one begins with this piece, and that are not whole
         self._rivals: list[tuple[NativeCall, NativeCall]] = []  # a call that was not whole, and one begun in its place
         self._joints: dict[
             int, tuple[NativeCall, int, bool]
         ] = {}  # where a call was named again when whole; whether by its id
+        self._pieced: dict[int, list[str]] = {}  # of calls whose names came in pieces: the name before each further one
+        self._ways: dict[int, set[str]] = {}  # how these pieces were put together
+        self._first: dict[int, tuple[str, bool]] = {}  # how each call began: its name; whether under an id of its own
+        self._ids_again = False  # whether an id was repeated: then ids tell calls apart
+        self._without_id: set[int] = set()  # calls of which a piece named no id
 
     def add(self, call: NativeCall, index: int | None, id: str, name: str, text: str) -> None:
         """Remember what a piece of this call named, before its text is added."""
-        if self._rival is not None:
-            self._rivals.append((self._rival, call))
-            self._rival = None
-        if not id and not name and text.strip():
+        self._rivals += [(first, call) for first in self._unfinished]
+        self._unfinished = []
+        if id not in self._ids and text.strip() and call.index < len(self._all):
             self._doubt_unnamed(call)
         if self._last is None or call.index > self._last.index:
             self._last = call
             self._all.append(call)
             self._unplaced += [call] if index is None else []
+            self._first[call.index] = name, bool(id) and id not in self._ids
         if index is not None:
             if call in self._unplaced:
                 self._unplaced.remove(call)
             self._remember(self._placed.setdefault(index, []), call)
         if id:
+            self._ids_again = self._ids_again or call in self._ids.get(id, ())
             self._remember(self._ids.setdefault(id, []), call)
             call.id = call.id or clean(id)
+        else:
+            self._without_id.add(call.index)
 
     @staticmethod
     def _remember(calls: list[NativeCall], call: NativeCall) -> None:
@@ -62,8 +72,9 @@ class WhichCall:
     def call(self, index: int | None, id: str, name: str, text: str) -> NativeCall | None:
         """The call that a piece continues; None when it begins one."""
         known, found = self._found(index, id, name, text)
-        if found is None and known is not None and known.values is None:
-            self._rival = known
+        if found is None and known is not None:
+            here = self._all if index is None else self._placed.get(index, ())
+            self._unfinished = [c for c in here if not c.ended and c.values is None]
         return found
 
     def _found(self, index: int | None, id: str, name: str, text: str) -> tuple[NativeCall | None, NativeCall | None]:
@@ -122,6 +133,9 @@ class WhichCall:
         """The name of a call of which one more fragment has come; some servers repeat it, or all of it so far."""
         joined = call.name + name
         again = name if name.startswith(call.name) and (name in self._tools or joined not in self._tools) else joined
+        if call.name and (name != call.name or joined in self._tools):
+            self._pieced.setdefault(call.index, []).append(call.name)
+            self._ways.setdefault(call.index, set()).add("joined" if again == joined else "grown")
         if again != joined and joined in self._tools and not call.text.strip():
             call.doubt = f"its name came in pieces, which may mean {again!r} or {joined!r}"
         elif call.name and again != call.name and call.values is not None:
@@ -137,10 +151,13 @@ class WhichCall:
                 first.doubt = second.doubt = MIXED
 
     def unsure(self, call: NativeCall) -> bool:
-        """Whether it takes the response's end to tell what belongs to this call."""
-        if call.index in self._joints or any(call in pair for pair in self._rivals):
+        """Whether it takes the response's end to tell what belongs to this call, the last one when another begins."""
+        if call.index in self._joints or call.index in self._pieced or any(call in pair for pair in self._rivals):
             return True
-        return any(self._may_be_one(first, call) for first in self._all[: call.index])
+        return any(
+            self._may_be_one(first, call) or self._may_be_again(first, call) or self._is_torn_name(first)
+            for first in self._all[: call.index]
+        )
 
     def judge(self) -> None:
         """Mark the calls of which nobody can tell what belongs to them, now that all has come."""
@@ -150,11 +167,46 @@ class WhichCall:
                 second.doubt = second.doubt or (MIXED if first.text.strip() else "")
         for other in self._all:
             for first in self._all[: other.index]:
-                if self._may_be_one(first, other):
-                    first.doubt = other.doubt = MIXED
+                self._judge_both(first, other)
         for call, at, same_id in self._joints.values():
-            if self._is_torn(call.text, at, same_id):
+            twice = call.name * 2 in self._tools and bool(call.text[at:].strip())
+            if twice or self._is_torn(call.text, at, same_id):
                 call.doubt = call.doubt or "it was named again once it was whole, with other arguments behind it"
+
+    def _judge_both(self, first: NativeCall, other: NativeCall) -> None:
+        """Mark two calls if they may hold pieces of each other."""
+        torn = self._is_torn_name(first) or self._is_torn_name(other)
+        name, named = self._first[other.index]
+        taken = self._may_take(first, name, named=named)
+        if self._may_be_one(first, other) or ((torn or taken) and not self._apart(first, other)):
+            first.doubt = other.doubt = MIXED
+        elif self._may_be_again(first, other):
+            for call in (first, other):
+                call.doubt = call.doubt or (AGAIN if not call.text.strip() else "")
+
+    def _may_be_again(self, first: NativeCall, other: NativeCall) -> bool:
+        """Whether one of two calls may be no more than the other's name once more, under an id that changes."""
+        bare = not (first.text.strip() and other.text.strip())
+        return bare and first.name == other.name and not self._apart(first, other)
+
+    def _is_torn_name(self, call: NativeCall) -> bool:
+        """Whether a name is no tool's, and is one that breaks off or pieces that do not fit each other."""
+        if call.name in self._tools:
+            return call.index in self._pieced and (bool(call.doubt) or len(self._ways[call.index]) > 1)
+        return call.index in self._pieced or (not call.text.strip() and self._fits(call.name))
+
+    def _may_take(self, call: NativeCall, name: str, *, named: bool) -> bool:
+        """Whether a name that begins another call may be a piece of this one's, which came in pieces as well.
+
+        Args:
+            call: the first one.
+            name: the name.
+            named: whether it came with an id of its own; then it is no piece where pieces come without.
+        """
+        if named and call.index in self._without_id:
+            return False
+        inside = not self._fits(name) and any(name in tool for tool in self._tools)
+        return any(inside or self._fits(before + name) for before in self._pieced.get(call.index, ()))
 
     def _may_be_one(self, first: NativeCall, other: NativeCall) -> bool:
         """Whether two names may be one's pieces: the first has no arguments, or was named again once it was whole."""
@@ -165,7 +217,10 @@ class WhichCall:
         return (grows or self._fits(first.name + other.name)) and not self._apart(first, other)
 
     def _apart(self, one: NativeCall, other: NativeCall) -> bool:
-        """Whether two calls have places of their own."""
+        """Whether two calls have places of their own, or are told apart by their ids in each piece."""
+        named = self._without_id.isdisjoint((one.index, other.index)) and self._ids_again
+        if named and one.id != other.id:
+            return True
         places = [{at for at, calls in self._placed.items() if call in calls} for call in (one, other)]
         return all(places) and places[0].isdisjoint(places[1])
 
@@ -177,6 +232,9 @@ class WhichCall:
 
 
 MIXED: Final = "another call began in its place before it was whole; its pieces cannot be told from the other's"
+
+
+AGAIN: Final = "it may be the call beside it, named once more under another id; nothing of its arguments came"
 
 
 def _read(text: str) -> Mapping[str, Any] | None:

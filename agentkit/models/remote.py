@@ -40,6 +40,22 @@ MAX_RESPONSE: Final = 256 * 1024 * 1024  # bytes; a stream of 128,000 tokens in 
 CONNECT_TIMEOUT: Final = 10.0  # seconds; a server that cannot be reached is no slow answer
 
 
+_BOUNDS: Final[bounds.Bounds] = {
+    **servers.BOUNDS,
+    "base_url": bounds.or_none(bounds.TEXT, "for the provider's own"),
+    "timeout": bounds.SECONDS,
+    "max_response": bounds.whole(1, "bytes"),
+    "linger": bounds.number("seconds, 0 or more", above=-1e-9),
+    "max_retries": bounds.whole(0),
+    "max_tokens": bounds.or_none(bounds.whole(1), "for the model's own"),
+    "temperature": bounds.or_none(bounds.number("a number, 0 or more", above=-1e-9), "for the provider's own"),
+    "cache": bounds.YES_OR_NO,
+    "extra": bounds.instance(Mapping, "fields of the request's body by name"),
+    "continues": bounds.or_none(bounds.YES_OR_NO, "for what is known of the model"),
+}
+"""What holds no secret: a key or a header is never shown."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """What is fixed for all requests of one model.
@@ -84,7 +100,7 @@ class Settings:
     continues: bool | None = None
 
     def __post_init__(self) -> None:
-        bounds.refuse("model", {"server": self.server}, servers.BOUNDS)
+        bounds.refuse("model", {name: getattr(self, name) for name in _BOUNDS}, _BOUNDS)
 
     def __repr__(self) -> str:
         """The settings but for keys, and without the credentials in the address."""

@@ -56,6 +56,11 @@ _KINDS: Final[Mapping[str, str]] = {
 }
 """The kind of item that an event speaks of, by the event's type without its last word."""
 
+_GO_ON: Final = frozenset(
+    ("response.output_item.added", "response.output_item.done", "response.completed", "response.incomplete")
+)
+"""The other events that tell of a call before them that it stands."""
+
 
 @dataclass(slots=True, eq=False)
 class _Item:
@@ -106,10 +111,14 @@ class ResponsesWire:
     def feed(self, event: WireEvent) -> list[SourceEvent]:
         """One event of the stream."""
         kind = text_of(event.get("type"))
+        if kind in ("response.in_progress", "response.incomplete"):
+            reason = mapping_of(mapping_of(event.get("response")).get("incomplete_details")).get("reason")
+            self._calls.held = FINISHES.get(text_of(reason)) in TAKEN_BACK
+        known = kind.rpartition(".")[0] in _KINDS or kind in _GO_ON
+        return (self._calls.go_on() if known else []) + self._event(kind, event)
+
+    def _event(self, kind: str, event: WireEvent) -> list[SourceEvent]:
         match kind:
-            case "response.in_progress":
-                reason = mapping_of(mapping_of(event.get("response")).get("incomplete_details")).get("reason")
-                self._calls.held = FINISHES.get(text_of(reason)) in TAKEN_BACK
             case "response.output_item.added":
                 return self._added(count_of(event.get("output_index")), mapping_of(event.get("item")))
             case "response.output_item.done":

@@ -10,9 +10,9 @@ import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-MIN_SECRET: Final = 6  # characters; what is shorter is no key, and blotting it out would garble texts
+from agentkit.keys import BLOT, without_keys
 
-BLOT: Final = "[key]"
+MIN_SECRET: Final = 6  # characters; what is shorter is no key, and blotting it out would garble texts
 
 MAX_DEPTH: Final = 100  # arrays and objects inside each other, in an error
 
@@ -26,7 +26,6 @@ LOGGERS: Final = (
 """The loggers of others that an address or a header passes through."""
 
 _NAMES = re.compile("auth|cookie|key|secret|token$|pass|^sig", re.IGNORECASE)
-_KEYLIKE = re.compile(r"\b(?:sk|pk|rk|gsk|xai|key)[-_][A-Za-z0-9_\-]{8,}|(?i:bearer)\s+[A-Za-z0-9._\-]{8,}")
 
 
 def is_secret(name: str) -> bool:
@@ -39,7 +38,7 @@ def without_secrets(value: Any, secrets: Sequence[str], depth: int = 0) -> Any:
     if isinstance(value, str):
         for secret in secrets:
             value = value.replace(secret, BLOT)
-        return _KEYLIKE.sub(BLOT, value)
+        return without_keys(value)
     if not isinstance(value, Mapping | list | tuple):
         return value
     if depth == MAX_DEPTH:

@@ -210,7 +210,8 @@ class NativeCalls:
 
     Args:
         marks_ends: whether the provider says of each call that it is over. Where it does, a call of a broken response
-            without that mark is truncated. Elsewhere what comes after a call is the mark: the next call, or the finish.
+            without that mark is truncated, and a marked one ends with `go_on`. Elsewhere what comes after a call is the
+            mark: the next call, or the finish.
         whole_names: whether a name comes whole. Where it may come in fragments, a call is told of once its name is
             whole: with the first of its arguments, or when the next call begins.
         before_end: what goes before a call's end, given the call; for what a provider wants to see again with it.
@@ -234,6 +235,7 @@ class NativeCalls:
         self._marks_ends = marks_ends
         self._whole_names = whole_names
         self._before_end = before_end
+        self._marked: list[NativeCall] = []  # complete, and the response has not gone on behind them
 
     def begin(self, id: str, name: str) -> tuple[NativeCall, list[SourceEvent]]:
         """A new call; its name may still be to come."""
@@ -277,7 +279,7 @@ class NativeCalls:
             call.name = clean(name)
 
     def end(self, call: NativeCall) -> list[SourceEvent]:
-        """Nothing more of this call is expected. It ends now if its arguments are complete beyond doubt.
+        """Nothing more of this call is expected. It ends now, or with `go_on`, if its arguments are complete.
 
         A call without arguments, or with broken ones, waits for `settle`: why the response ended tells whether it was
         cut.
@@ -286,13 +288,29 @@ class NativeCalls:
         if call.ended or not call.name or call.doubt or self.held:
             return []
         events = [] if call.started else self._start(call)
+        if self._marks_ends:
+            self._marked.append(call)
+            return events
+        return events + self._complete(call)
+
+    def go_on(self) -> list[SourceEvent]:
+        """The response goes on behind the calls that were marked as over, or finishes well: they end.
+
+        Before that the provider might take them back: its filter's word follows at once on the call that it is about.
+        """
+        if not self._marked or self.held:
+            return []
+        marked, self._marked = self._marked, []
+        return [event for call in marked if not (call.ended or call.doubt) for event in self._complete(call)]
+
+    def _complete(self, call: NativeCall) -> list[SourceEvent]:
         try:
             arguments = read_arguments(call.text)
         except ArgumentsError:
-            return events
+            return []
         if not arguments.values:
-            return events
-        return events + self._close(call, CallEnd(call.index, call.call(arguments.values), arguments.repairs))
+            return []
+        return self._close(call, CallEnd(call.index, call.call(arguments.values), arguments.repairs))
 
     def settle(self, cut: str = "", *, broken: bool = False, barred: bool = False) -> list[SourceEvent]:
         """End every open call.

@@ -432,11 +432,15 @@ def _as_cut(last: Sequence[SourceEvent], record: Record) -> Sequence[SourceEvent
     begun = "".join(event.text for event in last[place:] if isinstance(event, Text | Markup | Thinking))
     if isinstance(last[place - 1], CallError) if place else not last:
         return last
-    if not record.begins_call(begun, behind=behind):
+    if record.begins_call(begun, behind=behind):
+        where = "in what may be a call"
+    elif record.may_begin_either(begun):
+        where = "in the end of the calls, or in what may be a further call"
+    else:
         return last
     space = begun[: len(begun) - len(begun.lstrip())]
     raw = begun[len(space) :]
-    message = f"the response reached its token limit in what may be a call, at {raw!r:.80}; write it again, in full"
+    message = f"the response reached its token limit {where}, at {raw!r:.80}; write it again, in full"
     call = ToolCall("", "", format=record.format, raw=raw)
     return [*last[:place], *([Text(space)] if space else []), CallError(-1, "truncated_call", message, call, len(raw))]
 

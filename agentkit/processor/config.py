@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
-from agentkit import foreign
 from agentkit import formats as text_formats
 from agentkit.bounds import SECONDS, YES_OR_NO, Bound, Bounds, each, instance, one_of, or_none, refuse, whole
+from agentkit.elsewhere import at
 from agentkit.errors import ConfigError
 from agentkit.formats import Format, InCode
 from agentkit.names import takes
@@ -37,7 +37,7 @@ _BOUNDS: Final[Bounds] = {
 }
 
 
-@takes(others=foreign.PROCESSOR_CONFIG)
+@takes(others=at("ProcessorConfig"))
 @dataclass(frozen=True, slots=True)
 class ProcessorConfig:
     """What a response's calls may do.

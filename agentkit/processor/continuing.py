@@ -46,11 +46,13 @@ class Record:
     Args:
         format: the name of the format in which a call is open whose format is not known yet.
         closings: what may stand behind a call and belong to its wrapping.
+        openings: what a call may begin with.
     """
 
-    def __init__(self, format: str | None = None, closings: Sequence[str] = ()) -> None:
+    def __init__(self, format: str | None = None, closings: Sequence[str] = (), openings: Sequence[str] = ()) -> None:
         self.format = format
-        self._closings = [squeezed for closing in closings if (squeezed := "".join(closing.split()))]
+        self._closings = _squeezed(closings)
+        self._openings = _squeezed(openings)
         self._pieces: list[str] = []
         self._from = 0
         self._told = 0
@@ -82,6 +84,14 @@ class Record:
         """
         begun = "".join(text.split())
         return bool(begun) and not (behind and any(closing.startswith(begun) for closing in self._closings))
+
+    def may_begin_either(self, text: str) -> bool:
+        """Whether this text may begin a further call as well as the end of the wrapping.
+
+        A single character tells nothing: as many as are written stand at the beginning of both.
+        """
+        begun = "".join(text.split())
+        return len(begun) > 1 and any(opening.startswith(begun) for opening in self._openings)
 
     def fed(self, text: str) -> None:
         """The parser was given this."""
@@ -134,6 +144,11 @@ class Record:
         if isinstance(opened.event, CallError):
             return cut and new is None and opened.end == len(read) + len(rest)
         return not opened.event.repairs and (new is None or opened.end <= len(read) + new.start)
+
+
+def _squeezed(texts: Iterable[str]) -> list[str]:
+    """Without white space, and without those that are nothing else."""
+    return [squeezed for text in texts if (squeezed := "".join(text.split()))]
 
 
 def ways_on(written: str, text: str) -> list[tuple[str, bool]]:

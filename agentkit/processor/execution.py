@@ -31,6 +31,7 @@ from agentkit.processor import lines
 from agentkit.processor.answers import capped, crashed, failed, unknown_tool
 from agentkit.processor.approval import Decision, decide, decision_of
 from agentkit.processor.config import ProcessorConfig
+from agentkit.processor.faults import Faults
 from agentkit.processor.inbox import Inbox
 from agentkit.processor.running import Outcome, outcome, run_tool
 from agentkit.processor.workers import WORKERS, Claim
@@ -111,6 +112,7 @@ class Execution:
         approved: the ids of the calls that a person has approved.
         scope: entered while a call's task is made.
         gate: asked when a call is about to start.
+        faults: told what the tools' authors must mend.
     """
 
     def __init__(
@@ -122,6 +124,7 @@ class Execution:
         approved: Collection[str] = (),
         scope: Scope = no_scope,
         gate: Gate = no_gate,
+        faults: Faults | None = None,
     ) -> None:
         self.answers: dict[int, ToolMessage] = {}
         self.waiting: deque[Admitted] = deque()
@@ -135,6 +138,7 @@ class Execution:
         self._approved = approved
         self._scope = scope
         self._gate = gate
+        self._faults = Faults() if faults is None else faults
         self._asking: dict[int, asyncio.Future[Any]] = {}  # calls in `waiting` whose approval is not decided yet
         self._places: dict[int, lines.Place] = {}  # calls in `waiting` that hold the head of their line
         self._blocked: dict[int, str] = {}  # calls in `waiting` that will never get it, and why
@@ -192,6 +196,7 @@ class Execution:
         except InvalidArguments as e:
             return failed("invalid_arguments", str(e), problems=e.problems)
         except Exception as e:  # noqa: BLE001 - a validator that the tool's author wrote
+            self._faults.raised(tool.where, e)
             return crashed(e)
         return Admitted(index, call, tool, arguments)
 
@@ -341,9 +346,12 @@ class Execution:
                 running.place.begin()
                 ended = running.place.function_over
             limit, keep = self._cap(admitted.tool)
-            done = await run_tool(admitted.tool, admitted.arguments, context, limit, keep, running.claim, ended)
+            done = await run_tool(
+                admitted.tool, admitted.arguments, context, limit, keep, running.claim, ended, self._faults
+            )
         except asyncio.CancelledError as e:  # stopped by us, or by the end of the loop, or raised by the tool itself
             if task is not None and not task.cancelling():
+                self._faults.raised(admitted.tool.where, e)
                 done = self._outcome(running, crashed(e))
         except KeyboardInterrupt:  # it ends the event loop, and asyncio need not complain of it a second time
             if task is not None:

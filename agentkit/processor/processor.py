@@ -9,7 +9,6 @@ import secrets
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from types import MappingProxyType
 from typing import Any, Final
 
 from agentkit import formats
@@ -21,14 +20,14 @@ from agentkit.processor.config import ProcessorConfig
 from agentkit.processor.continuing import Made, Record
 from agentkit.processor.echo import Heard
 from agentkit.processor.execution import Execution, Gate, Scope, no_gate, no_scope
+from agentkit.processor.faults import Faults
 from agentkit.processor.inbox import Inbox, Source
 from agentkit.processor.recovery import Quoted, Recovery
 from agentkit.processor.textreader import TextReader
 from agentkit.processor.turn import More, Turn
 from agentkit.registry import ToolRegistry
-from agentkit.tool import ToolContext
+from agentkit.tool import NO_CONTEXT, ToolContext
 
-_NOTHING: Mapping[str, Any] = MappingProxyType({})
 _BOUNDS: Final[Bounds] = {
     "registry": instance(ToolRegistry, "a ToolRegistry: ToolRegistry(tool, …)"),
     "config": or_none(instance(ProcessorConfig, "a ProcessorConfig")),
@@ -75,7 +74,7 @@ class ResponseProcessor:
         registry: ToolRegistry,
         config: ProcessorConfig | None = None,
         *,
-        context: Mapping[str, Any] = _NOTHING,
+        context: Mapping[str, Any] = NO_CONTEXT,
         new_id: Callable[[], str] = call_id,
         taken: Iterable[str] = (),
         new_context: Callable[[ToolCall], ToolContext] | None = None,
@@ -92,6 +91,7 @@ class ResponseProcessor:
         self._new_context = new_context or self._context
         self._scope = scope
         self._gate = gate
+        self._faults = Faults()
         self._heard = None if heard is None else Heard(heard, self._searchers)
 
     def process(
@@ -118,7 +118,9 @@ class ResponseProcessor:
                 again, they are answered with an error and not run a second time.
         """
         inbox = Inbox()
-        execution = Execution(self.registry, self.config, self._new_context, inbox, approved, self._scope, self._gate)
+        execution = Execution(
+            self.registry, self.config, self._new_context, inbox, approved, self._scope, self._gate, self._faults
+        )
         return Turn(self.registry, self.config, self._reader(offered, more, made), execution, inbox, events, more)
 
     def _context(self, call: ToolCall) -> ToolContext:
@@ -174,8 +176,12 @@ def _everywhere(own: tuple[Format, ...]) -> tuple[tuple[Format, ...], ...]:
 
 
 def _record(read: Sequence[Format]) -> Record:
-    sections = [shape.section for f in read for shape in f.shapes if shape.section is not None]
-    return Record(read[0].name, [_written(section.close) for section in sections])
+    shapes = [shape for f in read for shape in f.shapes]
+    closings = [_written(shape.section.close) for shape in shapes if shape.section is not None]
+    openings = [
+        part for shape in shapes if isinstance(part := shape.call[0], str)
+    ]  # a tag differs at its second character
+    return Record(read[0].name, closings, openings)
 
 
 def _written(edge: str | Tag) -> str:

@@ -13,12 +13,13 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from agentkit.messages import ResultContent, TextPart
-from agentkit.output import shows_nothing
+from agentkit.output import NO_VALUE, shows_nothing
 from agentkit.policy import Keep
 from agentkit.processor.answers import capped, crashed, failed, words
+from agentkit.processor.faults import Faults
 from agentkit.processor.workers import WORKERS, Claim, NoThread, Unraisable
 from agentkit.registry import BoundTool
-from agentkit.tool import ToolContext, ToolResult
+from agentkit.tool import ToolContext, ToolResult, unreadable
 
 _LOG: Final = logging.getLogger("agentkit.processor")
 _READABLE: Final = frozenset((str, int, float, bool, dict, list, tuple, type(None), ToolResult))
@@ -40,6 +41,7 @@ async def run_tool(
     keep: Keep = "both",
     claim: Claim | None = None,
     ended: Callable[[], None] | None = None,
+    faults: Faults | None = None,
 ) -> Outcome:
     """Run a tool to its end: on the event loop when it is async, in a worker thread when it is not.
 
@@ -51,25 +53,30 @@ async def run_tool(
         keep: which end of a longer one is kept.
         claim: taken when the tool begins; one that was taken before lets it never begin.
         ended: called when a plain function has returned, in its thread, be it that nobody waits for it any more.
+        faults: told what its author must mend; a log of its own unless given.
 
     Raises:
         asyncio.CancelledError: as any coroutine; whether the tool or its caller was cancelled is for the caller to say.
         KeyboardInterrupt: raised by a tool on the event loop, where it is the operator's own.
     """
+    faults = Faults() if faults is None else faults
     try:
         claim = Claim() if claim is None else claim
         if tool.is_async:
             claim.take()
-            return returned(tool, await tool.invoke(arguments, context), limit, keep)
-        done = await WORKERS.run(partial(_run_plain, tool, arguments, context, limit, keep, ended), claim)
-        return done if isinstance(done, Outcome) else returned(tool, await done, limit, keep)
+            value = await tool.invoke(arguments, context)
+            return returned(tool, await value if waits(value) else value, limit, keep, faults)
+        done = await WORKERS.run(partial(_run_plain, tool, arguments, context, limit, keep, ended, faults), claim)
+        return done if isinstance(done, Outcome) else returned(tool, await done, limit, keep, faults)
     except (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):
         raise
     except NoThread as e:
         return outcome(failed("limit", f"not run: {e}"), limit, keep)
     except Unraisable as e:
+        faults.raised(tool.where, e.__cause__ or e)
         return outcome(crashed(e.__cause__ or e), limit, keep)
     except BaseException as e:  # noqa: BLE001 - the boundary: a tool's fault is data, even sys.exit() and a native panic
+        faults.raised(tool.where, e)
         return outcome(crashed(e), limit, keep)
 
 
@@ -80,6 +87,7 @@ def _run_plain(
     limit: int,
     keep: Keep,
     ended: Callable[[], None] | None,
+    faults: Faults,
 ) -> Outcome | Any:
     """In a thread, where the value is rendered too: that may be long work. An awaitable is left to the caller."""
     try:
@@ -87,7 +95,7 @@ def _run_plain(
     finally:
         if ended is not None:
             ended()
-    return value if waits(value) else returned(tool, value, limit, keep)
+    return value if waits(value) else returned(tool, value, limit, keep, faults)
 
 
 def waits(value: Any) -> bool:
@@ -95,9 +103,16 @@ def waits(value: Any) -> bool:
     return inspect.isawaitable(value) and not isinstance(value, ToolResult)
 
 
-def returned(tool: BoundTool, value: Any, limit: int, keep: Keep) -> Outcome:
-    """What a tool returned; its author is warned of a value of which the model can read nothing."""
-    done = outcome(ToolResult.of(value), limit, keep)
+def returned(tool: BoundTool, value: Any, limit: int, keep: Keep, faults: Faults) -> Outcome:
+    """What a tool returned; its author is told of a value of which the model can read nothing."""
+    result = ToolResult.of(value)
+    done = outcome(result, limit, keep)
+    given = result.output if isinstance(value, ToolResult) else value
+    suspect = type(value) is not str and any(NO_VALUE in p.text for p in done.parts if isinstance(p, TextPart))
+    refused = result.error is not None and not isinstance(value, ToolResult)
+    if (suspect or refused) and (problem := unreadable(given)) is not None:
+        faults.returned(tool.where, f"returned {problem}")
+        return outcome(failed("tool_error", f"the tool returned {problem}"), limit, keep)
     if type(value) not in _READABLE and done.parts == (TextPart(shows_nothing(value)),):
         _LOG.warning(
             "%s returned an object of class %s, of which the model can read nothing: return text, numbers, a dict or "
@@ -136,4 +151,5 @@ async def ask_outcome(tool: BoundTool, arguments: Mapping[str, Any], context: To
             told = await told if waits(told) else told
         return None if told is None else ToolResult.of(told)
     except Exception as e:  # noqa: BLE001 - the boundary: a tool's fault is data
+        Faults().raised(f"{tool.where}, asked by {tool.policy.reconcile},", e)
         return failed("interrupted", f"interrupted; what became of it could not be found out: {words(e)}")

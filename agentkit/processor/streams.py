@@ -10,11 +10,13 @@ from collections.abc import AsyncGenerator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
+from agentkit.awaiting import EnteredAsync, never_read
+
 T = TypeVar("T")
 _LOG = logging.getLogger("agentkit.processor")
 
 
-class EventStream(ABC, Generic[T]):
+class EventStream(EnteredAsync, ABC, Generic[T]):
     """Iterate it with `async for`, once. `async with` makes sure that all it started has ended when the block is left.
 
     Without the block, leaving the loop early ends it too, a moment later: Python's event loop closes the iterator that
@@ -23,6 +25,9 @@ class EventStream(ABC, Generic[T]):
 
     _outcome: ClassVar[frozenset[str]] = frozenset()
     """What it has only when it is over, under another name; for those who forget to wait."""
+
+    _unread: str | None = None
+    """What to say if it is collected and nobody has asked for it; set when it is handed out."""
 
     def __init__(self) -> None:
         self._iterator: weakref.ref[AsyncGenerator[T, None]] | None = None
@@ -42,31 +47,48 @@ class EventStream(ABC, Generic[T]):
                 f"a {type(self).__name__} runs on asyncio, and no asyncio event loop runs here; under trio, use "
                 'a thread: `await trio.to_thread.run_sync(agent.run_sync, "…")`'
             )
+        self._unread = None
         self._loop = asyncio.get_running_loop()
         iterator = self._events()
         self._iterator = weakref.ref(iterator)
         return iterator
 
+    def __repr__(self) -> str:
+        state = (
+            "is over"
+            if self.over
+            else "is iterated"
+            if self._begun
+            else "was not read yet: `async for event in …`, or `await` it"
+        )
+        return f"<{type(self).__name__}, which {state}>"
+
+    def __del__(self) -> None:
+        if self._unread is not None:
+            never_read(self, self._unread)
+
     if not TYPE_CHECKING:  # checkers find these mistakes by themselves, as long as they do not see what answers them
+
+        def _told(self) -> None:
+            self._unread = None
 
         def __getattr__(self, name: str) -> Any:
             if name.startswith("_") or name not in self._outcome:
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            self._told()
+            if self.over:
+                raise AttributeError(f"a {type(self).__name__} has its {name!r} in its result: write `.result.{name}`")
             raise AttributeError(
                 f"a {type(self).__name__} has no {name!r} before it has run: write `await` before it, as in "
                 f"`(await threads.run_thread(…)).{name}`; or iterate it with `async for`, and then read .result.{name}"
             )
 
         def __iter__(self) -> Any:
+            self._told()
             raise TypeError(
                 f"a {type(self).__name__} is iterated with `async for`, inside an async function; without one write "
                 "`agent.run_sync(…)`"
             )
-
-        def __enter__(self) -> Any:
-            raise TypeError(f"a {type(self).__name__} is entered with `async with`, inside an async function")
-
-        def __exit__(self, *_: object) -> None: ...
 
     @property
     def over(self) -> bool:
@@ -80,6 +102,7 @@ class EventStream(ABC, Generic[T]):
 
     async def aclose(self) -> None:
         """End the stream now; returns when all that it started has ended. Once it is over this does nothing."""
+        self._unread = None
         if self._over.is_set():
             return
         if self._left:
@@ -102,6 +125,7 @@ class EventStream(ABC, Generic[T]):
             await self._over.wait()
 
     async def __aenter__(self) -> Self:
+        self._unread = None
         return self
 
     async def __aexit__(

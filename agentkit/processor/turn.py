@@ -54,6 +54,12 @@ DRAIN_SECONDS = 2.0
 _OF_TOOLS = frozenset((ToolStarted, ToolCompleted, ToolFailed, ToolSkipped, ApprovalRequired))
 
 
+_UNREAD = (
+    "processor.process(…) was never iterated, so nothing of the response was read and no call was run: write "
+    "`async for event in processor.process(…)`"
+)
+
+
 class Turn(EventStream[Event]):
     """One model response: iterate it once for its events, then read `message` and `results` off it.
 
@@ -94,6 +100,7 @@ class Turn(EventStream[Event]):
         self._drain_timer: asyncio.TimerHandle | None = None
         self._cancelled = False
         self._complete = False
+        self._unread = _UNREAD
 
     # -------------------------------------------------------------- what it brought
 
@@ -281,6 +288,7 @@ class Turn(EventStream[Event]):
         start or for a person, are answered too. Once the turn is over this does nothing. Call it in the event loop's
         own thread.
         """
+        self._unread = None
         if self._cancelled or self._over.is_set():
             return
         self._cancelled = True

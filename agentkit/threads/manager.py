@@ -18,7 +18,9 @@ from agentkit.agent import Agent, Budget, Hook, RunOptions, RunResult, RunStream
 from agentkit.agent.approval import denial
 from agentkit.agent.blocking import blocking, close
 from agentkit.agent.system import SYSTEM, System
+from agentkit.awaiting import EnteredAsync, waits
 from agentkit.bounds import CALLABLE, PATH, TEXT, Bounds, each, either, instance, like, or_none, refuse, whole
+from agentkit.elsewhere import at
 from agentkit.errors import ConfigError, StoreConflict, StoreError, ThreadExists, ThreadNotFound
 from agentkit.messages import Message, ToolCall, ToolMessage
 from agentkit.models.base import Model
@@ -65,6 +67,7 @@ _NEW: Final[Bounds] = {
 }
 _THREAD: Final[Bounds] = {"thread_id": TEXT}
 _PAGE: Final[Bounds] = {"limit": whole(0), "before": or_none(instance(Thread, "a thread that list_threads gave"))}
+_ANSWERING: Final[Bounds] = {"agent": or_none(instance(Agent, "an Agent; a model is model=…"))}
 _RUN: Final[Bounds] = {
     "thread_id": TEXT,
     "agent": instance(Agent, "an Agent"),
@@ -73,7 +76,7 @@ _RUN: Final[Bounds] = {
 }
 
 
-class ThreadManager:
+class ThreadManager(EnteredAsync):
     """Conversations that outlive the process, and the runs on them.
 
     Close it with `aclose`, or use it in `async with`: that closes its store, also one that was handed over, and the
@@ -102,7 +105,7 @@ class ThreadManager:
         ```
     """
 
-    @takes(others=foreign.THREAD_MANAGER)
+    @takes(others=at("ThreadManager"))
     def __init__(
         self,
         store: Store | str | Path = "agentkit.db",
@@ -172,7 +175,10 @@ class ThreadManager:
     def add_tool(
         self, tool_class: Any, function_names: FunctionNames | None = None, **kwargs: Any
     ) -> tuple[BoundTool, ...]:
-        """Register a tool; see `ToolRegistry.register_tool`."""
+        """Register a tool; see `ToolRegistry.register_tool`.
+
+        A plain function is registered by `threads.registry.register(function)`.
+        """
         return self.registry.register_tool(tool_class, function_names, **kwargs)
 
     # -------------------------------------------------------------- threads
@@ -329,7 +335,7 @@ class ThreadManager:
 
     # -------------------------------------------------------------- runs
 
-    @takes(RunOptions, others=foreign.RUN_THREAD)
+    @takes(RunOptions, others=at("run_thread"))
     def run_thread(
         self,
         thread_id: str,
@@ -377,6 +383,8 @@ class ThreadManager:
             A stream of events; iterate it, or await its `finished()`. It raises `ThreadBusy` if somebody else runs the
             thread, and `ThreadNotFound`.
         """
+        if isinstance(model, Agent):
+            raise ConfigError("run_thread(…, model=…) is an Agent; write run_agent(thread_id, agent)")
         if isinstance(model, str) and not model:
             said = system_prompt if isinstance(system_prompt, str) and ":" in system_prompt[:40] else None
             hint = f"; {said!r} is the system prompt here" if said else ""
@@ -424,7 +432,7 @@ class ThreadManager:
         compaction: Compaction | None = None,
         **options: Unpack[RunOptions[ContextT]],
     ) -> RunStream[OutputT]: ...
-    @takes(RunOptions, others=foreign.RUN_THREAD)
+    @takes(RunOptions, others=at("run_thread"))
     def run_agent(
         self,
         thread_id: str,
@@ -482,6 +490,7 @@ class ThreadManager:
         agent: Agent[ContextT, OutputT],
         **options: Unpack[RunOptions[ContextT]],
     ) -> RunResult[OutputT]: ...
+    @waits("threads.say(…)", "threads.say_sync(…)")
     async def say(
         self,
         thread_id: str,
@@ -510,13 +519,14 @@ class ThreadManager:
             run = self.run_agent(thread_id, agent, system_prompt, **options)
         else:
             run = self.run_thread(thread_id, system_prompt, model or "", **options)
-        try:
-            await self.add_message(thread_id, message)
-        except ThreadNotFound:
-            with suppress(ThreadExists):  # somebody else made it just now
-                await self.create_thread(thread_id)
-            await self.add_message(thread_id, message)
-        return await run.finished()
+        async with run:  # also where the message is refused
+            try:
+                await self.add_message(thread_id, message)
+            except ThreadNotFound:
+                with suppress(ThreadExists):  # somebody else made it just now
+                    await self.create_thread(thread_id)
+                await self.add_message(thread_id, message)
+            return await run.finished()
 
     @overload
     def say_sync(
@@ -683,6 +693,13 @@ def _writer(policy: Compaction, agent: Agent[Any, Any], made: Callable[[str], Mo
 
 
 def _one_answers(model: Model | str | None, agent: Agent[Any, Any] | None) -> None:
+    if isinstance(model, Agent):
+        raise ConfigError(
+            "say(…, model=…) is an Agent; an agent is given by name: say(thread_id, message, agent=agent)"
+        )
+    refuse("say", {"agent": agent}, _ANSWERING)
     if (model is None) == (agent is None):
         found = "neither" if agent is None else "both"
-        raise ConfigError(f"say(…) wants who answers: model='openai:gpt-5' or agent=Agent(…); found {found}")
+        raise ConfigError(
+            f"say(thread_id, message, …) wants who answers: model='openai:gpt-5' or agent=Agent(…); found {found}"
+        )

@@ -10,6 +10,7 @@ from threading import Lock
 from types import TracebackType
 from typing import Any, Final, Literal, Protocol, Self, TypeVar
 
+from agentkit.awaiting import EnteredAsync
 from agentkit.errors import StoreError
 from agentkit.threads.answers import Job
 from agentkit.threads.sql import Operations, Steps
@@ -35,7 +36,7 @@ class Driver(Protocol):
         ...
 
 
-class SqlStore:
+class SqlStore(EnteredAsync):
     """A `Store` whose operations run in other threads. A subclass makes their drivers.
 
     What was begun is done, whatever becomes of the task that waits. A process that forks may use the store on both

@@ -5,14 +5,15 @@ from __future__ import annotations
 import logging
 import os
 import random
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from agentkit import formats
-from agentkit.events import CallEnd, CallError, CallStart, Event, SourceEvent, Text, merge
-from agentkit.formats import CATALOG, Format, Limits, Parser, Shape
+from agentkit.events import ArgumentDelta, CallEnd, CallError, CallStart, Event, SourceEvent, Text, merge
+from agentkit.formats import CATALOG, Format, Limits, Parser, Shape, valueends
 from agentkit.formats import engine as reading
 from agentkit.formats.reader import Reader, Wait
 from agentkit.formats.spec import (
@@ -35,7 +36,9 @@ from agentkit.formats.spec import (
     TextArgument,
     ToolElement,
 )
+from agentkit.messages import ToolCall
 from corpora import source
+from damaged_texts import call_text, shapes, tokens, whole
 from format_tools import ANYTHING, NOTE, PING, TOOLS
 
 EVERY = int(os.environ.get("AGENTKIT_DAMAGE", "101"))  # one of so many texts is read; 1 reads them all
@@ -159,6 +162,75 @@ def test_damage_in_any_part_raises_nothing_loses_nothing_and_is_read_the_same_in
         assert [e for e in whole if isinstance(e, CallError) and e.code == "internal_error"] == []
         assert read(text, list(range(1, len(text))), format) == whole
         assert read(text, sorted(chance.sample(range(len(text)), min(4, len(text)))), format) == whole
+
+
+def halves(format: Format) -> Iterator[str]:
+    """A call cut off at every delimiter, and then the beginning of every other one."""
+    for shape in shapes(format):
+        own = tokens(whole(format, shape, ToolCall("", NOTE.name, {"text": "a"})))
+        marks = dict.fromkeys(t for t in own if len(t) > 2 and not t.isalnum())
+        for n in range(len(own)):
+            yield from ("".join(own[:n]) + mark[:-1] for mark in marks)
+
+
+@pytest.mark.parametrize("format", CATALOG, ids=lambda f: f.name)
+def test_what_ends_with_half_a_delimiter_is_read_the_same_in_any_cutting(format: Format) -> None:
+    for text in list(halves(format))[::5]:
+        assert read(text, list(range(1, len(text))), format) == read(text, [], format)
+
+
+RAW = [(f, s, p) for f in CATALOG for s in shapes(f) for p in s.call if isinstance(p, Pairs | TagParameters)]
+
+
+@pytest.mark.parametrize(("format", "shape", "part"), RAW, ids=lambda x: getattr(x, "name", ""))
+def test_reading_stops_wherever_something_may_end_or_open_a_value(format: Format, shape: Shape, part: Any) -> None:
+    """In capitals as in small letters: else what one chunk tells would be lost where it comes in another."""
+    own = tokens(whole(format, shape, ToolCall("", NOTE.name, {"text": "a"})))
+    end = valueends.end_of_value(shape, part)
+    met = 0
+    for text in ("".join(own[n:]) for n in range(len(own))):
+        for written in (text, text.upper(), text.swapcase()):
+            if end.token.match(written):
+                found, met = end.stops(written), met + 1
+                assert found is not None
+                assert found.start() == 0
+    assert met
+
+
+@pytest.mark.parametrize("format", [f for f, _, p in RAW if isinstance(p, TagParameters)], ids=lambda f: f.name)
+def test_a_tag_that_is_not_closed_takes_no_value_for_its_attributes(format: Format) -> None:
+    text = whole(format, format.shapes[0], ToolCall("", NOTE.name, {"text": "a [f(x=1)]"}))
+    events = read(re.sub(r'[^"]*>(?=a )', " ", text), [], format)
+    assert [e.code for e in events if isinstance(e, CallError)] == ["invalid_arguments"]
+    assert not [e for e in events if isinstance(e, CallEnd)]
+
+
+@pytest.mark.parametrize(("format", "shape", "part"), RAW, ids=lambda x: getattr(x, "name", ""))
+def test_half_a_quoted_call_and_a_damaged_one_behind_it_are_not_one_value(
+    format: Format, shape: Shape, part: Any
+) -> None:
+    """The damaged one ends twice: with the first end, what the value quotes seems to be whole."""
+    one = "".join(call_text(format, shape, ToolCall("", NOTE.name, {"text": "zzz"}), 0))
+    half, (_, end) = one[: one.index("zzz") + 3], one.split("zzz")
+    closing = tokens(end.strip())[-1]
+    text = whole(format, shape, ToolCall("", NOTE.name, {"text": "zzz"})).replace(
+        one, f"{one.replace('zzz', half)}\n{one}", 1
+    )
+    text = text[: text.rindex("zzz")] + f"yyy{closing}" + text[text.rindex("zzz") :]
+    events = read(text, [], format)
+    assert not [
+        e
+        for e in events
+        if isinstance(e, CallEnd) and "yyy" in str(e.call.arguments) and "zzz" in str(e.call.arguments)
+    ]
+
+
+def test_a_number_ends_with_the_first_closing_tag_and_takes_no_neighbour_with_it() -> None:
+    text = '<function name="anything"><param name="number">1</param>\n<x>y</x>\nfunction>\n'
+    quoted = '<function name="note"><param name="text">a</function>b</param></function>'
+    events = read(text + quoted, [], "minicpm5")
+    assert [e.text for e in events if isinstance(e, ArgumentDelta)] == ["1"]
+    assert [e.code for e in events if isinstance(e, CallError)] == ["invalid_arguments"]
 
 
 # ---------------------------------------------------------------- a fault of ours

@@ -12,6 +12,7 @@ import pytest
 from agentkit import formats
 from agentkit.events import CallEnd, CallError, Event, Markup, Text, merge
 from agentkit.formats import CATALOG, Format, Parser
+from agentkit.formats.render import edge
 from agentkit.formats.spec import Envelope, KeyEnvelope, PythonCall
 from agentkit.messages import ToolCall
 from corpora import source
@@ -41,7 +42,8 @@ def damages(call: str) -> list[str]:
     return [
         f'"{call}"', f"[{call}]", f"({call}", f"{call}}}", f"{call})", call[1:], call.replace("ping", "p ing"),
         f"2*3{call}", f"{call}<cwd>/tmp</cwd>", "x", "{}", '{"a": 1}', '""', '"', "'", "(", "[", "{", "}", "]", ")",
-        "x = 1", "0" * 1000,
+        "x = 1", "0" * 1000, f"{'9' * 5000}{call}", f"<cwd>/tmp</cwd>{call}",
+        call.replace("()", ")("), call.replace("in", "]"), '{"a": "b\n\nc"}',
     ]  # fmt: skip
 
 
@@ -74,6 +76,9 @@ def test_no_call_is_lost_behind_a_damaged_one_without_an_error(format: Format) -
         ("granite", '<|tool_call|>["x", {"name": "ping", "arguments": {}}]', '"x", '),
         ("apertus", '<|tools_prefix|>["{x": {}}, {"ping": {}}]<|tools_suffix|>', '"{x": {}}, '),
         ("tool_code", "```tool_code\nx = ask(text='a')\nping()\n```", "x = ask(text='a')\n"),
+        ("pythonic", "[<cwd>/tmp</cwd>ask(text='a'), ping()]", "<cwd>/tmp</cwd>ask(text='a'), "),
+        ("pythonic", '[{"text": "a\n\nb"}, ping()]', '{"text": "a\n\nb"}, '),
+        ("llama4_pythonic", "<|python_start|>[<x/>ask(text='a'), ping()]<|python_end|>", "<x/>ask(text='a'), "),
     ],
 )
 def test_what_stands_before_the_next_call_is_an_error_and_the_call_is_made(given: str, text: str, error: str) -> None:
@@ -109,6 +114,31 @@ def test_brackets_and_comments_between_calls_lose_nothing_and_are_no_error(given
 def test_brackets_in_prose_are_prose(text: str) -> None:
     for given in ("pythonic", "llama4_pythonic", "xlam"):
         assert read(text, given) == [Text(text)]
+
+
+@pytest.mark.parametrize("behind", ["Sure.", "I will.", "", "Done!"])
+def test_a_fence_around_a_damaged_call_ends_where_a_sentence_follows(behind: str) -> None:
+    """No language is called so: the next fence opens a block of its own, and is no block in the first one."""
+    ping = '{"name": "ping", "arguments": {}}'
+    text = f'```json\n{{"name: "ask", "arguments": {{}}}}\n```{behind}\n\n```json\n{ping}\n```'
+    assert made(read(text, "json_fence")) == [("ping", {})]
+
+
+@pytest.mark.parametrize("language", ["c++", "c#", "asp.net", "objective-c", "json"])
+def test_a_fence_with_a_languages_name_inside_another_closes_none(language: str) -> None:
+    text = f'```markdown\n```{language}\nx\n```\n```json\n{{"name": "ping", "arguments": {{}}}}\n```\n```'
+    assert made(read(text, "json_fence")) == []
+
+
+@pytest.mark.parametrize("format", [f for f in LISTS if f.section and f.section.close != "]"], ids=lambda f: f.name)
+def test_what_ends_a_section_inside_a_damaged_call_loses_none_without_an_error(format: Format) -> None:
+    text = formats.render_calls(format, CALLS, TOOLS)
+    first, *others = (e.call.raw for e in formats.parse(text, format, TOOLS) if isinstance(e, CallEnd))
+    assert format.section is not None
+    damaged = text.replace(first, f"p ing(x=1{edge(format.section.close)}2, y='{'z' * 200}')", 1)
+    events = read(damaged, format)
+    said = "".join(e.text for e in events if isinstance(e, Text | Markup))
+    assert not [raw for raw in others if raw in said], events
 
 
 # ---------------------------------------------------------------- Python

@@ -221,6 +221,49 @@ def test_a_refusal_in_words_takes_back_the_calls_beside_it() -> None:
     assert found[-1] == Finish("refusal", "tool_calls")
 
 
+def clears(prefix: str, *paths: str) -> tuple[Wire, list[WireEvent], list[WireEvent]]:
+    """Complete calls as a wire streams them, each with its end, and a finish that takes them back."""
+    events: list[WireEvent] = []
+    if prefix == "openai":
+        events += [delta(call(path, id=path, index=at)) for at, path in enumerate(paths)]
+        return ChatWire("s"), events, [delta(finish_reason="content_filter")]
+    if prefix == "responses":
+        for at, path in enumerate(paths):
+            done = item(path, id=path, call_id=path)
+            added = {**done, "arguments": "", "status": "in_progress"}
+            events.append({"type": "response.output_item.added", "output_index": at, "item": added})
+            events.append({"type": "response.output_item.done", "output_index": at, "item": done})
+        cut = {"status": "incomplete", "incomplete_details": {"reason": "content_filter"}}
+        return ResponsesWire("r"), events, [{"type": "response.incomplete", "response": cut}]
+    for at, path in enumerate(paths):
+        block = {"type": "tool_use", "id": path, "name": "clear", "input": {"path": path}}
+        events.append({"type": "content_block_start", "index": at, "content_block": block})
+        events.append({"type": "content_block_stop", "index": at})
+    taken_back = {"type": "message_delta", "delta": {"stop_reason": "refusal"}}
+    return MessagesWire("a"), events, [taken_back, {"type": "message_stop"}]
+
+
+@pytest.mark.parametrize("prefix", WIRES)
+def test_a_call_whose_end_was_told_right_before_the_filter_does_not_run(prefix: str) -> None:
+    wire, calls, taken_back = clears(prefix, "a")
+    assert paths(read(wire, [*calls, *taken_back])) == ["denied"]
+
+
+@pytest.mark.parametrize("prefix", WIRES)
+def test_a_call_behind_which_the_response_went_on_has_begun_before_the_filter(prefix: str) -> None:
+    """Calls begin while the response streams; `ProcessorConfig(execute="end")` waits for its finish, see below."""
+    wire, calls, taken_back = clears(prefix, "a", "b")
+    before = [out for event in calls for out in wire.feed(event)]
+    assert paths(before) == ["a"]
+    assert paths(read(wire, taken_back)) == ["denied"]
+
+
+@pytest.mark.parametrize("prefix", WIRES)
+def test_a_complete_call_of_a_response_that_broke_off_behind_it_is_told(prefix: str) -> None:
+    wire, calls, _ = clears(prefix, "a")
+    assert paths(read(wire, calls)) == (["truncated_call"] if prefix == "openai" else ["a"])  # chat marks no ends
+
+
 @pytest.mark.parametrize("reason", ["content_filter", "refusal"])
 def test_what_waits_for_the_end_of_a_response_does_not_run_once_it_is_taken_back(reason: Any) -> None:
     """Calls that the provider had told to be complete before, where they do not start at once."""

@@ -88,11 +88,13 @@ def test_thinking_keeps_its_signature() -> None:
     ]
 
 
-def test_call_ends_with_its_block() -> None:
+@pytest.mark.parametrize("behind", [start(1, type="text", text=""), end("tool_use")[0]], ids=["block", "finish"])
+def test_call_ends_when_the_message_goes_on_behind_its_block(behind: WireEvent) -> None:
     wire = MessagesWire("anthropic")
     wire.feed(start(0, type="tool_use", id="t", name="add", input={}))
     wire.feed(json_delta(0, '{"a": 1}'))
-    assert wire.feed(stop(0)) == [CallEnd(0, ToolCall("t", "add", {"a": 1}, None, '{"a": 1}'))]
+    assert wire.feed(stop(0)) + wire.feed({"type": "ping"}) == []
+    assert wire.feed(behind) == [CallEnd(0, ToolCall("t", "add", {"a": 1}, None, '{"a": 1}'))]
 
 
 def test_whole_message_goes_the_same_way() -> None:

@@ -320,27 +320,25 @@ def test_chat(stream: tuple[list[Said], list[WireEvent]]) -> None:
 
 @st.composite
 def odder_chat_streams(draw: st.DrawFn) -> tuple[list[Said], list[WireEvent]]:
-    """Ids that change under repeated names, several calls under one id, names that begin others, in any style.
-
-    Calls are woven into each other only where a piece names its call by an index or an id.
-    """
+    """Everything at once: ids that change under repeated names, several calls under one id, woven or not."""
     calls, style = draw(CALLS), draw(STYLES)
     threads = [draw(pieces(call, at, style)) for at, call in enumerate(calls)]
-    apart = style.index == "own" or (style.id == "own" and style.id_again)
-    events = draw(woven(threads)) if apart else [event for thread in threads for event in thread]
+    events = draw(woven(threads)) if draw(st.booleans()) else [event for thread in threads for event in thread]
     return calls, [*events, chunk(finish="tool_calls")]
 
 
 @settings(max_examples=EXAMPLES)
 @given(odder_chat_streams())
 def test_chat_of_which_nobody_can_tell_the_calls(stream: tuple[list[Said], list[WireEvent]]) -> None:
-    """What cannot be told apart may be an error, and is never a call of a tool that was not said."""
+    """What cannot be told apart may be an error; no call runs that was not said, nor oftener, and none is lost."""
     calls, events = stream
     found = read(ChatWire("server", TOOLS), events)
     ends = [e.call for e in found if isinstance(e, CallEnd)]
-    run = {(call.name, json.dumps(call.arguments)) for call in ends if call.name in TOOLS}
-    assert run <= {(c.name, c.text) for c in calls}
-    assert ends or any(isinstance(e, CallError) for e in found)
+    run = Counter((call.name, json.dumps(call.arguments)) for call in ends if call.name in TOOLS)
+    wanted = Counter((c.name, c.text) for c in calls)
+    assert run <= wanted
+    told = run.keys() == wanted.keys()  # what is said twice under one id is one call
+    assert told or len(ends) > run.total() or any(isinstance(e, CallError) for e in found)
 
 
 # ---------------------------------------------------------------- what no property says

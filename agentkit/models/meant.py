@@ -1,0 +1,134 @@
+"""What a wrong model string was meant to be: the models and servers that people name. Tables, and how they are read.
+
+Pure. It says no string that would be refused again, and gives OpenAI no model that is not OpenAI's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from typing import Final
+
+from agentkit.models.secrets import shown
+from agentkit.names import nearest
+
+PROVIDERS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("gpt", "chatgpt", "chat", "openai-chat", "openai-chat-completions"), "openai"),
+    **dict.fromkeys(("openai-responses", "openai_responses"), "responses"),
+    **dict.fromkeys(("claude", "anthropic-ai"), "anthropic"),
+}
+"""What our prefixes are called elsewhere."""
+
+SERVERS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(
+        ("google", "gemini", "google_genai", "google-gla", "google_vertexai", "vertex_ai", "google-vertex"),
+        "https://generativelanguage.googleapis.com/v1beta/openai/",
+    ),
+    **dict.fromkeys(("azure", "azure_openai", "azure_ai"), "https://RESOURCE.openai.azure.com/openai/v1/"),
+    **dict.fromkeys(("bedrock", "bedrock_converse"), "https://bedrock-runtime.REGION.amazonaws.com/openai/v1"),
+    "ollama": "http://127.0.0.1:11434/v1",
+    "groq": "https://api.groq.com/openai/v1",
+    **dict.fromkeys(("mistral", "mistralai"), "https://api.mistral.ai/v1"),
+    "deepseek": "https://api.deepseek.com",
+    **dict.fromkeys(("xai", "grok"), "https://api.x.ai/v1"),
+    "openrouter": "https://openrouter.ai/api/v1",
+    **dict.fromkeys(("together", "together_ai"), "https://api.together.xyz/v1"),
+    "fireworks": "https://api.fireworks.ai/inference/v1",
+    "cerebras": "https://api.cerebras.ai/v1",
+    **dict.fromkeys(("vllm", "hosted_vllm", "sglang"), "http://127.0.0.1:8000/v1"),
+    **dict.fromkeys(("lmstudio", "lm_studio"), "http://127.0.0.1:1234/v1"),
+    "llamacpp": "http://127.0.0.1:8080/v1",
+}
+"""Prefixes of others, and where what they stand for speaks as OpenAI does. Source: each one's page on that."""
+
+ROUTERS: Final = frozenset(("litellm", "any-llm", "models"))
+"""Prefixes that stand before another prefix."""
+
+FAMILIES: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("gpt", "chatgpt", "o1", "o3", "o4", "codex"), "openai"),
+    **dict.fromkeys(("claude", "sonnet", "opus", "haiku"), "anthropic"),
+    "gemini": "google",
+    "grok": "xai",
+    **dict.fromkeys(("mistral", "mixtral", "codestral", "magistral", "ministral", "devstral"), "mistral"),
+    "deepseek": "deepseek",
+}
+"""How a model's name begins, and who has it. The weights of all others are open: any server may have them."""
+
+_FULL: Final[Mapping[str, str]] = {"openai": "gpt-5", "anthropic": "claude-sonnet-4-5"}
+"""A name that is whole, for those who write half of one."""
+
+_ADDRESS = re.compile(r"https?:|localhost\b|[\d.]+:\d+|[\w.-]+\.[a-z]+(?::\d+)?/", re.IGNORECASE)
+_NO_FAMILY: Final = "https://…"
+
+
+def meant(name: str, ours: Collection[str]) -> str:
+    """What a model string was most likely meant to be, as the end of a message.
+
+    Args:
+        name: the string.
+        ours: the prefixes that there are.
+    """
+    said = name.strip()
+    if not said:
+        return "; write such as 'openai:gpt-5'"
+    if _ADDRESS.match(said):
+        local = re.match(r"localhost|[\d.]+:", said, re.IGNORECASE)
+        address = shown(said) if "://" in said else f"http{'' if local else 's'}://{shown(said)}"
+        return f"; a server's address is given beside the model's name: {_served('NAME', address)}"
+    prefix, id = _parted(said, ours)
+    near = nearest(prefix, ours, PROVIDERS) if prefix not in SERVERS else None
+    provider = near if prefix else _family(id, ours)
+    if not id or (not prefix and nearest(id, ours) == id):
+        return f"; the model's name is missing behind {(prefix or id)!r}"
+    if provider is not None:
+        return _ours(provider, id)
+    address = SERVERS.get(prefix) or SERVERS.get(_begun(id) or "") or _NO_FAMILY
+    words = not prefix and not _begun(id) and all(word.strip(".,!").isalpha() for word in id.split())
+    hint = f"; the agent's own name is given by name: name={id!r}" if words and " " not in id else ""
+    if words and " " in id:
+        id, hint = "NAME", "; instructions are given by name: system='…'"
+    return f"; for a server that speaks OpenAI's protocol write {_served(_name(id), address)}{hint}"
+
+
+def _served(name: str, address: str) -> str:
+    return f"agentkit.model({f'openai:{name}'!r}, base_url={address!r}, api_key=…)"
+
+
+def _parted(name: str, ours: Collection[str]) -> tuple[str, str]:
+    """Prefix and model, of a string with another mark or with several prefixes, too; no prefix where none is known."""
+    parts = re.split("([:/])", name, maxsplit=1)
+    if len(parts) < 3:
+        return "", name
+    prefix, rest = parts[0].strip().lower(), parts[2].strip()
+    if prefix in ROUTERS and rest:
+        return _parted(rest, ours)
+    if prefix in SERVERS or nearest(prefix, ours, PROVIDERS) is not None:
+        return prefix, rest
+    tagged = any(map(str.isdigit, prefix))  # `llama3.1:8b`, as Ollama names models
+    return ("", name) if parts[1] == "/" or tagged or _begun(name) else (prefix, rest)
+
+
+def _begun(id: str) -> str | None:
+    """Who has the models whose names begin so."""
+    start = re.split(r"[\s:/._-]|(?<=[a-z])(?=\d)", id.lower(), maxsplit=1)[0]
+    short = id.lower()[:2]
+    return FAMILIES.get(start) or (FAMILIES.get(short) if short in ("o1", "o3", "o4") else None)
+
+
+def _family(id: str, ours: Collection[str]) -> str | None:
+    owner = _begun(id)
+    return owner if owner in ours else None
+
+
+def _name(id: str) -> str:
+    return "-".join(id.split())
+
+
+def _ours(provider: str, id: str) -> str:
+    name = _name(id).lower() if _begun(id) == provider else _name(id)
+    if provider == "anthropic":
+        name = name.replace(".", "-")
+    half = not any(char.isdigit() for char in name) and _begun(name) == provider
+    if not half:
+        return f"; did you mean {f'{provider}:{name}'!r}?"
+    return f"; write the model's whole name, such as {f'{provider}:{_FULL[provider]}'!r}"

@@ -1,0 +1,210 @@
+"""Several processes at once on one thread, some killed at any moment: `python benchmarks/crowd.py --kills 100`.
+
+Each process is a client with a message of its own. It sends the message under its client id, and runs the thread until
+the reply has answered it; who is told that somebody else runs the thread tries again. A model makes the six calls of
+`crash.py` for each message. Clients that were killed begin anew, as often as there are kills. What is counted is what
+`crash.py` counts, for all clients together, and:
+
+- turned away: how often a client was told that somebody else runs the thread;
+- unclear: errors that do not say who does, and any other error;
+- doubled replies: replies that were stored twice, or calls that two responses ask for.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import re
+import signal
+import tempfile
+import time
+from collections import Counter
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import crash
+
+from agentkit.errors import ThreadBusy, ThreadExists
+from agentkit.messages import AssistantMessage, TextPart, ToolCall, ToolMessage, UserMessage
+from agentkit.models.base import ModelRequest
+from agentkit.testing import ScriptedModel
+from agentkit.threads import Log, Store, ThreadManager
+
+BUSY = re.compile(
+    r"thread 't\d+': (somebody else runs it|lease \d+ was lost, nothing was written)"
+    r"(; process \d+ on '.+' holds it for another \d+\.\d s|; nobody holds it now)"
+)
+"""Who was turned away is told by whom."""
+
+EACH = 2  # calls whose outcome one kill can leave unknown: of each step, all but the idempotent one
+
+
+def clients_in(request: ModelRequest) -> list[str]:
+    """The clients whose messages a request holds, in their order."""
+    users = (m for m in request.messages if isinstance(m, UserMessage))
+    said = [part.text for m in users for part in m.content if isinstance(part, TextPart)]
+    return [text.removeprefix("I am client ") for text in said]
+
+
+def next_response(request: ModelRequest) -> list[Any]:
+    """The first step of a client's that was not made yet; a word to all of them when there is none."""
+    made = {c.arguments["id"] for m in request.messages if isinstance(m, AssistantMessage) for c in m.calls}
+    for client in clients_in(request):
+        for step in crash.STEPS:
+            if missing := [id for id in step if client + id not in made]:
+                return ["On it. ", *(ToolCall(client + id, crash.TOOLS[id], {"id": client + id}) for id in missing)]
+    return [f"All done for {' '.join(clients_in(request))}."]
+
+
+def is_answered(messages: list[Any], client: str) -> bool:
+    """Whether a reply names a client."""
+    replies = (m.text for m in messages if isinstance(m, AssistantMessage) and m.text.startswith("All done for "))
+    return any(client in text.rstrip(".").split() for text in replies)
+
+
+async def client(store: Store, thread: str, effects: Path, told: Path, name: str) -> None:
+    """A client's whole day; all of it again after a kill."""
+    threads = ThreadManager(store)
+    threads.add_tool(crash.Effects(effects, crash.PAUSE))
+    with suppress(ThreadExists):
+        await threads.create_thread(thread)
+    await threads.add_message(thread, f"I am client {name}", client_id=name)
+    while not is_answered(await threads.get_llm_messages(thread), name):
+        try:
+            await threads.run_thread(thread, model=ScriptedModel(next_response, chunk=4)).finished()
+        except ThreadBusy as e:
+            with told.open("a") as file:
+                file.write(f"{e}\n")
+            await asyncio.sleep(0.01)
+    await threads.aclose()
+
+
+@dataclass
+class Crowd(crash.Count):
+    """What a series of rounds came to."""
+
+    turned_away: int = 0
+    unclear: int = 0
+    doubled_replies: int = 0
+
+    def add(self, where: str, told: Path) -> None:
+        """Count the errors of a round."""
+        lines = told.read_text().splitlines() if told.exists() else []
+        unclear = [line for line in lines if not BUSY.fullmatch(line)]
+        self.turned_away += len(lines)
+        self.unclear += len(unclear)
+        self.faults += [f"{where}: told {line!r}" for line in unclear]
+
+    def judge(
+        self, where: str, names: list[str], killed: int, made: Counter[str], log: Log, messages: list[Any]
+    ) -> None:
+        """Count a thread that all clients have left."""
+        self.threads += 1
+        asked = Counter(str(c.arguments["id"]) for m in messages if isinstance(m, AssistantMessage) for c in m.calls)
+        wanted = [name + id for name in names for step in crash.STEPS for id in step]
+        codes = {m.call_id: m.error for m in messages if isinstance(m, ToolMessage)}
+        unknown = [id for id in wanted if codes.get(id) == "interrupted"]
+        lost = [id for id in wanted if not made[id] and id not in unknown]
+        users = Counter(clients_in(ModelRequest(messages)))
+        replies = Counter(m.text for m in messages if isinstance(m, AssistantMessage) and m.text.startswith("All done"))
+        self.duplicated += (twice := sum(n - 1 for n in made.values()))
+        self.lost += len(lost)
+        self.unknown += len(unknown)
+        self.doubled_messages += (messages_twice := sum(n - 1 for n in users.values()))
+        self.doubled_replies += (twice_asked := sum(n - 1 for n in (asked + replies).values()))
+        faults = [
+            *([f"{twice} effects twice"] if twice else []),
+            *([f"lost {lost}"] if lost else []),
+            *([f"{killed} kills left {unknown} unknown"] if len(unknown) > killed * EACH else []),
+            *([f"messages {dict(users)}"] if messages_twice or sorted(users) != sorted(names) else []),
+            *([f"asked for {asked}, replied {replies}"] if twice_asked or sorted(asked) != sorted(wanted) else []),
+            *(f"call {c.id} is {c.status}" for c in log.calls if c.status != "answered"),
+            *(f"entry {e.seq} is partial" for e in log.entries if e.kind == "partial"),
+            *(f"client {name} has no reply" for name in names if not is_answered(messages, name)),
+        ]
+        self.bricked += bool(faults) and not (twice or lost or messages_twice or twice_asked)
+        self.faults += [f"{where}: {fault}" for fault in faults]
+
+
+async def _left(store: Store, thread: str) -> tuple[Log, list[Any]]:
+    """What a thread holds at the end, whose lease is free again."""
+    threads = ThreadManager(store)
+    log, messages = await threads.get_log(thread), await threads.get_llm_messages(thread)
+    await store.release(await store.acquire(thread, "who looks", 1))
+    await threads.aclose()
+    return log, messages
+
+
+def a_round(place: crash.Place, count: Crowd, names: list[str], kills: int, chance: random.Random) -> None:
+    """All clients at once, until each of them has its reply; so many kills meanwhile at most."""
+    told = place.folder / f"{place.number}.told"
+    where = f"thread {place.thread}"
+
+    def begin(name: str) -> int:
+        def day() -> None:
+            asyncio.run(client(place.store(None), place.thread, place.effects, told, name))
+
+        return crash.child(day)
+
+    alive, killed = {begin(name): name for name in names}, 0
+    while alive:
+        time.sleep(chance.random() * 0.15)
+        pid = chance.choice(list(alive))
+        if killed < kills:
+            os.kill(pid, signal.SIGKILL)
+        name, status = alive.pop(pid), crash.waited(pid)
+        if status == -signal.SIGKILL:
+            killed += 1
+            alive[begin(name)] = name
+        elif status:
+            count.unclear += 1
+            count.faults.append(f"{where}: client {name} failed")
+    count.crashes += killed
+    count.add(where, told)
+    log, messages = asyncio.run(_left(place.store(None), place.thread))
+    count.judge(where, names, killed, crash.happened(place.effects), log, messages)
+
+
+def rounds(place: crash.Place, clients: int, kills: int, each: int, seed: int) -> Crowd:
+    """A round without kills, then rounds of `each` kills at most, until there were enough."""
+    count, chance = Crowd(), random.Random(seed)
+    names = [str(number) for number in range(clients)]
+    place.run()  # makes the tables, and no child imports anything
+    wanted = 0
+    while count.threads == 0 or count.crashes < kills:
+        place.number += 1
+        a_round(place, count, names, wanted, chance)
+        wanted = min(each, kills - count.crashes)
+    return count
+
+
+def main() -> None:
+    """Run what the arguments ask for, and print what it came to."""
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--clients", type=int, default=4, help="processes at once")
+    arguments.add_argument("--kills", type=int, default=20, help="at random moments, in all")
+    arguments.add_argument("--each", type=int, default=5, help="kills of one round")
+    arguments.add_argument("--store", help="postgresql://…; a SQLite file for each thread without it")
+    arguments.add_argument("--seed", type=int, default=0)
+    arguments.add_argument("--json", action="store_true", help="print one JSON object")
+    given = arguments.parse_args()
+    load = os.getloadavg()[0]
+    with tempfile.TemporaryDirectory() as folder:
+        place = crash.Place(Path(folder), given.store)
+        try:
+            count = rounds(place, given.clients, given.kills, given.each, given.seed)
+        finally:
+            asyncio.run(place.cleared())
+    if given.json:
+        print(json.dumps(asdict(count)))
+    else:
+        crash.show(f"{given.clients} processes on one thread", count, load)
+
+
+if __name__ == "__main__":
+    main()
