@@ -8,7 +8,7 @@ raises
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -36,6 +36,7 @@ from agentkit.formats.spec import (
     Tag,
     ToolSpec,
 )
+from agentkit.formats.valueends import Elements
 
 _WRAPPERS = ("arguments", "input", "parameters", "properties")
 
@@ -46,7 +47,7 @@ class Call:
 
     `known_only` tells that only an offered tool makes this a call, because what opened it is common in prose.
     `raw` names the arguments that stood as plain text between delimiters, not in CDATA.
-    `tags` are those of the tools' elements, where the format has some.
+    `elements` are those of the tools, where the format has some.
     `blocked` tells that it stands in a block of Python, whose head tells whether it would run.
     `listed` finds the next call of its section, where that is a list.
     `body` is the offset at which a JSON body starts, -1 before it.
@@ -59,7 +60,7 @@ class Call:
     tool: ToolSpec | None = None
     known_only: bool = False
     blocked: bool = False
-    tags: Mapping[Layout, Sequence[str]] = field(default_factory=dict)
+    elements: Mapping[Layout, Elements] = field(default_factory=dict)
     listed: Listed | None = None
     part: int = 0
     before: str = ""
@@ -223,7 +224,7 @@ def until(r: Reader, ends: tuple[str, ...], never: Search | None = None) -> Gene
         r.at, room = stop, room - len(pieces[-1])
         if never is not None and never(pieces[-1]):
             return None
-        if found and (yield from r.sees(delimiter)):
+        if found and (delimiter.match(r.buf, stop) or (yield from r.sees(delimiter))):
             return "".join(pieces)
         if found:
             pieces[-1] += r.buf[r.at : r.at + 1]

@@ -133,8 +133,7 @@ class Parser(Resuming):
         self.reopen: Entry | None = None  # the section that has just been closed
         self.last: Entry | None = None
         self.start_thinking = declared[0].thinking[0][1] if thinking and declared and declared[0].thinking else None
-        self.run = self._run()
-        next(self.run)
+        self.run = self._text(self.start_thinking)
 
     def take(self, text: str) -> list[SourceEvent]:
         """Take a chunk that needs a decision."""
@@ -146,7 +145,7 @@ class Parser(Resuming):
         if self.beginnings and not (text := self._unless_again(text)):
             return []
         self.accept(text)
-        return self._run_on()
+        return self._read_on()
 
     def close(self) -> list[SourceEvent]:
         """The text has ended: returns the last events. Closing twice is harmless."""
@@ -155,11 +154,11 @@ class Parser(Resuming):
         self.hot = None
         self.accept(self.release())
         self.ended = not self.surplus
-        events = self._run_on()
+        events = self._read_on()
         while not self.ended:  # a call that was too long has been given up; read what came after it
             self.accept("")
             self.ended = not self.surplus
-            events += self._run_on()
+            events += self._read_on()
         return events
 
     def resume(self, text: str, *, restarts: bool = False) -> Parser:
@@ -196,34 +195,33 @@ class Parser(Resuming):
         if again:
             self.at = len(self.buf)
             lost = Damage("truncated_call", "the text ended, and the call begins again", self.offset, ended=True)
-            self.run.throw(lost)
+            self.out = self._read_on(lost)
         return "" if again is None else self.release()
 
-    def _run_on(self) -> list[SourceEvent]:
-        try:
-            next(self.run)
-            while self.surplus:
-                at = self.offset
-                self.run.throw(Damage("limit", f"the call is longer than {self.limits.call} characters", at))
-        except StopIteration:
-            pass
+    def _read_on(self, lost: Damage | None = None) -> list[SourceEvent]:
+        """Read what has arrived, and return its events; with `lost`, the open call is lost first.
+
+        The one guard of reading: what raises in it is a fault of ours, and costs one call at most.
+        """
+        while True:
+            try:
+                if lost is None:
+                    next(self.run)
+                else:
+                    self.run.throw(lost)
+            except StopIteration:
+                break
+            except Exception as fault:  # noqa: BLE001 - whatever it is, one call is its price, and no run ends
+                _LOG.exception("agentkit failed to read a model's text, at position %d", self.offset)
+                self.run, lost = self._after_fault(fault), None
+                continue
+            if not self.surplus:
+                break
+            lost = Damage("limit", f"the call is longer than {self.limits.call} characters", self.offset)
         events, self.out = self.out, []
         return self.not_given(events) if self.given else events
 
     # ------------------------------------------------------------ between calls
-
-    def _run(self) -> Wait:
-        """Read the text. The one guard of reading: what raises in it is a fault of ours, and costs one call at most."""
-        yield
-        reading = self._text(self.start_thinking)
-        while True:
-            try:
-                yield from reading
-            except Exception as fault:  # noqa: BLE001 - whatever it is, one call is its price, and no run ends
-                _LOG.exception("agentkit failed to read a model's text, at position %d", self.offset)
-                reading = self._after_fault(fault)
-            else:
-                return
 
     def _after_fault(self, fault: Exception) -> Wait:
         """Answer for the call in which a fault of ours showed, and read on behind it.
@@ -628,34 +626,44 @@ class Parser(Resuming):
     # ------------------------------------------------------------ what opens
 
     def _enter(self, entry: Entry) -> Generator[None, None, bool]:
-        """Try to read what opens here; False, with nothing consumed, where it is text after all."""
+        """Try to read what opens here; False, with nothing consumed, where it is text after all.
+
+        No generator of its own: each that a chunk has to go through costs time.
+        """
         match entry.kind:
-            case "thinking" | "answer" | "markup":
-                found = yield from self.sees(literal(entry.word) if entry.word else self.openers.literal)
-                if found is None and entry.word:
-                    return False
-                self._say_before()
-                self.say(Markup, found.end() if found else self.at)
-                if entry.close:
-                    yield from self._region(Thinking if entry.kind == "thinking" else Text, entry.close)
-                return True
-            case "aside":
-                yield from self._aside(entry.aside)
-                return True
-            case "fence":
-                return (yield from self._fenced())
-            case "fence_end":
-                found = yield from self.sees(literal(self.fenced))
-                self.fenced = ""
-                self._say_before()
-                self.say(Markup, found.end() if found else self.at)
-                return True
-            case "close":
-                return (yield from self._section_end(entry))
             case "section" | "call":
-                return (yield from self._call(entry))
+                return self._call(entry)
+            case "thinking" | "answer" | "markup":
+                return self._token(entry)
+            case "aside":
+                return self._aside(entry.aside)
+            case "fence":
+                return self._fenced()
+            case "fence_end":
+                return self._fence_end()
+            case "close":
+                return self._section_end(entry)
             case _:
                 assert_never(entry.kind)
+
+    def _token(self, entry: Entry) -> Generator[None, None, bool]:
+        """What begins thinking or an answer, with all that follows up to its end; or mere markup."""
+        found = yield from self.sees(literal(entry.word) if entry.word else self.openers.literal)
+        if found is None and entry.word:
+            return False
+        self._say_before()
+        self.say(Markup, found.end() if found else self.at)
+        if entry.close:
+            yield from self._region(Thinking if entry.kind == "thinking" else Text, entry.close)
+        return True
+
+    def _fence_end(self) -> Generator[None, None, bool]:
+        """The end of a code fence that was the calls' wrapping."""
+        found = yield from self.sees(literal(self.fenced))
+        self.fenced = ""
+        self._say_before()
+        self.say(Markup, found.end() if found else self.at)
+        return True
 
     def _region(self, kind: type[Text] | type[Thinking], close: str) -> Wait:
         """Thinking, or an answer, up to its closing token or the text's end; nothing in it is a call."""
@@ -675,18 +683,18 @@ class Parser(Resuming):
             else:
                 self.say(kind, self.at + 1)
 
-    def _aside(self, aside: Aside | None) -> Wait:
+    def _aside(self, aside: Aside | None) -> Generator[None, None, bool]:
         """What is said aside, with its edges, as visible text; nothing in it is a call."""
         found = yield from self.sees(self.openers.asides.opens)
         if aside is None or found is None:
-            return
+            return True
         end, stop = end_of(aside.closes, paragraph=aside.paragraph and not self.quoting.blank)
         self._plain(found.end())
         while True:
             found = stop(self.buf, self.at)
             self._plain(found.start() if found else len(self.buf))
             if found is None and self.ended:
-                return
+                return True
             if found is None:
                 self.heat(stop, Text)
                 yield
@@ -694,7 +702,7 @@ class Parser(Resuming):
                 opens = yield from self._entries()
                 if not any(entry.kind in ("call", "section") for entry in opens):  # what ends it may begin a call
                     self._plain(closed.end())
-                return
+                return True
             else:
                 self._plain(self.at + 1)
 
@@ -718,7 +726,7 @@ class Parser(Resuming):
         """
         call = Call(entry.format, entry.shape, self.tools, self.count, tool=entry.tool, known_only=entry.weak)
         call.blocked = self.blocked and entry.shape.section is None
-        call.tags, call.listed = self.openers.elements, self.openers.listed(entry)
+        call.elements, call.listed = self.openers.elements, self.openers.listed(entry)
         call.before = self.before
         if inside is None:
             self.open()

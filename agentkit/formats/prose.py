@@ -13,7 +13,16 @@ from typing import Final, Literal
 
 from agentkit.formats.asides import Aside, Asides
 from agentkit.formats.listed import BLOCKS, Listed
-from agentkit.formats.reader import Delimiter, Search, beginnings, behind, literal, pattern
+from agentkit.formats.reader import (
+    Delimiter,
+    Search,
+    any_beginning,
+    any_of,
+    beginnings,
+    behind,
+    literal,
+    pattern,
+)
 from agentkit.formats.remembered import Remembered
 from agentkit.formats.spec import (
     Envelope,
@@ -30,6 +39,7 @@ from agentkit.formats.spec import (
     ToolSpec,
 )
 from agentkit.formats.tagtext import tag
+from agentkit.formats.valueends import Elements
 
 TAG: Final = Delimiter(
     r"<(?P<slash>/?)(?:[^\W\d][\w.-]{0,31}:)?(?P<name>[^\s<>/:\"'=]{1,160})(?=[\s/>])",
@@ -65,7 +75,7 @@ class Openers:
     def __init__(self, formats: Sequence[Format], tools: Sequence[ToolSpec]) -> None:
         self.formats, self.tools = tuple(formats), tuple(tools)
         self.named = {tool.name: tool for tool in tools}
-        self.elements: dict[Layout, list[str]] = {}
+        self.elements: dict[Layout, Elements] = {}
         self.sections: dict[int, tuple[Entry, Entry, Entry]] = {}
         self.lookers: dict[int, tuple[Entry, Listed | None]] = {}
         self.behind_calls: dict[tuple[str, str | Tag], Search] = {}
@@ -88,8 +98,8 @@ class Openers:
         self.closers = {format.name: closers(format) for format in formats}
         alternatives = sorted(self.literals, key=len, reverse=True)
         self.literal = Delimiter(
-            "|".join(pattern(self.spelt[key]) for key in alternatives) or r"(?!)",
-            "|".join(beginnings(self.spelt[key]) for key in alternatives) or r"(?!)",
+            any_of(self.spelt[key] for key in alternatives),
+            any_beginning(self.spelt[key] for key in alternatives) or r"(?!)",
         )
         self.line = _line_start(self.words, tools) if self.lines else None
         python = any(isinstance(part, PythonCall) for entry in self.lines for part in entry.shape.call)
@@ -127,11 +137,11 @@ class Openers:
                 self._edge(shape.section.close, Entry("close", format, shape))
         match first:
             case ToolElement(layout):
-                self.elements[layout] = []
+                elements = self.elements[layout] = Elements()
                 for tool in tools:
                     tool = tool.with_element(layout)
                     assert tool.element is not None
-                    self.elements[layout].append(tool.element.tag)
+                    elements.tags.append(tool.element.tag)
                     self._tag(tool.element.tag, False, Entry("call", format, shape, tool))
             case NameTag(name) if " " in name:
                 self._edge(f"<{name}", Entry("call", format, shape))

@@ -91,7 +91,7 @@ def _write(w: Writing) -> str:
         text = "".join(WRITERS[type(p)](w, p) for p in w.format.call)
     except FormatError as e:
         raise e if w.tool.name in str(e) else FormatError(f"{w.tool.name}: {e}") from e
-    if values.SURROGATE.search(text):
+    if values.has_surrogate(text):
         raise FormatError(f"{w.tool.name}: a string with a lone surrogate cannot be written in any format")
     return text
 

@@ -6,7 +6,7 @@ Knows the reader, no format. Attribute values are entity-decoded.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Generator
+from collections.abc import Collection, Generator, Iterable
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Final
@@ -46,8 +46,13 @@ def tag(name: str, *, closing: bool) -> Delimiter:
     return Delimiter(closing_tag(name) if closing else opening_tag(name), TAG_PART, re.IGNORECASE)
 
 
-def layout(r: Reader) -> Wait:
+def layout(r: Reader) -> Iterable[None]:
     """Consume what stands between the literals of a pair and says nothing: white space, also as its escape."""
+    nothing = r.at < len(r.buf) and r.buf[r.at] != "\\" and not r.buf[r.at].isspace()
+    return () if nothing else _over_layout(r)
+
+
+def _over_layout(r: Reader) -> Wait:
     yield from r.space()
     while (yield from r.sees(_ESCAPED_NEWLINE)):
         r.at += len(r"\n")
@@ -92,8 +97,11 @@ class Attributes:
         at = self.r.offset
         return Damage("invalid_arguments", f"{message} in <{self.name}>", at, got=True) if self.committed else Decline()
 
-    def need(self, what: str) -> Wait:
+    def need(self, what: str) -> Iterable[None]:
         """Wait for a character; the text's end inside the tag is an error."""
+        return () if self.r.at < len(self.r.buf) else self._arrival(what)
+
+    def _arrival(self, what: str) -> Wait:
         yield from self.r.more()
         if self.r.at >= len(self.r.buf):
             if not self.committed:

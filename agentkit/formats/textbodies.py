@@ -240,7 +240,7 @@ def read_element(r: Reader, call: Call, part: ToolElement) -> Wait:
             raise Damage("ambiguous_call", told, value.first_close, end=r.offset)
         call.put(r, content[0].parameter, _stripped(element, value), nulls=not value.verbatim)
     else:
-        yield from _children(r, call, element, (element.tag,), group_of(tool))
+        yield from _Children(r, call, tool, call.elements[part.layout]).read((element.tag,), group_of(tool))
 
 
 def _stripped(element: Element, value: Value) -> str:
@@ -265,42 +265,57 @@ def group_of(tool: ToolSpec) -> Group:
     return root
 
 
-def _children(r: Reader, call: Call, element: Element, parents: tuple[str, ...], group: Group) -> Wait:
-    """Child elements in any order, up to the closing tag of the first of `parents`, which is consumed."""
-    parent = parents[0]
-    closing = tagtext.tag(parent, closing=True)
-    wanted = " or ".join([*(f"<{name}>" for name in group), f"</{parent}>"])
-    while True:
-        yield from r.space()
-        if found := (yield from r.sees(closing)):
+class _Children:
+    """The child elements of a tool's element."""
+
+    def __init__(self, r: Reader, call: Call, tool: ToolSpec, elements: valueends.Elements) -> None:
+        self.r, self.call, self.tool, self.elements = r, call, tool, elements
+
+    def read(self, parents: tuple[str, ...], group: Group) -> Wait:
+        """Those of one group in any order, up to the closing tag of the first of `parents`, which is consumed."""
+        r, call, parent = self.r, self.call, parents[0]
+        closing = tagtext.tag(parent, closing=True)
+        while True:
+            yield from r.space()
+            if found := (yield from r.sees(closing)):
+                r.at = found.end()
+                return
+            found = yield from r.sees(tagtext.ANY_OPENING)
+            if found is None:
+                if r.at >= len(r.buf):
+                    raise Damage("truncated_call", f"the text ended inside <{parent}>", r.offset, ended=True)
+                raise Damage("invalid_arguments", f"expected {_wanted(group, parent)}", r.offset, got=True)
+            name, start = found["name"], r.offset - r.mark
             r.at = found.end()
-            return
-        found = yield from r.sees(tagtext.ANY_OPENING)
-        if found is None:
-            if r.at >= len(r.buf):
-                raise Damage("truncated_call", f"the text ended inside <{parent}>", r.offset, ended=True)
-            raise Damage("invalid_arguments", f"expected {wanted}", r.offset, got=True)
-        name, start = found["name"], r.offset - r.mark
-        r.at = found.end()
-        attributes = tagtext.Attributes(r, name, ())
-        attributes.committed = True
-        opening = yield from attributes.read()
-        below = group.get(name)
-        if isinstance(below, dict):
-            if not opening.empty:
-                yield from _children(r, call, element, (name, *parents), below)
-            continue
-        if below is None and not (call.tool and call.tool.declares(name)):
-            raise _unknown(call, name, wanted, r.mark + start)
-        parameter = below.parameter if below is not None else name
-        if opening.empty:
-            call.put(r, parameter, None)
-            continue
-        siblings, others = tuple({**group, name: None}), _other_tags(call, element)
-        value = yield from _read_value(r, call, parameter, valueends.end_of_element(name, siblings, parents, others))
+            attributes = tagtext.Attributes(r, name, ())
+            attributes.committed = True
+            opening = yield from attributes.read()
+            below = group.get(name)
+            if isinstance(below, dict):
+                if not opening.empty:
+                    yield from self.read((name, *parents), below)
+                continue
+            if below is None and not (call.tool and call.tool.declares(name)):
+                raise _unknown(call, name, _wanted(group, parent), r.mark + start)
+            parameter = below.parameter if below is not None else name
+            if opening.empty:
+                call.put(r, parameter, None)
+            else:
+                yield from self.take(name, parameter, parents, group)
+
+    def take(self, name: str, parameter: str, parents: tuple[str, ...], group: Group) -> Wait:
+        """The value of one that is open."""
+        r, call, element = self.r, self.call, self.tool.element
+        assert element is not None
+        value = yield from _read_value(r, call, parameter, self.elements.end(self.tool, name, group, parents))
         if value.unclosed and (swallowed := _swallowed(value.text(), call, group, name)):
             raise unsure(parameter, swallowed, r.offset, -1)
         call.put(r, parameter, _stripped(element, value), nulls=not value.verbatim)
+
+
+def _wanted(group: Group, parent: str) -> str:
+    """What may stand in an element."""
+    return " or ".join([*(f"<{name}>" for name in group), f"</{parent}>"])
 
 
 def _unknown(call: Call, name: str, wanted: str, position: int) -> Damage:
@@ -313,7 +328,7 @@ def _unknown(call: Call, name: str, wanted: str, position: int) -> Damage:
 def _other_tags(call: Call, element: Element) -> tuple[str, ...]:
     """The tags of the other tools."""
     part = next(p for p in call.shape.call if isinstance(p, ToolElement))
-    return tuple(tag for tag in call.tags.get(part.layout, ()) if tag != element.tag)
+    return tuple(tag for tag in call.elements[part.layout].tags if tag != element.tag)
 
 
 def _half_of(text: str, tags: tuple[str, ...]) -> str:

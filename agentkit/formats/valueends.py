@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cache
 from typing import Final
 
-from agentkit.formats.reader import Delimiter, Search, beginnings, may_begin, pattern
-from agentkit.formats.spec import Name, NameTag, Pairs, Shape, Tag, TagParameters
+from agentkit.formats.reader import Delimiter, Search, any_beginning, beginnings, may_begin, pattern
+from agentkit.formats.spec import Name, NameTag, Pairs, Shape, Tag, TagParameters, ToolSpec
 from agentkit.formats.tagtext import PREFIX, SPACES, TAG_PART, closing_tag, opening_tag, tag
 
 _LAYOUT: Final = r"(?:\s|\\n){0,1024}"  # white space between pairs, where GLM models also write a newline as its escape
@@ -208,10 +209,10 @@ def end_of_pair(shape: Shape, part: Pairs) -> End:
     )
     trim = part.newlines == "both"
     texts = [*rest, *([ending] if ending else [])]
-    begun = [beginnings(text) for text in (close, first, key, *texts)]
-    begun += [rf"{pattern(key)}\s{{0,64}}[^<>\"\n]{{0,256}}\s{{0,64}}{beginnings(word)}" for word in words]
+    begun = [any_beginning((close, first, key, *texts))]
+    begun.append(rf"{pattern(key)}\s{{0,64}}[^<>\"\n]{{0,256}}\s{{0,64}}{any_beginning(words)}")
     begun.append(rf"{pattern(first)}\s{{0,64}}")
-    follow = "|".join(["\\\\", *(beginnings(text) for text in (key, rest[0], *([ending] if ending else [])))])
+    follow = "|".join(["\\\\", any_beginning((key, rest[0], *([ending] if ending else [])))])
     begun += [f"{pattern(close)}{_LAYOUT}(?:{follow})"]
     before = r"(?:\r?\n|\r)?" if trim else ""
     starts = sorted({text[0] for text in (close, *texts)})
@@ -236,7 +237,26 @@ def _name_of(shape: Shape) -> str:
     return r"(?=\s{0,64}[^\W\d])" if named else ""
 
 
-@cache
+class Elements:
+    """The tools' elements: their tags, and where the values inside them end, made once for each.
+
+    They live as long as what was made of these tools: an application may offer other ones with each request.
+    """
+
+    def __init__(self) -> None:
+        self.tags: list[str] = []
+        self._ends: dict[tuple[int, str, tuple[str, ...]], tuple[ToolSpec, End]] = {}
+
+    def end(self, tool: ToolSpec, name: str, siblings: Iterable[str], parents: tuple[str, ...]) -> End:
+        """The end of the value of a tool's child element; see `end_of_element`."""
+        key = (id(tool), name, parents)
+        if (found := self._ends.get(key)) is None:
+            others = tuple(tag for tag in self.tags if tag != parents[-1])
+            end = end_of_element(name, tuple(dict.fromkeys([*siblings, name])), parents, others)
+            found = self._ends[key] = (tool, end)  # holds it, so that its id is not used again
+        return found[1]
+
+
 def end_of_element(name: str, siblings: tuple[str, ...], parents: tuple[str, ...], others: tuple[str, ...]) -> End:
     """The end of a child element's value.
 

@@ -151,14 +151,17 @@ class ResponseReader:
         taken = self._take(event, self._native)
         return (taken, self.finish) if self._ended == self._limit else (taken,)
 
-    def close(self, *, whole: bool = True, cut: bool = False) -> Iterator[SourceEvent]:
+    def close(self, *, whole: bool = True, cut: bool = False) -> Iterable[SourceEvent]:
         """End the response: the text held back, and an error for each call that was left unfinished.
 
         Only a response that is `whole`, not broken off, is known to hold no native call: else none is recovered. One
         that its token limit `cut` may have ended inside the first characters of a call.
         """
-        if self.full:
-            return
+        recovery = self._recovery
+        unread = recovery.open if recovery is not None else self._parser is not None or self._further is not None
+        return self._close(whole=whole, cut=cut) if (unread or self._native) and not self.full else ()
+
+    def _close(self, *, whole: bool, cut: bool) -> Iterator[SourceEvent]:
         if self._recovery is not None:
             yield from self._keep(self._recovery.close(whole=whole), self._textual)
         else:

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from time import perf_counter
 from typing import Any, Final
 
@@ -93,6 +94,11 @@ class _Running:
     begun: bool = False  # its task has
     claim: Claim = field(default_factory=Claim)  # on the tool itself, which may have to wait for a thread
     stopped: ToolResult | None = None  # the answer it gets because it was stopped, by its timeout or by the caller
+
+
+def _leave(place: lines.Place, claim: Claim, _: asyncio.Task[Any]) -> None:
+    """A task that held a place in line is over."""
+    place.task_over(claim)
 
 
 class Execution:
@@ -257,7 +263,8 @@ class Execution:
         does not.
         """
         while (ready := self._ready()) is not None:
-            refused = self._blocked.pop(ready.index, None) or self._gate(ready.call)
+            blocked = self._blocked.pop(ready.index, None) if self._blocked else None
+            refused = blocked or self._gate(ready.call)
             if refused is None:
                 return ready
             self.waiting.remove(ready)
@@ -270,16 +277,16 @@ class Execution:
         if not self.waiting or (sequential and (self._running or self.untold)):
             return None
         for admitted in self.waiting:
-            if admitted.index not in self._asking and self._free(admitted):
+            if admitted.index not in self._asking and (not admitted.tool.policy.exclusive or self._free(admitted)):
                 return admitted
             if sequential:
                 return None
         return None
 
     def _free(self, admitted: Admitted) -> bool:
-        """Whether no other call keeps this one waiting; it then holds its place in line."""
+        """Whether no other call keeps this one of an exclusive tool waiting; it then holds its place in line."""
         tool = admitted.tool
-        if not tool.policy.exclusive or admitted.index in self._places:
+        if admitted.index in self._places:
             return True
         try:
             key = tool.method if tool.instance is None else tool.instance
@@ -319,7 +326,7 @@ class Execution:
             running.place = place = self._places.pop(admitted.index, None)
             running.task = loop.create_task(self._run(running, context))
             if place is not None:
-                running.task.add_done_callback(lambda _: place.task_over(running.claim))
+                running.task.add_done_callback(partial(_leave, place, running.claim))
         timeout = admitted.tool.policy.timeout
         if timeout is None:
             timeout = self._config.timeout

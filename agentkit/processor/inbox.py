@@ -43,8 +43,11 @@ class Inbox:
     def wake(self) -> None:
         """Make `wait` return, although nothing has come."""
         news = self._news
-        if news is not None and not news.done() and not news.get_loop().is_closed():  # there nobody wakes up any more
-            news.set_result(None)
+        if news is not None and not news.done():
+            try:
+                news.set_result(None)
+            except RuntimeError:  # its loop was closed: nobody wakes up there any more
+                return
 
     async def wait(self) -> None:
         """Until there is news."""

@@ -147,6 +147,11 @@ class Recovery:
         self._line = _Line()
         self._first = self._last = ""  # the line's first visible character, and the text's last
 
+    @property
+    def open(self) -> bool:
+        """Whether more may come of it."""
+        return not self._over
+
     def feed(self, event: SourceEvent) -> Sequence[SourceEvent]:
         """What is certain now; its calls are native ones."""
         if self._over or isinstance(event, Usage):

@@ -197,7 +197,7 @@ class Turn(EventStream[Event]):
         finally:
             try:
                 reading = self._inbox.reading
-                if not self._left and (early or (reading is not None and not reading.done())):
+                if (early or (reading is not None and not reading.done())) and not self._left:
                     await self._leave(early=early)
             finally:
                 self._conclude()
@@ -308,11 +308,16 @@ class Turn(EventStream[Event]):
         if at_work:
             await asyncio.wait(at_work, timeout=GRACE)
 
+    def _rest(self) -> Iterator[Event]:
+        """What was read and not taken, and what the end of the response then brings."""
+        yield from self._fresh
+        yield from self._reader.close(whole=False)
+
     def _conclude(self) -> None:
         if self._drain_timer is not None:
             self._drain_timer.cancel()
         try:
-            for event in chain(self._fresh, self._reader.close(whole=False)):
+            for event in self._rest():
                 if isinstance(event, CallError):
                     self._execution.admit(event)
         finally:
