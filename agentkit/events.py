@@ -12,13 +12,13 @@ from collections.abc import Iterable, Mapping
 from operator import add
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar
 
-from agentkit.absent import explained
-from agentkit.absent_imports import explained_module
 from agentkit.errors import ErrorCode
+from agentkit.foreign.absent import explained
+from agentkit.foreign.absent_imports import explained_module
 from agentkit.messages import ToolCall
 
 if TYPE_CHECKING:
-    from agentkit.tool import ToolResult
+    from agentkit.tool.result import ToolResult
 
 FinishReason = Literal[
     "stop",

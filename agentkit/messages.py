@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from agentkit.absent import explained
-from agentkit.absent_imports import explained_module
+from agentkit.checks.spelling import ByAttribute
 from agentkit.errors import ConfigError, ErrorCode
-from agentkit.names import ByAttribute
+from agentkit.foreign.absent import explained
+from agentkit.foreign.absent_imports import explained_module
 
 
 @explained

@@ -35,11 +35,11 @@ from typing import Any, Literal, Protocol
 from agentkit.errors import ThreadExists
 from agentkit.messages import AssistantMessage, ToolCall, ToolMessage, UserMessage
 from agentkit.models.base import ModelRequest
-from agentkit.schema import openapi_schema
 from agentkit.testing import ScriptedModel
 from agentkit.threads import SQLiteStore, Store, ThreadManager
-from agentkit.threads.postgres import PostgresStore
-from agentkit.tool import ToolContext, ToolResult
+from agentkit.threads.sql.postgres import PostgresStore
+from agentkit.tool.declare import openapi_schema
+from agentkit.tool.result import ToolContext, ToolResult
 
 STEPS = (("a", "b"), ("c",), ("d", "e", "f"))
 """The calls, by response. `a` and `d` are run at most once, `b` and `e` are idempotent, `c` and `f` can be asked."""

@@ -11,13 +11,14 @@ import sys
 from pathlib import Path
 
 from agentkit.errors import FormatError
-from agentkit.formats import CATALOG, Format, ToolSpec, render_calls, to_response_template
-from agentkit.formats.grammar import grammar_targets
-from agentkit.formats.spec import NestedTags, Pairs, TagParameters, TextArgument, ToolElement
+from agentkit.formats import CATALOG, Format, ToolSpec, render_calls
+from agentkit.formats.format import NestedTags, Pairs, TagParameters, TextArgument, ToolElement
+from agentkit.grammar.targets import grammar_targets
+from agentkit.interop.response_template import to_response_template
 from agentkit.messages import ToolCall
 
 PAGE = Path(__file__).parent / "formats.md"
-sys.path.append(str(PAGE.parent.parent / "tests"))
+sys.path.append(str(PAGE.parent.parent / "tests" / "support"))
 from markup import share_refused  # noqa: E402  # the sample is that of the tests
 
 MARKS = {

@@ -15,15 +15,15 @@ from dataclasses import dataclass, replace
 from time import monotonic
 from typing import Any, Final, Generic, TypeVar
 
-from agentkit.absent import explain_with, explained
 from agentkit.agent.hooks import Hook, Hooks
 from agentkit.agent.journal import Journal, Response
 from agentkit.agent.lifecycle import RunEnded, RunStarted, TurnEnded, TurnStarted
 from agentkit.agent.limits import Repeats
-from agentkit.agent.result import OutputT, RunResult
-from agentkit.agent.settings import RunFinish
+from agentkit.agent.options import RunFinish
+from agentkit.agent.outcome import OutputT, RunResult
 from agentkit.agent.spending import Meter, Prompts, Spending, asked
 from agentkit.agent.system import System, written
+from agentkit.checks.spelling import did_you_mean
 from agentkit.errors import AgentkitError, ConfigError, ProviderError
 from agentkit.events import (
     ApprovalRequired,
@@ -36,14 +36,14 @@ from agentkit.events import (
     ToolSkipped,
     ToolStarted,
 )
-from agentkit.foreign import TOOL_CHOICE
+from agentkit.foreign.absent import explain_with, explained
+from agentkit.foreign.renamed import TOOL_CHOICE
 from agentkit.messages import AssistantMessage, Message, ToolCall, ToolMessage, user
 from agentkit.models.base import Model, ModelRequest, continues
-from agentkit.names import did_you_mean
 from agentkit.processor import EventStream, ProcessorConfig, ResponseProcessor, Source, Turn, no_scope
-from agentkit.registry import ToolRegistry
-from agentkit.structured import InvalidOutput, Output
-from agentkit.tool import ToolContext
+from agentkit.tool.registry import ToolRegistry
+from agentkit.tool.reply import InvalidOutput, Output
+from agentkit.tool.result import ToolContext
 
 _TOOL_EVENTS = frozenset((ToolStarted, ToolCompleted, ToolFailed, ToolSkipped, ApprovalRequired))
 _NO_REPLY: frozenset[RunFinish] = frozenset(("content_filter", "refusal", "error", "cancelled", "approval"))

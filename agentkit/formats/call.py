@@ -15,18 +15,14 @@ from typing import Any
 
 from agentkit.errors import ErrorCode
 from agentkit.events import CallStart, Markup
-from agentkit.formats import tagtext, values
-from agentkit.formats.listed import Listed
-from agentkit.formats.literals import QUOTED_VALUE, WRAPPED_ARGUMENTS
-from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Search, Wait, beginnings, literal
-from agentkit.formats.spec import (
-    UNDECLARED,
+from agentkit.formats import tags, values
+from agentkit.formats.damage.listed import Listed
+from agentkit.formats.format import (
     Braced,
     CallId,
     CountedName,
     Format,
     Json,
-    Layout,
     Name,
     Pairs,
     Part,
@@ -34,9 +30,12 @@ from agentkit.formats.spec import (
     Shape,
     Skip,
     Tag,
-    ToolSpec,
 )
+from agentkit.formats.literals import QUOTED_VALUE, WRAPPED_ARGUMENTS
+from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Search, Wait, beginnings, literal
 from agentkit.formats.valueends import Elements
+from agentkit.schemas import walk
+from agentkit.toolspec import UNDECLARED, Layout, ToolSpec
 
 _WRAPPERS = ("arguments", "input", "parameters", "properties")
 
@@ -102,7 +101,7 @@ class Call:
             r.out.append(Markup(self.lead))
             self.skip, self.lead = len(self.lead), ""
 
-    def schema(self, parameter: str) -> tuple[values.Schema, values.Schema]:
+    def schema(self, parameter: str) -> tuple[walk.Schema, walk.Schema]:
         """The schema of a parameter, and the one in which its references are looked up."""
         return (self.tool.schema_of(parameter), self.tool.parameters) if self.tool else (UNDECLARED, {})
 
@@ -197,7 +196,7 @@ def read_tag(r: Reader, call: Call, part: Tag) -> Wait:
     if call.complete:
         return
     yield from r.space()
-    found = yield from r.sees(tagtext.tag(part.name, closing=part.closing))
+    found = yield from r.sees(tags.tag(part.name, closing=part.closing))
     if found is None and (yield from _goes_on(r, call)):
         return
     if found is None:
@@ -279,7 +278,7 @@ def _read_name(r: Reader, call: Call, *, attribute: bool = False) -> Generator[N
     yield from r.space()
     ends = _ends_of_name(call.shape.call[call.part + 1 :])
     text = (yield from until(r, ends, _IN_NO_ATTRIBUTE if attribute else _IN_NO_NAME)) or ""
-    name = (tagtext.decoded(text) if attribute else text).strip().removesuffix(r"\n")
+    name = (tags.decoded(text) if attribute else text).strip().removesuffix(r"\n")
     if _NAME.match(name) is None:
         raise Decline
     return name

@@ -11,36 +11,26 @@ from collections.abc import Generator, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Literal, assert_never
 
-from agentkit import foreign
+from agentkit.checks.spelling import did_you_mean, then
 from agentkit.errors import FormatError
 from agentkit.events import CallEnd, CallError, Markup, SourceEvent, Text, Thinking
+from agentkit.foreign import renamed
 from agentkit.formats import values
 from agentkit.formats.asides import Aside, end_of
-from agentkit.formats.bodies import READERS
+from agentkit.formats.bodies.readers import READERS
 from agentkit.formats.call import Call
 from agentkit.formats.catalog import CATALOG
-from agentkit.formats.listed import REACH, Listed, Next, later, only_punctuation
+from agentkit.formats.damage.completing import doubtful, mend_call
+from agentkit.formats.damage.listed import REACH, Listed, Next, later, only_punctuation
+from agentkit.formats.damage.missing_close import close_values
+from agentkit.formats.damage.resync import resync_at
+from agentkit.formats.format import Envelope, Format, KeyEnvelope, Limits, NameTag, PythonCall, Shape, Tag, ToolElement
 from agentkit.formats.literals import LONE_SURROGATE, MISSING_CLOSE, REPAIRS, WHOLE_CALL_REPAIRS
-from agentkit.formats.mending import doubtful, mend_call
-from agentkit.formats.prose import TAG, Entry, Quoting, begins, edge_of, openers_of
+from agentkit.formats.openers import TAG, Entry, Quoting, begins, edge_of, openers_of
 from agentkit.formats.reader import Damage, Decline, Delimiter, Wait, literal, may_begin
 from agentkit.formats.resumed import Resuming
-from agentkit.formats.resync import resync_at
-from agentkit.formats.spec import (
-    Envelope,
-    Format,
-    KeyEnvelope,
-    Limits,
-    NameTag,
-    PythonCall,
-    Shape,
-    Tag,
-    ToolElement,
-    ToolSpec,
-)
-from agentkit.formats.unclosed import close_values
 from agentkit.messages import ToolCall
-from agentkit.names import did_you_mean, then
+from agentkit.toolspec import ToolSpec
 
 InCode = Literal["ignore", "reply", "execute"]
 
@@ -73,7 +63,7 @@ def get(name: str | Format) -> Format:
             return format
     if name == "auto":
         raise FormatError("'auto' is for reading what a model wrote; here one format is wanted: 'xml', 'hermes', …")
-    hint = did_you_mean(str(name), [alias for f in CATALOG for alias in (f.name, *f.aliases)], foreign.FORMATS)
+    hint = did_you_mean(str(name), [alias for f in CATALOG for alias in (f.name, *f.aliases)], renamed.FORMATS)
     listed = "`agentkit formats` and agentkit.formats.names() list all"
     raise FormatError(f"no format is called {name!r}{then(hint, listed)}")
 

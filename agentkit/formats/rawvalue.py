@@ -17,7 +17,7 @@ from typing import Final
 from agentkit.events import ArgumentDelta
 from agentkit.formats.literals import MISSING_CLOSE
 from agentkit.formats.reader import Damage, Delimiter, Reader, Search, Wait
-from agentkit.formats.tagtext import SPACES
+from agentkit.formats.tags import SPACES
 from agentkit.formats.valueends import End
 
 CDATA_OPEN: Final = "<![CDATA["

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from agentkit.errors import ErrorCode
 from agentkit.events import ArgumentDelta, Markup, SourceEvent, Text, Thinking
-from agentkit.formats.spec import Limits
+from agentkit.formats.format import Limits
 
 Wait = Generator[None, None, None]
 Search = Callable[..., re.Match[str] | None]

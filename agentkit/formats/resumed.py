@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from agentkit.events import CallEnd, CallError, Markup, SourceEvent
+from agentkit.formats.format import Limits, Section, Tag
 from agentkit.formats.reader import Reader
-from agentkit.formats.spec import Limits, Section, Tag
 
 
 class Resuming(Reader):

@@ -13,9 +13,10 @@ from difflib import SequenceMatcher
 from functools import cache
 from typing import Final
 
+from agentkit.formats.format import Name, NameTag, Pairs, Shape, Tag, TagParameters
 from agentkit.formats.reader import Delimiter, Search, any_beginning, beginnings, may_begin, pattern
-from agentkit.formats.spec import Name, NameTag, Pairs, Shape, Tag, TagParameters, ToolSpec
-from agentkit.formats.tagtext import PREFIX, SPACES, TAG_PART, closing_tag, opening_tag, tag
+from agentkit.formats.tags import PREFIX, SPACES, TAG_PART, closing_tag, opening_tag, tag
+from agentkit.toolspec import ToolSpec
 
 _LAYOUT: Final = r"(?:\s|\\n){0,1024}"  # white space between pairs, where GLM models also write a newline as its escape
 _ALIKE: Final = 0.8  # of two texts, where one is the other misspelt

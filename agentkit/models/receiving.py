@@ -12,9 +12,9 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, I
 from contextlib import aclosing
 from typing import Any, Final
 
-from agentkit.models.arguments import deeper_than
+from agentkit.models.native import DONE, ErrorInStream, Wire, WireEvent
+from agentkit.models.native_arguments import deeper_than
 from agentkit.models.sse import BOM, EventReader, EventTooLong
-from agentkit.models.wire import DONE, ErrorInStream, Wire, WireEvent
 
 MAX_EVENT: Final = 64 * 1024 * 1024
 """Bytes of one event of a stream. The longest that are known repeat a whole response, its images included."""

@@ -12,10 +12,10 @@ from dataclasses import replace
 from typing import Any
 
 from agentkit import formats
-from agentkit.absent import explained
 from agentkit.errors import ConfigError, FormatError
 from agentkit.events import Finish, SourceEvent
-from agentkit.formats.spec import Format, ToolSpec
+from agentkit.foreign.absent import explained
+from agentkit.formats.format import Format
 from agentkit.messages import (
     AssistantMessage,
     ImagePart,
@@ -28,11 +28,12 @@ from agentkit.messages import (
     ToolMessage,
     UserMessage,
 )
-from agentkit.models import history
+from agentkit.models import fitting
 from agentkit.models.base import Closing, Model, ModelRequest, continues
 from agentkit.models.servers import SERVERS, CutOut
+from agentkit.toolspec import ToolSpec
 
-_IDS = history.IdRule(limit=10_000)  # nobody but the model reads them
+_IDS = fitting.IdRule(limit=10_000)  # nobody but the model reads them
 Part = TextPart | ThinkingPart | ToolCall | MarkupPart | ProviderPart
 
 
@@ -78,12 +79,12 @@ class TextCalling(Closing):
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[SourceEvent, None]:
         """Answer a request; the calls are still inside the `Text` events."""
-        history.named_tool(request)
+        fitting.named_tool(request)
         section = self._section(request)
         messages = text_messages(request.messages, self._format, request.tools)
         asked = replace(
             request,
-            messages=history.instructed(messages, section, history.output_section(request)),
+            messages=fitting.instructed(messages, section, fitting.output_section(request)),
             tools=(),
             tool_choice="auto",
             parallel_tool_calls=None,
@@ -138,7 +139,7 @@ def text_messages(messages: Sequence[Message], format: Format, tools: Sequence[T
     message; their images stay images.
     """
     rendered: list[Message] = []
-    for message in history.conversation(messages, _IDS):
+    for message in fitting.conversation(messages, _IDS):
         match message:
             case AssistantMessage():
                 content = _assistant(message, format, tools)
@@ -148,7 +149,7 @@ def text_messages(messages: Sequence[Message], format: Format, tools: Sequence[T
                 rendered.append(UserMessage(_result(message, format, tools)))
             case _:
                 rendered.append(message)
-    return history.joined(rendered)
+    return fitting.joined(rendered)
 
 
 def _result(message: ToolMessage, format: Format, tools: Sequence[ToolSpec]) -> tuple[TextPart | ImagePart, ...]:
@@ -202,7 +203,7 @@ def _pieces(message: AssistantMessage, format: Format, tools: Sequence[ToolSpec]
 
 def _written(calls: Sequence[ToolCall], format: Format, tools: Sequence[ToolSpec]) -> str:
     """Calls from elsewhere in this format; one that it cannot carry, or that nobody could read, as its JSON."""
-    readable = [replace(c, name=history.fit_name(c.name), arguments=history.arguments_of(c)) for c in calls]
+    readable = [replace(c, name=fitting.fit_name(c.name), arguments=fitting.arguments_of(c)) for c in calls]
     try:
         return f"\n{formats.render_calls(format, readable, tools)}\n"
     except FormatError:

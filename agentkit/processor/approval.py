@@ -10,9 +10,9 @@ from collections.abc import Awaitable
 from typing import Any, NamedTuple
 
 from agentkit.messages import ToolCall
-from agentkit.policy import Predicate
-from agentkit.processor.answers import words
-from agentkit.tool import ToolContext
+from agentkit.processor.replies import words
+from agentkit.tool.policy import Predicate
+from agentkit.tool.result import ToolContext
 
 
 class Decision(NamedTuple):

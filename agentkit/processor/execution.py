@@ -26,17 +26,17 @@ from agentkit.events import (
     ToolSkipped,
 )
 from agentkit.messages import ResultContent, ToolCall, ToolMessage
-from agentkit.policy import Keep
 from agentkit.processor import lines
-from agentkit.processor.answers import capped, crashed, failed, unknown_tool
 from agentkit.processor.approval import Decision, decide, decision_of
 from agentkit.processor.config import ProcessorConfig
 from agentkit.processor.faults import Faults
 from agentkit.processor.inbox import Inbox
+from agentkit.processor.replies import capped, crashed, failed, unknown_tool
 from agentkit.processor.running import Outcome, outcome, run_tool
 from agentkit.processor.workers import WORKERS, Claim
-from agentkit.registry import BoundTool, InvalidArguments, ToolRegistry
-from agentkit.tool import ToolContext, ToolResult
+from agentkit.tool.policy import Keep
+from agentkit.tool.registry import BoundTool, InvalidArguments, ToolRegistry
+from agentkit.tool.result import ToolContext, ToolResult
 
 GRACE = 1.0  # seconds that a cancelled tool has to clean up before its call is answered without it
 

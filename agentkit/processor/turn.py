@@ -11,7 +11,6 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from itertools import chain
 
 from agentkit import formats
-from agentkit.absent import explained
 from agentkit.errors import ProviderError
 from agentkit.events import (
     TAKEN_BACK,
@@ -28,7 +27,7 @@ from agentkit.events import (
     ToolStarted,
     Usage,
 )
-from agentkit.formats.spec import ToolSpec
+from agentkit.foreign.absent import explained
 from agentkit.messages import (
     AssistantMessage,
     ImagePart,
@@ -39,12 +38,13 @@ from agentkit.messages import (
     ToolMessage,
     UserMessage,
 )
-from agentkit.processor.calls import ResponseReader
 from agentkit.processor.config import ProcessorConfig
 from agentkit.processor.execution import GRACE, Execution
 from agentkit.processor.inbox import End, Inbox, Source
+from agentkit.processor.response import ResponseReader
 from agentkit.processor.streams import EventStream
-from agentkit.registry import ToolRegistry
+from agentkit.tool.registry import ToolRegistry
+from agentkit.toolspec import ToolSpec
 
 More = Callable[[AssistantMessage], Source | None]
 """Asks for a further response that goes on with what was written so far; None lets it be cut."""

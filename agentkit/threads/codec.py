@@ -26,7 +26,7 @@ from agentkit.messages import (
     ToolMessage,
     UserMessage,
 )
-from agentkit.output import plain
+from agentkit.tool.output import plain
 
 VERSION: Final = 1
 """Grows when an older agentkit could not read what a newer one writes."""
@@ -130,7 +130,7 @@ def _part(part: Part) -> dict[str, Any]:
 def _arguments(arguments: Mapping[str, Any]) -> str:
     try:
         return _ENCODER.encode(dict(arguments))
-    except (TypeError, ValueError):  # a value that no provider sent; what it is in JSON `agentkit.output` says
+    except (TypeError, ValueError):  # a value that no provider sent; what it is in JSON `agentkit.tool.output` says
         return _ENCODER.encode(plain(arguments))
 
 

@@ -25,11 +25,11 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any, Final, NamedTuple
 
-from agentkit.bounds import SECONDS, SHARE, TEXT, Bound, Bounds, either, like, or_none, refuse, whole
+from agentkit.checks.bounds import SECONDS, SHARE, TEXT, Bound, Bounds, either, like, or_none, refuse, whole
+from agentkit.checks.spelling import takes
 from agentkit.messages import AssistantMessage, UserMessage
 from agentkit.models.base import Model
-from agentkit.names import takes
-from agentkit.threads.history import Said, answer_of, key_of, said_in
+from agentkit.threads.conversation import Said, answer_of, key_of, said_in
 from agentkit.threads.shortening import shortened
 from agentkit.threads.store import Log
 from agentkit.tokens import message_tokens
@@ -160,7 +160,7 @@ def plan(log: Log, policy: Compaction, tokens: int, *, summary: bool = True, rea
     Args:
         log: the whole thread.
         policy: when and how.
-        tokens: of the conversation, see `agentkit.threads.tokens`.
+        tokens: of the conversation, see `agentkit.threads.sizes`.
         summary: whether there will be a summary; without one, tool outputs are shortened harder before turns go.
         readable: whether the model has a tool that reads stored results again.
     """

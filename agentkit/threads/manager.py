@@ -13,35 +13,36 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, Unpack, overload
 
-from agentkit import foreign, models
-from agentkit.absent import explained
+from agentkit import models
 from agentkit.agent import Agent, Budget, Hook, RunOptions, RunResult, RunStream, call_hash, checked_hooks
-from agentkit.agent.approval import denial
 from agentkit.agent.blocking import blocking, close
+from agentkit.agent.decisions import denial
+from agentkit.agent.prompts import Prompt, messages_from
 from agentkit.agent.system import SYSTEM, System
-from agentkit.awaiting import EnteredAsync, waits
-from agentkit.bounds import CALLABLE, PATH, TEXT, Bounds, each, either, instance, like, or_none, refuse, whole
-from agentkit.elsewhere import at
+from agentkit.checks.awaiting import EnteredAsync, waits
+from agentkit.checks.bounds import CALLABLE, PATH, TEXT, Bounds, each, either, instance, like, or_none, refuse, whole
+from agentkit.checks.spelling import takes
 from agentkit.errors import ConfigError, StoreConflict, StoreError, ThreadExists, ThreadNotFound
+from agentkit.foreign import renamed
+from agentkit.foreign.absent import explained
+from agentkit.foreign.elsewhere import at
 from agentkit.messages import Message, ToolCall, ToolMessage
 from agentkit.models.base import Model
-from agentkit.names import takes
 from agentkit.processor import ProcessorConfig
-from agentkit.prompts import Prompt, messages_from
-from agentkit.registry import BoundTool, FunctionNames, InvalidArguments, ToolRegistry
 from agentkit.threads.codec import call_from_json, call_to_json, to_json
 from agentkit.threads.compaction import Compaction
+from agentkit.threads.conversation import messages_of
 from agentkit.threads.entries import entries_of, one_message
 from agentkit.threads.fork import copied
-from agentkit.threads.history import messages_of
-from agentkit.threads.journal import ThreadJournal, child_id
+from agentkit.threads.opening import open_store
 from agentkit.threads.reading import read_log
 from agentkit.threads.results import StoredResults
 from agentkit.threads.resume import waiting
 from agentkit.threads.shortening import READ_RESULT
 from agentkit.threads.store import Call, Log, Move, Store, Thread
-from agentkit.threads.stores import open_store
 from agentkit.threads.summary import Writer
+from agentkit.threads.thread_journal import ThreadJournal, child_id
+from agentkit.tool.registry import BoundTool, FunctionNames, InvalidArguments, ToolRegistry
 
 if sys.version_info >= (3, 13):
     from typing import TypeVar
@@ -185,7 +186,7 @@ class ThreadManager(EnteredAsync):
 
     # -------------------------------------------------------------- threads
 
-    @takes(others=foreign.CREATE_THREAD)
+    @takes(others=renamed.CREATE_THREAD)
     async def create_thread(
         self,
         thread_id: str | None = None,
@@ -292,7 +293,7 @@ class ThreadManager(EnteredAsync):
 
     # -------------------------------------------------------------- messages
 
-    @takes(others=foreign.ADD_MESSAGE)
+    @takes(others=renamed.ADD_MESSAGE)
     async def add_message(self, thread_id: str, message: Prompt, *, client_id: str | None = None) -> int:
         """Add a message at the end and give its place.
 

@@ -15,7 +15,7 @@ from agentkit.events import Finish, SourceEvent, Text, Usage
 from agentkit.messages import AssistantMessage, ImagePart, SystemMessage, TextPart, ToolCall, user
 from agentkit.models.base import Model, ModelRequest
 from agentkit.threads.compaction import Compaction, Plan, entry_body, plan
-from agentkit.threads.history import Said, answer_of, key_of
+from agentkit.threads.conversation import Said, answer_of, key_of
 from agentkit.threads.shortening import cut
 from agentkit.threads.store import Log
 from agentkit.tokens import text_tokens
@@ -69,7 +69,7 @@ async def compacted(
     Args:
         log: the whole thread.
         policy: when and how.
-        tokens: of the conversation, see `agentkit.threads.tokens`.
+        tokens: of the conversation, see `agentkit.threads.sizes`.
         write: asks who writes summaries; None for no summaries.
         readable: whether the model has a tool that reads stored results again.
     """

@@ -8,15 +8,15 @@ from __future__ import annotations
 from itertools import product
 
 import pytest
+from corpora import source
+from format_tools import ASK, PING
 
 from agentkit import formats
 from agentkit.events import CallEnd, CallError, Event, Markup, Text, merge
 from agentkit.formats import CATALOG, Format, Parser
-from agentkit.formats.render import edge
-from agentkit.formats.spec import Envelope, KeyEnvelope, PythonCall
+from agentkit.formats.format import Envelope, KeyEnvelope, PythonCall
+from agentkit.formats.write import edge
 from agentkit.messages import ToolCall
-from corpora import source
-from format_tools import ASK, PING
 
 TOOLS = (ASK, PING)
 LISTS = [f for f in CATALOG if f.section is not None and isinstance(f.call[0], Envelope | KeyEnvelope | PythonCall)]

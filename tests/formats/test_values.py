@@ -11,14 +11,14 @@ from itertools import pairwise, product
 from typing import Any, NamedTuple
 
 import pytest
+from corpora import source
+from format_tools import PING, spec
 
 from agentkit import formats
 from agentkit.events import ArgumentDelta, CallEnd, CallError, Event, SourceEvent, Text, merge
 from agentkit.formats import CATALOG, Element, Format, Node, Parser, ToolSpec
-from agentkit.formats.spec import NestedTags, Pairs, TagParameters, ToolElement
+from agentkit.formats.format import NestedTags, Pairs, TagParameters, ToolElement
 from agentkit.messages import ToolCall
-from corpora import source
-from format_tools import PING, spec
 
 
 def child(name: str) -> Node:

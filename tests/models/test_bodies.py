@@ -15,14 +15,14 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from raw_server import SSE, Step, raw_server
 
 from agentkit.errors import ConfigError, ProviderError
 from agentkit.events import CallEnd, Event, Finish, Text, Usage, merge
 from agentkit.messages import UserMessage, user
 from agentkit.models import ModelRequest, model
-from agentkit.models.remote import RemoteModel, Settings
+from agentkit.models.provider import RemoteModel, Settings
 from agentkit.models.sse import EventReader
-from raw_server import SSE, Step, raw_server
 
 HI = b'data: {"choices": [{"index": 0, "delta": {"content": "Hi"}}]}\n\n'
 STOP = b'data: {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}\n\n'

@@ -9,7 +9,7 @@ import pytest
 
 from agentkit.errors import ConfigError
 from agentkit.models import AnthropicModel, OpenAIModel, ResponsesModel, TextCalling, model
-from agentkit.models.remote import PLACEHOLDER_KEY, RemoteModel
+from agentkit.models.provider import PLACEHOLDER_KEY, RemoteModel
 
 VARIABLES = (
     "OPENAI_API_KEY",

@@ -22,11 +22,11 @@ from agentkit.messages import (
 )
 from agentkit.threads.codec import call_to_json, to_json
 from agentkit.threads.compaction import Compaction, Plan, entry_body, plan, tighter
+from agentkit.threads.conversation import messages_of
 from agentkit.threads.fork import copied
-from agentkit.threads.history import messages_of
 from agentkit.threads.shortening import cut, shortened
+from agentkit.threads.sizes import thread_tokens
 from agentkit.threads.store import Append, Call, Entry, Log
-from agentkit.threads.tokens import thread_tokens
 from agentkit.tokens import messages_tokens
 
 

@@ -1,0 +1,76 @@
+"""What is said to who imports a name from a module that has it not: where it is, or what it is called here.
+
+Loads nothing until then.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import FrameType, ModuleType
+from typing import Any
+
+
+class _ExplainedModule(ModuleType):
+    """A module that says where a name is which it has not."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise absent(self, name, sys._getframe(1))
+
+    def __call__(self, *_: object, **__: object) -> Any:
+        raise TypeError(f"{self.__name__} is a module, and cannot be called{vars(self).get('_called', '')}")
+
+
+def explained_module(name: str, called: str = "") -> None:
+    """Make a module say where a name is which it has not; and what to write, where it is called as if it were one.
+
+    Args:
+        name: the module's `__name__`.
+        called: what to write in place of a call of the module.
+    """
+    module = sys.modules[name]
+    module.__class__ = _ExplainedModule
+    if called:
+        vars(module)["_called"] = f": {called}"
+
+
+def absent(module: ModuleType, name: str, asker: FrameType) -> Exception:
+    """What to raise where a module has no such name.
+
+    Args:
+        module: the module.
+        name: what it was asked for.
+        asker: the frame that asks. An `import` statement shows the words of an ImportError only; whatever else asks
+            expects an AttributeError.
+    """
+    where = module.__name__
+    imports = _imports(asker.f_code.co_code, asker.f_lasti)
+    by_importlib = asker.f_code.co_filename.startswith("<frozen ")  # it asks first, and takes no for a submodule
+    if name.startswith("_") or by_importlib:
+        return AttributeError(f"module {where!r} has no attribute {name!r}", name=name, obj=module)
+    hint = _hint(module, name)
+    if imports:
+        return ImportError(f"{where} has no {name!r}{hint}", name=where, path=getattr(module, "__file__", None))
+    return AttributeError(f"module {where!r} has no attribute {name!r}{hint}", name=name, obj=module)
+
+
+def _imports(code: bytes, at: int) -> bool:
+    """Whether the instruction is that of `from … import …`."""
+    from opcode import opmap
+
+    return code[at] == opmap["IMPORT_FROM"]
+
+
+def _hint(module: Any, name: str) -> str:
+    from importlib.util import find_spec
+
+    from agentkit.checks.spelling import did_you_mean
+    from agentkit.foreign.imports import FOREIGN, HOMES
+
+    where = module.__name__
+    if hasattr(module, "__path__") and find_spec(f"{where}.{name}") is not None:
+        return f": it is a module: write import {where}.{name}"
+    public = sys.modules["agentkit"].__all__
+    known = getattr(module, "__all__", None) or [n for n in (*public, *HOMES) if n in vars(module)]
+    homes = {**dict.fromkeys(public, "agentkit"), **HOMES}
+    others = {n: f"it is in {home}: from {home} import {n}" for n, home in homes.items() if n not in known}
+    return did_you_mean(name, known, {**others, **FOREIGN}) or f"; it has {', '.join(known)}"
