@@ -167,6 +167,7 @@ ResultContent = tuple[TextPart | ImagePart, ...]
 UserContent = tuple[TextPart | ImagePart, ...]
 AssistantPart = TextPart | ThinkingPart | ToolCall | MarkupPart | ProviderPart
 AssistantContent = tuple[AssistantPart, ...]
+MessagePart = AssistantPart | ImagePart
 
 _SAID: Final = (TextPart, ImagePart)
 _WRITTEN: Final = (TextPart, ThinkingPart, ToolCall, MarkupPart, ProviderPart)

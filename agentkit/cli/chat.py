@@ -22,7 +22,7 @@ from agentkit.errors import ConfigError, ProviderError, StoreError, ThreadBusy
 if TYPE_CHECKING:
     from agentkit.agent import Agent, OwnLoop, RunResult, RunStream
     from agentkit.cli.asking import Decider
-    from agentkit.cli.keeping import Conversation, InThread
+    from agentkit.cli.keeping import InThread, KeptChat
     from agentkit.messages import ToolCall
 
 PROMPT = "you> "
@@ -92,7 +92,7 @@ class Chat:
         self.store: str = arguments.store or STORE
         later = self.thread is not None
         self.decide: Decider = decider(arguments.approve, agent.registry, self.screen, later=later)
-        self.conversation: Conversation = InMemory(agent)
+        self.conversation: KeptChat = InMemory(agent)
         self.said = False  # anything, in this session
 
     def run(self) -> int:

@@ -17,7 +17,7 @@ from agentkit.threads.reading import read_log
 from agentkit.threads.resume import settle
 
 
-class Conversation(Protocol):
+class KeptChat(Protocol):
     """What a chat asks of its conversation."""
 
     async def say(self, text: str) -> None:

@@ -11,7 +11,7 @@ from functools import cache, partial
 from typing import Final, Literal, NamedTuple
 
 from agentkit.foreign import renamed
-from agentkit.foreign.renamed import Words
+from agentkit.foreign.attributes import Words
 
 DoorName = Literal["Agent", "run", "model", "ProcessorConfig", "Budget", "ThreadManager", "run_thread", "tool"]
 

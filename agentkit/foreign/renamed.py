@@ -6,10 +6,9 @@ A value is our name, or words that follow a colon where there is no one name. `d
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
-Words = Mapping[str, str]
+from agentkit.foreign.attributes import Words
 
 _TO_MODEL: Final = "it belongs to the model: model('openai:…', {}=…) of agentkit.models"
 _TO_BODY: Final = "it is a field of the request's body: extra={{'{}': …}}"

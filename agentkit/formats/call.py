@@ -22,10 +22,10 @@ from agentkit.formats.format import (
     CallId,
     CountedName,
     Format,
+    FormatPart,
     Json,
     Name,
     Pairs,
-    Part,
     Recipient,
     Shape,
     Skip,
@@ -41,7 +41,7 @@ _WRAPPERS = ("arguments", "input", "parameters", "properties")
 
 
 @dataclass(slots=True)
-class Call:
+class CallReader:
     """One call while it is read.
 
     `known_only` tells that only an offered tool makes this a call, because what opened it is common in prose.
@@ -162,7 +162,7 @@ class Call:
             self.note(WRAPPED_ARGUMENTS)
 
 
-def read_literal(r: Reader, call: Call, part: str) -> Wait:
+def read_literal(r: Reader, call: CallReader, part: str) -> Wait:
     """A literal; white space around it may be missing or more. The last one may be missing at the text's end."""
     wanted = part.strip()
     if not wanted:
@@ -182,7 +182,7 @@ def read_literal(r: Reader, call: Call, part: str) -> Wait:
         raise Damage("invalid_json", f"expected {wanted!r}", r.offset, got=True)
 
 
-def _goes_on(r: Reader, call: Call) -> Generator[None, None, bool]:
+def _goes_on(r: Reader, call: CallReader) -> Generator[None, None, bool]:
     """Whether the next call, the section's end or a control token stands here: models forget what closes a call."""
     first, section = call.shape.call[0], call.shape.section
     for text in (first, section.close if section is not None else "", *call.format.markup):
@@ -191,7 +191,7 @@ def _goes_on(r: Reader, call: Call) -> Generator[None, None, bool]:
     return False
 
 
-def read_tag(r: Reader, call: Call, part: Tag) -> Wait:
+def read_tag(r: Reader, call: CallReader, part: Tag) -> Wait:
     """A tag without a slot."""
     if call.complete:
         return
@@ -247,7 +247,7 @@ def _any_of(texts: tuple[str, ...]) -> tuple[Delimiter, Search]:
 
 
 @cache
-def _ends_of_name(parts: tuple[Part, ...]) -> tuple[str, ...]:
+def _ends_of_name(parts: tuple[FormatPart, ...]) -> tuple[str, ...]:
     """What may stand behind a name that these parts follow."""
     ends: list[str] = []
     for part in parts:
@@ -274,7 +274,7 @@ _IN_NO_ATTRIBUTE = re.compile(r"[<>\"]").search
 _NAME = re.compile(r"[^\s<>{}\[\]()\"'`,;=]{1,256}\Z")
 
 
-def _read_name(r: Reader, call: Call, *, attribute: bool = False) -> Generator[None, None, str]:
+def _read_name(r: Reader, call: CallReader, *, attribute: bool = False) -> Generator[None, None, str]:
     yield from r.space()
     ends = _ends_of_name(call.shape.call[call.part + 1 :])
     text = (yield from until(r, ends, _IN_NO_ATTRIBUTE if attribute else _IN_NO_NAME)) or ""
@@ -284,7 +284,7 @@ def _read_name(r: Reader, call: Call, *, attribute: bool = False) -> Generator[N
     return name
 
 
-def read_name(r: Reader, call: Call, part: Name) -> Wait:
+def read_name(r: Reader, call: CallReader, part: Name) -> Wait:
     """The tool's name, up to what follows it."""
     name = yield from _read_name(r, call, attribute=part.attribute)
     following = call.shape.call[call.part + 1]
@@ -298,23 +298,23 @@ def read_name(r: Reader, call: Call, part: Name) -> Wait:
 _COUNT = re.compile(r":\d+\Z")
 
 
-def read_counted_name(r: Reader, call: Call, part: CountedName) -> Wait:
+def read_counted_name(r: Reader, call: CallReader, part: CountedName) -> Wait:
     """The tool's name in the id of the call."""
     call.id = yield from _read_name(r, call)
     call.begin(r, _COUNT.sub("", call.id).removeprefix(part.prefix))
 
 
-def read_call_id(r: Reader, call: Call, part: CallId) -> Wait:
+def read_call_id(r: Reader, call: CallReader, part: CallId) -> Wait:
     """The call's id, up to what follows it."""
     call.id = yield from _read_name(r, call)
 
 
-def read_recipient(r: Reader, call: Call, part: Recipient) -> Wait:
+def read_recipient(r: Reader, call: CallReader, part: Recipient) -> Wait:
     """A name that the call itself says again."""
     yield from _read_name(r, call)
 
 
-def read_skip(r: Reader, call: Call, part: Skip) -> Wait:
+def read_skip(r: Reader, call: CallReader, part: Skip) -> Wait:
     """Characters that say nothing, up to the next literal."""
     following = call.shape.call[call.part + 1]
     assert isinstance(following, str)

@@ -18,7 +18,7 @@ from agentkit.foreign import renamed
 from agentkit.formats import values
 from agentkit.formats.asides import Aside, end_of
 from agentkit.formats.bodies.readers import READERS
-from agentkit.formats.call import Call
+from agentkit.formats.call import CallReader
 from agentkit.formats.catalog import CATALOG
 from agentkit.formats.damage.completing import doubtful, mend_call
 from agentkit.formats.damage.listed import REACH, Listed, Next, later, only_punctuation
@@ -26,7 +26,7 @@ from agentkit.formats.damage.missing_close import close_values
 from agentkit.formats.damage.resync import resync_at
 from agentkit.formats.format import Envelope, Format, KeyEnvelope, Limits, NameTag, PythonCall, Shape, Tag, ToolElement
 from agentkit.formats.literals import LONE_SURROGATE, MISSING_CLOSE, REPAIRS, WHOLE_CALL_REPAIRS
-from agentkit.formats.openers import TAG, Entry, Quoting, begins, edge_of, openers_of
+from agentkit.formats.openers import TAG, Opener, Quoting, begins, edge_of, openers_of
 from agentkit.formats.reader import Damage, Decline, Delimiter, Wait, literal, may_begin
 from agentkit.formats.resumed import Resuming
 from agentkit.messages import ToolCall
@@ -116,12 +116,12 @@ class Parser(Resuming):
         self.block: int | None = None  # how far the line is indented with which a block of Python begins
         self.blocked = False
         self.count = 0
-        self.call: Call | None = None  # the one that is open
+        self.call: CallReader | None = None  # the one that is open
         self.before = ""  # what stands between two calls, markup if the second one is a call
         self.faulty = -1  # the last call in which a fault of ours showed
-        self.section: Entry | None = None
-        self.reopen: Entry | None = None  # the section that has just been closed
-        self.last: Entry | None = None
+        self.section: Opener | None = None
+        self.reopen: Opener | None = None  # the section that has just been closed
+        self.last: Opener | None = None
         self.start_thinking = declared[0].thinking[0][1] if thinking and declared and declared[0].thinking else None
         self.run = self._text(self.start_thinking)
 
@@ -230,7 +230,9 @@ class Parser(Resuming):
             if self.offset == self.mark:
                 yield from self.more()
                 self.at = min(self.at + 1, len(self.buf))
-            self._lost(call or Call(self.openers.formats[0], _NO_SHAPE, self.tools, self.count), damage, self.raw())
+            self._lost(
+                call or CallReader(self.openers.formats[0], _NO_SHAPE, self.tools, self.count), damage, self.raw()
+            )
         self._call_over()
         if self.at < len(self.buf) or not self.ended:
             yield from self._text()
@@ -272,7 +274,7 @@ class Parser(Resuming):
         self.quoting.said(self.buf[self.at : end])
         self.say(Text, end)
 
-    def _prose(self) -> Generator[None, None, list[Entry] | None]:
+    def _prose(self) -> Generator[None, None, list[Opener] | None]:
         """Visible text up to something that may open; None at the text's end."""
         while True:
             if self.openers.line is not None and (entries := (yield from self._at_line_start(self.openers.line))):
@@ -314,7 +316,7 @@ class Parser(Resuming):
             return ""  # what stands behind it may tell that it opens nothing
         return found[0]
 
-    def _at_line_start(self, line: Delimiter) -> Generator[None, None, list[Entry]]:
+    def _at_line_start(self, line: Delimiter) -> Generator[None, None, list[Opener]]:
         """The calls that may open with a bare tool name at the start of a line."""
         if not self.quoting.blank or self.quoting.quoted:
             return []
@@ -382,14 +384,14 @@ class Parser(Resuming):
         named = quoting.may_close(mark, run) and (yield from self.sees(_LANGUAGE)) is not None
         quoting.ticks(mark, run, opens=named)
 
-    def _entries(self) -> Generator[None, None, list[Entry]]:
+    def _entries(self) -> Generator[None, None, list[Opener]]:
         """What may open at this very place, unless it is quoted."""
         if self.quoting.quoted:
             return []
-        entries: list[Entry] = []
+        entries: list[Opener] = []
         aside = self.buf[self.at : self.at + 1] in _EDGES and not self.quoting.off
         if aside and (found := (yield from self.sees(self.openers.asides.opens))):
-            return [Entry("aside", self.openers.formats[0], _NO_SHAPE, aside=self.openers.asides.at(found))]
+            return [Opener("aside", self.openers.formats[0], _NO_SHAPE, aside=self.openers.asides.at(found))]
         while not self.ended and self.openers.literal.part.match(self.buf, self.at):
             yield  # what stands here may be the beginning of a longer opener
         if found := self.openers.literal.match(self.buf, self.at):
@@ -398,7 +400,7 @@ class Parser(Resuming):
             entries += self.openers.at_tag(found)
         return entries
 
-    def _after_call(self) -> Generator[None, None, list[Entry] | None]:
+    def _after_call(self) -> Generator[None, None, list[Opener] | None]:
         """What stands behind a call, up to the next one; None at the text's end.
 
         What closes the call once more is markup; so are white space and the separator before another call, or before
@@ -427,7 +429,7 @@ class Parser(Resuming):
             entries = self.openers.lines if (yield from self.sees(self.openers.line)) else []
         return (yield from self._behind_call(entries, held))
 
-    def _behind_call(self, entries: list[Entry], held: str) -> Generator[None, None, list[Entry] | None]:
+    def _behind_call(self, entries: list[Opener], held: str) -> Generator[None, None, list[Opener] | None]:
         """What may open behind a call and the white space `held`: prose, if nothing does and no section is open."""
         if self.at < len(self.buf) and (entries[0].kind == "aside" if entries else self.section is None):
             self.unread(held)
@@ -438,7 +440,7 @@ class Parser(Resuming):
         self._say_before()
         return None
 
-    def _reopens(self, closed: Entry) -> Generator[None, None, list[Entry]]:
+    def _reopens(self, closed: Opener) -> Generator[None, None, list[Opener]]:
         """The next call of a section that was just closed, where one stands here: then the section goes on."""
         if (listed := self.openers.listed(closed)) is None:
             return []
@@ -447,7 +449,7 @@ class Parser(Resuming):
         self.section = closed if starts else None
         return [self.openers.of_section(closed)[0]] if starts else []
 
-    def _over_damage(self, entries: Sequence[Entry]) -> Generator[None, None, bool]:
+    def _over_damage(self, entries: Sequence[Opener]) -> Generator[None, None, bool]:
         """Answer for what stands in a section and is no call, where the section writes a call behind it.
 
         False, with nothing consumed, where it writes none: then this is text.
@@ -459,7 +461,7 @@ class Parser(Resuming):
                 return True
         return False
 
-    def _over(self, entry: Entry, listed: Listed, *, opened: bool) -> Generator[None, None, bool]:
+    def _over(self, entry: Opener, listed: Listed, *, opened: bool) -> Generator[None, None, bool]:
         """The same in one section, which `opened` tells is open; else it may open here."""
         skip = 0
         if not opened:
@@ -495,10 +497,10 @@ class Parser(Resuming):
                 enough = later(len(text)) if len(text) > _AT_ONCE else 0
             yield
 
-    def _answer_for(self, entry: Entry, coming: Next, text: str, skip: int, *, opened: bool) -> Wait:
+    def _answer_for(self, entry: Opener, coming: Next, text: str, skip: int, *, opened: bool) -> Wait:
         """What stands in a section up to the next call is markup where it says nothing, else an error."""
         self.open()
-        call = Call(entry.format, entry.shape, self.tools, self.count, before=self.before)
+        call = CallReader(entry.format, entry.shape, self.tools, self.count, before=self.before)
         if not opened:
             yield from self._section_start(entry, call)
             text = text.lstrip().removeprefix(">")
@@ -526,7 +528,7 @@ class Parser(Resuming):
             self.before = ""
             self._plain(self.at + len(junk))
 
-    def _opens(self, entry: Entry, skip: int) -> bool:
+    def _opens(self, entry: Opener, skip: int) -> bool:
         """Whether a section's opening is whole after so many characters, or at the end of the tag that it is."""
         tag = isinstance(entry.shape.section and entry.shape.section.open, Tag)
         return not tag or self.buf[self.at + skip :].lstrip().startswith(">")
@@ -552,13 +554,13 @@ class Parser(Resuming):
         section = self.section.shape.section if self.section is not None else None
         return section.close if section is not None else ""
 
-    def _may_close_again(self, last: Entry) -> bool:
+    def _may_close_again(self, last: Opener) -> bool:
         """Whether what closes the last call, although it is closed, may stand here."""
         if self.at < len(self.buf) and not self.openers.closes_again(last.format, self._own_end())(self.buf, self.at):
             return False
         return not self.quoting.quoted
 
-    def _over_closers(self, last: Entry, held: str) -> Generator[None, None, str]:
+    def _over_closers(self, last: Opener, held: str) -> Generator[None, None, str]:
         """Consume what closes the last call again behind white space `held`; returns the white space behind it."""
         own = self._own_end()
         for edge in self.openers.closers[last.format.name]:
@@ -567,7 +569,7 @@ class Parser(Resuming):
                 held = yield from self._look_over_space()
         return held
 
-    def _next_in_section(self) -> Generator[None, None, list[Entry]]:
+    def _next_in_section(self) -> Generator[None, None, list[Opener]]:
         """What may come next behind a call: in a section whose calls do not tell themselves, a call or its end."""
         yield from self.more()
         if self.at >= len(self.buf):
@@ -583,7 +585,7 @@ class Parser(Resuming):
         inside = self.openers.of_section(entry)[0]
         return [inside] if (yield from self._starts(inside)) else (yield from self._entries())
 
-    def _without_opening(self) -> list[Entry]:
+    def _without_opening(self) -> list[Opener]:
         """A call like the last one whose opening literal was forgotten: an envelope tells itself, behind another."""
         last = self.last
         if last is None or not self.buf.startswith("{", self.at) or self.quoting.quoted:
@@ -593,7 +595,7 @@ class Parser(Resuming):
             return []
         return [replace(last, kind="call", shape=Shape(parts), weak=True)]
 
-    def _starts(self, entry: Entry) -> Generator[None, None, bool]:
+    def _starts(self, entry: Opener) -> Generator[None, None, bool]:
         """Whether a call of a section can start here; its first character tells."""
         yield from self.more()
         c = self.buf[self.at : self.at + 1]
@@ -615,7 +617,7 @@ class Parser(Resuming):
 
     # ------------------------------------------------------------ what opens
 
-    def _enter(self, entry: Entry) -> Generator[None, None, bool]:
+    def _enter(self, entry: Opener) -> Generator[None, None, bool]:
         """Try to read what opens here; False, with nothing consumed, where it is text after all.
 
         No generator of its own: each that a chunk has to go through costs time.
@@ -636,7 +638,7 @@ class Parser(Resuming):
             case _:
                 assert_never(entry.kind)
 
-    def _token(self, entry: Entry) -> Generator[None, None, bool]:
+    def _token(self, entry: Opener) -> Generator[None, None, bool]:
         """What begins thinking or an answer, with all that follows up to its end; or mere markup."""
         found = yield from self.sees(literal(entry.word) if entry.word else self.openers.literal)
         if found is None and entry.word:
@@ -696,7 +698,7 @@ class Parser(Resuming):
             else:
                 self._plain(self.at + 1)
 
-    def _section_end(self, entry: Entry) -> Generator[None, None, bool]:
+    def _section_end(self, entry: Opener) -> Generator[None, None, bool]:
         """The end of a section counts only where one is open."""
         if self.section is None or self.section.format is not entry.format or entry.shape.section is None:
             return False
@@ -708,13 +710,13 @@ class Parser(Resuming):
         self.say(Markup, found.end())
         return True
 
-    def _call(self, entry: Entry, inside: int | None = None) -> Generator[None, None, bool]:
+    def _call(self, entry: Opener, inside: int | None = None) -> Generator[None, None, bool]:
         """Read one call, behind the opening of a section where that stands here.
 
         With `inside`, what was kept up to that offset is its wrapping, which becomes markup. False where it turns out
         to be no call before anything was said of it.
         """
-        call = Call(entry.format, entry.shape, self.tools, self.count, tool=entry.tool, known_only=entry.weak)
+        call = CallReader(entry.format, entry.shape, self.tools, self.count, tool=entry.tool, known_only=entry.weak)
         call.blocked = self.blocked and entry.shape.section is None
         call.elements, call.listed = self.openers.elements, self.openers.listed(entry)
         call.before = self.before
@@ -761,7 +763,7 @@ class Parser(Resuming):
             self.shut()
         return False
 
-    def _section_start(self, entry: Entry, call: Call) -> Wait:
+    def _section_start(self, entry: Opener, call: CallReader) -> Wait:
         """The opening of a section, which becomes markup once the call behind it has begun."""
         assert entry.shape.section is not None
         edge = entry.shape.section.open
@@ -777,20 +779,20 @@ class Parser(Resuming):
         yield from self.space()
         call.lead = self.raw()
 
-    def _done(self, call: Call, arguments: dict[str, Any], raw: str, repairs: Sequence[str]) -> None:
+    def _done(self, call: CallReader, arguments: dict[str, Any], raw: str, repairs: Sequence[str]) -> None:
         """Say that the call is complete."""
         arguments = values.encodable(arguments, raw)
         halves = (LONE_SURROGATE,) if values.replaced(arguments, raw) else ()
         done = ToolCall(call.id, call.name, arguments, call.format.name, raw[call.skip :])
         self.out.append(CallEnd(call.index, done, (*repairs, *halves)))
 
-    def _mend(self, call: Call) -> None:
+    def _mend(self, call: CallReader) -> None:
         """Repair arguments that were read, by what the tool's schema says."""
         close_values(call, self.offset, repair=MISSING_CLOSE in self.repairs)
         if not self.repairs.isdisjoint(WHOLE_CALL_REPAIRS):
             call.mend(self.repairs)
 
-    def _damaged(self, call: Call, damage: Damage) -> Wait:
+    def _damaged(self, call: CallReader, damage: Damage) -> Wait:
         """Mend a call that cannot be read as it stands, or answer for it, and find where reading goes on."""
         # in another shape of the format, what the text's end cut off might have been read from further in front
         unread = self.ended and call.body == damage.position
@@ -817,7 +819,7 @@ class Parser(Resuming):
             return
         self._lost(call, doubtful(self, call, raw, damage) if mendable else damage, raw)
 
-    def _lost(self, call: Call, damage: Damage, raw: str) -> None:
+    def _lost(self, call: CallReader, damage: Damage, raw: str) -> None:
         """Answer for a call that cannot be made."""
         arguments = values.encodable(call.arguments, raw) if damage.code == "truncated_call" else {}
         call.say_lead(self)

@@ -171,7 +171,7 @@ class ToolElement:
     layout: Layout = "own"
 
 
-Part = (
+FormatPart = (
     str
     | Tag
     | Name
@@ -213,7 +213,7 @@ class Section:
 class Shape:
     """One way in which a format writes calls: the parts of one call, and what stands around a run of them."""
 
-    call: tuple[Part, ...]
+    call: tuple[FormatPart, ...]
     section: Section | None = None
 
 
@@ -248,7 +248,7 @@ class Format:
     """
 
     name: str
-    call: tuple[Part, ...]
+    call: tuple[FormatPart, ...]
     section: Section | None = None
     separator: str = "\n"
     also: tuple[Shape, ...] = ()

@@ -52,7 +52,7 @@ _INSIDE: Final[Mapping[type, str]] = {Envelope: behind("[ {"), PythonCall: r"(?!
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class Opener:
     """What an opener may open. `weak` tells that it is common in prose: there only an offered tool makes a call.
 
     `word` is the opener of thinking or an answer that begins with a letter, and so counts at the start of a line only.
@@ -75,25 +75,25 @@ class Openers:
         self.formats, self.tools = tuple(formats), tuple(tools)
         self.named = {tool.name: tool for tool in tools}
         self.elements: dict[Layout, Elements] = {}
-        self.sections: dict[int, tuple[Entry, Entry, Entry]] = {}
-        self.lookers: dict[int, tuple[Entry, Listed | None]] = {}
+        self.sections: dict[int, tuple[Opener, Opener, Opener]] = {}
+        self.lookers: dict[int, tuple[Opener, Listed | None]] = {}
         self.behind_calls: dict[tuple[str, str | Tag], Search] = {}
-        self.tags: dict[tuple[str, bool], list[Entry]] = {}
-        self.literals: dict[str, list[Entry]] = {}
+        self.tags: dict[tuple[str, bool], list[Opener]] = {}
+        self.literals: dict[str, list[Opener]] = {}
         self.spelt: dict[str, str] = {}
         self.behind: dict[str, set[str]] = {}  # by an opener's first character, what may stand behind it
-        self.lines: list[Entry] = []
+        self.lines: list[Opener] = []
         self.words: list[str] = []
-        self.fence = Entry("fence", formats[0], Shape(())) if formats else None
+        self.fence = Opener("fence", formats[0], Shape(())) if formats else None
         for format, shape in ((f, shape) for f in formats for shape in (*f.shapes, *lists_of(f))):
             self._add(format, shape, tools)
         for format in formats:  # behind all calls: what begins a call is never mere markup
             for tag_open, tag_close in format.thinking:
-                self._literal(tag_open, Entry("thinking", format, Shape(()), close=tag_close))
+                self._literal(tag_open, Opener("thinking", format, Shape(()), close=tag_close))
             for answer_open, answer_close in format.answer:
-                self._literal(answer_open, Entry("answer", format, Shape(()), close=answer_close))
+                self._literal(answer_open, Opener("answer", format, Shape(()), close=answer_close))
             for text in format.markup:
-                self._literal(text, Entry("markup", format, Shape(())))
+                self._literal(text, Opener("markup", format, Shape(())))
         self.closers = {format.name: closers(format) for format in formats}
         alternatives = sorted(self.literals, key=len, reverse=True)
         self.literal = Delimiter(
@@ -130,10 +130,10 @@ class Openers:
     def _add(self, format: Format, shape: Shape, tools: Sequence[ToolSpec]) -> None:
         first = next(part for part in shape.call if not isinstance(part, str) or part.strip())
         if shape.section is not None:
-            opened = Entry("section", format, shape, weak=weak(shape.section.open))
+            opened = Opener("section", format, shape, weak=weak(shape.section.open))
             self._edge(shape.section.open, opened, _INSIDE.get(type(first), ""))
             if not weak(shape.section.close):
-                self._edge(shape.section.close, Entry("close", format, shape))
+                self._edge(shape.section.close, Opener("close", format, shape))
         match first:
             case ToolElement(layout):
                 elements = self.elements[layout] = Elements()
@@ -141,17 +141,17 @@ class Openers:
                     tool = tool.with_element(layout)
                     assert tool.element is not None
                     elements.tags.append(tool.element.tag)
-                    self._tag(tool.element.tag, False, Entry("call", format, shape, tool))
+                    self._tag(tool.element.tag, False, Opener("call", format, shape, tool))
             case NameTag(name) if " " in name:
-                self._edge(f"<{name}", Entry("call", format, shape))
+                self._edge(f"<{name}", Opener("call", format, shape))
             case NameTag(name):
-                self._tag(name, False, Entry("call", format, shape))
+                self._tag(name, False, Opener("call", format, shape))
             case str(text):
-                self._edge(text, Entry("call", format, shape, weak=weak(text)))
+                self._edge(text, Opener("call", format, shape, weak=weak(text)))
             case Envelope() if shape.section is None:
-                self._literal("{", Entry("call", format, shape, weak=True), behind('{ "'))
+                self._literal("{", Opener("call", format, shape, weak=True), behind('{ "'))
             case Name() | PythonCall() if shape.section is None:
-                self.lines.append(Entry("call", format, shape, weak=True))
+                self.lines.append(Opener("call", format, shape, weak=True))
 
     def _taken(self, tools: Sequence[ToolSpec]) -> set[str]:
         """The names of tags that stand for a tool, for a parameter or for a format's own markup."""
@@ -159,17 +159,17 @@ class Openers:
         parameters = [name for tool in tools for name in tool.parameters.get("properties", {})]
         return {name.lower() for name in (*(n for n, _ in self.tags), *parameters, *(n for p in elements for n in p))}
 
-    def _edge(self, edge: str | Tag, entry: Entry, inside: str = "") -> None:
+    def _edge(self, edge: str | Tag, entry: Opener, inside: str = "") -> None:
         if isinstance(edge, Tag):
             self._tag(edge.name, edge.closing, entry)
         elif edge.strip():
             self._literal(opener(edge), entry, behind(edge.strip()) or inside)
 
-    def _tag(self, name: str, closing: bool, entry: Entry) -> None:
+    def _tag(self, name: str, closing: bool, entry: Opener) -> None:
         self.tags.setdefault((name.lower(), closing), []).append(entry)
         self.behind.setdefault("<", set()).add(rf"[/\w{re.escape(name[0])}]")
 
-    def _literal(self, text: str, entry: Entry, follows: str | None = None) -> None:
+    def _literal(self, text: str, entry: Opener, follows: str | None = None) -> None:
         text = text.strip()
         if text[0].isalnum():  # letters are everywhere in prose: such an opener counts at the start of a line
             self.lines.append(entry if entry.kind == "call" else replace(entry, word=text))
@@ -182,7 +182,7 @@ class Openers:
         if entry.kind not in ("thinking", "answer", "markup") or not any(e.kind == entry.kind for e in entries):
             entries.append(entry)
 
-    def of_section(self, entry: Entry) -> tuple[Entry, Entry]:
+    def of_section(self, entry: Opener) -> tuple[Opener, Opener]:
         """The next call of a section that is open, and its end."""
         found = self.sections.get(id(entry))
         if found is None:
@@ -190,7 +190,7 @@ class Openers:
             found = self.sections[id(entry)] = (*inside, entry)  # holds it, so that its id is not used again
         return found[:2]
 
-    def listed(self, entry: Entry) -> Listed | None:
+    def listed(self, entry: Opener) -> Listed | None:
         """What finds the next call of a section; None where its calls tell themselves."""
         found = self.lookers.get(id(entry))
         if found is None:
@@ -213,7 +213,7 @@ class Openers:
             self.behind_calls[(format.name, own)] = found
         return found
 
-    def at_tag(self, found: re.Match[str]) -> Iterable[Entry]:
+    def at_tag(self, found: re.Match[str]) -> Iterable[Opener]:
         """What this tag may open, the exactly spelt tool first."""
         closing = bool(found["slash"])
         whole = found[0].lstrip("</").lower()

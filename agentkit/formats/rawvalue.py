@@ -18,7 +18,7 @@ from agentkit.events import ArgumentDelta
 from agentkit.formats.literals import MISSING_CLOSE
 from agentkit.formats.reader import Damage, Delimiter, Reader, Search, Wait
 from agentkit.formats.tags import SPACES
-from agentkit.formats.valueends import End
+from agentkit.formats.valueends import ValueEnd
 
 CDATA_OPEN: Final = "<![CDATA["
 CDATA_CLOSE: Final = "]]>"
@@ -83,7 +83,7 @@ class Value:
         r: Reader,
         index: int,
         key: str,
-        end: End,
+        end: ValueEnd,
         missing: Callable[[str], bool] | None = None,
         scalar: Callable[[], bool] | None = None,
     ) -> None:
@@ -467,6 +467,6 @@ _SPACES_ONLY = re.compile(r"[ \t]*\r?\Z").match
 
 
 @cache
-def _after_space(end: End) -> Delimiter:
+def _after_space(end: ValueEnd) -> Delimiter:
     token = end.token
     return Delimiter(f"{SPACES}(?:{token.whole.pattern})", f"{SPACES}(?:{token.part.pattern[3:-3]})?", re.IGNORECASE)

@@ -33,7 +33,7 @@ def halved(text: str, closing: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class ValueEnd:
     """Where a raw value ends.
 
     Args:
@@ -141,7 +141,7 @@ def _started_tag(names: str) -> str:
     return rf"<{PREFIX}(?:{names})\s{_INSIDE}+"
 
 
-def end_of_value(shape: Shape, part: TagParameters | Pairs) -> End:
+def end_of_value(shape: Shape, part: TagParameters | Pairs) -> ValueEnd:
     """The end of a value of this kind of call, which is looked up by the declaration itself: its hash is dear."""
     found = _known.get((id(shape), id(part)))
     if found is None:
@@ -150,11 +150,11 @@ def end_of_value(shape: Shape, part: TagParameters | Pairs) -> End:
     return found[2]
 
 
-_known: dict[tuple[int, int], tuple[Shape, TagParameters | Pairs, End]] = {}
+_known: dict[tuple[int, int], tuple[Shape, TagParameters | Pairs, ValueEnd]] = {}
 
 
 @cache
-def end_of_parameter(shape: Shape, part: TagParameters) -> End:
+def end_of_parameter(shape: Shape, part: TagParameters) -> ValueEnd:
     """The end of a value between `<parameter name="…">` and its closing tag."""
     at = shape.call.index(part)
     own = re.escape(part.name)
@@ -181,11 +181,11 @@ def end_of_parameter(shape: Shape, part: TagParameters) -> End:
     token = Delimiter(marks.token("", SPACES), "|".join(begun), re.IGNORECASE)
     begins = rf"(?P<end>{marks.end})|<{PREFIX}(?:{calls})\b"
     whole = re.compile(begins, re.IGNORECASE) if ends else None
-    return End(token, re.compile(stops, re.IGNORECASE).search, f"</{part.name}>", own=marks.own(), calls=whole)
+    return ValueEnd(token, re.compile(stops, re.IGNORECASE).search, f"</{part.name}>", own=marks.own(), calls=whole)
 
 
 @cache
-def end_of_pair(shape: Shape, part: Pairs) -> End:
+def end_of_pair(shape: Shape, part: Pairs) -> ValueEnd:
     """The end of a value between literals.
 
     With `newlines` "both", one newline before the literal belongs to the end; with "none", not even the one at the
@@ -225,7 +225,7 @@ def end_of_pair(shape: Shape, part: Pairs) -> End:
     )
     search = re.compile(stops, re.IGNORECASE).search
     whole = re.compile(rf"(?P<end>{marks.end})|{pattern(_WORD.split(first)[0])}")
-    return End(token, search, close, verbatim=part.newlines == "none", own=marks.own(), calls=whole)
+    return ValueEnd(token, search, close, verbatim=part.newlines == "none", own=marks.own(), calls=whole)
 
 
 _WORD: Final = re.compile(r"(?<=\S)[\s\"']")  # what stands in front of it names the literal
@@ -246,9 +246,9 @@ class Elements:
 
     def __init__(self) -> None:
         self.tags: list[str] = []
-        self._ends: dict[tuple[int, str, tuple[str, ...]], tuple[ToolSpec, End]] = {}
+        self._ends: dict[tuple[int, str, tuple[str, ...]], tuple[ToolSpec, ValueEnd]] = {}
 
-    def end(self, tool: ToolSpec, name: str, siblings: Iterable[str], parents: tuple[str, ...]) -> End:
+    def end(self, tool: ToolSpec, name: str, siblings: Iterable[str], parents: tuple[str, ...]) -> ValueEnd:
         """The end of the value of a tool's child element; see `end_of_element`."""
         key = (id(tool), name, parents)
         if (found := self._ends.get(key)) is None:
@@ -258,7 +258,7 @@ class Elements:
         return found[1]
 
 
-def end_of_element(name: str, siblings: tuple[str, ...], parents: tuple[str, ...], others: tuple[str, ...]) -> End:
+def end_of_element(name: str, siblings: tuple[str, ...], parents: tuple[str, ...], others: tuple[str, ...]) -> ValueEnd:
     """The end of a child element's value.
 
     Args:
@@ -279,15 +279,15 @@ def end_of_element(name: str, siblings: tuple[str, ...], parents: tuple[str, ...
         odd=r"<[^\W\d!]",
     )
     token = Delimiter(marks.token("", SPACES), f"{TAG_PART}|{_started_tag(f'{re.escape(name)}|{tool}')}", re.IGNORECASE)
-    return End(token, _ELEMENT_STOPS, f"</{name}>", own=marks.own())
+    return ValueEnd(token, _ELEMENT_STOPS, f"</{name}>", own=marks.own())
 
 
 _ELEMENT_STOPS: Final = re.compile(r"<(?=[/\w]|\Z)").search
 
 
 @cache
-def end_of_content(name: str) -> End:
+def end_of_content(name: str) -> ValueEnd:
     """The end of an element's own content: its closing tag, balanced against opening tags of the same name inside."""
     whole = Delimiter(f"(?P<close>{closing_tag(name)})", TAG_PART, re.IGNORECASE)
     stops = re.compile(rf"<(?=[/\w{re.escape(name[0])}]|\Z)").search
-    return End(whole, stops, f"</{name}>", nested=tag(name, closing=False))
+    return ValueEnd(whole, stops, f"</{name}>", nested=tag(name, closing=False))

@@ -22,13 +22,13 @@ from agentkit.formats.format import (
     CountedName,
     Envelope,
     Format,
+    FormatPart,
     Json,
     KeyEnvelope,
     Name,
     NameTag,
     NestedTags,
     Pairs,
-    Part,
     PythonCall,
     Section,
     Shape,
@@ -390,9 +390,9 @@ def _children(group: Mapping[str, Any], elements: Mapping[str, str]) -> str:
     return out
 
 
-Write = Callable[[Writing, Any], str]
+WritePart = Callable[[Writing, Any], str]
 
-WRITERS: Final[Mapping[type[Part], Write]] = {
+WRITERS: Final[Mapping[type[FormatPart], WritePart]] = {
     str: _write_literal,
     Tag: _write_tag,
     Name: _write_name,

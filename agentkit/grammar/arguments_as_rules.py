@@ -14,7 +14,7 @@ from agentkit.formats.format import Format, ToolElement
 from agentkit.formats.rawvalue import CDATA_OPEN
 from agentkit.formats.write import attribute
 from agentkit.grammar import rules
-from agentkit.grammar.from_schema import ATTRIBUTE, JSON, Gap, Refused, Schemas, inside, kind_of
+from agentkit.grammar.from_schema import ATTRIBUTE, JSON, Gap, Refused, SchemaRules, inside, kind_of
 from agentkit.grammar.hoist import LLGUIDANCE, XGRAMMAR, Hoist
 from agentkit.grammar.rules import Blocked, Chars, Lit, Raw, Repeat, Rule, alt, opt, seq
 from agentkit.schemas import walk
@@ -30,7 +30,7 @@ _CDATA: Final = Blocked(CDATA_OPEN, start=True)
 
 
 @dataclass(slots=True)
-class Writing:
+class CallRules:
     """One tool's call in one format on its way to rules.
 
     Args:
@@ -44,13 +44,13 @@ class Writing:
     tool: ToolSpec
     prefix: str
     target: Target
-    schemas: Schemas = field(init=False)
+    schemas: SchemaRules = field(init=False)
     hoist: Hoist = field(init=False)
 
     def __post_init__(self) -> None:
         layout: Layout = next((p.layout for p in self.format.call if isinstance(p, ToolElement)), "own")
         self.tool = self.tool.with_element(layout)
-        self.schemas = Schemas(self.tool.name, self.tool.parameters, self.prefix)
+        self.schemas = SchemaRules(self.tool.name, self.tool.parameters, self.prefix)
         known = _KEYWORDS[self.target]
         self.hoist = Hoist(self.tool.name, self.tool.parameters, known, bounded=self.target == "lark")
 
@@ -84,7 +84,7 @@ class Writing:
         schema = {"type": "object", **self.tool.parameters}
         if self.target == "gbnf":
             return self.schemas.rule(schema, JSON)
-        return rules.Json(self.hoist.whole(schema))
+        return rules.JsonRule(self.hoist.whole(schema))
 
     def optional(self, parameter: str, make: Callable[[], Rule]) -> Rule:
         """What writes one argument, which may be left out if it is not required."""
@@ -100,7 +100,7 @@ class Writing:
 # ---------------------------------------------------------------- raw text
 
 
-def value(w: Writing, name: str, start: str, close: str, blocked: tuple[Blocked, ...]) -> Rule:
+def value(w: CallRules, name: str, start: str, close: str, blocked: tuple[Blocked, ...]) -> Rule:
     """A value as text between `start` and `close`, typed by the parameter's schema as it is read."""
     options = w.options(name)
     texts = [o for o in options if kind_of(o) in (None, "string") and w.schemas.listed(o, name) is None]
@@ -121,7 +121,7 @@ def value(w: Writing, name: str, start: str, close: str, blocked: tuple[Blocked,
 
 
 def _free_text(
-    w: Writing, name: str, texts: list[Any], options: list[Any], start: str, close: str, blocked: tuple[Blocked, ...]
+    w: CallRules, name: str, texts: list[Any], options: list[Any], start: str, close: str, blocked: tuple[Blocked, ...]
 ) -> Rule:
     """A string as it is. Beside other types, what reads as one of them is one, and must satisfy it too."""
     for option in options:
@@ -140,7 +140,7 @@ def _free_text(
     return seq(Lit(start), Raw(end, blocked, least, most), Lit(close[len(end) :]))
 
 
-def words_of_null(w: Writing, schema: Mapping[str, Any], options: list[Any]) -> tuple[Blocked, ...]:
+def words_of_null(w: CallRules, schema: Mapping[str, Any], options: list[Any]) -> tuple[Blocked, ...]:
     """Words that would be read as a null which is the default, but none of the values that the schema allows."""
     if any(kind_of(o) in ("null", None) for o in options) or not values.accepts_null(schema, w.tool.parameters):
         return ()
@@ -159,7 +159,7 @@ def listed_texts(listed: list[Any], blocked: tuple[Blocked, ...]) -> list[str]:
 
 
 def told(
-    w: Writing, name: str, text: str, other: Callable[[str], str], close: str, blocked: tuple[Blocked, ...]
+    w: CallRules, name: str, text: str, other: Callable[[str], str], close: str, blocked: tuple[Blocked, ...]
 ) -> Rule:
     """A value whose type is written beside it: a raw string behind `text`, JSON behind `other` of its type."""
     found: list[Rule] = []
@@ -195,7 +195,7 @@ _SAFE: Final = Chars('"&<>' + "".join(map(chr, range(0x20))), negated=True)
 _ENTITIES: Final = tuple(map(Lit, ("&amp;", "&lt;", "&gt;", "&quot;", "&#10;", "&#13;", "&#9;")))
 
 
-def attribute_value(w: Writing, name: str, label: str) -> Rule:
+def attribute_value(w: CallRules, name: str, label: str) -> Rule:
     """An argument in an attribute of the tool's tag."""
     options = w.options(name)
     found: list[Rule] = []

@@ -135,7 +135,7 @@ class Refused(ValueError):
 
 
 @dataclass(slots=True)
-class Schemas:
+class SchemaRules:
     """The schemas of one tool as rules; collects the named rules that they need, and the gaps."""
 
     tool: str
@@ -260,7 +260,7 @@ class Schemas:
         make = numbers.integer if schema.get("type") == "integer" else numbers.number
         try:
             return make(*bounds(schema))
-        except numbers.Nothing:
+        except numbers.NoNumber:
             raise Refused(f"{self.tool}: {path}: no number lies between the bounds") from None
 
     def _boolean(self, schema: Mapping[str, Any], syntax: Syntax, path: str) -> Rule:
@@ -325,14 +325,14 @@ def _bracketed(start: str, item: Rule, end: str, least: int, most: int | None, s
     return some if least else Alt((Lit(start + end), some))
 
 
-_KINDS: Final[Mapping[str, Callable[[Schemas, Mapping[str, Any], Syntax, str], Rule]]] = {
-    "string": Schemas._string,
-    "integer": Schemas._number,
-    "number": Schemas._number,
-    "boolean": Schemas._boolean,
-    "null": Schemas._null,
-    "array": Schemas._array,
-    "object": Schemas._object,
+_KINDS: Final[Mapping[str, Callable[[SchemaRules, Mapping[str, Any], Syntax, str], Rule]]] = {
+    "string": SchemaRules._string,
+    "integer": SchemaRules._number,
+    "number": SchemaRules._number,
+    "boolean": SchemaRules._boolean,
+    "null": SchemaRules._null,
+    "array": SchemaRules._array,
+    "object": SchemaRules._object,
 }
 
 

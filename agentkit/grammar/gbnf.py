@@ -18,7 +18,7 @@ from agentkit.grammar.rules import (
     Blocked,
     Chars,
     Grammar,
-    Json,
+    JsonRule,
     Lit,
     Many,
     Prose,
@@ -76,7 +76,7 @@ class _Writer:
                     self.lines[name] = ""
                     self.lines[name] = self.rule(self.rules[name])
                 return name
-            case Json():
+            case JsonRule():
                 raise TypeError("a schema must be given as rules here")
             case _:
                 assert_never(rule)
@@ -174,7 +174,7 @@ def _escaped(c: str) -> str:
 State = list[tuple[str, bool, int]]
 """Where each class of characters leads: to another state, or with a negative number to the end of that number."""
 
-Place = frozenset[tuple[int, int]]
+Position = frozenset[tuple[int, int]]
 
 
 @cache
@@ -195,7 +195,7 @@ class _Automaton:
         self.other = next(c for c in map(chr, range(0x4E00, 0x9FFF)) if c not in mentioned)
         self.alphabet = [*dict.fromkeys(_ALPHABET + SPACES + "".join(sorted(mentioned))), self.other]
 
-    def closed(self, places: Iterable[tuple[int, int]]) -> Place:
+    def closed(self, places: Iterable[tuple[int, int]]) -> Position:
         """With everything behind steps that may be left out."""
         out: set[tuple[int, int]] = set()
         for pattern, at in places:
@@ -205,7 +205,7 @@ class _Automaton:
                 out.add((pattern, at))
         return frozenset(out)
 
-    def after(self, place: Place, c: str) -> Place:
+    def after(self, place: Position, c: str) -> Position:
         moved = set()
         for pattern, at in place:
             step = self.patterns[pattern][at]
@@ -213,7 +213,7 @@ class _Automaton:
                 moved.add((pattern, at if step.star else at + 1))
         return self.closed(moved) | self.again
 
-    def done(self, place: Place) -> int | None:
+    def done(self, place: Position) -> int | None:
         """Which end is reached: 0 and up, or -1 for what is blocked; None where none is."""
         reached = [p for p, at in place if at == len(self.patterns[p])]
         if not reached:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from agentkit.grammar.from_schema import ANNOTATIONS, Gap, Schemas, kind_of
+from agentkit.grammar.from_schema import ANNOTATIONS, Gap, SchemaRules, kind_of
 from agentkit.schemas import walk
 
 _CORE: Final = frozenset((
@@ -80,7 +80,7 @@ class Hoist:
         if "allOf" in out and len(out["allOf"]) > 1:
             self._note(path, ["allOf"])
         if "oneOf" in out:
-            if not Schemas(self.tool, self.root, "").disjoint(schema["oneOf"]):
+            if not SchemaRules(self.tool, self.root, "").disjoint(schema["oneOf"]):
                 self._note(path, ["oneOf"])
             out["anyOf"] = out.pop("oneOf")
         kind = kind_of(schema)

@@ -15,7 +15,7 @@ from agentkit.grammar.rules import (
     Blocked,
     Chars,
     Grammar,
-    Json,
+    JsonRule,
     Lit,
     Many,
     Prose,
@@ -68,7 +68,7 @@ class _Writer:
                 return f"{name} ({self.rule(Lit(separator))} {name})*" if separator else f"{name}+"
             case Raw():
                 return self.raw(rule)
-            case Json(schema):
+            case JsonRule(schema):
                 return f"%json {json.dumps({**schema, 'x-guidance': _SPACING}, ensure_ascii=False)}"
             case Ref(name):
                 return self.reference(name)

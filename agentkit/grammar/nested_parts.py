@@ -14,7 +14,7 @@ from agentkit.errors import FormatError
 from agentkit.formats import values
 from agentkit.formats.format import Braced, NestedTags
 from agentkit.grammar import rules
-from agentkit.grammar.arguments_as_rules import Writing, listed_texts, value, words_of_null
+from agentkit.grammar.arguments_as_rules import CallRules, listed_texts, value, words_of_null
 from agentkit.grammar.from_schema import Refused, Syntax, joined, kind_of
 from agentkit.grammar.rules import Blocked, Chars, Lit, Raw, Ref, Repeat, Rule, alt, opt, seq
 
@@ -22,7 +22,7 @@ _BARE_KEY: Final = re.compile(r"[^\s:{}\[\],\"'<>]{1,256}\Z")
 _NO_KEY: Final = Chars(rules.SPACES + "\x00\x1f:{}[],\"'<>", negated=True)
 
 
-def braced(w: Writing, part: Braced) -> Rule:
+def braced(w: CallRules, part: Braced) -> Rule:
     """`{key:value,…}`: typed as JSON is, or every value between the tokens and typed by its parameter's schema."""
     syntax = _Braced(quotes=(part.quote,), dumps=(lambda v: _dumped(v, part.quote),))
     if part.typed:
@@ -86,7 +86,7 @@ def _text(close: str, least: int, most: int | None, blocked: tuple[Blocked, ...]
 # ---------------------------------------------------------------- elements inside elements
 
 
-def nested(w: Writing, part: NestedTags) -> Rule:
+def nested(w: CallRules, part: NestedTags) -> Rule:
     """Every parameter as an element, behind the token."""
     tree = _Nested(w, part)
     return seq(*(w.optional(n, lambda n=n: tree.element(n, w.parameters[n], n)) for n in w.parameters))  # type: ignore[misc]
@@ -96,7 +96,7 @@ def nested(w: Writing, part: NestedTags) -> Rule:
 class _Nested:
     """The elements of one call."""
 
-    w: Writing
+    w: CallRules
     part: NestedTags
     made: dict[tuple[str, str], str] = field(default_factory=dict)
 

@@ -20,7 +20,7 @@ NUMBER: Final = seq(
 )
 
 
-class Nothing(ValueError):
+class NoNumber(ValueError):
     """No number lies between the bounds."""
 
 
@@ -38,7 +38,7 @@ def integer(low: Decimal | None, high: Decimal | None, open_low: bool = False, o
     if a < 0 and a <= min(b, -1):
         out.append(seq(Lit("-"), natural(max(1, -b), -a)))
     if not out:
-        raise Nothing
+        raise NoNumber
     return alt(out)
 
 
@@ -59,7 +59,7 @@ def number(low: Decimal | None, high: Decimal | None, open_low: bool = False, op
         negative = (-high, open_high) if high < 0 else (Decimal(0), False)
         out += [seq(Lit("-"), rule) for rule in _unsigned(*negative, -low, open_low)]
     if not out:
-        raise Nothing
+        raise NoNumber
     return alt(out)
 
 

@@ -16,13 +16,13 @@ from agentkit.formats.format import (
     Braced,
     CountedName,
     Envelope,
+    FormatPart,
     Json,
     KeyEnvelope,
     Name,
     NameTag,
     NestedTags,
     Pairs,
-    Part,
     PythonCall,
     Skip,
     Tag,
@@ -32,7 +32,7 @@ from agentkit.formats.format import (
 )
 from agentkit.formats.write import attribute, edge
 from agentkit.grammar import rules
-from agentkit.grammar.arguments_as_rules import Writing, attribute_value, told, value
+from agentkit.grammar.arguments_as_rules import CallRules, attribute_value, told, value
 from agentkit.grammar.from_schema import PYTHON
 from agentkit.grammar.nested_parts import braced, nested
 from agentkit.grammar.rules import Blocked, Chars, Lit, Repeat, Rule, alt, opt, seq
@@ -45,7 +45,7 @@ _KEY: Final = re.compile(r"[^\s<>\"'=|/&](?:[^<>\"'=|/&\n]{0,200}[^\s<>\"'=|/&])
 _COUNT: Final = Repeat(Chars("0123456789"), 1, 3)
 
 
-def call_rule(w: Writing) -> Rule:
+def call_rule(w: CallRules) -> Rule:
     """One call.
 
     Raises:
@@ -67,7 +67,7 @@ def call_rule(w: Writing) -> Rule:
     return seq(*out)
 
 
-def _check_names(w: Writing) -> None:
+def _check_names(w: CallRules) -> None:
     """Names must be readable where they stand."""
     parts = w.format.call
     python = any(isinstance(p, PythonCall) for p in parts)
@@ -83,43 +83,43 @@ def _check_names(w: Writing) -> None:
 # ---------------------------------------------------------------- names and JSON
 
 
-def _literal(w: Writing, part: str) -> Rule:
+def _literal(w: CallRules, part: str) -> Rule:
     return Lit(part)
 
 
-def _tag(w: Writing, part: Tag) -> Rule:
+def _tag(w: CallRules, part: Tag) -> Rule:
     if part.closing and w.tool.first_required and any(isinstance(p, TextArgument) for p in w.format.call):
         return rules.EMPTY  # the text argument ends with it
     return Lit(edge(part))
 
 
-def _name(w: Writing, part: Name) -> Rule:
+def _name(w: CallRules, part: Name) -> Rule:
     return Lit(part.prefix + (attribute(w.tool.name) if part.attribute else w.tool.name))
 
 
-def _counted_name(w: Writing, part: CountedName) -> Rule:
+def _counted_name(w: CallRules, part: CountedName) -> Rule:
     return seq(Lit(f"{part.prefix}{w.tool.name}:"), _COUNT)
 
 
-def _skip(w: Writing, part: Skip) -> Rule:
+def _skip(w: CallRules, part: Skip) -> Rule:
     before, slot, after = part.written.partition("{number}")
     return seq(Lit(before), _COUNT, Lit(after)) if slot else Lit(before)
 
 
-def _json(w: Writing, part: Json) -> Rule:
+def _json(w: CallRules, part: Json) -> Rule:
     return w.arguments()
 
 
-def _envelope(w: Writing, part: Envelope) -> Rule:
+def _envelope(w: CallRules, part: Envelope) -> Rule:
     head = f"{{{values.dump(part.name)}: {values.dump(w.tool.name)}, {values.dump(part.arguments[0])}: "
     return seq(Lit(head), w.arguments(), Lit("}"))
 
 
-def _key_envelope(w: Writing, part: KeyEnvelope) -> Rule:
+def _key_envelope(w: CallRules, part: KeyEnvelope) -> Rule:
     return seq(Lit(f"{{{values.dump(w.tool.name)}: "), w.arguments(), Lit("}"))
 
 
-def _python_call(w: Writing, part: PythonCall) -> Rule:
+def _python_call(w: CallRules, part: PythonCall) -> Rule:
     members = w.schemas.members(w.tool.parameters, PYTHON, "", Lit(")"), lambda n: Lit(f"{n}="))
     return seq(Lit(f"{w.tool.name}("), members)
 
@@ -127,7 +127,7 @@ def _python_call(w: Writing, part: PythonCall) -> Rule:
 # ---------------------------------------------------------------- raw values
 
 
-def _text_argument(w: Writing, part: TextArgument) -> Rule:
+def _text_argument(w: CallRules, part: TextArgument) -> Rule:
     closing = next(p.name for p in w.format.call if isinstance(p, Tag))
     names = w.tool.first_required
     if not names:
@@ -135,13 +135,13 @@ def _text_argument(w: Writing, part: TextArgument) -> Rule:
     return _content(w, names[0], "", closing)
 
 
-def _content(w: Writing, name: str, start: str, tag: str) -> Rule:
+def _content(w: CallRules, name: str, start: str, tag: str) -> Rule:
     """An element's own text up to and with its closing tag."""
     blocked = (Blocked(f"</{tag}", tag=True), Blocked(f"<{tag}", tag=True))
     return value(w, name, start, f"</{tag}>", blocked)
 
 
-def _tag_parameters(w: Writing, part: TagParameters) -> Rule:
+def _tag_parameters(w: CallRules, part: TagParameters) -> Rule:
     names = (p.name for p in w.format.call if isinstance(p, NameTag | TagParameters))
     blocked = tuple(Blocked(f"{start}{name}", tag=True) for name in names for start in ("</", "<"))
     close = f"</{part.name}>\n"
@@ -157,7 +157,7 @@ def _tag_parameters(w: Writing, part: TagParameters) -> Rule:
     return seq(*(w.optional(n, lambda n=n: one(n)) for n in w.parameters))  # type: ignore[misc]  # bound at once
 
 
-def _pairs(w: Writing, part: Pairs) -> Rule:
+def _pairs(w: CallRules, part: Pairs) -> Rule:
     literals = [p.strip() for p in w.format.call if isinstance(p, str) and p.strip()]
     marks = dict.fromkeys((part.close.strip(), part.key.strip(), literals[0], literals[-1]))
     blocked = tuple(Blocked(mark) for mark in marks)
@@ -178,7 +178,7 @@ def _pairs(w: Writing, part: Pairs) -> Rule:
 # ---------------------------------------------------------------- elements
 
 
-def _name_tag(w: Writing, part: NameTag) -> Rule:
+def _name_tag(w: CallRules, part: NameTag) -> Rule:
     start = Lit(f'<{part.name} {part.attribute}="{attribute(w.tool.name)}"')
     if not any(isinstance(p, TextArgument) for p in w.format.call):
         return seq(start, Lit(">"))
@@ -186,7 +186,7 @@ def _name_tag(w: Writing, part: NameTag) -> Rule:
     return seq(start, *(w.optional(n, lambda n=n: attribute_value(w, n, n)) for n in others), Lit(">"))  # type: ignore[misc]
 
 
-def _element(w: Writing, part: ToolElement) -> Rule:
+def _element(w: CallRules, part: ToolElement) -> Rule:
     """A tool's element: its attributes, then its content or its child elements."""
     element = w.tool.element
     assert element is not None
@@ -212,7 +212,7 @@ def _element(w: Writing, part: ToolElement) -> Rule:
     return seq(*head, body)
 
 
-def _children(w: Writing, group: Mapping[str, Any], parents: tuple[str, ...]) -> tuple[Rule, bool]:
+def _children(w: CallRules, group: Mapping[str, Any], parents: tuple[str, ...]) -> tuple[Rule, bool]:
     """Child elements of the first of `parents` on lines of their own, and whether one of them is required."""
     out: list[Rule] = [Lit("\n")]
     needed = False
@@ -231,9 +231,9 @@ def _children(w: Writing, group: Mapping[str, Any], parents: tuple[str, ...]) ->
     return seq(*out), needed
 
 
-Make = Callable[[Writing, Any], Rule]
+Make = Callable[[CallRules, Any], Rule]
 
-PARTS: Final[Mapping[type[Part], Make]] = {
+PARTS: Final[Mapping[type[FormatPart], Make]] = {
     str: _literal,
     Tag: _tag,
     Name: _name,

@@ -8,7 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from agentkit.formats import values
-from agentkit.formats.format import Envelope, KeyEnvelope, Name, NameTag, Part, PythonCall, Shape, Tag, ToolElement
+from agentkit.formats.format import (
+    Envelope,
+    FormatPart,
+    KeyEnvelope,
+    Name,
+    NameTag,
+    PythonCall,
+    Shape,
+    Tag,
+    ToolElement,
+)
 from agentkit.formats.openers import opener
 from agentkit.grammar.rules import Blocked
 from agentkit.toolspec import ToolSpec
@@ -63,7 +73,7 @@ def _named(shape: Shape, tools: Sequence[ToolSpec]) -> Iterator[Blocked]:
                     yield from (Blocked(f"{tool.name} {bracket}") for bracket in "{(")
 
 
-def first(shape: Shape) -> Part:
+def first(shape: Shape) -> FormatPart:
     """The part that a call of this shape starts with, white space aside."""
     return next(part for part in shape.call if not isinstance(part, str) or part.strip())
 

@@ -139,7 +139,7 @@ class Raw:
 
 
 @dataclass(frozen=True, slots=True)
-class Json:
+class JsonRule:
     """JSON text of a self-contained schema, for targets that read schemas themselves."""
 
     schema: Mapping[str, Any]
@@ -155,7 +155,7 @@ class Ref:
     name: str
 
 
-Rule = Lit | Chars | Seq | Alt | Repeat | Many | Raw | Json | Ref
+Rule = Lit | Chars | Seq | Alt | Repeat | Many | Raw | JsonRule | Ref
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from agentkit.grammar.rules import (
     Alt,
     Blocked,
     Grammar,
-    Json,
+    JsonRule,
     Lit,
     Many,
     Prose,
@@ -27,12 +27,12 @@ from agentkit.grammar.rules import (
     without_lead,
 )
 
-Tag = dict[str, Any]
+StructuralTag = dict[str, Any]
 
 _RUN: Final = 128  # xgrammar refuses what may go on for ever in a tag without an end: so many more calls are a bound
 
 
-def write(grammar: Grammar) -> Tag:
+def write(grammar: Grammar) -> StructuralTag:
     """The whole tag."""
     w = _Writer(grammar.rules)
     root = grammar.root
@@ -43,14 +43,14 @@ def write(grammar: Grammar) -> Tag:
 class _Writer:
     rules: Mapping[str, Rule]
 
-    def rule(self, rule: Rule) -> Tag:
+    def rule(self, rule: Rule) -> StructuralTag:
         """A rule as a format object."""
         if isinstance(rule, Lit):
             return {"type": "const_string", "value": rule.text}
         if _plain(rule):
             return {"type": "grammar", "grammar": gbnf.write(Grammar(rule, self.rules))}
         match rule:
-            case Json(schema):
+            case JsonRule(schema):
                 return {"type": "json_schema", "json_schema": dict(schema)}
             case Alt(items):
                 return {"type": "or", "elements": [self.rule(i) for i in items]}
@@ -67,9 +67,9 @@ class _Writer:
                 return self.tag(rule) if closed else self.sequence(rule.items)
         raise TypeError(f"{type(rule).__name__} is plain")
 
-    def sequence(self, items: Iterable[Rule]) -> Tag:
+    def sequence(self, items: Iterable[Rule]) -> StructuralTag:
         """One after the other; a raw value takes the literal before it as its beginning."""
-        out: list[Tag] = []
+        out: list[StructuralTag] = []
         pending: list[Rule] = []
         for item in items:
             if _plain(item):
@@ -84,7 +84,7 @@ class _Writer:
         out += self.settled(pending)
         return out[0] if len(out) == 1 else {"type": "sequence", "elements": out}
 
-    def settled(self, pending: list[Rule]) -> list[Tag]:
+    def settled(self, pending: list[Rule]) -> list[StructuralTag]:
         """Plain neighbours as one."""
         if not pending:
             return []
@@ -92,7 +92,7 @@ class _Writer:
             isinstance(p, Lit) for p in pending
         ) else [self.rule(p) for p in pending]  # fmt: skip
 
-    def tag(self, rule: Rule) -> Tag:
+    def tag(self, rule: Rule) -> StructuralTag:
         """A tag: the literal that a rule starts with, what follows, and the literal that it ends with."""
         begin = leading(rule)
         rest = without_lead(rule, len(begin)) if begin else rule
@@ -105,11 +105,11 @@ class _Writer:
         content = self.sequence(items[:-1] if end else items) if items != (Lit(""),) else _NOTHING
         return {"type": "tag", "begin": begin, "content": content, "end": end}
 
-    def tags(self, rules: Iterable[Rule]) -> list[Tag]:
+    def tags(self, rules: Iterable[Rule]) -> list[StructuralTag]:
         """Each alternative as a tag."""
         return [self.tag(r) for rule in rules for r in (rule.items if isinstance(rule, Alt) else (rule,))]
 
-    def many(self, item: Rule, separator: str) -> Tag:
+    def many(self, item: Rule, separator: str) -> StructuralTag:
         """Calls with a separator between them."""
         tags = self.tags([item])
         if not separator:
@@ -119,13 +119,13 @@ class _Writer:
             "stop_after_first": False,
         }  # fmt: skip
 
-    def prose(self, prose: Prose) -> Tag:
+    def prose(self, prose: Prose) -> StructuralTag:
         """Free text with tags in it, behind a region of thinking; as one grammar where that says more."""
         if not all(b.exact for b in prose.blocked) and all(map(self.is_text, prose.blocks)):
             return {"type": "grammar", "grammar": gbnf.write(Grammar(prose, self.rules))}
         spellings = dict.fromkeys(s for b in prose.blocked for s in b.spellings)
         excludes = [s for s in spellings if s not in prose.triggers]
-        tags: Tag = {
+        tags: StructuralTag = {
             "type": "triggered_tags",
             "triggers": list(dict.fromkeys(_before(t, excludes) for t in prose.triggers)),
             "tags": self.tags(prose.blocks),
@@ -139,13 +139,13 @@ class _Writer:
         ]
         if not thoughts:
             return tags
-        thought: Tag = thoughts[0] if len(thoughts) == 1 else {"type": "or", "elements": thoughts}
+        thought: StructuralTag = thoughts[0] if len(thoughts) == 1 else {"type": "or", "elements": thoughts}
         return {"type": "sequence", "elements": [{"type": "star", "content": thought}, tags]}
 
     def is_text(self, rule: Rule) -> bool:
         """Whether characters say all of a rule: it holds no schema."""
         match rule:
-            case Json():
+            case JsonRule():
                 return False
             case Seq(items) | Alt(items):
                 return all(map(self.is_text, items))
@@ -160,12 +160,12 @@ def _before(trigger: str, excludes: Iterable[str]) -> str:
     return trigger[: min(ends)] if ends else trigger
 
 
-_NOTHING: Tag = {"type": "const_string", "value": ""}
+_NOTHING: StructuralTag = {"type": "const_string", "value": ""}
 
 
-def any_text(raw: Raw) -> Tag:
+def any_text(raw: Raw) -> StructuralTag:
     """A raw value: any text without what closes it, and without what must not start it."""
-    out: Tag = {"type": "any_text", "excludes": _spelt(raw.close, raw.blocked)}
+    out: StructuralTag = {"type": "any_text", "excludes": _spelt(raw.close, raw.blocked)}
     return out if raw.most is None else {**out, "max_chars": raw.most}
 
 
@@ -177,7 +177,7 @@ def _spelt(close: str, blocked: Iterable[Blocked]) -> list[str]:
 def _plain(rule: Rule) -> bool:
     """Whether GBNF says it best: characters, and text without something that is not just a few strings."""
     match rule:
-        case Json() | Many():
+        case JsonRule() | Many():
             return False
         case Raw(_, blocked, least, most):
             return least == 0 and most is None and not all(b.exact for b in blocked)

@@ -14,7 +14,7 @@ from agentkit.formats.engine import get
 from agentkit.formats.format import Format, Tag
 from agentkit.formats.write import edge
 from agentkit.grammar import gbnf, lark, parts, prose, rules, structural_tag
-from agentkit.grammar.arguments_as_rules import Target, Writing
+from agentkit.grammar.arguments_as_rules import CallRules, Target
 from agentkit.grammar.from_schema import Gap, Refused
 from agentkit.grammar.rules import Blocked, Lit, Many, Prose, Repeat, Rule, alt, seq
 from agentkit.toolspec import ToolSpec
@@ -116,7 +116,7 @@ def _build(
     if not offered:
         known = ", ".join(t.name for t in tools) or "none"
         raise FormatError(f"tool_choice {tool_choice!r} is no offered tool; there are {known}")
-    writings = [Writing(format, tool, f"t{i}", target) for i, tool in enumerate(offered)]
+    writings = [CallRules(format, tool, f"t{i}", target) for i, tool in enumerate(offered)]
     try:
         calls = {w.tool.name: parts.call_rule(w) for w in writings}
     except Refused as e:

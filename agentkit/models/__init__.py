@@ -143,10 +143,10 @@ def model(
         ConfigError: the string names no known provider, no server has that name, or there is no key.
         FormatError: no format has that name.
     """
-    from agentkit.models.provider import Settings
+    from agentkit.models.provider import ModelSettings
 
     prefix, id = known(name)
-    settings = Settings(
+    settings = ModelSettings(
         base_url=base_url,
         server=server,
         api_key=api_key,

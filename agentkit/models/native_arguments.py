@@ -22,7 +22,7 @@ _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|-?Infinity|NaN|-?\d[\d.eE+-]*', r
 _KINDS: Final[Mapping[str, str]] = {"list": "an array", "str": "a string", "bool": "a boolean", "NoneType": "null"}
 
 
-class Arguments(NamedTuple):
+class NativeArguments(NamedTuple):
     """The arguments by name, and what was mended to read them."""
 
     values: dict[str, Any]
@@ -45,7 +45,7 @@ class ArgumentsError(ValueError):
         self.position = position
 
 
-def read_arguments(text: str) -> Arguments:
+def read_arguments(text: str) -> NativeArguments:
     """Read the arguments object.
 
     No text at all, and `null`, are no arguments. Servers that send `{}` first and the object after it, or repeat or
@@ -71,7 +71,7 @@ def read_arguments(text: str) -> Arguments:
     arguments, more = _last(objects)
     if escapes:
         arguments = values.without_surrogates(arguments)
-    return Arguments(arguments, repairs + more)
+    return NativeArguments(arguments, repairs + more)
 
 
 def _decode(text: str) -> tuple[list[Any], tuple[str, ...]]:
@@ -151,9 +151,9 @@ def deeper_than(value: Any, limit: int) -> bool:
     return True
 
 
-def _without_object(found: list[Any], repairs: tuple[str, ...]) -> Arguments:
+def _without_object(found: list[Any], repairs: tuple[str, ...]) -> NativeArguments:
     if found == [None]:
-        return Arguments({}, (*repairs, "null was read as no arguments"))
+        return NativeArguments({}, (*repairs, "null was read as no arguments"))
     other = next(v for v in found if not isinstance(v, dict))
     kind = _KINDS.get(type(other).__name__, "a number")
     raise ArgumentsError("invalid_arguments", f"the arguments must be one JSON object, such as {{}}; found {kind}")

@@ -27,7 +27,7 @@ from agentkit.models.base import Closing, ModelRequest
 from agentkit.models.clients import Clients
 from agentkit.models.failures import Asked, Came, broken_off, no_calls, provider_error
 from agentkit.models.native import ErrorInStream, Wire, WireEvent
-from agentkit.models.receiving import Body, Unreadable
+from agentkit.models.receiving import ResponseBody, Unreadable
 from agentkit.models.retry import Retry
 from agentkit.models.secrets import MIN_SECRET, Address, is_secret, shown, watch_logs
 
@@ -58,7 +58,7 @@ _BOUNDS: Final[bounds.Bounds] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class ModelSettings:
     """What is fixed for all requests of one model.
 
     Args:
@@ -136,9 +136,9 @@ class RemoteModel(Closing, ABC):
     login_variables: ClassVar[tuple[str, ...]] = ()
     """Further environment variables by which the SDK itself finds credentials."""
 
-    def __init__(self, model: str, settings: Settings | None = None) -> None:
+    def __init__(self, model: str, settings: ModelSettings | None = None) -> None:
         self.model = model
-        self.settings = settings or Settings()
+        self.settings = settings or ModelSettings()
         self._retry = Retry(times=self.settings.max_retries)
         self._clients = Clients(owned=self.settings.http_client is None)
         self._address = self._find_address(self.settings.base_url or os.environ.get(self.url_variable) or self.home)
@@ -219,7 +219,7 @@ class RemoteModel(Closing, ABC):
         begun = False
         cause: Exception | None = None
         request_id: str | None = None
-        received: Body | None = None
+        received: ResponseBody | None = None
         try:
             async with AsyncExitStack() as sent:
                 with refusals.errors_up_to(self.settings.max_response):
@@ -248,13 +248,13 @@ class RemoteModel(Closing, ABC):
         for event in last:
             yield event
 
-    def _received(self, response: Any) -> Body:
+    def _received(self, response: Any) -> ResponseBody:
         settings = self.settings
         pieces = response.http_response.aiter_bytes()
         content_type = response.headers.get("content-type", "")
-        return Body(pieces, content_type, limit=settings.max_response, linger=settings.linger)
+        return ResponseBody(pieces, content_type, limit=settings.max_response, linger=settings.linger)
 
-    def _failure(self, cause: Exception | None, received: Body | None, request_id: str | None) -> ProviderError:
+    def _failure(self, cause: Exception | None, received: ResponseBody | None, request_id: str | None) -> ProviderError:
         """Why there was no whole response, in words."""
         came = Came(received.size, received.head) if received is not None else None
         asked = Asked(self.provider, self._secrets, self.settings.timeout, self._misplaced())

@@ -37,7 +37,7 @@ class Unreadable(Exception):
     """A response that is not what was asked for: no event stream, no JSON, or too much of it."""
 
 
-class Body:
+class ResponseBody:
     """The body of one response.
 
     Args:

@@ -18,6 +18,7 @@ from agentkit.foreign.absent import explained
 from agentkit.formats.format import Format
 from agentkit.messages import (
     AssistantMessage,
+    AssistantPart,
     ImagePart,
     MarkupPart,
     Message,
@@ -34,7 +35,6 @@ from agentkit.models.servers import SERVERS, CutOut
 from agentkit.toolspec import ToolSpec
 
 _IDS = fitting.IdRule(limit=10_000)  # nobody but the model reads them
-Part = TextPart | ThinkingPart | ToolCall | MarkupPart | ProviderPart
 
 
 @explained
@@ -159,10 +159,10 @@ def _result(message: ToolMessage, format: Format, tools: Sequence[ToolSpec]) -> 
     return (TextPart(said), *images)
 
 
-def _assistant(message: AssistantMessage, format: Format, tools: Sequence[ToolSpec]) -> tuple[Part, ...]:
+def _assistant(message: AssistantMessage, format: Format, tools: Sequence[ToolSpec]) -> tuple[AssistantPart, ...]:
     """A turn as text and the parts that only its provider reads."""
     own = all(call.format == format.name for call in message.calls)
-    kept: list[Part] = []
+    kept: list[AssistantPart] = []
     text = ""
     for piece in _pieces(message, format, tools, own=own):
         if isinstance(piece, str):
@@ -175,10 +175,12 @@ def _assistant(message: AssistantMessage, format: Format, tools: Sequence[ToolSp
     return (*kept, TextPart(text)) if text else tuple(kept)
 
 
-def _pieces(message: AssistantMessage, format: Format, tools: Sequence[ToolSpec], *, own: bool) -> Iterator[str | Part]:
+def _pieces(
+    message: AssistantMessage, format: Format, tools: Sequence[ToolSpec], *, own: bool
+) -> Iterator[str | AssistantPart]:
     """The turn in order. `own`: all its calls are in this format, so that its markup belongs to it."""
     foreign: list[ToolCall] = []
-    last: Part | None = None
+    last: AssistantPart | None = None
     for part in message.content:
         if foreign and not (isinstance(part, ToolCall) and part.format != format.name):
             yield _written(foreign, format, tools)

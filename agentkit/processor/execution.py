@@ -27,7 +27,7 @@ from agentkit.events import (
 )
 from agentkit.messages import ResultContent, ToolCall, ToolMessage
 from agentkit.processor import lines
-from agentkit.processor.approval import Decision, decide, decision_of
+from agentkit.processor.approval import Approval, decide, decision_of
 from agentkit.processor.config import ProcessorConfig
 from agentkit.processor.faults import Faults
 from agentkit.processor.inbox import Inbox
@@ -90,13 +90,13 @@ class _Running:
     task: asyncio.Task[Any] = field(init=False)
     timer: asyncio.TimerHandle | None = None
     timeout: float | None = None
-    place: lines.Place | None = None  # in the line of calls that must not run beside each other
+    place: lines.LinePlace | None = None  # in the line of calls that must not run beside each other
     begun: bool = False  # its task has
     claim: Claim = field(default_factory=Claim)  # on the tool itself, which may have to wait for a thread
     stopped: ToolResult | None = None  # the answer it gets because it was stopped, by its timeout or by the caller
 
 
-def _leave(place: lines.Place, claim: Claim, _: asyncio.Task[Any]) -> None:
+def _leave(place: lines.LinePlace, claim: Claim, _: asyncio.Task[Any]) -> None:
     """A task that held a place in line is over."""
     place.task_over(claim)
 
@@ -140,7 +140,7 @@ class Execution:
         self._gate = gate
         self._faults = Faults() if faults is None else faults
         self._asking: dict[int, asyncio.Future[Any]] = {}  # calls in `waiting` whose approval is not decided yet
-        self._places: dict[int, lines.Place] = {}  # calls in `waiting` that hold the head of their line
+        self._places: dict[int, lines.LinePlace] = {}  # calls in `waiting` that hold the head of their line
         self._blocked: dict[int, str] = {}  # calls in `waiting` that will never get it, and why
         self._running: set[_Running] = set()
         self._last: Admitted | None = None  # the terminating call: those behind it do not run
@@ -219,8 +219,8 @@ class Execution:
         if rule is False or admitted.call.id in self._approved:
             self.waiting.append(admitted)
             return None
-        decided = Decision(True) if rule is True else decide(rule, admitted.call, self._contexts(admitted.call))
-        if isinstance(decided, Decision):
+        decided = Approval(True) if rule is True else decide(rule, admitted.call, self._contexts(admitted.call))
+        if isinstance(decided, Approval):
             if decided.needed:
                 return self._leave_open(admitted, decided)
         else:
@@ -238,7 +238,7 @@ class Execution:
             self._inbox.put(self._leave_open(admitted, decision))
         self._inbox.wake()
 
-    def _leave_open(self, admitted: Admitted, decision: Decision) -> ToolEvent:
+    def _leave_open(self, admitted: Admitted, decision: Approval) -> ToolEvent:
         self.pending[admitted.index] = admitted.call
         return ApprovalRequired(admitted.index, admitted.call, decision.reason)
 

@@ -27,6 +27,7 @@ from agentkit.events import (
 )
 from agentkit.messages import (
     AssistantMessage,
+    AssistantPart,
     MarkupPart,
     ProviderPart,
     TextPart,
@@ -37,7 +38,6 @@ from agentkit.processor.continuing import Made, Record
 from agentkit.processor.recovery import Quoted, Recovery
 from agentkit.processor.textreader import TextReader
 
-Part = TextPart | ThinkingPart | ToolCall | MarkupPart | ProviderPart
 TextualPart = type[TextPart] | type[ThinkingPart] | type[MarkupPart]
 
 
@@ -125,7 +125,7 @@ class ResponseReader:
         self._parser: TextReader | None = None
         self._native: _OpenCalls = {}
         self._textual: _OpenCalls = {}
-        self._parts: list[Part | None] = []
+        self._parts: list[AssistantPart | None] = []
         self._run: list[str] = []
         self._run_kind: TextualPart = TextPart
 
@@ -196,7 +196,7 @@ class ResponseReader:
 
     def partial(self) -> AssistantMessage:
         """What was written so far, for a model that shall go on: its thinking, and all its text as it wrote it."""
-        content: list[Part] = [
+        content: list[AssistantPart] = [
             part
             for part in self.message().content
             if (isinstance(part, ProviderPart) and part.call_id is None)

@@ -41,7 +41,7 @@ from agentkit.toolspec import ToolSpec
 Line = str | ToolCall | SourceEvent | Exception
 """Text, a call, an event as it is, or an error to raise at that point."""
 
-Turn = Line | AssistantMessage | Sequence[Line]
+ScriptedTurn = Line | AssistantMessage | Sequence[Line]
 """One response."""
 
 
@@ -73,7 +73,7 @@ class ScriptedModel:
 
     def __init__(
         self,
-        script: Iterable[Turn] | Callable[[ModelRequest], Turn | Awaitable[Turn]],
+        script: Iterable[ScriptedTurn] | Callable[[ModelRequest], ScriptedTurn | Awaitable[ScriptedTurn]],
         *,
         name: str = "scripted",
         format: str | Format | None = None,
@@ -152,7 +152,7 @@ class ScriptedModel:
     ) -> None:
         self.__exit__(kind, error, trace)
 
-    def _next(self, request: ModelRequest) -> Turn | Awaitable[Turn]:
+    def _next(self, request: ModelRequest) -> ScriptedTurn | Awaitable[ScriptedTurn]:
         if self._function is not None:
             return self._function(request)
         asked = len(self.requests)
@@ -191,7 +191,7 @@ class ScriptedModel:
         return (text[at : at + step] for at in range(0, len(text), step))
 
 
-def _turns(script: Any) -> list[Turn]:
+def _turns(script: Any) -> list[ScriptedTurn]:
     """The turns of a script.
 
     Raises:
@@ -212,7 +212,7 @@ def _turns(script: Any) -> list[Turn]:
     return turns
 
 
-def _lines(turn: Turn) -> list[Line]:
+def _lines(turn: ScriptedTurn) -> list[Line]:
     """A turn as the list of its lines."""
     if isinstance(turn, AssistantMessage):
         return [_line(part) for part in turn.content]

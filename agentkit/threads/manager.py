@@ -52,8 +52,8 @@ if TYPE_CHECKING:
     from typing_extensions import TypeForm
 
 T = TypeVar("T")
-ContextT = TypeVar("ContextT", default=Any)
-OutputT = TypeVar("OutputT", default=str)
+_ContextT = TypeVar("_ContextT", default=Any)
+_OutputT = TypeVar("_OutputT", default=str)
 _LOG = logging.getLogger("agentkit.threads")
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -355,9 +355,9 @@ class ThreadManager(EnteredAsync):
         max_depth: int = 3,
         compaction: Compaction | None = None,
         name: str = "agent",
-        output_type: TypeForm[OutputT] = str,  # type: ignore[assignment]  # the default of OutputT
+        output_type: TypeForm[_OutputT] = str,  # type: ignore[assignment]  # the default of OutputT
         **options: Unpack[RunOptions],
-    ) -> RunStream[OutputT]:
+    ) -> RunStream[_OutputT]:
         """Let a model answer the thread's last message, with the registry's tools, until it calls nothing more.
 
         What an interrupted run left open is settled first (see `agentkit.threads.resume`); nothing happens on a thread
@@ -392,7 +392,7 @@ class ThreadManager(EnteredAsync):
             said = system_prompt if isinstance(system_prompt, str) and ":" in system_prompt[:40] else None
             hint = f"; {said!r} is the system prompt here" if said else ""
             raise ConfigError(f"run_thread(…, model=…) is missing: name a model, such as 'openai:gpt-5'{hint}")
-        agent = Agent[Any, OutputT](
+        agent = Agent[Any, _OutputT](
             self._model(model),
             self.registry,
             config=processor_config,
@@ -416,36 +416,36 @@ class ThreadManager(EnteredAsync):
     def run_agent(
         self,
         thread_id: str,
-        agent: Agent[ContextT, Any],
-        system_prompt: System[ContextT] | None = None,
+        agent: Agent[_ContextT, Any],
+        system_prompt: System[_ContextT] | None = None,
         *,
         temporary_message: Prompt | None = None,
         compaction: Compaction | None = None,
         output_type: TypeForm[T],
-        **options: Unpack[RunOptions[ContextT]],
+        **options: Unpack[RunOptions[_ContextT]],
     ) -> RunStream[T]: ...
     @overload
     def run_agent(
         self,
         thread_id: str,
-        agent: Agent[ContextT, OutputT],
-        system_prompt: System[ContextT] | None = None,
+        agent: Agent[_ContextT, _OutputT],
+        system_prompt: System[_ContextT] | None = None,
         *,
         temporary_message: Prompt | None = None,
         compaction: Compaction | None = None,
-        **options: Unpack[RunOptions[ContextT]],
-    ) -> RunStream[OutputT]: ...
+        **options: Unpack[RunOptions[_ContextT]],
+    ) -> RunStream[_OutputT]: ...
     @takes(RunOptions, others=at("run_thread"))
     def run_agent(
         self,
         thread_id: str,
-        agent: Agent[ContextT, Any],
-        system_prompt: System[ContextT] | None = None,
+        agent: Agent[_ContextT, Any],
+        system_prompt: System[_ContextT] | None = None,
         *,
         temporary_message: Prompt | None = None,
         compaction: Compaction | None = None,
         output_type: Any = None,
-        **options: Unpack[RunOptions[ContextT]],
+        **options: Unpack[RunOptions[_ContextT]],
     ) -> RunStream[Any]:
         """`run_thread` with an agent of your own: its model, its tools, its limits.
 
@@ -481,18 +481,18 @@ class ThreadManager(EnteredAsync):
         model: Model | str,
         system_prompt: System[Any] | None = None,
         *,
-        output_type: TypeForm[OutputT] = str,  # type: ignore[assignment]
+        output_type: TypeForm[_OutputT] = str,  # type: ignore[assignment]
         **options: Unpack[RunOptions],
-    ) -> RunResult[OutputT]: ...
+    ) -> RunResult[_OutputT]: ...
     @overload
     async def say(
         self,
         thread_id: str,
         message: Prompt,
         *,
-        agent: Agent[ContextT, OutputT],
-        **options: Unpack[RunOptions[ContextT]],
-    ) -> RunResult[OutputT]: ...
+        agent: Agent[_ContextT, _OutputT],
+        **options: Unpack[RunOptions[_ContextT]],
+    ) -> RunResult[_OutputT]: ...
     @waits("threads.say(…)", "threads.say_sync(…)")
     async def say(
         self,
@@ -539,18 +539,18 @@ class ThreadManager(EnteredAsync):
         model: Model | str,
         system_prompt: System[Any] | None = None,
         *,
-        output_type: TypeForm[OutputT] = str,  # type: ignore[assignment]
+        output_type: TypeForm[_OutputT] = str,  # type: ignore[assignment]
         **options: Unpack[RunOptions],
-    ) -> RunResult[OutputT]: ...
+    ) -> RunResult[_OutputT]: ...
     @overload
     def say_sync(
         self,
         thread_id: str,
         message: Prompt,
         *,
-        agent: Agent[ContextT, OutputT],
-        **options: Unpack[RunOptions[ContextT]],
-    ) -> RunResult[OutputT]: ...
+        agent: Agent[_ContextT, _OutputT],
+        **options: Unpack[RunOptions[_ContextT]],
+    ) -> RunResult[_OutputT]: ...
     def say_sync(
         self,
         thread_id: str,

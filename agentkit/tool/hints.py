@@ -25,7 +25,7 @@ from typing import (
 
 from agentkit.errors import SchemaError
 from agentkit.tool.docstrings import Docstring
-from agentkit.tool.signature import NOTHING, Parameter, Scope, Signature
+from agentkit.tool.signature import NOTHING, NameScope, Parameter, Signature
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -54,7 +54,7 @@ def value_type(hint: Any) -> tuple[SchemaValidator, dict[str, Any]]:
     if (meant := _no_type(hint)) is not None:
         raise SchemaError(f"output_type is {hint!r:.60}, which is no type: {meant}")
     parameter = Parameter("value", hint, NOTHING, "")
-    nowhere = Signature("output_type", (parameter,), (), Docstring(), Scope({}, {}))
+    nowhere = Signature("output_type", (parameter,), (), Docstring(), NameScope({}, {}))
     try:
         adapter, schema = _built(nowhere.parameters, nowhere)
     except Exception as e:  # pydantic's own errors, and whatever else the author's types raise

@@ -47,7 +47,7 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class NameScope:
     """Names by which hints written as text are resolved.
 
     Args:
@@ -75,7 +75,7 @@ class Signature:
     parameters: tuple[Parameter, ...]
     context: tuple[str, ...]
     docstring: Docstring
-    scope: Scope
+    scope: NameScope
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -217,7 +217,7 @@ def _is_context(hint: Any) -> bool:
     return ToolContext in (hint, get_origin(hint))
 
 
-def _hint(parameter: inspect.Parameter, where: str, scope: Scope) -> Any:
+def _hint(parameter: inspect.Parameter, where: str, scope: NameScope) -> Any:
     """A parameter's type; `NOTHING` when it has none."""
     if parameter.annotation is NOTHING:
         return NOTHING
@@ -246,7 +246,7 @@ def _unwrapped(function: Callable[..., Any]) -> Callable[..., Any]:
     return _unwrapped(function.func) if isinstance(function, partial) else function
 
 
-def _scope(function: Callable[..., Any], owner: type | None) -> Scope:
+def _scope(function: Callable[..., Any], owner: type | None) -> NameScope:
     """What a hint written as text may name: its module, the locals around it while they live, its class."""
     function = inspect.unwrap(_unwrapped(function))
     names: dict[str, Any] = {}
@@ -258,7 +258,7 @@ def _scope(function: Callable[..., Any], owner: type | None) -> Scope:
         names.update({name: value for name, value in vars(cls).items() if isinstance(value, type)})
     names.update({owner.__name__: owner} if owner is not None else {})
     code = function if inspect.isfunction(function) else vars(type(function)).get("__call__")  # of a callable object
-    return Scope(getattr(code, "__globals__", {}), names)
+    return NameScope(getattr(code, "__globals__", {}), names)
 
 
 def _enclosing(function: Callable[..., Any]) -> Iterator[FrameType]:

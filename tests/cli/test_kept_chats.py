@@ -20,7 +20,7 @@ from agentkit.cli.terminal import arguments, block, cells, cut, folded, visible
 from agentkit.cli.transcript import age, transcript
 from agentkit.messages import ToolCall
 from agentkit.testing import ScriptedModel
-from agentkit.testing.scripted import Turn
+from agentkit.testing.scripted import ScriptedTurn
 from agentkit.threads import Append, Log, ThreadManager, open_store
 from agentkit.tool.registry import ToolRegistry
 
@@ -60,7 +60,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def kept(id: str, script: Iterable[Turn], *messages: str, requires_approval: bool = False) -> Log:
+def kept(id: str, script: Iterable[ScriptedTurn], *messages: str, requires_approval: bool = False) -> Log:
     """A thread in `agentkit.db`: each message answered by the script."""
 
     async def write() -> Log:

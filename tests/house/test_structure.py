@@ -100,6 +100,25 @@ def test_no_file_name_twice() -> None:
     assert [name for name, times in names.items() if times > 1] == []
 
 
+def test_no_public_type_name_twice() -> None:
+    """Classes and aliases of types, by where they are defined."""
+    homes = Counter(name for file in FILES for name in set(type_names(ast.parse(file.read_text()))))
+    assert [name for name, times in homes.items() if times > 1] == []
+
+
+def type_names(tree: ast.Module) -> Iterator[str]:
+    """The public names at a module's top that are spelt as types are."""
+    for node in tree.body:
+        match node:
+            case (
+                ast.ClassDef(name=name)
+                | ast.Assign(targets=[ast.Name(id=name)])
+                | ast.AnnAssign(target=ast.Name(id=name))
+            ):
+                if name[0].isupper() and not name.isupper():
+                    yield name
+
+
 @pytest.mark.parametrize("file", [f for f in FILES if room(f) in MAY_IMPORT], ids=lambda f: str(f.relative_to(PACKAGE)))
 def test_imports_point_downward(file: Path) -> None:
     here = room(file)

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any, Final
 
 from agentkit.formats import values
-from agentkit.formats.call import Call
+from agentkit.formats.call import CallReader
 from agentkit.formats.format import Braced
 from agentkit.formats.literals import PYTHON_QUOTES, Literals, NotALiteral
 from agentkit.formats.reader import Damage, Reader, Search, Wait, literal, may_begin
@@ -31,7 +31,7 @@ def _inside(quote: str) -> Search:
     return re.compile(may_begin(quote)).search
 
 
-def read_braced(r: Reader, call: Call, part: Braced) -> Wait:
+def read_braced(r: Reader, call: CallReader, part: Braced) -> Wait:
     """Find the end by counting brackets outside strings, then read."""
     yield from r.space()
     start = r.offset
@@ -61,7 +61,7 @@ def read_braced(r: Reader, call: Call, part: Braced) -> Wait:
     call.complete = True
 
 
-def _take(r: Reader, call: Call, part: Braced, read: dict[str, Any], plain_quotes: str) -> None:
+def _take(r: Reader, call: CallReader, part: Braced, read: dict[str, Any], plain_quotes: str) -> None:
     """Take the arguments; `plain_quotes` are those of another language that stood around a string."""
     if plain_quotes and PYTHON_QUOTES not in r.repairs:
         raise Damage("invalid_json", f"expected {part.quote!r} around strings, not {plain_quotes}", r.offset)

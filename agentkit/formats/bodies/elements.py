@@ -14,7 +14,7 @@ from agentkit.errors import ErrorCode
 from agentkit.events import ArgumentDelta
 from agentkit.formats import tags, valueends, values
 from agentkit.formats.bodies.json import read_json
-from agentkit.formats.call import Call, ended, until
+from agentkit.formats.call import CallReader, ended, until
 from agentkit.formats.damage.missing_close import unsure
 from agentkit.formats.format import Json, NameTag, Pairs, Tag, TagParameters, TextArgument, ToolElement
 from agentkit.formats.literals import MISSING_CLOSE
@@ -23,7 +23,7 @@ from agentkit.formats.reader import Damage, Decline, Reader, Wait, literal
 from agentkit.toolspec import Element, Node, ToolSpec
 
 
-def read_name_tag(r: Reader, call: Call, part: NameTag) -> Wait:
+def read_name_tag(r: Reader, call: CallReader, part: NameTag) -> Wait:
     """An opening tag with the tool's name in an attribute."""
     yield from r.space()
     found = yield from r.sees(tags.tag(part.name, closing=False))
@@ -56,7 +56,7 @@ class _NameAndArguments(tags.Attributes):
         return f"{_AGAIN}{key}" if key in self.known and key in self.opening.attributes else key
 
 
-def read_tag_parameters(r: Reader, call: Call, part: TagParameters) -> Wait:
+def read_tag_parameters(r: Reader, call: CallReader, part: TagParameters) -> Wait:
     """Repeated `<parameter name="key">value</parameter>`."""
     end = valueends.end_of_value(call.shape, part)
     while not call.complete:
@@ -85,7 +85,7 @@ def read_tag_parameters(r: Reader, call: Call, part: TagParameters) -> Wait:
             call.put(r, key, value.text(), nulls=not value.verbatim)
 
 
-def _read_value(r: Reader, call: Call, key: str, end: valueends.End) -> Generator[None, None, Value]:
+def _read_value(r: Reader, call: CallReader, key: str, end: valueends.ValueEnd) -> Generator[None, None, Value]:
     """One of the call's raw values."""
 
     def missing(name: str) -> bool:
@@ -104,14 +104,14 @@ def _read_value(r: Reader, call: Call, key: str, end: valueends.End) -> Generato
     return value
 
 
-def _maybe_json(r: Reader, call: Call) -> Wait:
+def _maybe_json(r: Reader, call: CallReader) -> Wait:
     """Where parameters may stand, models also write one JSON object with all of them."""
     if not call.arguments and r.buf.startswith("{", r.at):
         yield from read_json(r, call, Json())
         call.complete = False
 
 
-def read_pairs(r: Reader, call: Call, part: Pairs) -> Wait:
+def read_pairs(r: Reader, call: CallReader, part: Pairs) -> Wait:
     """Repeated key and value between literals."""
     end = valueends.end_of_value(call.shape, part)
     while True:
@@ -162,7 +162,7 @@ def _no_value(middle: str, start: int, *, over: bool) -> Damage:
     return Damage(code, f"expected {middle!r} behind a parameter's name", start, ended=over)
 
 
-def read_text_argument(r: Reader, call: Call, part: TextArgument) -> Wait:
+def read_text_argument(r: Reader, call: CallReader, part: TextArgument) -> Wait:
     """The tool's first required parameter as the text up to the closing tag, which stays; other tags are content."""
     if call.complete:
         return
@@ -182,7 +182,7 @@ def read_text_argument(r: Reader, call: Call, part: TextArgument) -> Wait:
 class _ElementAttributes(tags.Attributes):
     """The attributes of a tool's tag: the first one that is the tool's commits the call."""
 
-    def __init__(self, r: Reader, call: Call, tool: ToolSpec) -> None:
+    def __init__(self, r: Reader, call: CallReader, tool: ToolSpec) -> None:
         assert tool.element is not None
         self.call, self.tool = call, tool
         self.parameters = {n.path[0]: n.parameter for n in tool.element.of("attribute")}
@@ -203,7 +203,7 @@ class _ElementAttributes(tags.Attributes):
             self.r.out.append(ArgumentDelta(self.call.index, text, self.parameter(key)))
 
 
-def read_element(r: Reader, call: Call, part: ToolElement) -> Wait:
+def read_element(r: Reader, call: CallReader, part: ToolElement) -> Wait:
     """One tool's element. The parser has set `call.tool` from the tag."""
     tool = call.tool
     assert tool is not None
@@ -258,7 +258,7 @@ def group_of(tool: ToolSpec) -> Group:
 class _Children:
     """The child elements of a tool's element."""
 
-    def __init__(self, r: Reader, call: Call, tool: ToolSpec, elements: valueends.Elements) -> None:
+    def __init__(self, r: Reader, call: CallReader, tool: ToolSpec, elements: valueends.Elements) -> None:
         self.r, self.call, self.tool, self.elements = r, call, tool, elements
 
     def read(self, parents: tuple[str, ...], group: Group) -> Wait:
@@ -308,14 +308,14 @@ def _wanted(group: Group, parent: str) -> str:
     return " or ".join([*(f"<{name}>" for name in group), f"</{parent}>"])
 
 
-def _unknown(call: Call, name: str, wanted: str, position: int) -> Damage:
+def _unknown(call: CallReader, name: str, wanted: str, position: int) -> Damage:
     """The error for a child element that is none of the tool's."""
     return Damage(
         "invalid_arguments", f"<{name}> is no parameter of {call.name!r}, expected {wanted}", position, got=True
     )
 
 
-def _other_tags(call: Call, element: Element) -> tuple[str, ...]:
+def _other_tags(call: CallReader, element: Element) -> tuple[str, ...]:
     """The tags of the other tools."""
     part = next(p for p in call.shape.call if isinstance(p, ToolElement))
     return tuple(tag for tag in call.elements[part.layout].tags if tag != element.tag)
@@ -330,7 +330,7 @@ def _half_of(text: str, tags: tuple[str, ...]) -> str:
 _A_TAG: Final = re.compile(r"<(/?)([^\W\d][\w.-]{0,255}+)(?![^<>]{0,512}/>)")
 
 
-def _swallowed(text: str, call: Call, group: Group, own: str) -> str:
+def _swallowed(text: str, call: CallReader, group: Group, own: str) -> str:
     """The first sibling, not given so far, that begins in a value whose own end was missing; nothing if none does."""
     names = (n for n, below in group.items() if isinstance(below, Node) and below.parameter not in call.arguments)
     return next((n for n in names if n != own and re.search(tags.opening_tag(n), text, re.IGNORECASE)), "")

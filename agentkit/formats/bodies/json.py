@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from agentkit.events import ArgumentDelta
 from agentkit.formats import jsontext, values
-from agentkit.formats.call import Call
+from agentkit.formats.call import CallReader
 from agentkit.formats.damage import otherkeys
 from agentkit.formats.damage.otherkeys import BESIDE, NESTED
 from agentkit.formats.format import Envelope, Json, KeyEnvelope
@@ -21,7 +21,7 @@ from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Wait
 _FENCE = Delimiter(r"`{3,16}[ \t]{0,8}(?:json\w{0,8})?\s{0,64}(?=[{\[])", r"`{0,16}[ \t]{0,8}\w{0,12}\s{0,64}")
 
 
-def _in_fence(r: Reader, call: Call) -> Generator[None, None, bool]:
+def _in_fence(r: Reader, call: CallReader) -> Generator[None, None, bool]:
     """Consume the code fence that models put around JSON, though it stands in markup of its own."""
     if call.known_only or not r.buf.startswith("`", r.at) or (found := (yield from r.sees(_FENCE))) is None:
         return False
@@ -38,7 +38,7 @@ def _out_of_fence(r: Reader) -> Wait:
 _FENCE_END = Delimiter(r"`{3,16}", r"`{0,16}")
 
 
-def read_json(r: Reader, call: Call, part: Json) -> Wait:
+def read_json(r: Reader, call: CallReader, part: Json) -> Wait:
     """The arguments as one JSON object; none at all where what follows stands there already."""
     yield from r.space()
     fenced = yield from _in_fence(r, call)
@@ -59,7 +59,7 @@ def read_json(r: Reader, call: Call, part: Json) -> Wait:
     call.complete = True
 
 
-def read_key_envelope(r: Reader, call: Call, part: KeyEnvelope) -> Wait:
+def read_key_envelope(r: Reader, call: CallReader, part: KeyEnvelope) -> Wait:
     """One JSON object whose one key is the tool's name."""
     yield from r.space()
     if not r.buf.startswith("{", r.at):
@@ -86,7 +86,7 @@ class _Envelope:
 
     __slots__ = ("arguments", "call", "name", "others", "part", "r")
 
-    def __init__(self, r: Reader, call: Call, part: Envelope) -> None:
+    def __init__(self, r: Reader, call: CallReader, part: Envelope) -> None:
         self.r, self.call, self.part = r, call, part
         self.name: str | None = None
         self.arguments: jsontext.Span | None = None
@@ -211,7 +211,7 @@ class _Envelope:
 _DESCRIPTION: Final = "this describes the tool {0!r} and does not call it; to call it, give values for its parameters"
 
 
-def read_envelope(r: Reader, call: Call, part: Envelope) -> Wait:
+def read_envelope(r: Reader, call: CallReader, part: Envelope) -> Wait:
     """One JSON object with the name and the arguments among its keys, in any order.
 
     One that is common in prose is a call only from its arguments on: before, it may describe the tool.
@@ -288,14 +288,14 @@ def _expect_colon(r: Reader) -> Wait:
     r.at += 1
 
 
-def _begin_named(r: Reader, call: Call, name: str, arguments: jsontext.Span | None) -> None:
+def _begin_named(r: Reader, call: CallReader, name: str, arguments: jsontext.Span | None) -> None:
     call.begin(r, name)
     if arguments is not None:
         text = r.raw()[arguments.start - r.mark : arguments.end - r.mark]
         r.out.append(ArgumentDelta(call.index, text))
 
 
-def take_arguments(r: Reader, call: Call, span: jsontext.Span | None) -> dict[str, Any]:
+def take_arguments(r: Reader, call: CallReader, span: jsontext.Span | None) -> dict[str, Any]:
     """The arguments of a call from the JSON value that holds them; none at all where there is no value."""
     value = span.read(r) if span is not None else {}
     if span is not None and span.loose:

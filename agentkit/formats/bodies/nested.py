@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 from agentkit.formats import values
-from agentkit.formats.call import Call
+from agentkit.formats.call import CallReader
 from agentkit.formats.format import NestedTags, Tag
 from agentkit.formats.literals import MISSING_CLOSE
 from agentkit.formats.reader import Damage, Delimiter, Reader, Search, Wait, beginnings, literal, may_begin, pattern
@@ -35,7 +35,7 @@ class _Node:
     closed: bool = True
 
 
-def read_nested_tags(r: Reader, call: Call, part: NestedTags) -> Wait:
+def read_nested_tags(r: Reader, call: CallReader, part: NestedTags) -> Wait:
     """Elements up to the literal that closes the call, which stays."""
     closing = call.shape.call[call.part + 1]
     assert isinstance(closing, str)
@@ -92,7 +92,7 @@ def _edge(
     return None if any(node.name == name for node in stack) else found
 
 
-def _tag(r: Reader, call: Call, stack: list[_Node], closing: str) -> Wait:
+def _tag(r: Reader, call: CallReader, stack: list[_Node], closing: str) -> Wait:
     """A tag behind its token."""
     tag = yield from r.sees(_TAG)
     if tag is None:
@@ -112,7 +112,7 @@ def _tag(r: Reader, call: Call, stack: list[_Node], closing: str) -> Wait:
     _pop(stack)
 
 
-def _leave(r: Reader, call: Call, stack: list[_Node], size: int, wanted: str) -> None:
+def _leave(r: Reader, call: CallReader, stack: list[_Node], size: int, wanted: str) -> None:
     """Close the elements, down to so many, that what encloses them ends without their own closing tags."""
     if len(stack) > size and MISSING_CLOSE not in r.repairs:
         raise _expected(stack, wanted, r.offset)
@@ -140,7 +140,7 @@ def _expected(stack: list[_Node], closing: str, position: int) -> Damage:
     return Damage("invalid_arguments", f"expected {wanted}", position, got=True)
 
 
-def _text(r: Reader, call: Call, part: NestedTags, stack: list[_Node], stops: Search) -> Wait:
+def _text(r: Reader, call: CallReader, part: NestedTags, stack: list[_Node], stops: Search) -> Wait:
     """The text of an element, up to where the next token may begin."""
     start = r.offset
     if r.at < len(r.buf):
@@ -157,7 +157,7 @@ def _text(r: Reader, call: Call, part: NestedTags, stack: list[_Node], stops: Se
         stack[-1].spans.append((start - r.mark, r.offset - r.mark))
 
 
-def _quoted(r: Reader, call: Call, edges: Delimiter, stack: list[_Node], stops: Search) -> Wait:
+def _quoted(r: Reader, call: CallReader, edges: Delimiter, stack: list[_Node], stops: Search) -> Wait:
     """A whole call that is quoted in an element, with its section: all of it is text."""
     start, depth = r.offset, 0
     while True:
@@ -175,7 +175,7 @@ def _quoted(r: Reader, call: Call, edges: Delimiter, stack: list[_Node], stops: 
             raise _truncated(r, call)
 
 
-def _truncated(r: Reader, call: Call) -> Damage:
+def _truncated(r: Reader, call: CallReader) -> Damage:
     return Damage("truncated_call", f"the text ended inside the call of {call.name!r}", r.offset, ended=True)
 
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Generator
 from typing import Any, Final
 
-from agentkit.formats.call import Call
+from agentkit.formats.call import CallReader
 from agentkit.formats.format import PythonCall
 from agentkit.formats.literals import ARITHMETIC, INNER_QUOTES, LEADING_ZEROS, MISSING_COMMA, Literals, NotALiteral
 from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Search, Wait, text_run
@@ -43,7 +43,7 @@ _INSIDE: Final = {'"': text_run(r'[^"\\]', r"\\."), "'": text_run(r"[^'\\]", r"\
 _PAIRS: Final = {")": "(", "]": "[", "}": "{"}
 
 
-def read_python_call(r: Reader, call: Call, part: PythonCall) -> Wait:
+def read_python_call(r: Reader, call: CallReader, part: PythonCall) -> Wait:
     """One call; positional arguments are taken in the order of the tool's parameters.
 
     Some models print what a call returns; the call is what they mean.
@@ -70,7 +70,7 @@ def read_python_call(r: Reader, call: Call, part: PythonCall) -> Wait:
     call.complete = True
 
 
-def _own(call: Call, name: str) -> str:
+def _own(call: CallReader, name: str) -> str:
     """The tool's name without that of the module under which Gemini models are shown their tools."""
     own = name.removeprefix(_MODULE)
     return own if own in call.tools else name
@@ -92,7 +92,7 @@ _MORE: Final = Delimiter(
 """One more argument behind the bracket that closes a call: one bracket is doubled, or stands in the wrong place."""
 
 
-def _refuse_computed(r: Reader, call: Call) -> Wait:
+def _refuse_computed(r: Reader, call: CallReader) -> Wait:
     """A call that is part of what Python would have to compute is none: it may be one that never runs."""
     if call.blocked:
         told = f"{call.name!r} is called in a block, of which only Python could tell whether it runs"
@@ -112,7 +112,7 @@ def _refuse_computed(r: Reader, call: Call) -> Wait:
 class _Brackets:
     """Consume up to and over the bracket that closes the call."""
 
-    def __init__(self, r: Reader, call: Call) -> None:
+    def __init__(self, r: Reader, call: CallReader) -> None:
         self.r, self.call = r, call
         self.stack = ["("]
 
@@ -180,7 +180,7 @@ class _Brackets:
         return False
 
 
-def _take(r: Reader, call: Call, text: str, start: int) -> None:
+def _take(r: Reader, call: CallReader, text: str, start: int) -> None:
     """Read the arguments between the brackets."""
     reader = Literals(text, python=True)
     order = list(call.tool.parameters.get("properties", {})) if call.tool else []
@@ -208,7 +208,7 @@ def _take(r: Reader, call: Call, text: str, start: int) -> None:
     _note(r, call, reader, start)
 
 
-def _note(r: Reader, call: Call, reader: Literals, start: int) -> None:
+def _note(r: Reader, call: CallReader, reader: Literals, start: int) -> None:
     """Name what was read otherwise than it was written."""
     for repair in reader.repairs.keys() & {ARITHMETIC, LEADING_ZEROS}:
         if repair not in r.repairs:
@@ -216,7 +216,7 @@ def _note(r: Reader, call: Call, reader: Literals, start: int) -> None:
         call.note(repair)
 
 
-def _value(r: Reader, call: Call, reader: Literals) -> Any:
+def _value(r: Reader, call: CallReader, reader: Literals) -> Any:
     """One argument and the comma behind it; where it cannot be read, a string with quotes like its own inside."""
     at = reader.at
     try:
@@ -236,7 +236,7 @@ def _value(r: Reader, call: Call, reader: Literals) -> Any:
     return value
 
 
-def _holds_call(call: Call, text: str) -> bool:
+def _holds_call(call: CallReader, text: str) -> bool:
     """Whether a tool is called in a string whose quotes do not pair: then it may be the next call that stands there."""
     return any(re.search(rf"\b{re.escape(name)}\s*\(", text) for name in call.tools)
 
@@ -259,7 +259,7 @@ def _quotes_inside(text: str, at: int) -> bool:
     return _OF_EXPRESSION.match(text, first.at) is None
 
 
-def _comma(r: Reader, call: Call, reader: Literals) -> None:
+def _comma(r: Reader, call: CallReader, reader: Literals) -> None:
     """The comma behind an argument; one may be missing before the name of the next."""
     c = reader.space()
     if c == ",":
@@ -270,7 +270,7 @@ def _comma(r: Reader, call: Call, reader: Literals) -> None:
         raise reader.bad("',' or ')'")
 
 
-def _end_of_argument(call: Call) -> re.Pattern[str]:
+def _end_of_argument(call: CallReader) -> re.Pattern[str]:
     """What stands behind a string that is an argument: the end of the call, or the next parameter's name."""
     known = call.tool.parameters.get("properties", {}) if call.tool else {}
     names = "|".join(map(re.escape, known)) or r"[^\W\d]\w*"

@@ -17,7 +17,7 @@ from agentkit.formats.bodies.json import read_envelope, read_json, read_key_enve
 from agentkit.formats.bodies.nested import read_nested_tags
 from agentkit.formats.bodies.pythonic import read_python_call
 from agentkit.formats.call import (
-    Call,
+    CallReader,
     read_call_id,
     read_counted_name,
     read_literal,
@@ -31,13 +31,13 @@ from agentkit.formats.format import (
     CallId,
     CountedName,
     Envelope,
+    FormatPart,
     Json,
     KeyEnvelope,
     Name,
     NameTag,
     NestedTags,
     Pairs,
-    Part,
     PythonCall,
     Recipient,
     Skip,
@@ -48,9 +48,9 @@ from agentkit.formats.format import (
 )
 from agentkit.formats.reader import Reader, Wait
 
-Read = Callable[[Reader, Call, Any], Wait]
+Read = Callable[[Reader, CallReader, Any], Wait]
 
-READERS: Final[Mapping[type[Part], Read]] = {
+READERS: Final[Mapping[type[FormatPart], Read]] = {
     str: read_literal,
     Tag: read_tag,
     Name: read_name,

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final
 
-from agentkit.formats.call import Call
+from agentkit.formats.call import CallReader
 from agentkit.formats.damage.otherkeys import BESIDE, NESTED, NoReading, arguments_elsewhere, describes
 from agentkit.formats.format import Envelope, KeyEnvelope
 from agentkit.formats.jsontext import GOES_ON
@@ -27,7 +27,7 @@ class Mended:
     end: int
 
 
-def mend_call(r: Reader, call: Call, raw: str) -> Mended | None:
+def mend_call(r: Reader, call: CallReader, raw: str) -> Mended | None:
     """Read a damaged call; None where the permitted repairs do not suffice.
 
     Says that the call has begun where that was not yet known.
@@ -56,13 +56,13 @@ def mend_call(r: Reader, call: Call, raw: str) -> Mended | None:
     return Mended(arguments, repairs, end)
 
 
-def _misplaced(call: Call, arguments: dict[str, Any]) -> bool:
+def _misplaced(call: CallReader, arguments: dict[str, Any]) -> bool:
     """Whether a parameter that was not given stands inside another one: the missing brace belongs before it."""
     missing = (call.tool.parameters.get("properties", {}) if call.tool else {}).keys() - arguments.keys()
     return any(isinstance(value, dict) and missing & value.keys() for value in arguments.values())
 
 
-def doubtful(r: Reader, call: Call, raw: str, damage: Damage) -> Damage:
+def doubtful(r: Reader, call: CallReader, raw: str, damage: Damage) -> Damage:
     """What to say of a call that was not mended: which number in it may be none, else what the damage says."""
     if call.body >= 0 and r.repairs:
         try:
@@ -75,7 +75,7 @@ def doubtful(r: Reader, call: Call, raw: str, damage: Damage) -> Damage:
 
 
 def _mended_body(
-    call: Call, raw: str, start: int, allowed: frozenset[str], *, ended: bool
+    call: CallReader, raw: str, start: int, allowed: frozenset[str], *, ended: bool
 ) -> tuple[Any, tuple[str, ...], int] | None:
     """The body that starts at `start`, the repairs, and where in `raw` the call ends; None where it cannot be told.
 
@@ -101,7 +101,7 @@ def _mended_body(
 _NONE: Final[tuple[Any, tuple[str, ...]]] = (None, ())
 
 
-def _arguments(r: Reader, call: Call, value: Any) -> tuple[Any, tuple[str, ...]]:
+def _arguments(r: Reader, call: CallReader, value: Any) -> tuple[Any, tuple[str, ...]]:
     """The arguments in a body that has been read, and the repairs it took; None where it is none of this call's."""
     part = next((p for p in call.shape.call if isinstance(p, Envelope | KeyEnvelope)), None)
     if part is None:  # a body behind the name; also one that stands where parameters between tags may
@@ -123,7 +123,7 @@ def _arguments(r: Reader, call: Call, value: Any) -> tuple[Any, tuple[str, ...]]
     return arguments, more
 
 
-def _enveloped(call: Call, part: Envelope, value: dict[str, Any]) -> tuple[Any, Any, tuple[str, ...]]:
+def _enveloped(call: CallReader, part: Envelope, value: dict[str, Any]) -> tuple[Any, Any, tuple[str, ...]]:
     """The name and the arguments in an envelope, and the repairs that it took; no name where it is no call."""
     inner = next((value[key] for key in NESTED if isinstance(value.get(key), dict)), None)
     if inner is not None and part.name not in value:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from agentkit.formats.format import Envelope, KeyEnvelope, Part, PythonCall, Section
+from agentkit.formats.format import Envelope, FormatPart, KeyEnvelope, PythonCall, Section
 from agentkit.formats.reader import pattern
 from agentkit.formats.tags import closing_tag, opening_tag
 
@@ -95,7 +95,7 @@ class Listed:
         "told",
     )
 
-    def __init__(self, section: Section, firsts: Sequence[Part], names: Iterable[str], *, strong: bool) -> None:
+    def __init__(self, section: Section, firsts: Sequence[FormatPart], names: Iterable[str], *, strong: bool) -> None:
         first = firsts[0]
         self.python = isinstance(first, PythonCall)
         self.strong = strong
@@ -256,7 +256,7 @@ class Listed:
         return None if not whole and self.begins(text) else False
 
 
-def _how(first: Part, known: str) -> tuple[str, str]:
+def _how(first: FormatPart, known: str) -> tuple[str, str]:
     """How calls of the known tools start that begin with this part, and what can only be the name of one."""
     match first:
         case PythonCall():

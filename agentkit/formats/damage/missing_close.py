@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 from agentkit.formats import values
-from agentkit.formats.call import Call
+from agentkit.formats.call import CallReader
 from agentkit.formats.format import Pairs, TagParameters
 from agentkit.formats.literals import MISSING_CLOSE
 from agentkit.formats.reader import Damage, pattern
@@ -19,7 +19,7 @@ from agentkit.formats.tags import closing_tag, opening_tag
 from agentkit.formats.valueends import end_of_pair, end_of_parameter
 
 
-def close_values(call: Call, end: int, *, repair: bool) -> None:
+def close_values(call: CallReader, end: int, *, repair: bool) -> None:
     """Give back to missing parameters what an unclosed value before them swallowed.
 
     Args:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Generator
 from functools import cache
 
-from agentkit.formats.call import Call
+from agentkit.formats.call import CallReader
 from agentkit.formats.damage.listed import REACH, Listed, Next, later
 from agentkit.formats.format import (
     Braced,
@@ -51,7 +51,7 @@ def _edges(shape: Shape) -> tuple[str, str]:
     return starts, ends
 
 
-def _element_edges(call: Call, layout: Layout) -> tuple[str, str]:
+def _element_edges(call: CallReader, layout: Layout) -> tuple[str, str]:
     """The same for an element per tool: any tool's tag starts a call, and its own closing tag ends one."""
     every = [tool.with_element(layout).element for tool in call.tools.values()]
     starts = "|".join(opening_tag(element.tag) for element in every if element is not None)
@@ -70,7 +70,7 @@ _RAW = (TagParameters, Pairs, TextArgument, NestedTags, Braced)
 _INSIDE_TAG = re.compile(r"""<[^\s<>/]+(?:[^<>"']|"[^"]*"|'[^']*')*["']?\Z""")
 
 
-def resync_at(r: Reader, call: Call, damage: Damage) -> Generator[None, None, int]:
+def resync_at(r: Reader, call: CallReader, damage: Damage) -> Generator[None, None, int]:
     """The absolute offset at which reading goes on, waiting for more text where it is not yet told.
 
     Where the text ended inside the call, or the damage lies behind the end of one call and the start of another (an
@@ -118,7 +118,7 @@ def _starts_here(r: Reader, damage: Damage, starts: str) -> bool:
     return not damage.ended and re.match(starts, r.raw()[damage.position - r.mark :], re.IGNORECASE) is not None
 
 
-def _in_list(r: Reader, listed: Listed, call: Call, damage: Damage) -> Generator[None, None, int]:
+def _in_list(r: Reader, listed: Listed, call: CallReader, damage: Damage) -> Generator[None, None, int]:
     """Where the next call of a section starts behind a damaged one, or where the section ends; -1 if nothing tells."""
     before = r.raw()[max(call.skip, len(call.lead)) : damage.position - r.mark]
     start = damage.position - len(before)

@@ -19,13 +19,13 @@ from agentkit.formats.format import (
     CountedName,
     Envelope,
     Format,
+    FormatPart,
     Json,
     KeyEnvelope,
     Name,
     NameTag,
     NestedTags,
     Pairs,
-    Part,
     PythonCall,
     Section,
     Skip,
@@ -38,7 +38,7 @@ from agentkit.formats.openers import weak
 
 _NAME: Final = r"(?P<name>[^\s<>{}\[\]()\"'`,;:=]+)"
 _NAMED: Final = {"type": "function", "function": {"name": "{name}", "arguments": "{content}"}}
-_REFUSED: Final[Mapping[type[Part], str]] = {
+_REFUSED: Final[Mapping[type[FormatPart], str]] = {
     PythonCall: "its arguments are written as Python, which no content parser of a template reads",
     KeyEnvelope: "the tool's name is a JSON key, which no placeholder of a template reaches",
     NestedTags: "its values are nested elements, and a template's xml-inline is flat",
@@ -96,7 +96,7 @@ def _edge(edge: str | Tag) -> str:
     return f"<{'/' * edge.closing}{re.escape(edge.name)}>" if isinstance(edge, Tag) else _literal(edge.strip())
 
 
-def _spelt(part: Part) -> str:
+def _spelt(part: FormatPart) -> str:
     """A part that is no body, as a regular expression."""
     match part:
         case str() | Tag():
@@ -161,7 +161,7 @@ class _Calls:
             own = _edge(self.section.open)
         return self._guarded(lead + own, first, "")
 
-    def _guarded(self, opening: str, first: Part, bracket: str) -> str:
+    def _guarded(self, opening: str, first: FormatPart, bracket: str) -> str:
         """The opening; where prose has its first literal too, only before what looks like a call."""
         if not isinstance(first, str) or not weak(first):
             return rf"\s*{opening}\s*".replace(r"\s*\s*", r"\s*")

@@ -16,7 +16,7 @@ from itertools import takewhile
 from typing import Any, Final, Literal
 
 from agentkit.errors import FormatError
-from agentkit.formats.format import Braced, Envelope, Format, Json, Name, Pairs, Part, Section, Shape, Skip
+from agentkit.formats.format import Braced, Envelope, Format, FormatPart, Json, Name, Pairs, Section, Shape, Skip
 from agentkit.formats.write import render_calls
 from agentkit.interop.response_template.spellings import Captured, Item, Spelling, Zero, spellings
 from agentkit.messages import ToolCall
@@ -203,7 +203,7 @@ def _behind_anchors(way: Spelling, anchors: Iterable[Spelling]) -> Iterator[str]
         yield from filter(None, map(_literal, anchors))
 
 
-def _ends(way: Spelling, body: Part, closes: list[str], behind: list[str]) -> tuple[str, ...]:
+def _ends(way: Spelling, body: FormatPart, closes: list[str], behind: list[str]) -> tuple[str, ...]:
     """What stands behind a body. Where a body tells its own end, of several closings the others are control tokens."""
     if not isinstance(body, Pairs):
         return tuple(closes[:1])
@@ -215,7 +215,7 @@ def _ends(way: Spelling, body: Part, closes: list[str], behind: list[str]) -> tu
     return ("".join([*inner, closes[0]]),)  # a tag that is opened and not said to close closes first
 
 
-def _parts(way: Spelling, named: str, lead: str) -> Iterator[Part]:
+def _parts(way: Spelling, named: str, lead: str) -> Iterator[FormatPart]:
     """An opening as parts: literals, the slot of the name, and what is skipped behind it."""
     if not isinstance(way[0], str):
         raise FormatError("'tool_calls': a call opens with no literal")
@@ -259,7 +259,7 @@ def _named(field: Template) -> str:
     return path[0] if path[0] != "content" else ""
 
 
-def _body(field: Template, way: Spelling) -> tuple[Part, bool]:
+def _body(field: Template, way: Spelling) -> tuple[FormatPart, bool]:
     """The slot of a call's body, and whether the calls are an array in it."""
     kind, args = field.get("content", "text"), field.get("content_args", {})
     function, named, each = _function(field), _named(field), bool(field.get("transform_each"))

@@ -2,7 +2,7 @@
 
 An operation is a generator: it yields a statement with its parameters and is sent the rows; what it returns is the
 operation's result, what it raises makes the driver roll back. A driver runs each operation in one transaction, says
-which words its database uses (`Dialect`), and throws `Duplicate` in where a row broke a uniqueness rule.
+which words its database uses (`SqlDialect`), and throws `Duplicate` in where a row broke a uniqueness rule.
 
 A body is stored as JSON in ASCII, an id likewise without its quotes, so that characters which a database's text cannot
 hold (NUL in PostgreSQL, lone surrogates in both) come back as they were. One thing is not told apart: two surrogates
@@ -66,7 +66,7 @@ class Duplicate(StoreError):
 
 
 @dataclass(frozen=True, slots=True)
-class Dialect:
+class SqlDialect:
     """What one database says in its own way.
 
     Args:
@@ -89,7 +89,7 @@ class Dialect:
 class Operations:
     """The operations of `Store`, for one database."""
 
-    def __init__(self, dialect: Dialect) -> None:
+    def __init__(self, dialect: SqlDialect) -> None:
         self.dialect = dialect
         prefix = dialect.prefix
         self.threads, self.entries, self.calls = (f"{prefix}{name}" for name in ("threads", "entries", "calls"))

@@ -21,7 +21,7 @@ from urllib.parse import parse_qs, urlsplit
 from agentkit.checks.bounds import CALLABLE, SECONDS, TEXT, Bound, Bounds, or_none, refuse, whole
 from agentkit.errors import ConfigError, StoreError
 from agentkit.threads.sql.jobs import Job, answer
-from agentkit.threads.sql.operations import Dialect, Duplicate, Operations, Rows, Steps
+from agentkit.threads.sql.operations import Duplicate, Operations, Rows, SqlDialect, Steps
 from agentkit.threads.sql.store_bridge import Driver, Kind, OnStatement, SqlStore
 
 BEGIN: Final[dict[Kind, str | None]] = {
@@ -92,11 +92,11 @@ class PostgresStore(SqlStore):
         super().__init__(operations, name)
 
     def _drivers(self) -> Mapping[Kind, Driver]:
-        server = Server(*self._arguments)
+        server = PoolThread(*self._arguments)
         return {"write": server, "read": server, "statement": server}
 
 
-class Server:
+class PoolThread:
     """The thread, its loop and the pool of connections."""
 
     def __init__(
@@ -267,8 +267,8 @@ def _driver() -> Any:
         raise ConfigError('PostgresStore needs asyncpg: pip install "agentkit[postgres]"') from e
 
 
-def _dialect(schema: str) -> Dialect:
-    return Dialect(
+def _dialect(schema: str) -> SqlDialect:
+    return SqlDialect(
         tables=f"SELECT tablename FROM pg_tables WHERE schemaname = '{schema}'",
         now="extract(epoch FROM clock_timestamp())::float8",
         prefix=f'"{schema}".',

@@ -15,11 +15,11 @@ from typing import Final, Literal
 
 from agentkit.checks.bounds import CALLABLE, Bound, Bounds, number, one_of, refuse
 from agentkit.errors import StoreError
-from agentkit.threads.sql.operations import Dialect, Operations
-from agentkit.threads.sql.sqlite_worker import Place, Worker
+from agentkit.threads.sql.operations import Operations, SqlDialect
+from agentkit.threads.sql.sqlite_worker import DatabaseFile, Worker
 from agentkit.threads.sql.store_bridge import Driver, Kind, OnStatement, SqlStore
 
-DIALECT: Final = Dialect(tables="SELECT name FROM sqlite_master WHERE type = 'table'", now="agentkit_clock()")
+DIALECT: Final = SqlDialect(tables="SELECT name FROM sqlite_master WHERE type = 'table'", now="agentkit_clock()")
 
 SYNCHRONOUS: Final = {"power": "FULL", "process": "NORMAL"}
 """What SQLite calls them. FULL flushes the disk in every transaction, NORMAL only when the log is moved to the file."""
@@ -77,7 +77,7 @@ class SQLiteStore(SqlStore):
         self._made_in = os.getpid()
         place = str(path) if self._memory else str(Path(path).absolute())
         operations = Operations(DIALECT)
-        self._place = Place(place, SYNCHRONOUS[durability], busy_timeout, clock, on_statement, operations)
+        self._place = DatabaseFile(place, SYNCHRONOUS[durability], busy_timeout, clock, on_statement, operations)
         super().__init__(operations, place)
 
     def _drivers(self) -> Mapping[Kind, Driver]:

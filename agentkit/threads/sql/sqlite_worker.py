@@ -39,7 +39,7 @@ _ABANDONED: Final[list[sqlite3.Connection]] = []
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class DatabaseFile:
     """The file, and how it is opened; see `SQLiteStore`."""
 
     path: str
@@ -158,7 +158,7 @@ class Worker:
         writes: whether its transactions write.
     """
 
-    def __init__(self, place: Place, writes: bool) -> None:
+    def __init__(self, place: DatabaseFile, writes: bool) -> None:
         self._jobs: SimpleQueue[Job] = SimpleQueue()
         self._place = place
         self._writes = writes
