@@ -87,7 +87,6 @@ class CallReader:
         if self.known_only and name not in self.tools:
             raise Decline
         self.name, self.started = name, True
-        r.named = r.offset
         self.tool = self.tools.get(name)
         self.say_lead(r)
         r.out.append(CallStart(self.index, name))
