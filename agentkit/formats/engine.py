@@ -20,14 +20,14 @@ from agentkit.formats.asides import Aside, end_of
 from agentkit.formats.bodies.readers import READERS
 from agentkit.formats.call import CallReader
 from agentkit.formats.catalog import CATALOG
-from agentkit.formats.damage.completing import doubtful, mend_call
+from agentkit.formats.damage.completing import doubtful, repaired_call
 from agentkit.formats.damage.listed import REACH, Listed, Next, later, only_punctuation
 from agentkit.formats.damage.missing_close import close_values
 from agentkit.formats.damage.resync import resync_at
 from agentkit.formats.format import Envelope, Format, KeyEnvelope, Limits, NameTag, PythonCall, Shape, Tag, ToolElement
-from agentkit.formats.literals import LONE_SURROGATE, MISSING_CLOSE, REPAIRS, WHOLE_CALL_REPAIRS
 from agentkit.formats.openers import TAG, Opener, Quoting, begins, edge_of, openers_of
 from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Wait, literal, may_begin
+from agentkit.formats.repairs import LONE_SURROGATE, MISSING_CLOSE, REPAIRS, WHOLE_CALL_REPAIRS
 from agentkit.messages import ToolCall
 from agentkit.toolspec import ToolSpec
 
@@ -77,8 +77,8 @@ class Parser(Reader):
         in_code: whether calls inside Markdown code spans and fenced blocks count: `ignore` leaves them text, `reply`
             counts them where a fenced block opens the reply, `execute` counts them all, and those in what else is said
             aside (`asides`: comments, examples, made-up results), too.
-        repairs: what may be mended in a finished, otherwise unreadable body; each repair made is named on its
-            `CallEnd`. What streamed of a mended call's arguments may end where the damage was met.
+        repairs: what may be repaired in a finished, otherwise unreadable body; each repair made is named on its
+            `CallEnd`. What streamed of a repaired call's arguments may end where the damage was met.
         thinking: the text starts inside thinking, as when the prompt ended with `<think>`.
         limits: bounds on what is accepted.
 
@@ -691,7 +691,7 @@ class Parser(Reader):
                 yield from self._section_start(entry, call)
             for call.part, part in enumerate(entry.shape.call):
                 yield from READERS[type(part)](self, call, part)
-            self._mend(call)
+            self._repair(call)
         except Decline:
             return self._undo(start, inside)
         except Damage as damage:
@@ -746,14 +746,14 @@ class Parser(Reader):
         done = ToolCall(call.id, call.name, arguments, call.format.name, raw[call.skip :])
         self.out.append(CallEnd(call.index, done, (*repairs, *halves)))
 
-    def _mend(self, call: CallReader) -> None:
+    def _repair(self, call: CallReader) -> None:
         """Repair arguments that were read, by what the tool's schema says."""
         close_values(call, self.offset, repair=MISSING_CLOSE in self.repairs)
         if not self.repairs.isdisjoint(WHOLE_CALL_REPAIRS):
-            call.mend(self.repairs)
+            call.repair(self.repairs)
 
     def _damaged(self, call: CallReader, damage: Damage) -> Wait:
-        """Mend a call that cannot be read as it stands, or answer for it, and find where reading goes on."""
+        """Repair a call that cannot be read as it stands, or answer for it, and find where reading goes on."""
         # in another shape of the format, what the text's end cut off might have been read from further in front
         unread = self.ended and call.body == damage.position
         cut = damage.position == self.cut or (unread and (damage.position < self.cut or _LAST_WORD(self.buf, self.at)))
@@ -768,16 +768,16 @@ class Parser(Reader):
             self.back_to(end)
         else:
             raw = self.raw()
-        mendable = damage.code == "invalid_json" and not damage.ended
-        if mendable and (mended := mend_call(self, call, raw)):
-            call.arguments, call.repairs = mended.arguments, [*mended.repairs]
-            self._mend(call)
-            if mended.end < len(raw) and self.may_rewind(self.mark + mended.end):
-                raw = raw[: mended.end]
-                self.back_to(self.mark + mended.end)
+        repairable = damage.code == "invalid_json" and not damage.ended
+        if repairable and (read := repaired_call(self, call, raw)):
+            call.arguments, call.repairs = read.arguments, [*read.repairs]
+            self._repair(call)
+            if read.end < len(raw) and self.may_rewind(self.mark + read.end):
+                raw = raw[: read.end]
+                self.back_to(self.mark + read.end)
             self._done(call, call.arguments, raw, call.repairs)
             return
-        self._lost(call, doubtful(self, call, raw, damage) if mendable else damage, raw)
+        self._lost(call, doubtful(self, call, raw, damage) if repairable else damage, raw)
 
     def _lost(self, call: CallReader, damage: Damage, raw: str) -> None:
         """Answer for a call that cannot be made."""
