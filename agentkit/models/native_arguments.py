@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple, NoReturn
 
 from agentkit.errors import ErrorCode
 from agentkit.formats import values
+from agentkit.formats.format import Limits
 from agentkit.formats.repairs import (
     DOUBLY_ENCODED,
     LONE_SURROGATE,
@@ -21,8 +22,8 @@ from agentkit.formats.repairs import (
     REPEATED_ARGUMENTS,
 )
 
-MAX_DEPTH: Final = 128  # arrays and objects inside each other; the C decoder itself gives up near 1,000
-MAX_LENGTH: Final = 16_000_000  # characters of one call's arguments, as for a call written in text
+LIMITS: Final = Limits()
+"""As for a call written in text: its length, and arrays and objects inside each other."""
 
 _SPACE = re.compile(r"[\s\ufeff]*")
 _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|-?Infinity|NaN|-?\d[\d.eE+-]*', re.DOTALL)
@@ -61,16 +62,15 @@ def read_arguments(text: str) -> NativeArguments:
     Raises:
         ArgumentsError: the text is none of these.
     """
-    if len(text) > MAX_LENGTH:
-        raise ArgumentsError("limit", f"the arguments have {len(text):,} characters; at most {MAX_LENGTH:,} are read")
+    if len(text) > LIMITS.call:
+        raise ArgumentsError("limit", f"the arguments have {len(text):,} characters; at most {LIMITS.call:,} are read")
     whole = text
     found, repairs = _decode(text)
     if len(found) == 1 and isinstance(found[0], str):
         text = found[0]
         found, inner = _decode(text)
         repairs = (DOUBLY_ENCODED, *inner)
-    brackets = text.count("{") + text.count("[")  # as few as the limit cannot lie deeper inside each other
-    if brackets > MAX_DEPTH and any(deeper_than(value, MAX_DEPTH) for value in found):
+    if any(values.too_deep(value, text, LIMITS.depth) for value in found):
         raise _too_deep()
     objects = [v for v in found if isinstance(v, dict)]
     if len(objects) < len(found):
@@ -141,23 +141,7 @@ def _bad_number(text: str) -> int:
 
 
 def _too_deep() -> ArgumentsError:
-    return ArgumentsError("limit", f"the arguments are nested deeper than {MAX_DEPTH} arrays and objects")
-
-
-def deeper_than(value: Any, limit: int) -> bool:
-    """Whether JSON has more arrays and objects inside each other."""
-    level = [value]
-    for _ in range(limit):
-        level = [
-            inner
-            for outer in level
-            if isinstance(outer, dict | list)
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-            if isinstance(inner, dict | list)
-        ]
-        if not level:
-            return False
-    return True
+    return ArgumentsError("limit", f"the arguments are nested deeper than {LIMITS.depth} arrays and objects")
 
 
 def _without_object(found: list[Any], repairs: tuple[str, ...]) -> NativeArguments:

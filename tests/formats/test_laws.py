@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from corpora import source
-from format_tools import ADD, ANYTHING, ASK, CREATE_FILE, NOTE, PING, STR_REPLACE, TOOLS, WEB_SEARCH
+from format_tools import ADD, ANYTHING, ASK, CREATE_FILE, NOTE, PING, STR_REPLACE, TOOLS, WEB_SEARCH, spec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -153,6 +153,22 @@ def test_law_1_a_call_that_is_cut_anywhere_is_truncated_or_whole(format: Format)
 
     calls = st.lists(one_call, min_size=1, max_size=2)
     settings(max_examples=EXAMPLES // 10 or 5, deadline=None)(given(calls=calls)(law))()
+
+
+@every_format
+@pytest.mark.parametrize("depth", [129, 900])
+def test_no_value_is_nested_deeper_than_the_limit(format: Format, depth: int) -> None:
+    text = formats.render_calls(format, [ToolCall("", "note", {"text": "DEEP"})], [NOTE])
+    lists = [spec("note", None, ("text",), text="array")]
+    for event in formats.parse(text.replace("DEEP", "[" * depth + "]" * depth), format, lists):
+        assert not isinstance(event, CallEnd) or event.call.arguments["text"] == "[" * depth + "]" * depth
+
+
+@pytest.mark.parametrize("depth", [128, 900])
+def test_arguments_that_were_encoded_twice_are_nested_no_deeper_than_others(depth: int) -> None:
+    arguments = json.dumps('{"text": ' + "[" * depth + "]" * depth + "}")
+    (event,) = formats.parse(f"[TOOL_CALLS]note[ARGS]{arguments}", "mistral_compact", [NOTE])[-1:]
+    assert isinstance(event, CallError)
 
 
 @every_format

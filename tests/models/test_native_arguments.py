@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentkit.formats import REPAIRS
-from agentkit.models.native_arguments import MAX_DEPTH, ArgumentsError, read_arguments
+from agentkit.models.native_arguments import LIMITS, ArgumentsError, read_arguments
 
 ALL_OF_TWO = ("repeated_arguments",)
 
@@ -69,7 +69,7 @@ def test_what_is_refused(text: str, code: str, position: int) -> None:
 
 
 def test_depth_is_bounded_exactly() -> None:
-    inside = '{"a":' * (MAX_DEPTH - 1) + "{}" + "}" * (MAX_DEPTH - 1)
+    inside = '{"a":' * (LIMITS.depth - 1) + "{}" + "}" * (LIMITS.depth - 1)
     read_arguments(inside)
     with pytest.raises(ArgumentsError, match="nested deeper than 128"):
         read_arguments(f'{{"a":{inside}}}')
