@@ -24,6 +24,7 @@ from agentkit.formats.damage.completing import doubtful, mend_call
 from agentkit.formats.damage.listed import REACH, Listed, Next, later, only_punctuation
 from agentkit.formats.damage.missing_close import close_values
 from agentkit.formats.damage.resync import resync_at
+from agentkit.formats.damage.unread import Named, Unread
 from agentkit.formats.format import Envelope, Format, KeyEnvelope, Limits, NameTag, PythonCall, Shape, Tag, ToolElement
 from agentkit.formats.literals import LONE_SURROGATE, MISSING_CLOSE, REPAIRS, WHOLE_CALL_REPAIRS
 from agentkit.formats.openers import TAG, Opener, Quoting, begins, edge_of, openers_of
@@ -255,7 +256,7 @@ class Parser(Resuming):
                     after_call = entry.kind not in ("thinking", "answer", "markup", "aside")
                     break
             else:
-                if (yield from self._over_damage(entries)):
+                if (yield from self._over_damage(entries)) or (yield from self._unread(entries)):
                     after_call = True
                     continue
                 self.section = None
@@ -527,6 +528,49 @@ class Parser(Resuming):
             self._show(self.before)
             self.before = ""
             self._plain(self.at + len(junk))
+
+    def _unread(self, entries: Sequence[Opener]) -> Generator[None, None, bool]:
+        """Answer for a call that cannot be read from its beginning on, where what stands here plainly writes one.
+
+        False, with nothing consumed, where it does not: then this is text.
+        """
+        for entry in entries:
+            if (looker := self.openers.unread(entry)) is None or self.quoting.quoted:
+                continue
+            if (named := (yield from self._names_a_tool(looker))):
+                yield from self._refuse(entry, named)
+                return True
+        return False
+
+    def _names_a_tool(self, looker: Unread) -> Generator[None, None, Named | Literal[False]]:
+        """Whether a tool is named behind the opening that stands here."""
+        enough = 0
+        while True:
+            size = len(self.buf) - self.at
+            if self.ended or size >= enough:
+                if (named := looker.named(self.buf, self.at, ended=self.ended)) is not None:
+                    return named
+                enough = later(size) if size > _AT_ONCE else 0
+            yield
+
+    def _refuse(self, entry: Opener, named: Named) -> Wait:
+        """The error for a call that names this tool, and no more of which can be read."""
+        cut = self.ended and (named.ended or self.cut >= self.offset)
+        self.open()
+        call = CallReader(entry.format, entry.shape, self.tools, self.count, before=self.before)
+        call.listed = self.openers.listed(entry)
+        if entry.kind == "section":
+            yield from self._section_start(entry, call)
+        else:
+            self.at += named.opening
+        told = f"a call of {named.name!r} begins here and cannot be read"
+        if cut:
+            told = f"the text ended in a call of {named.name!r}"
+        yield from self._damaged(call, Damage("truncated_call" if cut else "invalid_json", told, self.offset, ended=cut))
+        self._call_over()
+        self.last, self.reopen = entry, None
+        if entry.kind == "section":
+            self.section = entry
 
     def _opens(self, entry: Opener, skip: int) -> bool:
         """Whether a section's opening is whole after so many characters, or at the end of the tag that it is."""

@@ -13,6 +13,7 @@ from typing import Final, Literal
 
 from agentkit.formats.asides import Aside, Asides
 from agentkit.formats.damage.listed import BLOCKS, Listed
+from agentkit.formats.damage.unread import Unread, opening_of
 from agentkit.formats.format import (
     Envelope,
     Format,
@@ -36,7 +37,7 @@ from agentkit.formats.reader import (
     pattern,
 )
 from agentkit.formats.remembered import Remembered
-from agentkit.formats.tags import tag
+from agentkit.formats.tags import opening_tag, tag
 from agentkit.formats.valueends import Elements
 from agentkit.toolspec import Layout, ToolSpec
 
@@ -77,6 +78,7 @@ class Openers:
         self.elements: dict[Layout, Elements] = {}
         self.sections: dict[int, tuple[Opener, Opener, Opener]] = {}
         self.lookers: dict[int, tuple[Opener, Listed | None]] = {}
+        self.lost: dict[int, tuple[Opener, Unread | None]] = {}
         self.behind_calls: dict[tuple[str, str | Tag], Search] = {}
         self.tags: dict[tuple[str, bool], list[Opener]] = {}
         self.literals: dict[str, list[Opener]] = {}
@@ -204,6 +206,23 @@ class Openers:
             found = self.lookers[id(entry)] = (entry, looker)  # holds it, so that its id is not used again
         return found[1]
 
+    def unread(self, entry: Opener) -> Unread | None:
+        """What tells that a call was written here that cannot be read; None where what opens it is common in prose."""
+        found = self.lost.get(id(entry))
+        if found is None:
+            calls = entry.kind in ("call", "section") and not entry.weak and entry.tool is None
+            opening = opening_of(entry.shape, section=entry.kind == "section") if calls else None
+            looker = None
+            if opening is not None:
+                ends = self.closers[entry.format.name]
+                stop = [key for key, entries in self.literals.items() if any(map(_tells, entries))]
+                tags = {name for (name, _), entries in self.tags.items() if any(map(_tells, entries))}
+                either = [any_of(self.spelt[key] for key in stop), *map(opening_tag, tags)]
+                either += [edge_of(edge).whole.pattern for edge in ends]
+                looker = Unread(*opening, self.named, f"(?i:{'|'.join(either)})")
+            found = self.lost[id(entry)] = (entry, looker)  # holds it, so that its id is not used again
+        return found[1]
+
     def closes_again(self, format: Format, own: str | Tag) -> Search:
         """Matches where what closes calls of this format stands or begins, but for its section's `own` end."""
         if (found := self.behind_calls.get((format.name, own))) is None:
@@ -220,6 +239,11 @@ class Openers:
         entries = self.tags.get((whole, closing)) or self.tags.get((found["name"].lower(), closing)) or []
         exact = [e for e in entries if e.tool is None or (e.tool.element and e.tool.element.tag == found["name"])]
         return exact or entries
+
+
+def _tells(entry: Opener) -> bool:
+    """Whether nothing but a call begins so."""
+    return entry.kind in ("call", "section") and not entry.weak
 
 
 def edge_of(edge: str | Tag) -> Delimiter:
