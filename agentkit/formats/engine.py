@@ -47,6 +47,7 @@ _NO_SHAPE = Shape(())
 _LAST_WORD = re.compile(r"[\w.-]+\Z").match
 _UNDECIDED = re.compile(r".\s{0,64}\Z", re.DOTALL).match
 _AT_ONCE = 64  # characters of what may be a list of calls that are looked over with each that comes
+_UNREADABLE = "a call of {0!r} begins here and cannot be read"
 _NO_CALL = "expected one of the calls, or their end"
 _SPACE_RUN = 1024  # white space after a call that is held back until it is known whether another call follows
 
@@ -249,14 +250,14 @@ class Parser(Resuming):
                 return
             after_call = False
             for entry in entries:
-                if entry.kind == "markup" and self.section is None and (yield from self._over_damage(entries)):
-                    after_call = True  # it opens a section, be its first call damaged
+                if entry.kind == "markup" and self.section is None and (yield from self._answers(entries)):
+                    after_call = True  # it opens a call or a section, be the first one damaged
                     break
                 if (yield from self._enter(entry)):
                     after_call = entry.kind not in ("thinking", "answer", "markup", "aside")
                     break
             else:
-                if (yield from self._over_damage(entries)) or (yield from self._unread(entries)):
+                if (yield from self._answers(entries)):
                     after_call = True
                     continue
                 self.section = None
@@ -529,6 +530,10 @@ class Parser(Resuming):
             self.before = ""
             self._plain(self.at + len(junk))
 
+    def _answers(self, entries: Sequence[Opener]) -> Generator[None, None, bool]:
+        """Answer for what opens here and is no call that can be read; False where it is text."""
+        return (yield from self._over_damage(entries)) or (yield from self._unread(entries))
+
     def _unread(self, entries: Sequence[Opener]) -> Generator[None, None, bool]:
         """Answer for a call that cannot be read from its beginning on, where what stands here plainly writes one.
 
@@ -537,7 +542,7 @@ class Parser(Resuming):
         for entry in entries:
             if (looker := self.openers.unread(entry)) is None or self.quoting.quoted:
                 continue
-            if (named := (yield from self._names_a_tool(looker))):
+            if named := (yield from self._names_a_tool(looker)):
                 yield from self._refuse(entry, named)
                 return True
         return False
@@ -566,7 +571,9 @@ class Parser(Resuming):
         told = f"a call of {named.name!r} begins here and cannot be read"
         if cut:
             told = f"the text ended in a call of {named.name!r}"
-        yield from self._damaged(call, Damage("truncated_call" if cut else "invalid_json", told, self.offset, ended=cut))
+        yield from self._damaged(
+            call, Damage("truncated_call" if cut else "invalid_json", told, self.offset, ended=cut)
+        )
         self._call_over()
         self.last, self.reopen = entry, None
         if entry.kind == "section":
@@ -842,7 +849,8 @@ class Parser(Resuming):
         unread = self.ended and call.body == damage.position
         cut = damage.position == self.cut or (unread and (damage.position < self.cut or _LAST_WORD(self.buf, self.at)))
         if cut and damage.code != "internal_error":
-            damage = Damage("truncated_call", f"the text ended: {damage.message}", self.cut, ended=True, got=damage.got)
+            at = self.cut if self.cut >= self.mark else damage.position
+            damage = Damage("truncated_call", f"the text ended: {damage.message}", at, ended=True, got=damage.got)
         try:
             end = yield from resync_at(self, call, damage)
         except Damage:  # no edge as far as a call may reach

@@ -12,8 +12,9 @@ from functools import cache
 from typing import Final, Literal
 
 from agentkit.formats.asides import Aside, Asides
+from agentkit.formats.damage import unread
 from agentkit.formats.damage.listed import BLOCKS, Listed
-from agentkit.formats.damage.unread import Unread, opening_of
+from agentkit.formats.damage.unread import Unread
 from agentkit.formats.format import (
     Envelope,
     Format,
@@ -210,18 +211,21 @@ class Openers:
         """What tells that a call was written here that cannot be read; None where what opens it is common in prose."""
         found = self.lost.get(id(entry))
         if found is None:
-            calls = entry.kind in ("call", "section") and not entry.weak and entry.tool is None
-            opening = opening_of(entry.shape, section=entry.kind == "section") if calls else None
-            looker = None
-            if opening is not None:
-                ends = self.closers[entry.format.name]
-                stop = [key for key, entries in self.literals.items() if any(map(_tells, entries))]
-                tags = {name for (name, _), entries in self.tags.items() if any(map(_tells, entries))}
-                either = [any_of(self.spelt[key] for key in stop), *map(opening_tag, tags)]
-                either += [edge_of(edge).whole.pattern for edge in ends]
-                looker = Unread(*opening, self.named, f"(?i:{'|'.join(either)})")
-            found = self.lost[id(entry)] = (entry, looker)  # holds it, so that its id is not used again
+            found = self.lost[id(entry)] = (entry, self._unread(entry))  # holds it, so that its id is not used again
         return found[1]
+
+    def _unread(self, entry: Opener) -> Unread | None:
+        if not _tells(entry):
+            return None
+        if entry.tool is not None and entry.tool.element is not None:
+            return unread.in_tag(entry.tool.element.tag, entry.tool.name)
+        if (opening := unread.opening_of(entry.shape, section=entry.kind == "section")) is None:
+            return None
+        literals = [key for key, entries in self.literals.items() if any(map(_tells, entries))]
+        tags = {name for (name, _), entries in self.tags.items() if any(map(_tells, entries))}
+        stop = [any_of(self.spelt[key] for key in literals), *map(opening_tag, tags)]
+        stop += [edge_of(edge).whole.pattern for edge in self.closers[entry.format.name]]
+        return unread.behind(*opening, self.named, f"(?i:{'|'.join(stop)})")
 
     def closes_again(self, format: Format, own: str | Tag) -> Search:
         """Matches where what closes calls of this format stands or begins, but for its section's `own` end."""
