@@ -24,6 +24,7 @@ from agentkit.formats.damage.completing import doubtful, repaired_call
 from agentkit.formats.damage.listed import REACH, Listed, Next, later, only_punctuation
 from agentkit.formats.damage.missing_close import close_values
 from agentkit.formats.damage.resync import resync_at
+from agentkit.formats.damage.unread import Named, Unread
 from agentkit.formats.format import Envelope, Format, KeyEnvelope, Limits, NameTag, PythonCall, Shape, Tag, ToolElement
 from agentkit.formats.openers import TAG, Opener, Quoting, begins, edge_of, openers_of
 from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Wait, literal, may_begin
@@ -45,6 +46,7 @@ _NO_SHAPE = Shape(())
 _LAST_WORD = re.compile(r"[\w.-]+\Z").match
 _UNDECIDED = re.compile(r".\s{0,64}\Z", re.DOTALL).match
 _AT_ONCE = 64  # characters of what may be a list of calls that are looked over with each that comes
+_UNREADABLE = "a call of {0!r} begins here and cannot be read"
 _NO_CALL = "expected one of the calls, or their end"
 _SPACE_RUN = 1024  # white space after a call that is held back until it is known whether another call follows
 
@@ -208,14 +210,14 @@ class Parser(Reader):
                 return
             after_call = False
             for entry in entries:
-                if entry.kind == "markup" and self.section is None and (yield from self._over_damage(entries)):
-                    after_call = True  # it opens a section, be its first call damaged
+                if entry.kind == "markup" and self.section is None and (yield from self._answers(entries)):
+                    after_call = True  # it opens a call or a section, be the first one damaged
                     break
                 if (yield from self._enter(entry)):
                     after_call = entry.kind not in ("thinking", "answer", "markup", "aside")
                     break
             else:
-                if (yield from self._over_damage(entries)):
+                if (yield from self._answers(entries)):
                     after_call = True
                     continue
                 self.section = None
@@ -488,6 +490,55 @@ class Parser(Reader):
             self.before = ""
             self._plain(self.at + len(junk))
 
+    def _answers(self, entries: Sequence[Opener]) -> Generator[None, None, bool]:
+        """Answer for what opens here and is no call that can be read; False where it is text."""
+        return (yield from self._over_damage(entries)) or (yield from self._unread(entries))
+
+    def _unread(self, entries: Sequence[Opener]) -> Generator[None, None, bool]:
+        """Answer for a call that cannot be read from its beginning on, where what stands here plainly writes one.
+
+        False, with nothing consumed, where it does not: then this is text.
+        """
+        for entry in entries:
+            if (looker := self.openers.unread(entry)) is None or self.quoting.quoted:
+                continue
+            if named := (yield from self._names_a_tool(looker)):
+                yield from self._refuse(entry, named)
+                return True
+        return False
+
+    def _names_a_tool(self, looker: Unread) -> Generator[None, None, Named | Literal[False]]:
+        """Whether a tool is named behind the opening that stands here."""
+        enough = 0
+        while True:
+            size = len(self.buf) - self.at
+            if self.ended or size >= enough:
+                if (named := looker.named(self.buf, self.at, ended=self.ended)) is not None:
+                    return named
+                enough = later(size) if size > _AT_ONCE else 0
+            yield
+
+    def _refuse(self, entry: Opener, named: Named) -> Wait:
+        """The error for a call that names this tool, and no more of which can be read."""
+        cut = self.ended and (named.ended or self.cut >= self.offset)
+        self.open()
+        call = CallReader(entry.format, entry.shape, self.tools, self.count, before=self.before)
+        call.listed = self.openers.listed(entry)
+        if entry.kind == "section":
+            yield from self._section_start(entry, call)
+        else:
+            self.at += named.opening
+        told = f"a call of {named.name!r} begins here and cannot be read"
+        if cut:
+            told = f"the text ended in a call of {named.name!r}"
+        yield from self._damaged(
+            call, Damage("truncated_call" if cut else "invalid_json", told, self.offset, ended=cut)
+        )
+        self._call_over()
+        self.last, self.reopen = entry, None
+        if entry.kind == "section":
+            self.section = entry
+
     def _opens(self, entry: Opener, skip: int) -> bool:
         """Whether a section's opening is whole after so many characters, or at the end of the tag that it is."""
         tag = isinstance(entry.shape.section and entry.shape.section.open, Tag)
@@ -758,7 +809,8 @@ class Parser(Reader):
         unread = self.ended and call.body == damage.position
         cut = damage.position == self.cut or (unread and (damage.position < self.cut or _LAST_WORD(self.buf, self.at)))
         if cut and damage.code != "internal_error":
-            damage = Damage("truncated_call", f"the text ended: {damage.message}", self.cut, ended=True, got=damage.got)
+            at = self.cut if self.cut >= self.mark else damage.position
+            damage = Damage("truncated_call", f"the text ended: {damage.message}", at, ended=True, got=damage.got)
         try:
             end = yield from resync_at(self, call, damage)
         except Damage:  # no edge as far as a call may reach
