@@ -209,6 +209,40 @@ def test_a_closing_that_is_not_whole_is_not_run_as_part_of_the_value(format: For
     assert made in ([], [("bash", {"command": "ls"}, ("missing_close",))])
 
 
+LOOK = spec("look", None, (), text="string", number="integer")
+"""A tool that runs without arguments: no validation tells of one that was lost on the way."""
+PARAMETERS = [f for f in RAW if any(isinstance(p, Pairs | TagParameters) for p in f.call)]
+
+
+def between(format: Format) -> tuple[str, str, str, str]:
+    """A call of two arguments: up to the first one's end, that end, what stands before the second one, and the rest."""
+    text = formats.render_calls(format, [ToolCall("", "look", {"text": "ls -a", "number": 912})], (LOOK,))
+    head, rest = text.split("ls -a")
+    middle, tail = rest.split("912")
+    part = next(p for p in format.call if isinstance(p, Pairs | TagParameters))
+    close = part.close.rstrip() if isinstance(part, Pairs) else f"</{part.name}>"
+    assert middle.startswith(close)
+    return f"{head}ls -a", close, middle.removeprefix(close), f"912{tail}"
+
+
+@pytest.mark.parametrize("format", PARAMETERS, ids=lambda f: f.name)
+@pytest.mark.parametrize("spaced", [True, False], ids=["as it is written", "without line breaks"])
+def test_no_value_takes_in_its_neighbour_where_a_delimiter_between_them_is_not_whole(
+    format: Format, spaced: bool
+) -> None:
+    head, close, opening, tail = (p if spaced else p.replace("\n", "") for p in between(format))
+    sound = [{}, {"text": "ls -a"}, {"number": 912}, {"text": "ls -a", "number": 912}]
+    middles = [piece + opening for n in range(len(close)) for piece in (close[:n], close[n:])]
+    middles += [close + piece for n in range(len(opening)) for piece in (opening[:n], opening[n:])]
+    wrong = [
+        (middle, e.call.arguments)
+        for middle in middles
+        for e in formats.parse(head + middle + tail, format, (LOOK,))
+        if isinstance(e, CallEnd) and e.call.arguments not in sound
+    ]
+    assert wrong == []
+
+
 def test_what_stands_behind_a_value_s_closing_is_named() -> None:
     text = "<function=bash>\n<parameter=command>\nls\n</parameter>\n<cwd>/tmp</cwd>\n</function>"
     events = read("qwen3_coder", f"{text}\nDone.")
