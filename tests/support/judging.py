@@ -225,7 +225,7 @@ class Judge:
 
     def _without_damage(self, key: str) -> str:
         for piece in self.written.inserted:
-            key = key.replace(piece, "", 1)
+            key = key.replace(str(without_surrogates(piece)), "", 1)
         return key
 
     def _tags(self) -> set[str]:
@@ -397,7 +397,20 @@ class Judge:
             fences += [self.text.find(i) for i in w.inserted if "`" in i or "think" in i.lower()] or [0]
             fences += [self.text.find(t) for t in thinking(w.plan.format) if t in w.inserted]
             fences.append(self.text.find("`"))
+        fences += self._no_fences()
         return min((at for at in fences if at >= 0), default=len(self.text))
+
+    def _no_fences(self) -> Iterator[int]:
+        """Where the code fence of a damaged call is none, since something stands before it in its line.
+
+        What was to close it opens one then.
+        """
+        at = 0
+        for token in self.written.tokens:
+            line = self.text[self.text.rfind("\n", 0, at) + 1 : at]
+            if token.call in self.written.hurt and token.text.startswith("```") and line.strip():
+                yield at
+            at += len(token.text)
 
     def _in_sound_python(self, number: int) -> bool:
         """Whether this stands in a call that is sound Python as damage left it: then it is in one of its strings."""

@@ -49,12 +49,14 @@ def _in_a_list(text: str) -> set[str]:
 
 
 def _in_python(text: str) -> Iterator[str]:
-    """What stands in a Python string of either quotes; where it closes and opens again, the strings are one."""
-    for quote in "'\"":
+    """What stands in a Python string of either quotes, or in strings side by side, which are one."""
+    for quote in ("'", '"', ""):
         try:
             joined = re.sub(rf"{quote}\s*\+\s*{quote}", f"{quote} {quote}", text)
             joined = re.sub(r"\\(?:\r\n?|\n)", "", joined)  # a line goes on behind a backslash
-            yield str(ast.literal_eval(quote + joined.replace("\n", "\\n").replace("\r", "\\r") + quote))
+            found = ast.literal_eval(quote + joined.replace("\n", "\\n").replace("\r", "\\r") + quote)
+            if isinstance(found, str):
+                yield found
         except (ValueError, SyntaxError, MemoryError, RecursionError):  # brackets nested too deep for its parser
             continue
 
@@ -85,7 +87,7 @@ def sound_python(text: str) -> bool:
         return False
 
 
-TAG = re.compile(r"<(/?)([^\s<>/=|\]][^\s<>/=|]*)")
+TAG = re.compile(r"<(/?)((?:｜DSML｜ )?[^\s<>/=|\]][^\s<>/=|]*)")
 
 
 def balanced(text: str, tags: Collection[str] | None = None) -> bool:
