@@ -224,7 +224,7 @@ class Judge:
                 return bool(same(got, meant) or held or damaged)
 
     def _without_damage(self, key: str) -> str:
-        for piece in self.written.inserted:
+        for piece in sorted(self.written.inserted, key=len, reverse=True):
             key = key.replace(str(without_surrogates(piece)), "", 1)
         return key
 
@@ -313,7 +313,9 @@ class Judge:
         """What damage wrote for the parameters of a call, which may all be one value."""
         if call not in self.written.rebodied:
             return []
-        return ["".join(t.text for t in self.written.tokens if t.call == call and t.body).strip()]
+        tokens = self.written.tokens
+        own = [i for i, t in enumerate(tokens) if t.call == call and t.body]
+        return ["".join(t.text for t in tokens[own[0] : own[-1] + 1]).strip()] if own else []
 
     def _holds(self, meaning: str, text: str) -> bool:
         return bool(meaning) and meaning in text and self._may_surround(text.replace(meaning, "", 1), text)
@@ -417,9 +419,21 @@ class Judge:
         return any(not e.repairs and sound_python(e.call.raw) for e in self._made_of_damage(number))
 
     def _made_of_damage(self, number: int) -> list[CallEnd]:
-        """The calls that are made of some of what was written for this one, and of some of a damaged one."""
-        made = [(e, self._under(a, b)) for e, a, b in self.spans if isinstance(e, CallEnd)]
-        return [e for e, under in made if number in under and under & self.written.hurt]
+        """The calls that are made of some of what was written for this one, and of some of a damaged one.
+
+        Or of what damage put between the calls.
+        """
+        made = [(e, self._under(a, b), self._strewn(a, b)) for e, a, b in self.spans if isinstance(e, CallEnd)]
+        return [e for e, under, strewn in made if number in under and (strewn or under & self.written.hurt)]
+
+    def _strewn(self, start: int, end: int) -> bool:
+        """Whether something stands here that damage put between the calls."""
+        at = 0
+        for token in self.written.tokens:
+            if token.call == -1 and token.text in self.written.inserted and start <= at < end:
+                return True
+            at += len(token.text)
+        return False
 
     def _over(self, number: int) -> list[Event]:
         """The events that stand over some of what was written for a call."""
