@@ -25,6 +25,7 @@ from agentkit.formats.damage.listed import REACH, Listed, Next, later, only_punc
 from agentkit.formats.damage.missing_close import close_values
 from agentkit.formats.damage.resync import resync_at
 from agentkit.formats.format import Envelope, Format, KeyEnvelope, Limits, NameTag, PythonCall, Shape, Tag, ToolElement
+from agentkit.formats.jsontext import GOES_ON
 from agentkit.formats.literals import LONE_SURROGATE, MISSING_CLOSE, REPAIRS, WHOLE_CALL_REPAIRS
 from agentkit.formats.openers import TAG, Opener, Quoting, begins, edge_of, openers_of
 from agentkit.formats.reader import Damage, Decline, Delimiter, Wait, literal, may_begin
@@ -809,6 +810,8 @@ class Parser(Resuming):
         else:
             raw = self.raw()
         mendable = damage.code == "invalid_json" and not damage.ended
+        if mendable and (yield from self.sees(GOES_ON)):  # what seemed to close the body stands in it
+            mendable = False
         if mendable and (mended := mend_call(self, call, raw)):
             call.arguments, call.repairs = mended.arguments, [*mended.repairs]
             self._mend(call)

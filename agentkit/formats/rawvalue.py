@@ -94,6 +94,7 @@ class Value:
         self.start = r.offset
         self.first_close = -1
         self.crossed = -1
+        self.closings = False  # whether one of its own kind of closings was taken for content
         self.passed = False  # an end of the enclosing call, behind which a sentence goes on, was taken for content
         self.verbatim = False
         self.unclosed = False
@@ -183,6 +184,8 @@ class Value:
                     self.refuse_stray(start, end)
                 if self.crossed >= 0:
                     raise self.crossing(after)
+                if self.closings and self.end.crossed(r.raw()[start - r.mark : end - r.mark]):
+                    raise self.unsure(start, after)
                 if self.unclosed and (newline := _LAST_NEWLINE.search(r.raw(), max(start, end - 2) - r.mark)):
                     end = r.mark + newline.start()
                 self.spans.append((start, max(start, end)))
@@ -206,6 +209,7 @@ class Value:
         if kind == "close" and self.scalar is not None and self.scalar():
             return here  # what stands behind it belongs to no number and to no word
         if kind == "close":
+            self.closings = True
             behind = yield from self.token(token.end() - r.at, over_space=True)
             if behind is not None and behind.lastgroup == "call":
                 self.crossed = r.offset
@@ -265,6 +269,9 @@ class Value:
             behind = yield from self.token(ahead, over_space=True)
             if behind is None:
                 return True
+            if behind.lastgroup == "value" and self.is_missing(behind):
+                wanted = f"expected no parameter behind the end of the call, which closes {self.key!r}"
+                raise Damage("invalid_arguments", wanted, r.base + behind.start(), got=True)
             if behind.lastgroup not in ("tail", "section"):
                 return behind.lastgroup not in ("close", "fit", "odd", "end")
             ahead = behind.end() - r.at
@@ -410,19 +417,30 @@ class Value:
         """
         r = self.r
         text = r.raw()[self.start - r.mark : held.ends[0][0] - r.mark]
-        return self.end.stray(text) >= 0 or self.end.whole(text)
+        return self.end.stray(text) >= 0 or (self.end.whole(text) and not self.opens(text))
+
+    def opens(self, text: str) -> bool:
+        """Whether a value opens in this text and is not closed, but for those of parameters that are still to come."""
+        if self.end.own is None:
+            return False
+        found = [f for f in self.end.own.finditer(text) if f["close"] or not self.is_missing(f)]
+        return 2 * sum(f["close"] is None for f in found) > len(found)
 
     def ambiguous(self, held: Held, *, ended: bool = False) -> Damage:
         """The error for a value whose end nobody can tell; where the text ended, the last end is the call's own."""
         end = held.ends[-1][1] if held.ends else self.r.offset
+        return self.unsure(held.start, end if ended else -1, ended=ended)
+
+    def unsure(self, start: int, end: int, *, ended: bool = False) -> Damage:
+        """The error for a value in which what opens and closes from `start` on does not balance."""
         return Damage(
             "ambiguous_call",
             f"nobody can tell where the value of {self.key!r} ends: what opens and closes in it does not balance. "
             f"Write {self.end.what} behind each value; one that holds parts of a call must stand in {CDATA_OPEN} … "
             f"{CDATA_CLOSE}",
-            held.start,
+            start,
             ended=ended,
-            end=end if ended else -1,
+            end=end,
         )
 
     # ------------------------------------------------------------ CDATA

@@ -29,6 +29,7 @@ def halved(text: str, closing: str) -> bool:
     size, text = len(closing), text.rstrip()
     pieces = (*(closing[:n] for n in range(3, size)), *(closing[n:] for n in range(1, size // 2)))
     tail = text[-size - 1 :]
+    tail = tail[max(tail.find(closing[:2]), 0) :]
     return text.endswith(pieces) or SequenceMatcher(None, tail, closing, autojunk=False).ratio() > _ALIKE
 
 
@@ -78,6 +79,14 @@ class ValueEnd:
         """Whether a closing of a value stands in this text, or a part of one at its end."""
         found = self.own.finditer(text) if self.own is not None else ()
         return any(f["close"] for f in found) or halved(text, self.what)
+
+    def crossed(self, text: str) -> bool:
+        """Whether a value is closed in this text that nothing there opens, and one opened that nothing closes."""
+        depth, stray = 0, False
+        for found in self.own.finditer(text) if self.own is not None else ():
+            stray = stray or (found["close"] is not None and not depth)
+            depth = max(depth + (-1 if found["close"] else 1), 0)
+        return stray and depth > 0
 
     def stray(self, text: str) -> int:
         """Where behind the first closing of a value that nothing in this text opens; -1 where there is none.
