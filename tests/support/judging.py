@@ -10,6 +10,7 @@ from typing import Any
 
 from damaged_texts import BEGIN, CALLED, END, MARKS, Written, thinking, write
 from format_tools import NOTE
+from meanings import TAG, agrees, balanced, leaves, plain, readings, sound_python
 
 from agentkit.events import ArgumentDelta, CallEnd, CallError, CallStart, Event, Markup, Text, Thinking
 from agentkit.formats.format import Braced, Envelope, Json, KeyEnvelope, TextArgument, ToolElement
@@ -17,7 +18,6 @@ from agentkit.formats.literals import ARITHMETIC
 from agentkit.formats.values import same, without_surrogates
 from agentkit.formats.write import edge
 from agentkit.messages import ToolCall
-from meanings import TAG, agrees, balanced, leaves, plain, readings, sound_python
 
 
 def spans(events: Sequence[Event]) -> list[tuple[Event, int, int]]:
@@ -159,7 +159,7 @@ class Judge:
         said = f"{call.name} {dict(call.arguments)} {event.repairs}"
         if plain(call.name) not in plain(f"{call.raw} {html.unescape(call.raw)}"):
             yield "a name that is not there", said
-        if not runs(call) or self._begins_outside(call.raw):
+        if not runs(call) or self._begins_outside(call.raw) or self._put_in(call):
             return
         found = [
             leaf for k, v in call.arguments.items() for leaf in (Leaf(k, k), *(Leaf(*leaf) for leaf in leaves(k, v)))
@@ -169,6 +169,10 @@ class Judge:
                 yield kind, said
         if ARITHMETIC not in event.repairs:  # of which a number with damage beside it is a part
             yield from self._whole(call, found, said, made)
+
+    def _put_in(self, call: ToolCall) -> bool:
+        """Whether damage wrote the opening of this call, with its name: then what stands behind is in it."""
+        return any(call.name in i and call.raw.startswith(i) for i in self.written.inserted)
 
     def _begins_outside(self, raw: str) -> bool:
         """Whether this call was quoted in a value whose own call damage left without an opening.
@@ -200,7 +204,8 @@ class Judge:
             and not any(self._whole_markup(str(leaf.value)) for leaf in found)
         ):
             meant = w.calls[next(iter(whose))]
-            if meant.name == call.name and not self._alike(dict(call.arguments), dict(meant.arguments)):
+            inside = {k: v for k, v in meant.arguments.items() if not self._put_out(k, v, call)}
+            if meant.name == call.name and not self._alike(dict(call.arguments), inside):
                 yield "unlike what was written", said
         for number in whose:
             made[number] += 1
@@ -216,12 +221,24 @@ class Judge:
                 return named.keys() == meant.keys() and all(self._alike(named[k], v) for k, v in meant.items())
             case list(), list():
                 gone = [m for m in meant if set(Leaf("", m).numbers) & self.written.touched]
-                return len(got) in (len(meant), len(meant) - len(gone)) and (gone or all(map(self._alike, got, meant)))
+                fits = len(got) in (len(meant), len(meant) - len(gone), len(meant) + self._parted(gone))
+                return fits and (gone or all(map(self._alike, got, meant)))
             case _:
                 numbers = Leaf("", meant).numbers
                 held = numbers and (numbers[0] in self.written.touched or Leaf("", got).numbers[:1] == numbers[:1])
                 damaged = isinstance(got, str) and any(i in got for i in self.written.inserted)
                 return bool(same(got, meant) or held or damaged)
+
+    def _parted(self, items: Sequence[Any]) -> int:
+        """How many commas damage put into these numbers: each parts one into two items."""
+        numbers = {n for item in items if isinstance(item, int) for n in Leaf("", item).numbers}
+        return sum(t.text.count(",") for t in self.written.tokens if t.value in numbers)
+
+    def _put_out(self, key: str, value: Any, call: ToolCall) -> bool:
+        """Whether an argument stands behind the end that damage gave to its call."""
+        raw = call.raw.rstrip()
+        ended = any(raw.endswith(i.strip()) for i in self.written.inserted if i.strip())
+        return ended and key not in call.arguments and str(value) not in raw
 
     def _without_damage(self, key: str) -> str:
         for piece in sorted(self.written.inserted, key=len, reverse=True):

@@ -109,5 +109,5 @@ def agrees(text: str, key: str | None, call: ToolCall) -> bool:
 
 
 def plain(text: str) -> str:
-    """A text as names are compared: without case, joiners and, as nothing can carry them, half surrogates."""
-    return re.sub(r"[_\\-]", "", str(without_surrogates(text))).casefold()
+    """A text as names are compared: without escapes, case, joiners and, as nothing can carry them, half surrogates."""
+    return re.sub(r"[_\\-]", "", str(without_surrogates(_unescaped(text)))).casefold()
