@@ -18,7 +18,7 @@ from agentkit.events import ArgumentDelta
 from agentkit.formats.literals import MISSING_CLOSE
 from agentkit.formats.reader import Damage, Delimiter, Reader, Search, Wait
 from agentkit.formats.tags import SPACES
-from agentkit.formats.valueends import ValueEnd
+from agentkit.formats.valueends import ValueEnd, alike
 
 CDATA_OPEN: Final = "<![CDATA["
 CDATA_CLOSE: Final = "]]>"
@@ -208,11 +208,8 @@ class Value:
             return (yield from self.later(Held(r.offset, first=here)))
         if kind == "close" and self.scalar is not None and self.scalar():
             return here  # what stands behind it belongs to no number and to no word
-        if kind == "close":
-            self.closings = True
-            behind = yield from self.token(token.end() - r.at, over_space=True)
-            if behind is not None and behind.lastgroup == "call":
-                self.crossed = r.offset
+        if kind == "close" and (yield from self.is_crossed(token.end() - r.at)):
+            return here
         if kind == "end":
             clean = yield from self.is_clean(token)
             if clean and r.offset in r.unclosed:
@@ -275,6 +272,25 @@ class Value:
             if behind.lastgroup not in ("tail", "section"):
                 return behind.lastgroup not in ("close", "fit", "odd", "end")
             ahead = behind.end() - r.at
+
+    def is_crossed(self, ahead: int) -> Generator[None, None, bool]:
+        """Look behind a value's closing, so many characters ahead, behind which nothing fits.
+
+        Another call there makes the value unsure. The end of this call, misspelt, ends it: returns whether it does.
+        """
+        r, over = self.r, self.end.over
+        self.closings = True
+        behind = yield from self.token(ahead, over_space=True)
+        if behind is not None and behind.lastgroup == "call":
+            self.crossed = r.offset
+        if behind is not None or not over:
+            return False
+        while True:
+            at = _BLANK.match(r.buf, r.at + ahead).end()  # type: ignore[union-attr]  # it matches nothing too
+            line = r.buf[at : at + len(over)].partition("\n")[0]
+            if r.ended or len(line) == len(over) or at + len(line) < len(r.buf) or line[:1] not in ("", over[0]):
+                return line[:1] == over[0] and alike(line, over)
+            yield
 
     def is_clean(self, token: re.Match[str]) -> Generator[None, None, bool]:
         """Whether the call may be over behind this: its line ends there, or other markup follows."""

@@ -18,6 +18,7 @@ from agentkit import formats
 from agentkit.events import ArgumentDelta, CallEnd, CallError, Event, SourceEvent, Text, merge
 from agentkit.formats import CATALOG, Element, Format, Node, Parser, ToolSpec
 from agentkit.formats.format import NestedTags, Pairs, TagParameters, ToolElement
+from agentkit.formats.valueends import end_of_value
 from agentkit.messages import ToolCall
 
 
@@ -241,6 +242,29 @@ def test_no_value_takes_in_its_neighbour_where_a_delimiter_between_them_is_not_w
         if isinstance(e, CallEnd) and e.call.arguments not in sound
     ]
     assert wrong == []
+
+
+@pytest.mark.parametrize("format", PARAMETERS, ids=lambda f: f.name)
+@pytest.mark.parametrize("what", ["the end of the call", "another tag", "the end of the call, misspelt"])
+def test_an_argument_is_not_lost_where_something_stands_before_it(format: Format, what: str) -> None:
+    head, close, opening, tail = between(format)
+    end = end_of_value(format.shapes[0], next(p for p in format.call if isinstance(p, Pairs | TagParameters))).over
+    stray = {"another tag": "<b>", "the end of the call": end}.get(what, end[:-2] + end[-1:])
+    made = [
+        e.call.arguments
+        for e in formats.parse(head + close + stray + opening + tail, format, (LOOK,))
+        if isinstance(e, CallEnd)
+    ]
+    assert made in ([], [{"text": "ls -a", "number": 912}])
+
+
+@pytest.mark.parametrize("format", PARAMETERS, ids=lambda f: f.name)
+def test_values_that_cross_are_one_another_s_and_no_value(format: Format) -> None:
+    """One closes that nothing opens, and behind it one opens that nothing closes."""
+    one = pieces(format, "bash", command="VALUE")
+    opening = between(format)[2].strip().replace("number", "command")
+    text = one.call(f"ls{one.close} , {opening}pwd")
+    assert [g for g in outcomes(read(format, text, (BASH,))) if not isinstance(g, str)] == []
 
 
 def test_what_stands_behind_a_value_s_closing_is_named() -> None:

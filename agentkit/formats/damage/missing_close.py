@@ -43,7 +43,8 @@ def close_values(call: CallReader, end: int, *, repair: bool) -> None:
     opening = re.compile("|".join(f"(?P<_{i}>{_opening(part, name)})" for i, name in enumerate(known)))
     for name, value in list(call.arguments.items()):
         behind = edge.unopened(value) if isinstance(value, str) and name in call.raw else -1
-        if behind >= 0 and not _in_a_sentence(value[behind:], part, known):
+        shut = behind >= 0 and not _in_a_sentence(value[behind:], part, known)
+        if shut or (isinstance(value, str) and name in call.raw and _misspelt(value, closing, opening, known)):
             raise _unopened(name, known[0], edge.what, end)
         found = list(opening.finditer(value)) if isinstance(value, str) and name in call.raw else []
         if not found or closing.search(value, found[0].end()):  # none, or balanced: content
@@ -82,6 +83,13 @@ def _unopened(name: str, missing: str, what: str, end: int) -> Damage:
         end,
         end=end,
     )
+
+
+def _misspelt(value: str, closing: re.Pattern[str], opening: re.Pattern[str], missing: Sequence[str]) -> bool:
+    """Whether a tag stands behind a closing one that names a parameter which was not given, and does not open it."""
+    names = re.compile(rf"<[^<>\n]{{0,64}}\b(?:{'|'.join(map(re.escape, missing))})\b")
+    behind = (_SPACE(value, found.end()).end() for found in closing.finditer(value))  # type: ignore[union-attr]
+    return any(names.match(value, at) and not opening.match(value, at) for at in behind)
 
 
 def _in_a_sentence(rest: str, part: Pairs | TagParameters, missing: Sequence[str]) -> bool:
@@ -128,6 +136,7 @@ def _trimmed(part: Pairs | TagParameters, text: str, *, first: bool, last: bool)
 
 
 _TYPES = ("string", "integer", "number", "boolean", "array", "object", "null")
+_SPACE = re.compile(r"\s*").match
 _SENTENCE = re.compile(r"[ \t]+[^\s<]|[\"'`)\]},.;:!?\\]").match
 """Behind a tag, how a sentence or a line of code goes on."""
 _NEWLINE_AT_START = re.compile(r"\A\r?\n")
