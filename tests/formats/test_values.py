@@ -368,6 +368,13 @@ def test_an_empty_element_is_the_empty_value_of_its_type() -> None:
     assert nested(body) == [("nested", {"items": [], "object": {}, "text": ""}, ())]
 
 
+@pytest.mark.parametrize("element", ["text", "items", "object"])
+@pytest.mark.parametrize("cut", ["<k>a{}</k>", "a{}</text>", ""])
+def test_an_element_that_goes_on_behind_the_end_of_its_call_is_an_error(element: str, cut: str) -> None:
+    body = f"{TOKEN}<{element}>{TOKEN}</invoke>{cut or '<n>'}".replace("{}", TOKEN)
+    assert nested(body) == ["invalid_arguments"]
+
+
 @pytest.mark.parametrize("body", ["a{}<item>b{}</item>", "{}<item>b{}</item>a"])
 def test_text_beside_nested_elements_is_an_error(body: str) -> None:
     inner = body.replace("{}", TOKEN)

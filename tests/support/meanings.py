@@ -35,7 +35,7 @@ def readings(text: str) -> set[str]:
     for one in list(out):
         out |= {*_in_json(one), *(twice for decoded in _in_json(one) for twice in _in_json(decoded))}
         out |= {_unescaped(one), _unescaped(_unescaped(one)), *_in_python(one)}
-    return out
+    return {str(without_surrogates(one)) for one in out}
 
 
 def _in_a_list(text: str) -> set[str]:

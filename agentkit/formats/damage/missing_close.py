@@ -17,7 +17,7 @@ from agentkit.formats.format import Pairs, TagParameters
 from agentkit.formats.literals import MISSING_CLOSE
 from agentkit.formats.reader import Damage, pattern
 from agentkit.formats.tags import closing_tag, opening_tag
-from agentkit.formats.valueends import end_of_pair, end_of_parameter
+from agentkit.formats.valueends import ValueEnd, end_of_pair, end_of_parameter
 
 
 def close_values(call: CallReader, end: int, *, repair: bool) -> None:
@@ -44,7 +44,7 @@ def close_values(call: CallReader, end: int, *, repair: bool) -> None:
     for name, value in list(call.arguments.items()):
         behind = edge.unopened(value) if isinstance(value, str) and name in call.raw else -1
         shut = behind >= 0 and not _in_a_sentence(value[behind:], part, known)
-        if shut or (isinstance(value, str) and name in call.raw and _misspelt(value, closing, opening, known)):
+        if shut or (isinstance(value, str) and name in call.raw and _misspelt(value, edge, known)):
             raise _unopened(name, known[0], edge.what, end)
         found = list(opening.finditer(value)) if isinstance(value, str) and name in call.raw else []
         if not found or closing.search(value, found[0].end()):  # none, or balanced: content
@@ -85,11 +85,16 @@ def _unopened(name: str, missing: str, what: str, end: int) -> Damage:
     )
 
 
-def _misspelt(value: str, closing: re.Pattern[str], opening: re.Pattern[str], missing: Sequence[str]) -> bool:
-    """Whether a tag stands behind a closing one that names a parameter which was not given, and does not open it."""
-    names = re.compile(rf"<[^<>\n]{{0,64}}\b(?:{'|'.join(map(re.escape, missing))})\b")
-    behind = (_SPACE(value, found.end()).end() for found in closing.finditer(value))  # type: ignore[union-attr]
-    return any(names.match(value, at) and not opening.match(value, at) for at in behind)
+def _misspelt(value: str, edge: ValueEnd, missing: Sequence[str]) -> bool:
+    """Whether a tag stands behind a closing one that names a parameter which was not given, and opens nothing."""
+    if edge.own is None:
+        return False
+    names = re.compile(rf"<[^\n]{{0,64}}?\b(?:{'|'.join(map(re.escape, missing))})\b")
+    for closed in (f for f in edge.own.finditer(value) if f["close"]):
+        at = _SPACE(value, closed.end()).end()  # type: ignore[union-attr]  # it matches nothing too
+        if names.match(value, at) and not edge.own.match(value, at):
+            return True
+    return False
 
 
 def _in_a_sentence(rest: str, part: Pairs | TagParameters, missing: Sequence[str]) -> bool:
