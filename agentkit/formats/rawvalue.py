@@ -26,6 +26,8 @@ _CDATA = Delimiter(rf"{SPACES}<!\[CDATA\[", rf"{SPACES}(?:<(?:!(?:\[(?:C(?:D(?:A
 _CDATA_STOP = re.compile("]").search
 _NEWLINE = Delimiter(r"\r?\n", r"\r?")
 _BLANK = re.compile(r"\s*")
+_SENTENCE = re.compile(r"(?:[^\s<>]{0,256}>)?[ \t]+[^\s<]").match
+"""Behind the opening of a call, over the rest of its tag: more of a sentence, and nothing of a call."""
 _LINE_OVER = re.compile(r"[ \t]*(?:\r|\n|\Z|[<\[\]])").match
 """Behind the end of a call: the line's end, or what may open or close something; not more of a sentence."""
 
@@ -45,6 +47,7 @@ class Held:
         odd: offset of a closing behind which an undeclared tag stands, and what follows it.
         inside: offsets of ends of quoted calls whose own value was not closed.
         shut: how much of the text is up to the end of the last quoted call, -1 before one.
+        behind: offset behind the last opening of a call inside, -1 before one.
         doubled: whether the enclosing call's end stands right behind that of a quoted one, and may be its double.
     """
 
@@ -58,6 +61,7 @@ class Held:
     odd: tuple[int, int] | None = None
     inside: list[int] = field(default_factory=list)
     shut: int = -1
+    behind: int = -1
     doubled: bool = False
 
     def opened(self, kind: str) -> None:
@@ -341,6 +345,7 @@ class Value:
                 return None
             case "call" | "value":
                 held.opened(kind)
+                held.behind = here[1] if kind == "call" else held.behind
             case "end":
                 return (yield from self.call_ends(held, token))
             case "close" | "fit" | "odd":
@@ -381,7 +386,8 @@ class Value:
         """
         over = held.first is not None or bool(held.ends)
         shut = token.groupdict().get("shut") is not None
-        if (held.open and (held.fits or self.passed)) or (shut and over):
+        passed = self.passed and _SENTENCE("".join(held.pieces), held.behind - held.start) is None
+        if (held.open and (held.fits or passed)) or (shut and over):
             return True
         return (bool(held.fits) or shut) and not self.end.balances("".join(held.pieces))
 
