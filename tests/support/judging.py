@@ -205,7 +205,8 @@ class Judge:
         ):
             meant = w.calls[next(iter(whose))]
             inside = {k: v for k, v in meant.arguments.items() if not self._put_out(k, v, call)}
-            if meant.name == call.name and not self._alike(dict(call.arguments), inside):
+            given = {k: v for k, v in call.arguments.items() if k in inside or k not in meant.arguments}
+            if meant.name == call.name and not self._alike(given, inside):
                 yield "unlike what was written", said
         for number in whose:
             made[number] += 1
@@ -220,14 +221,21 @@ class Judge:
                 named = {k if k in meant else self._without_damage(k): v for k, v in got.items()}
                 return named.keys() == meant.keys() and all(self._alike(named[k], v) for k, v in meant.items())
             case list(), list():
-                gone = [m for m in meant if set(Leaf("", m).numbers) & self.written.touched]
-                fits = len(got) in (len(meant), len(meant) - len(gone), len(meant) + self._parted(gone))
-                return fits and (gone or all(map(self._alike, got, meant)))
+                gone = sum(map(self._erased, meant))
+                if len(got) == len(meant) and not gone:
+                    return all(map(self._alike, got, meant))
+                return len(meant) - gone <= len(got) <= len(meant) + self._parted(meant)
             case _:
                 numbers = Leaf("", meant).numbers
                 held = numbers and (numbers[0] in self.written.touched or Leaf("", got).numbers[:1] == numbers[:1])
                 damaged = isinstance(got, str) and any(i in got for i in self.written.inserted)
                 return bool(same(got, meant) or held or damaged)
+
+    def _erased(self, item: Any) -> bool:
+        """Whether damage wrote something else for an item of a list."""
+        own = Leaf("", item).numbers[:1]
+        now = [t.text for t in self.written.tokens if [t.value] == own]
+        return any(Leaf("", text).numbers[:1] != own for text in now)
 
     def _parted(self, items: Sequence[Any]) -> int:
         """How many commas damage put into these numbers: each parts one into two items."""
@@ -238,7 +246,7 @@ class Judge:
         """Whether an argument stands behind the end that damage gave to its call."""
         raw = call.raw.rstrip()
         ended = any(raw.endswith(i.strip()) for i in self.written.inserted if i.strip())
-        return ended and key not in call.arguments and str(value) not in raw
+        return ended and not call.arguments.get(key) and str(value) not in raw
 
     def _without_damage(self, key: str) -> str:
         for piece in sorted(self.written.inserted, key=len, reverse=True):
@@ -332,7 +340,12 @@ class Judge:
             return []
         tokens = self.written.tokens
         own = [i for i, t in enumerate(tokens) if t.call == call and t.body]
-        return ["".join(t.text for t in tokens[own[0] : own[-1] + 1]).strip()] if own else []
+        if not own:
+            return []
+        first, last = own[0], own[-1] + 1
+        while tokens[first - 1].call == call and tokens[first - 1].text in self.written.inserted:
+            first -= 1
+        return ["".join(t.text for t in tokens[start:last]).strip() for start in {first, own[0]}]
 
     def _holds(self, meaning: str, text: str) -> bool:
         return bool(meaning) and meaning in text and self._may_surround(text.replace(meaning, "", 1), text)
@@ -406,7 +419,7 @@ class Judge:
         halves = {call.tool.name for call in self.written.plan.calls if call.quoting == "half"}
         over = (e.call for e in self._made_of_damage(number))
         made = (c for c in over if nests or c.name in halves)
-        return any(any(self._whole_markup(str(v)) for v in c.arguments.values()) for c in made)
+        return any(self._put_in(c) or any(self._whole_markup(str(v)) for v in c.arguments.values()) for c in made)
 
     def _hidden_from(self) -> int:
         """Where damage begins that may quote what stands behind it, or make it reasoning."""
