@@ -26,6 +26,7 @@ from agentkit.formats.damage.missing_close import close_values
 from agentkit.formats.damage.resync import resync_at
 from agentkit.formats.damage.unread import Named, Unread
 from agentkit.formats.format import Envelope, Format, KeyEnvelope, Limits, NameTag, PythonCall, Shape, Tag, ToolElement
+from agentkit.formats.jsontext import GOES_ON
 from agentkit.formats.openers import TAG, Opener, Quoting, begins, edge_of, openers_of
 from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Wait, literal, may_begin
 from agentkit.formats.repairs import LONE_SURROGATE, MISSING_CLOSE, REPAIRS, WHOLE_CALL_REPAIRS
@@ -821,6 +822,8 @@ class Parser(Reader):
         else:
             raw = self.raw()
         repairable = damage.code == "invalid_json" and not damage.ended
+        if repairable and (yield from self.sees(GOES_ON)):  # what seemed to close the body stands in it
+            repairable = False
         if repairable and (read := repaired_call(self, call, raw)):
             call.arguments, call.repairs = read.arguments, [*read.repairs]
             self._repair(call)

@@ -73,7 +73,7 @@ _OCTAL = re.compile(r"[0-7]{1,3}")
 _NAMED = re.compile(r"N\{([^{}]{1,100})\}")
 _ESCAPED = re.compile(r"\r\n|.?", re.DOTALL)
 _HEX = re.compile(r"x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})")
-_PYTHON_WORDS: Final[Mapping[str, Any]] = {"True": True, "False": False, "None": None}
+PYTHON_WORDS: Final[Mapping[str, Any]] = {"True": True, "False": False, "None": None}
 _JSON_WORDS: Final[Mapping[str, Any]] = {"true": True, "false": False, "null": None}
 _CLOSERS: Final = {"{": "}", "[": "]", "(": ")"}
 
@@ -158,10 +158,10 @@ class Literals:
     def word(self, found: re.Match[str]) -> Any:
         """A named constant."""
         word = found[0]
-        for table in (_JSON_WORDS, _PYTHON_WORDS):
+        for table in (_JSON_WORDS, PYTHON_WORDS):
             if word in table:
                 self.at = found.end()
-                if table is _PYTHON_WORDS:
+                if table is PYTHON_WORDS:
                     self.repairs[PYTHON_LITERALS] = None
                 return table[word]
         raise self.bad("a value")
