@@ -16,52 +16,21 @@ import unicodedata
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-MAX_DEPTH: Final = 128
-
-RAW_NEWLINES = "raw_newlines"
-TRAILING_COMMA = "trailing_comma"
-PYTHON_QUOTES = "python_quotes"
-PYTHON_LITERALS = "python_literals"
-MISSING_BRACE = "missing_brace"
-SURPLUS_BRACE = "surplus_brace"
-DOUBLY_ENCODED = "doubly_encoded"
-INNER_QUOTES = "inner_quotes"
-WRAPPED_ARGUMENTS = "wrapped_arguments"
-QUOTED_VALUE = "quoted_value"
-MISSING_COMMA = "missing_comma"
-MISSING_CLOSE = "missing_close"
-ARITHMETIC = "arithmetic"
-JOINED_STRINGS = "joined_strings"
-INVALID_ESCAPE = "invalid_escape"
-LEADING_ZEROS = "leading_zeros"
-ARGUMENTS_KEY = "arguments_key"
-LONE_SURROGATE = "lone_surrogate"
-
-REPAIRS: Final = (
-    RAW_NEWLINES,
-    TRAILING_COMMA,
-    PYTHON_QUOTES,
-    PYTHON_LITERALS,
-    MISSING_BRACE,
-    SURPLUS_BRACE,
-    DOUBLY_ENCODED,
-    INNER_QUOTES,
-    WRAPPED_ARGUMENTS,
-    QUOTED_VALUE,
-    MISSING_COMMA,
-    MISSING_CLOSE,
+from agentkit.formats.repairs import (
     ARITHMETIC,
-    JOINED_STRINGS,
+    INNER_QUOTES,
     INVALID_ESCAPE,
+    JOINED_STRINGS,
     LEADING_ZEROS,
-    ARGUMENTS_KEY,
-    LONE_SURROGATE,
+    MISSING_BRACE,
+    PYTHON_LITERALS,
+    PYTHON_QUOTES,
+    RAW_NEWLINES,
+    SURPLUS_BRACE,
+    TRAILING_COMMA,
 )
-"""Every repair, by name: of JSON bodies, of Python calls (`inner_quotes`, `missing_comma`) and of parameters between
-tags (`missing_close`)."""
 
-WHOLE_CALL_REPAIRS: Final = frozenset((WRAPPED_ARGUMENTS, QUOTED_VALUE))
-"""Repairs of a call that was read, by what its tool's schema says."""
+MAX_DEPTH: Final = 128
 
 _SPACE = re.compile(r"\s*")
 _ODD_SPACE = re.compile(r"[^ \t\n\r]")  # no white space to JSON
@@ -480,7 +449,7 @@ def _number(text: str) -> int | float:
     return int(text) if text.lstrip("+-").isdigit() else float(text)
 
 
-def mend(text: str, allowed: frozenset[str]) -> tuple[Any, tuple[str, ...]] | None:
+def repaired(text: str, allowed: frozenset[str]) -> tuple[Any, tuple[str, ...]] | None:
     """Read damaged JSON that is all there.
 
     Args:

@@ -15,8 +15,8 @@ from functools import cache
 from typing import Final
 
 from agentkit.events import ArgumentDelta
-from agentkit.formats.literals import MISSING_CLOSE
 from agentkit.formats.reader import Damage, Delimiter, Reader, Search, Wait
+from agentkit.formats.repairs import MISSING_CLOSE
 from agentkit.formats.tags import SPACES
 from agentkit.formats.valueends import ValueEnd
 

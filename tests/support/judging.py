@@ -13,7 +13,7 @@ from format_tools import NOTE
 
 from agentkit.events import ArgumentDelta, CallEnd, CallError, CallStart, Event, Markup, Text, Thinking
 from agentkit.formats.format import Braced, Envelope, Json, KeyEnvelope, TextArgument, ToolElement
-from agentkit.formats.literals import ARITHMETIC
+from agentkit.formats.repairs import ARITHMETIC
 from agentkit.formats.values import same, without_surrogates
 from agentkit.formats.write import edge
 from agentkit.messages import ToolCall

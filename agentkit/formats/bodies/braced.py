@@ -12,8 +12,9 @@ from typing import Any, Final
 from agentkit.formats import values
 from agentkit.formats.call import CallReader
 from agentkit.formats.format import Braced
-from agentkit.formats.literals import PYTHON_QUOTES, Literals, NotALiteral
+from agentkit.formats.literals import Literals, NotALiteral
 from agentkit.formats.reader import Damage, Reader, Search, Wait, literal, may_begin
+from agentkit.formats.repairs import PYTHON_QUOTES
 
 _KEY = re.compile(r"\s*([^\s:{}\[\],]+)\s*:\s*")
 _PLAIN = re.compile(r"[^,{}\[\]]*")

@@ -17,9 +17,9 @@ from agentkit.formats.bodies.json import read_json
 from agentkit.formats.call import CallReader, ended, until
 from agentkit.formats.damage.missing_close import unsure
 from agentkit.formats.format import Json, NameTag, Pairs, Tag, TagParameters, TextArgument, ToolElement
-from agentkit.formats.literals import MISSING_CLOSE
 from agentkit.formats.rawvalue import Value
 from agentkit.formats.reader import Damage, Decline, Reader, Wait, literal
+from agentkit.formats.repairs import MISSING_CLOSE
 from agentkit.toolspec import Element, Node, ToolSpec
 
 

@@ -16,8 +16,8 @@ from typing import Any
 from agentkit.formats import values
 from agentkit.formats.call import CallReader
 from agentkit.formats.format import NestedTags, Tag
-from agentkit.formats.literals import MISSING_CLOSE
 from agentkit.formats.reader import Damage, Delimiter, Reader, Search, Wait, beginnings, literal, may_begin, pattern
+from agentkit.formats.repairs import MISSING_CLOSE
 from agentkit.formats.valueends import halved
 from agentkit.schemas import walk
 

@@ -13,8 +13,8 @@ import re
 from agentkit.formats import values
 from agentkit.formats.call import CallReader
 from agentkit.formats.format import Pairs, TagParameters
-from agentkit.formats.literals import MISSING_CLOSE
 from agentkit.formats.reader import Damage, pattern
+from agentkit.formats.repairs import MISSING_CLOSE
 from agentkit.formats.tags import closing_tag, opening_tag
 from agentkit.formats.valueends import end_of_pair, end_of_parameter
 
