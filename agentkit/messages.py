@@ -12,11 +12,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Unpack
 
-from agentkit import foreign
-from agentkit.absent import explained
-from agentkit.absent_imports import explained_module
+from agentkit.checks.spelling import ByAttribute, Nothing, refuse_unknown, takes
 from agentkit.errors import ConfigError, ErrorCode
-from agentkit.names import ByAttribute, Nothing, refuse_unknown, takes
+from agentkit.foreign import renamed
+from agentkit.foreign.absent import explained
+from agentkit.foreign.absent_imports import explained_module
 
 _set = object.__setattr__
 
@@ -34,14 +34,14 @@ class TextPart:
 
     def __init__(self, text: str, **unknown: Unpack[Nothing]) -> None:  # `takes` would be half of what one costs
         if len(unknown):
-            refuse_unknown("TextPart", unknown, ("text",), foreign.TEXT_PART)
+            refuse_unknown("TextPart", unknown, ("text",), renamed.TEXT_PART)
         if not isinstance(text, str):
             raise ConfigError(f"TextPart(…) takes text, found {shown(text)}")
         _set(self, "text", text)
 
 
 @explained
-@takes(others=foreign.IMAGE_PART)
+@takes(others=renamed.IMAGE_PART)
 @dataclass(frozen=True, slots=True)
 class ImagePart:
     """An image, by its bytes or by its address.
@@ -156,7 +156,7 @@ class MarkupPart:
 
 
 @explained
-@takes(others=foreign.TOOL_CALL, such="ToolCall('', 'add', {'a': 1})")
+@takes(others=renamed.TOOL_CALL, such="ToolCall('', 'add', {'a': 1})")
 @dataclass(frozen=True, slots=True)
 class ToolCall(ByAttribute):
     """One request to run a tool.
@@ -183,6 +183,7 @@ ResultContent = tuple[TextPart | ImagePart, ...]
 UserContent = tuple[TextPart | ImagePart, ...]
 AssistantPart = TextPart | ThinkingPart | ToolCall | MarkupPart | ProviderPart
 AssistantContent = tuple[AssistantPart, ...]
+MessagePart = AssistantPart | ImagePart
 
 _SAID: Final = (TextPart, ImagePart)
 _WRITTEN: Final = (TextPart, ThinkingPart, ToolCall, MarkupPart, ProviderPart)
@@ -238,7 +239,7 @@ class SystemMessage(ByAttribute):
 
 
 @explained
-@takes(others=foreign.MESSAGE)
+@takes(others=renamed.MESSAGE)
 @dataclass(frozen=True, slots=True, init=False)
 class UserMessage(ByAttribute):
     """What the user said: text and images.
@@ -265,7 +266,7 @@ class UserMessage(ByAttribute):
 
 
 @explained
-@takes(others=foreign.MESSAGE)
+@takes(others=renamed.MESSAGE)
 @dataclass(frozen=True, slots=True, init=False)
 class AssistantMessage(ByAttribute):
     """One response of a model, in the order in which it was written.
@@ -299,7 +300,7 @@ class AssistantMessage(ByAttribute):
 
 
 @explained
-@takes(others=foreign.MESSAGE, such="ToolMessage('call_1', 'add', '3')")
+@takes(others=renamed.MESSAGE, such="ToolMessage('call_1', 'add', '3')")
 @dataclass(frozen=True, slots=True)
 class ToolMessage(ByAttribute):
     """The answer to one call.
@@ -328,7 +329,7 @@ class ToolMessage(ByAttribute):
 Message = SystemMessage | UserMessage | AssistantMessage | ToolMessage
 
 
-@takes(others=foreign.USER)
+@takes(others=renamed.USER)
 def user(*content: str | TextPart | ImagePart) -> UserMessage:
     """A user message from text and images: `user("What is this?", ImagePart(data=png))`.
 

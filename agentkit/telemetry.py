@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
-from agentkit.absent_imports import explained_module
 from agentkit.agent import RunEnded, RunStarted, RunStream, TurnEnded, TurnStarted
 from agentkit.errors import ConfigError, ProviderError
 from agentkit.events import Finish, ToolCompleted, ToolFailed, ToolStarted, Usage
+from agentkit.foreign.absent_imports import explained_module
 from agentkit.messages import AssistantMessage, Message, SystemMessage, TextPart, ThinkingPart, ToolCall, ToolMessage
 from agentkit.models.base import ModelRequest
 

@@ -6,18 +6,18 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequenc
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from agentkit.agent.approval import Approved, Decision, Denied, denial, edited
-from agentkit.agent.settings import RunFinish
+from agentkit.agent.decisions import Approved, Decision, Denied, denial, edited
+from agentkit.agent.options import RunFinish
 from agentkit.agent.unanswered import settled
 from agentkit.errors import ConfigError
 from agentkit.events import SourceEvent, ToolEvent, Usage
 from agentkit.messages import AssistantMessage, Message, SystemMessage, ToolCall, user
 from agentkit.models.base import Model, ModelRequest
-from agentkit.tool import ToolContext
+from agentkit.tool.result import ToolContext
 
 if TYPE_CHECKING:
     from agentkit.processor import Turn
-    from agentkit.registry import ToolRegistry
+    from agentkit.tool.registry import ToolRegistry
 
 Ask = Callable[[Model, ModelRequest], AsyncGenerator[SourceEvent, None]]
 """Asks a model at the run's expense. Raises `BudgetSpent` where nothing is left of the run's budget."""

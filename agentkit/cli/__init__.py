@@ -14,11 +14,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from agentkit.checks.spelling import did_you_mean, then
 from agentkit.cli import chat, demo, inspect, threads
 from agentkit.cli.terminal import plain
 from agentkit.errors import AgentkitError
-from agentkit.foreign import CHOICES, OPTIONS, STANDARD_INPUT
-from agentkit.names import did_you_mean, then
+from agentkit.foreign.renamed import CHOICES, OPTIONS, STANDARD_INPUT
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from agentkit.absent import explained
-from agentkit.names import ByAttribute
+from agentkit.checks.spelling import ByAttribute
+from agentkit.foreign.absent import explained
 
 Body = Mapping[str, Any]
 """A JSON object. What it says is the business of whoever wrote it."""

@@ -9,7 +9,7 @@ import pytest
 
 from agentkit.events import CallEnd, CallError, Text
 from agentkit.formats import CATALOG, Parser, ToolSpec, auto, parse
-from agentkit.formats.spec import Envelope, Format
+from agentkit.formats.format import Envelope, Format
 
 DELETE = ToolSpec(
     "delete",

@@ -10,13 +10,15 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from corpora import source
+from damaged_texts import call_text, shapes, tokens, whole
+from format_tools import ANYTHING, NOTE, PING, TOOLS
 
 from agentkit import formats
 from agentkit.events import ArgumentDelta, CallEnd, CallError, CallStart, Event, SourceEvent, Text, merge
 from agentkit.formats import CATALOG, Format, Limits, Parser, Shape, valueends
 from agentkit.formats import engine as reading
-from agentkit.formats.reader import Reader, Wait
-from agentkit.formats.spec import (
+from agentkit.formats.format import (
     Braced,
     CallId,
     CountedName,
@@ -36,10 +38,8 @@ from agentkit.formats.spec import (
     TextArgument,
     ToolElement,
 )
+from agentkit.formats.reader import Reader, Wait
 from agentkit.messages import ToolCall
-from corpora import source
-from damaged_texts import call_text, shapes, tokens, whole
-from format_tools import ANYTHING, NOTE, PING, TOOLS
 
 EVERY = int(os.environ.get("AGENTKIT_DAMAGE", "101"))  # one of so many texts is read; 1 reads them all
 
