@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from agentkit.messages import ImagePart, TextPart, ToolCall
     from agentkit.models import Model, ModelRequest, model
     from agentkit.processor import ProcessorConfig, ResponseProcessor
-    from agentkit.registry import ToolRegistry
-    from agentkit.schema import SchemaType, ToolSchema, openapi_schema, xml_schema
     from agentkit.threads import ThreadManager
-    from agentkit.tool import Tool, ToolContext, ToolResult
+    from agentkit.tool.declare import SchemaType, ToolSchema, openapi_schema, xml_schema
+    from agentkit.tool.registry import ToolRegistry
+    from agentkit.tool.result import Tool, ToolContext, ToolResult
 
 _HOMES = {
     "Agent": "agentkit.agent",
@@ -47,7 +47,7 @@ _HOMES = {
     "ResponseProcessor": "agentkit.processor",
     "RunResult": "agentkit.agent",
     "SchemaError": "agentkit.errors",
-    "SchemaType": "agentkit.schema",
+    "SchemaType": "agentkit.tool.declare",
     "StoreError": "agentkit.errors",
     "TextPart": "agentkit.messages",
     "ThreadBusy": "agentkit.errors",
@@ -55,12 +55,12 @@ _HOMES = {
     "Tool": "agentkit.tool",
     "ToolCall": "agentkit.messages",
     "ToolContext": "agentkit.tool",
-    "ToolRegistry": "agentkit.registry",
+    "ToolRegistry": "agentkit.tool.registry",
     "ToolResult": "agentkit.tool",
-    "ToolSchema": "agentkit.schema",
+    "ToolSchema": "agentkit.tool.declare",
     "model": "agentkit.models",
-    "openapi_schema": "agentkit.schema",
-    "xml_schema": "agentkit.schema",
+    "openapi_schema": "agentkit.tool.declare",
+    "xml_schema": "agentkit.tool.declare",
 }
 """Each public name, and the module that defines it."""
 
@@ -105,12 +105,27 @@ if not TYPE_CHECKING:  # or checkers would take any name
 
     def __getattr__(name: str) -> object:
         if name not in _HOMES:
-            from agentkit.absent_imports import absent
+            from agentkit.foreign.absent_imports import absent
 
             raise absent(sys.modules[__name__], name, sys._getframe(1))
         value: object = getattr(import_module(_HOMES[name]), name)
         globals()[name] = value
         return value
+
+
+class _Missing:
+    """Asked for a module that nobody has found; see `agentkit.absent_imports.refuse_module`."""
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> None:
+        if name.startswith("agentkit."):
+            from agentkit.foreign.absent_imports import refuse_module
+
+            refuse_module(name, sys._getframe(1))
+
+
+if not any(getattr(finder, "__qualname__", "") == "_Missing" for finder in sys.meta_path):  # not twice, at a reload
+    sys.meta_path.append(_Missing)
 
 
 def __dir__() -> list[str]:

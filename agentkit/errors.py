@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any, Final, Literal, get_args
 
-from agentkit.absent import explained
-from agentkit.characters import escaped
+from agentkit.foreign.absent import explained
+from agentkit.unicode import escaped
 
 ErrorCode = Literal[
     "unknown_tool",

@@ -12,13 +12,14 @@ from collections.abc import Iterable, Mapping
 from operator import add
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar
 
-from agentkit.absent import explained
-from agentkit.absent_imports import explained_module
+from agentkit.checks.spelling import no_item
 from agentkit.errors import ErrorCode
+from agentkit.foreign.absent import explained
+from agentkit.foreign.absent_imports import explained_module
 from agentkit.messages import ToolCall
 
 if TYPE_CHECKING:
-    from agentkit.tool import ToolResult
+    from agentkit.tool.result import ToolResult
 
 FinishReason = Literal[
     "stop",
@@ -56,9 +57,16 @@ def _hash(self: tuple[Any, ...]) -> int:
     return hash((type(self), *self))
 
 
+def _item(self: tuple[Any, ...], key: Any) -> Any:
+    if isinstance(key, str):
+        raise no_item(self, key)
+    return tuple.__getitem__(self, key)
+
+
 def event(cls: E) -> E:
     """Make a named tuple equal only to its own type, and say what it has in place of what it is asked for in vain."""
     cls.__eq__, cls.__ne__, cls.__hash__ = _equal, _unequal, _hash  # type: ignore[assignment]
+    setattr(cls, "__getitem__", _item)  # noqa: B010 - checkers take an assignment for an item of the class
     return explained(cls)
 
 
@@ -128,7 +136,13 @@ class ArgumentDelta(NamedTuple):
 
 @event
 class CallEnd(NamedTuple):
-    """A call is complete and was read without damage. `repairs` names what was mended to read it, if anything."""
+    """A call is complete and can be executed.
+
+    Attributes:
+        index: its place among the response's calls.
+        call: the call, with its arguments.
+        repairs: codes of what was repaired to read it, if anything; `agentkit.formats.REPAIRS` says what each means.
+    """
 
     index: int  # type: ignore[assignment]
     call: ToolCall

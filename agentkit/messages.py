@@ -10,23 +10,38 @@ import base64
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
-from agentkit.absent import explained
-from agentkit.absent_imports import explained_module
+from agentkit.checks.spelling import ByAttribute, Nothing, refuse_unknown, takes
 from agentkit.errors import ConfigError, ErrorCode
-from agentkit.names import ByAttribute
+from agentkit.foreign import renamed
+from agentkit.foreign.absent import explained
+from agentkit.foreign.absent_imports import explained_module
+
+_set = object.__setattr__
 
 
 @explained
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class TextPart:
-    """Text that a person, a model or a tool wrote."""
+    """Text that a person, a model or a tool wrote.
+
+    Raises:
+        ConfigError: it is something else.
+    """
 
     text: str
 
+    def __init__(self, text: str, **unknown: Unpack[Nothing]) -> None:  # `takes` would be half of what one costs
+        if len(unknown):
+            refuse_unknown("TextPart", unknown, ("text",), renamed.TEXT_PART)
+        if not isinstance(text, str):
+            raise ConfigError(f"TextPart(…) takes text, found {shown(text)}")
+        _set(self, "text", text)
+
 
 @explained
+@takes(others=renamed.IMAGE_PART)
 @dataclass(frozen=True, slots=True)
 class ImagePart:
     """An image, by its bytes or by its address.
@@ -141,6 +156,7 @@ class MarkupPart:
 
 
 @explained
+@takes(others=renamed.TOOL_CALL, such="ToolCall('', 'add', {'a': 1})")
 @dataclass(frozen=True, slots=True)
 class ToolCall(ByAttribute):
     """One request to run a tool.
@@ -167,10 +183,13 @@ ResultContent = tuple[TextPart | ImagePart, ...]
 UserContent = tuple[TextPart | ImagePart, ...]
 AssistantPart = TextPart | ThinkingPart | ToolCall | MarkupPart | ProviderPart
 AssistantContent = tuple[AssistantPart, ...]
+MessagePart = AssistantPart | ImagePart
 
 _SAID: Final = (TextPart, ImagePart)
 _WRITTEN: Final = (TextPart, ThinkingPart, ToolCall, MarkupPart, ProviderPart)
-_set = object.__setattr__
+
+
+_CHAT: Final = "agent.run({'role': 'user', 'content': […]})"
 
 
 def shown(value: Any) -> str:
@@ -202,7 +221,8 @@ def _parts_of(content: Any, kinds: tuple[type, ...], owner: str) -> tuple[Any, .
     for part in parts:
         if not isinstance(part, kinds):
             names = ", ".join(kind.__name__ for kind in kinds)
-            raise ConfigError(f"{owner}(…) takes text and parts ({names}), found {shown(part)}")
+            hint = f": a message as OpenAI has it is a prompt by itself, {_CHAT}" if isinstance(part, Mapping) else ""
+            raise ConfigError(f"{owner}(…) takes text and parts ({names}), found {shown(part)}{hint}")
     return parts
 
 
@@ -219,6 +239,7 @@ class SystemMessage(ByAttribute):
 
 
 @explained
+@takes(others=renamed.MESSAGE)
 @dataclass(frozen=True, slots=True, init=False)
 class UserMessage(ByAttribute):
     """What the user said: text and images.
@@ -245,6 +266,7 @@ class UserMessage(ByAttribute):
 
 
 @explained
+@takes(others=renamed.MESSAGE)
 @dataclass(frozen=True, slots=True, init=False)
 class AssistantMessage(ByAttribute):
     """One response of a model, in the order in which it was written.
@@ -278,6 +300,7 @@ class AssistantMessage(ByAttribute):
 
 
 @explained
+@takes(others=renamed.MESSAGE, such="ToolMessage('call_1', 'add', '3')")
 @dataclass(frozen=True, slots=True)
 class ToolMessage(ByAttribute):
     """The answer to one call.
@@ -306,6 +329,7 @@ class ToolMessage(ByAttribute):
 Message = SystemMessage | UserMessage | AssistantMessage | ToolMessage
 
 
+@takes(others=renamed.USER)
 def user(*content: str | TextPart | ImagePart) -> UserMessage:
     """A user message from text and images: `user("What is this?", ImagePart(data=png))`.
 

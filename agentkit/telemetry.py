@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from agentkit.agent import RunEnded, RunStarted, RunStream, TurnEnded, TurnStarted
 from agentkit.errors import ConfigError, ProviderError
 from agentkit.events import Finish, ToolCompleted, ToolFailed, ToolStarted, Usage
+from agentkit.foreign.absent_imports import explained_module
 from agentkit.messages import AssistantMessage, Message, SystemMessage, TextPart, ThinkingPart, ToolCall, ToolMessage
 from agentkit.models.base import ModelRequest
 
@@ -289,3 +290,6 @@ def _shape(message: Message) -> dict[str, Any]:
             case ToolCall(id, name, arguments):
                 parts.append({"type": "tool_call", "id": id, "name": name, "arguments": dict(arguments)})
     return {"role": role, "parts": parts}
+
+
+explained_module(__name__)

@@ -26,6 +26,7 @@ from agentkit.messages import (
     ImagePart,
     MarkupPart,
     Message,
+    MessagePart,
     ProviderPart,
     SystemMessage,
     TextPart,
@@ -102,10 +103,7 @@ def json_tokens(value: Any) -> int:
     return text_tokens(json.dumps(value, ensure_ascii=False, default=str))
 
 
-Part = TextPart | MarkupPart | ThinkingPart | ToolCall | ProviderPart | ImagePart
-
-
-def _part_tokens(part: Part) -> int:
+def _part_tokens(part: MessagePart) -> int:
     match part:
         case TextPart(text) | MarkupPart(text):
             return text_tokens(text)

@@ -22,7 +22,7 @@ from agentkit.agent import Agent
 from agentkit.events import ArgumentDelta, CallEnd, CallStart, Finish, SourceEvent, Text
 from agentkit.messages import ToolCall
 from agentkit.models.base import ModelRequest
-from agentkit.registry import ToolRegistry
+from agentkit.tool.registry import ToolRegistry
 
 TARGET = 100.0  # µs per turn
 GROWTH = 1.3  # times that a turn of 1,000 may cost over a turn of 20

@@ -15,13 +15,13 @@ from collections.abc import Awaitable, Callable
 
 from agentkit.events import CallEnd, Finish, SourceEvent
 from agentkit.messages import ToolCall
-from agentkit.models.arguments import read_arguments
+from agentkit.models.native_arguments import read_arguments
 from agentkit.processor import ProcessorConfig, ResponseProcessor
 from agentkit.processor.execution import Execution
 from agentkit.processor.inbox import Inbox
 from agentkit.processor.running import run_tool
-from agentkit.registry import ToolRegistry
-from agentkit.tool import ToolContext
+from agentkit.tool.registry import ToolRegistry
+from agentkit.tool.result import ToolContext
 
 TARGET = 20.0  # µs for one call to an async tool
 COUNT = 5000  # calls per measurement

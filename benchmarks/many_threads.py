@@ -37,8 +37,8 @@ from typing import Any, Literal
 from agentkit.events import ArgumentDelta, CallEnd, CallStart, Finish, SourceEvent, Text
 from agentkit.messages import ToolCall
 from agentkit.models.base import ModelRequest
-from agentkit.registry import ToolRegistry
 from agentkit.threads import SQLiteStore, ThreadManager
+from agentkit.tool.registry import ToolRegistry
 
 TURNS = 5
 ARGUMENTS = '{"a": 1, "b": 2}'

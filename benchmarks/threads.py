@@ -19,10 +19,10 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
-from agentkit.threads.sqlite import SQLiteStore
+from agentkit.threads.sql.sqlite import SQLiteStore
 from agentkit.threads.store import Append, Move, NewCall, Store
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "support"))
 from postgres_server import Absent, server
 
 TASKS = 1000
@@ -106,7 +106,7 @@ def main() -> None:
         asyncio.run(row("SQLite, durability=process", SQLiteStore(folder / "process.db", durability="process")))
         asyncio.run(row("SQLite, :memory:", SQLiteStore(":memory:")))
         try:
-            from agentkit.threads.postgres import PostgresStore
+            from agentkit.threads.sql.postgres import PostgresStore
 
             dsn = stack.enter_context(server("max_connections=60"))
             asyncio.run(row("PostgreSQL, 10 connections", PostgresStore(dsn)))

@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT / "tests" / "support"))
 
 from replay_server import ReplayServer  # noqa: E402 - found by the line above
 from terminal import Terminal  # noqa: E402

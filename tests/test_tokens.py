@@ -6,6 +6,8 @@ from statistics import median
 from typing import Any
 
 import pytest
+from recordings import ABSENT, recording, rows
+from streams import answer
 
 from agentkit.events import CallEnd, Text, Usage
 from agentkit.messages import (
@@ -20,10 +22,8 @@ from agentkit.messages import (
     ToolMessage,
     user,
 )
-from agentkit.models import Replay
+from agentkit.testing import Replay
 from agentkit.tokens import PER_CALL, PER_IMAGE, PER_MESSAGE, json_tokens, message_tokens, messages_tokens, text_tokens
-from recordings import ABSENT, recording, rows
-from streams import answer
 
 STREAMS = [row for row in rows("raw_streams.jsonl") if row.get("chunks")]
 PREFIXES = {"openai-chat": "openai", "openai-responses": "responses", "anthropic-messages": "anthropic"}

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from agentkit.absent_imports import explained_module
 from agentkit.agent.agent import Agent
-from agentkit.agent.approval import Approved, Decision, Denied, call_hash
+from agentkit.agent.decisions import Approved, Decision, Denied, call_hash
 from agentkit.agent.hooks import Hook, checked_hooks
 from agentkit.agent.journal import Ask, Conversation, Journal, Response, Unsettled
 from agentkit.agent.lifecycle import Lifecycle, RunEnded, RunStarted, TurnEnded, TurnStarted
 from agentkit.agent.limits import Budget, Price
+from agentkit.agent.options import RunFinish, RunOptions, Settings
+from agentkit.agent.outcome import RunResult
 from agentkit.agent.own_loop import OwnLoop
-from agentkit.agent.result import RunResult
 from agentkit.agent.run import Plan, RunStream
-from agentkit.agent.settings import RunFinish, RunOptions, Settings
 from agentkit.agent.spending import BudgetSpent, Spending
+from agentkit.foreign.absent_imports import explained_module
 
 __all__ = [
     "Agent",

@@ -8,32 +8,33 @@ from dataclasses import replace
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, Final, Generic, Self, Unpack, overload
 
-from agentkit.absent import explained
 from agentkit.agent.blocking import blocking, close
 from agentkit.agent.delegate import delegate
 from agentkit.agent.hooks import Hook, checked_hooks
 from agentkit.agent.journal import Conversation, Journal
 from agentkit.agent.limits import UNBOUNDED, Budget
-from agentkit.agent.result import OutputT, RunResult
+from agentkit.agent.options import RunOptions, Settings, checked
+from agentkit.agent.outcome import OutputT, RunResult
+from agentkit.agent.prompts import Prompt, messages_from
 from agentkit.agent.run import Plan, RunStream
-from agentkit.agent.settings import RunOptions, Settings, checked
 from agentkit.agent.spending import Spending
 from agentkit.agent.system import SYSTEM, System
-from agentkit.awaiting import EnteredAsync, waits
-from agentkit.binding import BoundTool
-from agentkit.bounds import CALLABLE, TEXT, Bounds, each, either, instance, lacking, like, or_none, refuse, whole
-from agentkit.elsewhere import at
+from agentkit.checks.awaiting import EnteredAsync, waits
+from agentkit.checks.bounds import CALLABLE, TEXT, Bounds, each, either, instance, lacking, like, or_none, refuse, whole
+from agentkit.checks.spelling import takes
 from agentkit.errors import ConfigError
+from agentkit.foreign import renamed
+from agentkit.foreign.absent import explained
+from agentkit.foreign.elsewhere import at
 from agentkit.messages import SystemMessage
 from agentkit.models import known
 from agentkit.models.base import Model
-from agentkit.names import takes
 from agentkit.processor import ProcessorConfig
-from agentkit.prompts import Prompt, messages_from
-from agentkit.registry import ToolRegistry
-from agentkit.schema import declared
-from agentkit.structured import Output
-from agentkit.tool import NO_CONTEXT
+from agentkit.tool.binding import BoundTool
+from agentkit.tool.declare import declared
+from agentkit.tool.registry import ToolRegistry
+from agentkit.tool.reply import Output
+from agentkit.tool.result import NO_CONTEXT
 
 if sys.version_info >= (3, 13):
     from typing import TypeVar
@@ -106,7 +107,7 @@ class Agent(EnteredAsync, Generic[ContextT, OutputT]):
     'Hello!'
     """
 
-    @takes(Settings, others=at("Agent"))
+    @takes(Settings, others=at("Agent"), such="Agent('openai:gpt-5', [function])")
     def __init__(
         self,
         model: Model | str,
@@ -199,7 +200,7 @@ class Agent(EnteredAsync, Generic[ContextT, OutputT]):
 
         Args:
             prompt: what to answer: text, parts, a message, an OpenAI message as a dict, or several of these,
-                oldest first; see `agentkit.prompts.messages_from`.
+                oldest first; see `agentkit.agent.prompts.messages_from`.
             output_type: what the final reply must be, in place of the agent's own type.
             **options: see `RunOptions`.
 
@@ -313,6 +314,7 @@ class Agent(EnteredAsync, Generic[ContextT, OutputT]):
         if not isinstance(self._model, str):
             await close(self._model)
 
+    @takes(others=renamed.AS_TOOL, such="agent.as_tool('its_name', 'what it is good at')")
     def as_tool(self, name: str, description: str) -> BoundTool:
         """This agent as a tool of another: `Agent(model, tools=[other.as_tool("research", "Find out about …")])`.
 

@@ -11,15 +11,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from agentkit.agent.journal import Conversation, Journal
-from agentkit.binding import BoundTool, bind_function
 from agentkit.errors import ProviderError
 from agentkit.messages import AssistantMessage, ToolMessage, user
-from agentkit.schema import openapi_schema
-from agentkit.tool import ToolContext, ToolResult
+from agentkit.tool.binding import BoundTool, bind_function
+from agentkit.tool.declare import openapi_schema
+from agentkit.tool.result import ToolContext, ToolResult
 
 if TYPE_CHECKING:
     from agentkit.agent.agent import Agent
-    from agentkit.agent.result import RunResult
+    from agentkit.agent.outcome import RunResult
     from agentkit.agent.run import RunStream
 
 DONE: Final = ("stop", "agent_terminated")

@@ -95,9 +95,6 @@ class Hooks:
         self._last: dict[int, float] = {}  # seconds that hooks have taken since the run is to end
         self._leave: Callable[[], None] | None = None  # stop waiting for the hook that is waited for
 
-    def __bool__(self) -> bool:
-        return bool(self._hooks)
-
     @property
     def _run(self) -> RunStream[Any]:
         run = self._of()

@@ -6,18 +6,18 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequenc
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from agentkit.agent.approval import Approved, Decision, Denied, denial, edited
-from agentkit.agent.settings import RunFinish
+from agentkit.agent.decisions import Approved, Decision, Denied, denial, edited
+from agentkit.agent.options import RunFinish
 from agentkit.agent.unanswered import settled
 from agentkit.errors import ConfigError
 from agentkit.events import SourceEvent, ToolEvent, Usage
 from agentkit.messages import AssistantMessage, Message, SystemMessage, ToolCall, user
 from agentkit.models.base import Model, ModelRequest
-from agentkit.tool import ToolContext
+from agentkit.tool.result import ToolContext
 
 if TYPE_CHECKING:
     from agentkit.processor import Turn
-    from agentkit.registry import ToolRegistry
+    from agentkit.tool.registry import ToolRegistry
 
 Ask = Callable[[Model, ModelRequest], AsyncGenerator[SourceEvent, None]]
 """Asks a model at the run's expense. Raises `BudgetSpent` where nothing is left of the run's budget."""
@@ -157,8 +157,8 @@ class Conversation:
         unknown = decisions.keys() - {call.id for call in self._open}
         if unknown:
             raise ConfigError(
-                f"no call waits under the id {', '.join(map(repr, sorted(unknown)))}; "
-                f"waiting: {', '.join(repr(call.id) for call in self._open) or 'none'}"
+                f"no call waits under the id {', '.join(sorted(map(repr, unknown)))}; "
+                f"waiting: {', '.join(repr(call.id) for call in self._open) or _none(messages, unknown)}"
             )
 
     @property
@@ -230,3 +230,11 @@ class Conversation:
     async def child(self, call_id: str, task: str) -> Journal:
         """A new conversation."""
         return Conversation([user(task)])
+
+
+def _none(messages: Sequence[Message], decided: Iterable[object]) -> str:
+    """Why no call waits at the end of the conversation."""
+    there = {call.id for m in messages if isinstance(m, AssistantMessage) for call in m.calls}
+    if there & set(decided):
+        return "none: it was answered, or withdrawn by what was said after it; decide first, with agent.run(messages)"
+    return "none: give the conversation that it is in, agent.run(result.messages, decisions={…})"

@@ -9,8 +9,8 @@ from agentkit.messages import AssistantMessage, ToolMessage
 from agentkit.models.base import ModelRequest
 
 if TYPE_CHECKING:
-    from agentkit.agent.result import RunResult
-    from agentkit.agent.settings import RunFinish
+    from agentkit.agent.options import RunFinish
+    from agentkit.agent.outcome import RunResult
 
 
 @event

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from agentkit.bounds import SECONDS, Bound, Bounds, number, or_none, refuse, whole
-from agentkit.elsewhere import at
+from agentkit.checks.bounds import SECONDS, Bound, Bounds, number, or_none, refuse, whole
+from agentkit.checks.spelling import takes
 from agentkit.errors import ConfigError
 from agentkit.events import Usage
+from agentkit.foreign.elsewhere import at
 from agentkit.messages import ToolCall, ToolMessage
-from agentkit.names import takes
 
 _MILLION = 1_000_000
 

@@ -15,15 +15,15 @@ from dataclasses import dataclass, replace
 from time import monotonic
 from typing import Any, Final, Generic, TypeVar
 
-from agentkit.absent import explain_with, explained
 from agentkit.agent.hooks import Hook, Hooks
 from agentkit.agent.journal import Journal, Response
 from agentkit.agent.lifecycle import RunEnded, RunStarted, TurnEnded, TurnStarted
 from agentkit.agent.limits import Repeats
-from agentkit.agent.result import OutputT, RunResult
-from agentkit.agent.settings import RunFinish
+from agentkit.agent.options import RunFinish
+from agentkit.agent.outcome import OutputT, RunResult
 from agentkit.agent.spending import Meter, Prompts, Spending, asked
 from agentkit.agent.system import System, written
+from agentkit.checks.spelling import did_you_mean
 from agentkit.errors import AgentkitError, ConfigError, ProviderError
 from agentkit.events import (
     ApprovalRequired,
@@ -32,19 +32,18 @@ from agentkit.events import (
     SourceEvent,
     Text,
     ToolCompleted,
-    ToolEvent,
     ToolFailed,
     ToolSkipped,
     ToolStarted,
 )
-from agentkit.foreign import TOOL_CHOICE
+from agentkit.foreign.absent import explain_with, explained
+from agentkit.foreign.renamed import TOOL_CHOICE
 from agentkit.messages import AssistantMessage, Message, ToolCall, ToolMessage, user
 from agentkit.models.base import Model, ModelRequest, continues
-from agentkit.names import did_you_mean
 from agentkit.processor import EventStream, ProcessorConfig, ResponseProcessor, Source, Turn, no_scope
-from agentkit.registry import ToolRegistry
-from agentkit.structured import InvalidOutput, Output
-from agentkit.tool import ToolContext
+from agentkit.tool.registry import ToolRegistry
+from agentkit.tool.reply import InvalidOutput, Output
+from agentkit.tool.result import ToolContext
 
 _TOOL_EVENTS = frozenset((ToolStarted, ToolCompleted, ToolFailed, ToolSkipped, ApprovalRequired))
 _NO_REPLY: frozenset[RunFinish] = frozenset(("content_filter", "refusal", "error", "cancelled", "approval"))
@@ -120,6 +119,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         """What it raised, once it did."""
         self._start = len(journal.all())
         self._hooks = Hooks(plan.hooks, self)
+        self._hooked = bool(plan.hooks)  # none is added later
         self._meters: list[Meter] = []  # of the turn's responses
         self._prompts: Prompts | None = None
         self._text = ""
@@ -223,7 +223,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
     async def _events(self) -> AsyncGenerator[Event, None]:
         self._begun = True
         watching = self._watch()
-        hooked = bool(self._hooks)  # none is added later
+        hooked = self._hooked
         try:
             await self._hooks.tell(RunStarted())
             while (turn := await self._next()) is not None:
@@ -231,8 +231,9 @@ class RunStream(EventStream[Event], Generic[OutputT]):
                 since = monotonic()
                 try:
                     async for event in turn:
-                        if type(event) in _TOOL_EVENTS:
-                            await self._record(turn, event, since)  # type: ignore[arg-type]
+                        if type(event) in _TOOL_EVENTS:  # written down before anybody hears of it
+                            response = self._response(turn, since) if turn.complete else None
+                            await self.journal.record(turn, event, response)  # type: ignore[arg-type]
                         if hooked:
                             await self._hooks.tell(event)
                         yield event
@@ -270,10 +271,6 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         self._turn = turn
         if self._stopped is not None:  # while it was made
             turn.cancel()
-
-    async def _record(self, turn: Turn, event: ToolEvent, since: float) -> None:
-        """Write down what becomes of a call, before anybody hears of it."""
-        await self.journal.record(turn, event, self._response(turn, since) if turn.complete else None)
 
     async def _shortened(self, turn: Turn, error: BaseException) -> bool:
         """Whether the request was refused as too long and can be made again, once, with a shorter conversation."""
@@ -355,11 +352,11 @@ class RunStream(EventStream[Event], Generic[OutputT]):
             self._correction = None
         if not await self._ready():
             return None
-        [meter], request = self._meters, self._request
+        request = self._request
         self._turns += 1
         self._continued = 0
         self._asked = True
-        if self._hooks:
+        if self._hooked:
             await self._hooks.tell(TurnStarted(self._turns, request))
         processor.config = plan.config
         if (left := plan.spending.calls_left) is not None and left < (plan.config.max_calls or left + 1):
@@ -367,9 +364,12 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         natively = plan.model.format is None and request.tool_choice != "none"
         offered = request.tools if natively else ()
         made = _made(self._turn)
-        # where no token is bounded the turn's own sum does: whatever stands between costs time with each event
-        events = meter.read(plan.model, request) if plan.spending.counts else plan.model.stream(request)
-        return processor.process(events, offered=offered, more=self._more, made=made)
+        return processor.process(self._stream(request), offered=offered, more=self._more, made=made)
+
+    def _stream(self, request: ModelRequest) -> Source:
+        """Ask the model, with what was set aside for it last; where nothing is counted, nothing stands between."""
+        model = self.plan.model
+        return self._meters[-1].read(model, request) if self.plan.spending.counts else model.stream(request)
 
     async def _ready(self) -> bool:
         """Make the request, and what its response is counted with; False when nothing is left, or the run was stopped.
@@ -404,12 +404,13 @@ class RunStream(EventStream[Event], Generic[OutputT]):
 
     async def _prepare(self) -> bool:
         messages = await self.journal.messages()
-        self._request = replace(self._request, messages=messages)
+        if messages is not self._request.messages:  # a journal may give the same list again, with more in it
+            self._request = replace(self._request, messages=messages)
         spending = self.plan.spending
-        prompt = 0
-        if spending.counts:
-            self._prompts = self._prompts or Prompts(self._request)
-            prompt = self._prompts.size(messages)
+        if not spending.counts:  # then the turn's own sum does
+            return spending.exhausted is None
+        self._prompts = self._prompts or Prompts(self._request)
+        prompt = self._prompts.size(messages)
         meter = await spending.set_aside(self.plan.model.name, prompt, self._request.max_tokens)
         self._meters = [] if meter is None else [meter]
         return meter is not None
@@ -433,9 +434,9 @@ class RunStream(EventStream[Event], Generic[OutputT]):
             return None
         self._continued += 1
         request = replace(self._request, messages=[*self._request.messages, partial])
-        meter = spending.set_aside_now(self.plan.model.name, request)
-        self._meters.append(meter)
-        return meter.read(self.plan.model, request) if spending.counts else self.plan.model.stream(request)
+        if spending.counts:
+            self._meters.append(spending.set_aside_now(self.plan.model.name, request))
+        return self._stream(request)
 
     async def _end(self, turn: Turn, since: float) -> None:
         """End a turn, whatever ended it: write it down, and then say so.
@@ -450,7 +451,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         try:
             await (uncancelled(self._keep(turn, since)) if waits else self._keep(turn, since))
         finally:
-            if self._hooks:
+            if self._hooked:
                 seconds = monotonic() - since
                 await self._hooks.tell(
                     TurnEnded(number, turn.message, turn.results, turn.usage, turn.finish.reason, seconds)
@@ -487,9 +488,9 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         if turn.refused is not None:
             self._continues = False
             _LOG.warning("%s does not go on with a reply that was cut: %s", self.plan.model.name, turn.refused)
-        reason = turn.finish.reason
-        self._pending = (*self._waiting, *turn.pending)
-        if turn.pending:
+        reason, pending = turn.finish.reason, turn.pending
+        self._pending = (*self._waiting, *pending)
+        if pending:
             self._over_with = "approval"
         elif turn.terminated:
             self._over_with = "agent_terminated"
@@ -544,7 +545,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
 
     def _scope(self, call: ToolCall) -> AbstractContextManager[Any]:
         """What the hooks want to hold inside a tool."""
-        return self._hooks.scope(call) if self._hooks else no_scope(call)
+        return self._hooks.scope(call) if self._hooked else no_scope(call)
 
 
 def _last_response(messages: Sequence[Message]) -> AssistantMessage | None:

@@ -147,7 +147,7 @@ class Spending:
 
     def count(self, model: str, spent: Usage) -> None:
         """Add what a response cost for which nothing was set aside, as where neither tokens nor cost are bounded."""
-        if spent != _NOTHING:
+        if any(spent):
             self._change(model, _NOTHING, spent)
 
     def _change(self, model: str, aside: Usage, spent: Usage, *, estimated: bool = False) -> None:

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
-from agentkit.bounds import TEXT, Bound, either, or_none
+from agentkit.checks.bounds import TEXT, Bound, either, or_none
 from agentkit.errors import ConfigError
 
 _ContextT = TypeVar("_ContextT")

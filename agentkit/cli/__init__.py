@@ -14,9 +14,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from agentkit.checks.spelling import did_you_mean, then
 from agentkit.cli import chat, demo, inspect, threads
 from agentkit.cli.terminal import plain
 from agentkit.errors import AgentkitError
+from agentkit.foreign.renamed import CHOICES, OPTIONS, STANDARD_INPUT
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -102,7 +104,33 @@ def _logged() -> Iterator[None]:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Its messages quote what was typed."""
+    """Its messages quote what was typed, and say what was meant."""
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        found, rest = self.parse_known_args(args, namespace)
+        if rest:  # the usage of the command is wanted, not that of all
+            self._command(getattr(found, "command", "")).refuse(rest)
+        return found
+
+    def refuse(self, rest: Sequence[str]) -> None:
+        """End with what is not understood, and with what was meant."""
+        options = [name for action in self._actions for name in action.option_strings]
+        hint = did_you_mean(rest[0].partition("=")[0], options, OPTIONS)
+        if not hint and not rest[0].startswith("-"):
+            hint = f": {STANDARD_INPUT}"
+        self.error(f"unrecognized arguments: {' '.join(rest)}{hint}")
+
+    def _command(self, name: str) -> _Parser:
+        for action in self._actions:
+            if isinstance(action.choices, dict) and name in action.choices:
+                return action.choices[name]  # type: ignore[no-any-return]
+        return self
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            choices = [str(choice) for choice in action.choices]
+            hint = then(did_you_mean(str(value), choices, CHOICES), f"there are {', '.join(choices)}")
+            raise argparse.ArgumentError(action, f"invalid choice: {value!r}{hint}")
 
     def _print_message(self, message: str, file: Any = None) -> None:
         if message:

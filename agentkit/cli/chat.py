@@ -21,8 +21,8 @@ from agentkit.errors import ConfigError, ProviderError, StoreError, ThreadBusy
 
 if TYPE_CHECKING:
     from agentkit.agent import Agent, OwnLoop, RunResult, RunStream
-    from agentkit.cli.approval import Decider
-    from agentkit.cli.conversation import Conversation, InThread
+    from agentkit.cli.asking import Decider
+    from agentkit.cli.keeping import InThread, KeptChat
     from agentkit.messages import ToolCall
 
 PROMPT = "you> "
@@ -82,8 +82,8 @@ class Chat:
     """One session at the terminal."""
 
     def __init__(self, agent: Agent, arguments: argparse.Namespace, loop: OwnLoop) -> None:
-        from agentkit.cli.approval import decider
-        from agentkit.cli.conversation import InMemory
+        from agentkit.cli.asking import decider
+        from agentkit.cli.keeping import InMemory
 
         self.agent = agent
         self.loop = loop
@@ -92,7 +92,7 @@ class Chat:
         self.store: str = arguments.store or STORE
         later = self.thread is not None
         self.decide: Decider = decider(arguments.approve, agent.registry, self.screen, later=later)
-        self.conversation: Conversation = InMemory(agent)
+        self.conversation: KeptChat = InMemory(agent)
         self.said = False  # anything, in this session
 
     def run(self) -> int:
@@ -100,7 +100,7 @@ class Chat:
         if self.thread is None:
             self.greet("")
             return self.talk(0)
-        from agentkit.cli.conversation import InThread
+        from agentkit.cli.keeping import InThread
         from agentkit.threads import ThreadManager
 
         thread: InThread

@@ -20,7 +20,7 @@ from agentkit.cli.table import table
 from agentkit.events import ToolCompleted, ToolFailed
 
 if TYPE_CHECKING:
-    from agentkit.registry import ToolRegistry
+    from agentkit.tool.registry import ToolRegistry
 
 PROMPT = "Write hello.py and a README.md in your folder. Then let the greeting be French, and show me the file."
 RESPONSES = 4  # that each recording holds
@@ -54,7 +54,7 @@ def add(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Show both ways, then that they met in the same methods. Status 1 if anything was not as it should be."""
-    from agentkit.registry import ToolRegistry
+    from agentkit.tool.registry import ToolRegistry
     from agentkit_tools.files import Files
 
     screen = Screen(sys.stdout)
@@ -87,7 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
 async def work(way: Way, registry: ToolRegistry, screen: Screen) -> tuple[Counter[str], int]:
     """Let one recorded model work; how often it completed a call of each function name, and how many calls failed."""
     from agentkit.agent import Agent
-    from agentkit.models import Replay
+    from agentkit.testing import Replay
 
     recordings = files("agentkit.cli") / "demo_data"
     responses = [(recordings / f"{way.name}-{n}.sse").read_bytes() for n in range(1, RESPONSES + 1)]

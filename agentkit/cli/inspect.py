@@ -15,8 +15,8 @@ from agentkit.errors import ConfigError
 from agentkit.events import CallEnd, CallError, Text, Thinking
 
 if TYPE_CHECKING:
-    from agentkit.formats.spec import ToolSpec
-    from agentkit.registry import ToolRegistry
+    from agentkit.tool.registry import ToolRegistry
+    from agentkit.toolspec import ToolSpec
 
 TOOLS = {"nargs": "+", "default": [], "metavar": "MODULE:CLASS"}
 
@@ -52,7 +52,7 @@ def registered(references: list[str]) -> ToolRegistry:
         ConfigError: a reference does not lead to a tool.
         SchemaError: a tool is defined wrongly.
     """
-    from agentkit.registry import ToolRegistry
+    from agentkit.tool.registry import ToolRegistry
 
     return ToolRegistry(*references)
 
@@ -104,7 +104,7 @@ def read(event: CallEnd | CallError, registry: ToolRegistry) -> dict[str, Any]:
 def judged(event: CallEnd, registry: ToolRegistry) -> dict[str, str] | None:
     """What is wrong with a readable call; nothing is said of unknown tools where none were given."""
     from agentkit import formats
-    from agentkit.registry import InvalidArguments
+    from agentkit.tool.registry import InvalidArguments
 
     if not registry.specs():
         return None
@@ -139,7 +139,7 @@ def run_formats(arguments: argparse.Namespace) -> int:
 
 def sample() -> ToolSpec:
     """A tool to show a format with, when none is given."""
-    from agentkit.formats.spec import Element, Node, ToolSpec
+    from agentkit.toolspec import Element, Node, ToolSpec
 
     number = {"type": "integer"}
     nodes = tuple(Node(name, "attribute", (name,)) for name in ("a", "b"))
@@ -169,7 +169,7 @@ def run_tools(arguments: argparse.Namespace) -> int:
 
 def described(spec: ToolSpec) -> Iterator[str]:
     """A tool in lines: what it does, then each parameter with its type, its place in XML, and its description."""
-    from agentkit.problems import describe
+    from agentkit.schemas.words import describe
 
     yield from spec.description.splitlines()
     places = {n.parameter: n.kind for n in spec.element.nodes} if spec.element else {}

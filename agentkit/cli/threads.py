@@ -12,10 +12,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from agentkit.checks.spelling import did_you_mean
 from agentkit.cli.screen import Screen
 from agentkit.cli.terminal import as_json, cut, visible, width
 from agentkit.errors import ConfigError, StoreError, ThreadNotFound
-from agentkit.names import did_you_mean
 
 if TYPE_CHECKING:
     from agentkit.messages import Message
@@ -146,7 +146,7 @@ async def show(manager: ThreadManager, arguments: argparse.Namespace) -> int:
 
 async def export(manager: ThreadManager, arguments: argparse.Namespace) -> int:
     """Print the messages, one on each line; also those that were compacted since."""
-    from agentkit.threads.history import messages_of
+    from agentkit.threads.conversation import messages_of
 
     log = await manager.get_log(arguments.thread)
     whole = replace(log, entries=tuple(e for e in log.entries if e.kind != "compaction"))
@@ -166,8 +166,8 @@ def rendered(messages: Sequence[Message], wire: str, tools: Sequence[str]) -> Se
     from agentkit.models.anthropic import anthropic_messages
     from agentkit.models.openai import chat_messages
     from agentkit.models.text import text_messages
-    from agentkit.registry import ToolRegistry
     from agentkit.threads.codec import to_json
+    from agentkit.tool.registry import ToolRegistry
 
     match wire:
         case "json":
@@ -213,7 +213,7 @@ async def _entries(manager: ThreadManager, arguments: argparse.Namespace) -> str
 
 async def approve(manager: ThreadManager, arguments: argparse.Namespace) -> int:
     """Let a call run, when the thread goes on."""
-    from agentkit.cli.approval import read_arguments, who
+    from agentkit.cli.asking import read_arguments, who
 
     given = None if arguments.arguments is None else read_arguments(arguments.arguments)
     await manager.approve(arguments.thread, arguments.call, arguments=given, by=who())
@@ -223,7 +223,7 @@ async def approve(manager: ThreadManager, arguments: argparse.Namespace) -> int:
 
 async def deny(manager: ThreadManager, arguments: argparse.Namespace) -> int:
     """Refuse a call."""
-    from agentkit.cli.approval import who
+    from agentkit.cli.asking import who
 
     await manager.deny(arguments.thread, arguments.call, arguments.reason, by=who())
     print(f"denied {visible(arguments.call)}; {goes_on(arguments.thread, arguments.store)}")

@@ -9,36 +9,26 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cache
-from importlib import import_module
-from typing import Any
 
-from agentkit.absent_imports import absent
 from agentkit.events import CallEnd, Event, SourceEvent, merge
+from agentkit.foreign.absent_imports import explained_module
 from agentkit.formats.asides import REASONING
 from agentkit.formats.catalog import CATALOG
 from agentkit.formats.engine import InCode, Parser, get
+from agentkit.formats.format import Format, Limits, Shape
 from agentkit.formats.quarantine import quarantine, render_result
-from agentkit.formats.render import render_calls
-from agentkit.formats.spec import Element, Format, Limits, Node, OutputSchema, Shape, ToolSpec
+from agentkit.formats.repairs import REPAIRS
 from agentkit.formats.teach import render_output_prompt, render_prompt
+from agentkit.formats.write import render_calls
 from agentkit.messages import ToolCall
-
-TYPE_CHECKING = False  # as in `agentkit`: what few need loads on first use
-if TYPE_CHECKING:
-    from agentkit.formats.template_export import to_response_template
-    from agentkit.formats.template_import import from_response_template
-
-_HOMES = {
-    "from_response_template": "agentkit.formats.template_import",
-    "to_response_template": "agentkit.formats.template_export",
-}
+from agentkit.toolspec import Element, Node, OutputSchema, ToolSpec
 
 __all__ = [
     "CATALOG",
+    "REPAIRS",
     "Element",
     "Format",
     "InCode",
@@ -49,7 +39,6 @@ __all__ = [
     "ToolSpec",
     "auto",
     "calls",
-    "from_response_template",
     "get",
     "names",
     "parse",
@@ -59,16 +48,7 @@ __all__ = [
     "render_output_prompt",
     "render_prompt",
     "render_result",
-    "to_response_template",
 ]
-
-
-if not TYPE_CHECKING:  # or checkers would take any name
-
-    def __getattr__(name: str) -> Any:
-        if name not in _HOMES:
-            raise absent(sys.modules[__name__], name, sys._getframe(1))
-        return getattr(import_module(_HOMES[name]), name)
 
 
 @cache
@@ -121,3 +101,6 @@ def parse(
 def calls(events: Iterable[Event]) -> list[ToolCall]:
     """The calls that were read without damage."""
     return [e.call for e in events if isinstance(e, CallEnd)]
+
+
+explained_module(__name__)

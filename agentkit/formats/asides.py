@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
-from functools import cache
+from functools import cache, lru_cache
 from typing import Final, NamedTuple
 
-from agentkit.formats.reader import Delimiter, Search, beginnings, may_begin, pattern
+from agentkit.formats.reader import Delimiter, Search, any_beginning, any_of, beginnings, may_begin, pattern
 
 REASONING: Final = ("reasoning", "thought", "scratchpad")
 """Tags around reasoning that no family's template knows and many prompts ask for."""
@@ -54,6 +54,10 @@ class Aside(NamedTuple):
     paragraph: bool = False
 
 
+_LITERALS: Final = {text: Aside(ends) for text, ends in _OTHERS.items()} | {"<!--": Aside(("-->",), paragraph=True)}
+"""What begins with a literal, by that literal; there is no white space in one."""
+
+
 class Asides:
     """How an aside may begin.
 
@@ -63,16 +67,9 @@ class Asides:
     """
 
     def __init__(self, taken: Collection[str], literals: Collection[str]) -> None:
-        tags = [tag for tag in (*_SHOWN, *REASONING, *_ANSWERS) if tag not in taken and f"<{tag}>" not in literals]
-        self.literals = {"".join(text.split()): Aside(ends) for text, ends in _OTHERS.items() if text not in literals}
-        self.literals["<!--"] = Aside(("-->",), paragraph=True)
-        names, texts = "|".join(tags) or "(?!)", list(self.literals)
-        self.opens = Delimiter(
-            rf"<(?P<tag>{names})(?:\s[^<>]{{0,255}})?(?<!/)>|(?P<text>{'|'.join(map(pattern, texts))})",
-            rf"<(?:{'|'.join(beginnings(tag) for tag in tags)}|(?:{names})(?:\s[^<>]{{0,255}})?)"
-            rf"|{'|'.join(map(beginnings, texts))}",
-            re.IGNORECASE,
-        )
+        tags = tuple(tag for tag in (*_SHOWN, *REASONING, *_ANSWERS) if tag not in taken and f"<{tag}>" not in literals)
+        self.literals = {text: aside for text, aside in _LITERALS.items() if text not in literals}
+        self.opens = _opens(tags, tuple(self.literals))
 
     def behind(self) -> Iterator[tuple[str, str]]:
         """The first character of every opening, and a pattern for what may stand behind it."""
@@ -84,6 +81,17 @@ class Asides:
         if (tag := found["tag"]) is not None:
             return Aside((f"</{tag.lower()}>",), paragraph=tag.lower() not in _ANSWERS)
         return self.literals["".join(found[0].split())]
+
+
+@lru_cache(64)
+def _opens(tags: tuple[str, ...], texts: tuple[str, ...]) -> Delimiter:
+    """What begins an aside: a tag, or a literal."""
+    attributes = r"(?:\s[^<>]{0,255})?"
+    return Delimiter(
+        rf"<(?P<tag>{any_of(tags)}){attributes}(?<!/)>|(?P<text>{any_of(texts)})",
+        rf"<(?:{any_of(tags)}{attributes}|{any_beginning(tags)})|{any_beginning(texts)}",
+        re.IGNORECASE,
+    )
 
 
 @cache

@@ -8,45 +8,45 @@ raises
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
 from agentkit.errors import ErrorCode
 from agentkit.events import CallStart, Markup
-from agentkit.formats import tagtext, values
-from agentkit.formats.listed import Listed
-from agentkit.formats.literals import QUOTED_VALUE, WRAPPED_ARGUMENTS
-from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Search, Wait, beginnings, literal
-from agentkit.formats.spec import (
-    UNDECLARED,
+from agentkit.formats import tags, values
+from agentkit.formats.damage.listed import Listed
+from agentkit.formats.format import (
     Braced,
     CallId,
     CountedName,
     Format,
+    FormatPart,
     Json,
-    Layout,
     Name,
     Pairs,
-    Part,
     Recipient,
     Shape,
     Skip,
     Tag,
-    ToolSpec,
 )
+from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Search, Wait, beginnings, literal
+from agentkit.formats.repairs import QUOTED_VALUE, WRAPPED_ARGUMENTS
+from agentkit.formats.valueends import Elements
+from agentkit.schemas import walk
+from agentkit.toolspec import UNDECLARED, Layout, ToolSpec
 
 _WRAPPERS = ("arguments", "input", "parameters", "properties")
 
 
 @dataclass(slots=True)
-class Call:
+class CallReader:
     """One call while it is read.
 
     `known_only` tells that only an offered tool makes this a call, because what opened it is common in prose.
     `raw` names the arguments that stood as plain text between delimiters, not in CDATA.
-    `tags` are those of the tools' elements, where the format has some.
+    `elements` are those of the tools, where the format has some.
     `blocked` tells that it stands in a block of Python, whose head tells whether it would run.
     `listed` finds the next call of its section, where that is a list.
     `body` is the offset at which a JSON body starts, -1 before it.
@@ -59,7 +59,7 @@ class Call:
     tool: ToolSpec | None = None
     known_only: bool = False
     blocked: bool = False
-    tags: Mapping[Layout, Sequence[str]] = field(default_factory=dict)
+    elements: Mapping[Layout, Elements] = field(default_factory=dict)
     listed: Listed | None = None
     part: int = 0
     before: str = ""
@@ -87,7 +87,6 @@ class Call:
         if self.known_only and name not in self.tools:
             raise Decline
         self.name, self.started = name, True
-        r.named = r.offset
         self.tool = self.tools.get(name)
         self.say_lead(r)
         r.out.append(CallStart(self.index, name))
@@ -101,7 +100,7 @@ class Call:
             r.out.append(Markup(self.lead))
             self.skip, self.lead = len(self.lead), ""
 
-    def schema(self, parameter: str) -> tuple[values.Schema, values.Schema]:
+    def schema(self, parameter: str) -> tuple[walk.Schema, walk.Schema]:
         """The schema of a parameter, and the one in which its references are looked up."""
         return (self.tool.schema_of(parameter), self.tool.parameters) if self.tool else (UNDECLARED, {})
 
@@ -129,7 +128,7 @@ class Call:
         if repair not in self.repairs:
             self.repairs.append(repair)
 
-    def mend(self, allowed: frozenset[str]) -> None:
+    def repair(self, allowed: frozenset[str]) -> None:
         """Repair arguments that were read, by what the tool's schema says."""
         if self.tool is not None and WRAPPED_ARGUMENTS in allowed:
             self.unwrap()
@@ -162,7 +161,7 @@ class Call:
             self.note(WRAPPED_ARGUMENTS)
 
 
-def read_literal(r: Reader, call: Call, part: str) -> Wait:
+def read_literal(r: Reader, call: CallReader, part: str) -> Wait:
     """A literal; white space around it may be missing or more. The last one may be missing at the text's end."""
     wanted = part.strip()
     if not wanted:
@@ -182,7 +181,7 @@ def read_literal(r: Reader, call: Call, part: str) -> Wait:
         raise Damage("invalid_json", f"expected {wanted!r}", r.offset, got=True)
 
 
-def _goes_on(r: Reader, call: Call) -> Generator[None, None, bool]:
+def _goes_on(r: Reader, call: CallReader) -> Generator[None, None, bool]:
     """Whether the next call, the section's end or a control token stands here: models forget what closes a call."""
     first, section = call.shape.call[0], call.shape.section
     for text in (first, section.close if section is not None else "", *call.format.markup):
@@ -191,12 +190,12 @@ def _goes_on(r: Reader, call: Call) -> Generator[None, None, bool]:
     return False
 
 
-def read_tag(r: Reader, call: Call, part: Tag) -> Wait:
+def read_tag(r: Reader, call: CallReader, part: Tag) -> Wait:
     """A tag without a slot."""
     if call.complete:
         return
     yield from r.space()
-    found = yield from r.sees(tagtext.tag(part.name, closing=part.closing))
+    found = yield from r.sees(tags.tag(part.name, closing=part.closing))
     if found is None and (yield from _goes_on(r, call)):
         return
     if found is None:
@@ -223,7 +222,7 @@ def until(r: Reader, ends: tuple[str, ...], never: Search | None = None) -> Gene
         r.at, room = stop, room - len(pieces[-1])
         if never is not None and never(pieces[-1]):
             return None
-        if found and (yield from r.sees(delimiter)):
+        if found and (delimiter.match(r.buf, stop) or (yield from r.sees(delimiter))):
             return "".join(pieces)
         if found:
             pieces[-1] += r.buf[r.at : r.at + 1]
@@ -247,7 +246,7 @@ def _any_of(texts: tuple[str, ...]) -> tuple[Delimiter, Search]:
 
 
 @cache
-def _ends_of_name(parts: tuple[Part, ...]) -> tuple[str, ...]:
+def _ends_of_name(parts: tuple[FormatPart, ...]) -> tuple[str, ...]:
     """What may stand behind a name that these parts follow."""
     ends: list[str] = []
     for part in parts:
@@ -274,17 +273,17 @@ _IN_NO_ATTRIBUTE = re.compile(r"[<>\"]").search
 _NAME = re.compile(r"[^\s<>{}\[\]()\"'`,;=]{1,256}\Z")
 
 
-def _read_name(r: Reader, call: Call, *, attribute: bool = False) -> Generator[None, None, str]:
+def _read_name(r: Reader, call: CallReader, *, attribute: bool = False) -> Generator[None, None, str]:
     yield from r.space()
     ends = _ends_of_name(call.shape.call[call.part + 1 :])
     text = (yield from until(r, ends, _IN_NO_ATTRIBUTE if attribute else _IN_NO_NAME)) or ""
-    name = (tagtext.decoded(text) if attribute else text).strip().removesuffix(r"\n")
+    name = (tags.decoded(text) if attribute else text).strip().removesuffix(r"\n")
     if _NAME.match(name) is None:
         raise Decline
     return name
 
 
-def read_name(r: Reader, call: Call, part: Name) -> Wait:
+def read_name(r: Reader, call: CallReader, part: Name) -> Wait:
     """The tool's name, up to what follows it."""
     name = yield from _read_name(r, call, attribute=part.attribute)
     following = call.shape.call[call.part + 1]
@@ -298,23 +297,23 @@ def read_name(r: Reader, call: Call, part: Name) -> Wait:
 _COUNT = re.compile(r":\d+\Z")
 
 
-def read_counted_name(r: Reader, call: Call, part: CountedName) -> Wait:
+def read_counted_name(r: Reader, call: CallReader, part: CountedName) -> Wait:
     """The tool's name in the id of the call."""
     call.id = yield from _read_name(r, call)
     call.begin(r, _COUNT.sub("", call.id).removeprefix(part.prefix))
 
 
-def read_call_id(r: Reader, call: Call, part: CallId) -> Wait:
+def read_call_id(r: Reader, call: CallReader, part: CallId) -> Wait:
     """The call's id, up to what follows it."""
     call.id = yield from _read_name(r, call)
 
 
-def read_recipient(r: Reader, call: Call, part: Recipient) -> Wait:
+def read_recipient(r: Reader, call: CallReader, part: Recipient) -> Wait:
     """A name that the call itself says again."""
     yield from _read_name(r, call)
 
 
-def read_skip(r: Reader, call: Call, part: Skip) -> Wait:
+def read_skip(r: Reader, call: CallReader, part: Skip) -> Wait:
     """Characters that say nothing, up to the next literal."""
     following = call.shape.call[call.part + 1]
     assert isinstance(following, str)

@@ -11,36 +11,27 @@ from collections.abc import Generator, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Literal, assert_never
 
-from agentkit import foreign
+from agentkit.checks.spelling import did_you_mean, then
 from agentkit.errors import FormatError
 from agentkit.events import CallEnd, CallError, Markup, SourceEvent, Text, Thinking
+from agentkit.foreign import renamed
 from agentkit.formats import values
 from agentkit.formats.asides import Aside, end_of
-from agentkit.formats.bodies import READERS
-from agentkit.formats.call import Call
+from agentkit.formats.bodies.readers import READERS
+from agentkit.formats.call import CallReader
 from agentkit.formats.catalog import CATALOG
-from agentkit.formats.listed import REACH, Listed, Next, later, only_punctuation
-from agentkit.formats.literals import LONE_SURROGATE, MISSING_CLOSE, REPAIRS, WHOLE_CALL_REPAIRS
-from agentkit.formats.mending import doubtful, mend_call
-from agentkit.formats.prose import TAG, Entry, Quoting, begins, edge_of, openers_of
-from agentkit.formats.reader import Damage, Decline, Delimiter, Wait, literal, may_begin
-from agentkit.formats.resumed import Resuming
-from agentkit.formats.resync import resync_at
-from agentkit.formats.spec import (
-    Envelope,
-    Format,
-    KeyEnvelope,
-    Limits,
-    NameTag,
-    PythonCall,
-    Shape,
-    Tag,
-    ToolElement,
-    ToolSpec,
-)
-from agentkit.formats.unclosed import close_values
+from agentkit.formats.damage.completing import doubtful, repaired_call
+from agentkit.formats.damage.listed import REACH, Listed, Next, later, only_punctuation
+from agentkit.formats.damage.missing_close import close_values
+from agentkit.formats.damage.resync import resync_at
+from agentkit.formats.damage.unread import Named, Unread
+from agentkit.formats.format import Envelope, Format, KeyEnvelope, Limits, NameTag, PythonCall, Shape, Tag, ToolElement
+from agentkit.formats.jsontext import GOES_ON
+from agentkit.formats.openers import TAG, Opener, Quoting, begins, edge_of, openers_of
+from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Wait, literal, may_begin
+from agentkit.formats.repairs import LONE_SURROGATE, MISSING_CLOSE, REPAIRS, WHOLE_CALL_REPAIRS
 from agentkit.messages import ToolCall
-from agentkit.names import did_you_mean, then
+from agentkit.toolspec import ToolSpec
 
 InCode = Literal["ignore", "reply", "execute"]
 
@@ -56,6 +47,7 @@ _NO_SHAPE = Shape(())
 _LAST_WORD = re.compile(r"[\w.-]+\Z").match
 _UNDECIDED = re.compile(r".\s{0,64}\Z", re.DOTALL).match
 _AT_ONCE = 64  # characters of what may be a list of calls that are looked over with each that comes
+_UNREADABLE = "a call of {0!r} begins here and cannot be read"
 _NO_CALL = "expected one of the calls, or their end"
 _SPACE_RUN = 1024  # white space after a call that is held back until it is known whether another call follows
 
@@ -73,12 +65,12 @@ def get(name: str | Format) -> Format:
             return format
     if name == "auto":
         raise FormatError("'auto' is for reading what a model wrote; here one format is wanted: 'xml', 'hermes', …")
-    hint = did_you_mean(str(name), [alias for f in CATALOG for alias in (f.name, *f.aliases)], foreign.FORMATS)
+    hint = did_you_mean(str(name), [alias for f in CATALOG for alias in (f.name, *f.aliases)], renamed.FORMATS)
     listed = "`agentkit formats` and agentkit.formats.names() list all"
     raise FormatError(f"no format is called {name!r}{then(hint, listed)}")
 
 
-class Parser(Resuming):
+class Parser(Reader):
     """Find calls in one response, whole or streamed. One parser per response; never reused.
 
     Args:
@@ -88,8 +80,8 @@ class Parser(Resuming):
         in_code: whether calls inside Markdown code spans and fenced blocks count: `ignore` leaves them text, `reply`
             counts them where a fenced block opens the reply, `execute` counts them all, and those in what else is said
             aside (`asides`: comments, examples, made-up results), too.
-        repairs: what may be mended in a finished, otherwise unreadable body; each repair made is named on its
-            `CallEnd`. What streamed of a mended call's arguments may end where the damage was met.
+        repairs: what may be repaired in a finished, otherwise unreadable body; each repair made is named on its
+            `CallEnd`. What streamed of a repaired call's arguments may end where the damage was met.
         thinking: the text starts inside thinking, as when the prompt ended with `<think>`.
         limits: bounds on what is accepted.
 
@@ -99,8 +91,8 @@ class Parser(Resuming):
     """
 
     __slots__ = (
-        "before", "block", "blocked", "call", "count", "faulty", "fenced", "in_code", "last", "line_tried", "openers",
-        "opening_fence", "quoting", "reopen", "run", "section", "silent", "start_thinking", "tools",
+        "before", "block", "blocked", "call", "count", "faulty", "fenced", "last", "line_tried", "openers",
+        "opening_fence", "quoting", "reopen", "run", "section", "silent", "tools",
     )  # fmt: skip
 
     def __init__(
@@ -118,7 +110,6 @@ class Parser(Resuming):
         self.openers = openers_of(declared, tools)
         self.tools = self.openers.named
         self.quoting = Quoting(off=in_code == "execute")
-        self.in_code: InCode = in_code
         self.opening_fence = self.openers.fence if in_code == "reply" else None
         self.line_tried = -1
         self.fenced = ""  # what ends the fence around the calls: as many backticks as opened it, and no more
@@ -126,15 +117,14 @@ class Parser(Resuming):
         self.block: int | None = None  # how far the line is indented with which a block of Python begins
         self.blocked = False
         self.count = 0
-        self.call: Call | None = None  # the one that is open
+        self.call: CallReader | None = None  # the one that is open
         self.before = ""  # what stands between two calls, markup if the second one is a call
         self.faulty = -1  # the last call in which a fault of ours showed
-        self.section: Entry | None = None
-        self.reopen: Entry | None = None  # the section that has just been closed
-        self.last: Entry | None = None
-        self.start_thinking = declared[0].thinking[0][1] if thinking and declared and declared[0].thinking else None
-        self.run = self._run()
-        next(self.run)
+        self.section: Opener | None = None
+        self.reopen: Opener | None = None  # the section that has just been closed
+        self.last: Opener | None = None
+        inside = declared[0].thinking[0][1] if thinking and declared and declared[0].thinking else None
+        self.run = self._text(inside)
 
     def take(self, text: str) -> list[SourceEvent]:
         """Take a chunk that needs a decision."""
@@ -143,87 +133,48 @@ class Parser(Resuming):
         if not text:
             return []
         self.hot = None
-        if self.beginnings and not (text := self._unless_again(text)):
-            return []
         self.accept(text)
-        return self._run_on()
+        return self._read_on()
 
     def close(self) -> list[SourceEvent]:
         """The text has ended: returns the last events. Closing twice is harmless."""
         if self.ended:
             return []
         self.hot = None
-        self.accept(self.release())
+        self.accept("")
         self.ended = not self.surplus
-        events = self._run_on()
+        events = self._read_on()
         while not self.ended:  # a call that was too long has been given up; read what came after it
             self.accept("")
             self.ended = not self.surplus
-            events += self._run_on()
+            events += self._read_on()
         return events
 
-    def resume(self, text: str, *, restarts: bool = False) -> Parser:
-        """A parser like this one that has read `text`, and goes on inside whatever the end of `text` cut off.
+    def _read_on(self) -> list[SourceEvent]:
+        """Read what has arrived, and return its events.
 
-        It gives what `feed(text)` has not given yet, so that a call cut in two ends once, whole, with the index it had;
-        the same holds for thinking and for half an opener. What `close()` made of the cut-off end is thereby taken
-        back (a `truncated_call`, held-back text), except for a call that it completed, which is not given again.
-
-        Args:
-            text: all that the parser of the cut-off response was fed.
-            restarts: whether the model may begin the cut call again instead of going on, as it may when it is asked in
-                a new turn: then a continuation that begins as the cut call did, its name included, is a new call, and
-                the cut one stays a `truncated_call`. Not for a continued (prefilled) response, whose text may hold
-                anything.
+        The one guard of reading: what raises in it is a fault of ours, and costs one call at most.
         """
-        ended, parser = self._again(), self._again()
-        ended.feed(text)
-        parser.given = {e.index: len(e.call.raw) for e in ended.close() if isinstance(e, CallEnd)}
-        parser.feed(text)
-        if restarts and parser.kept is not None and parser.count not in parser.given:
-            parser.hot = None
-            parser.expect_again(parser.section.shape.section if parser.section is not None else None)
-        return parser
-
-    def _again(self) -> Parser:
-        """A new parser of the same make."""
-        formats, tools, thinking = self.openers.formats, self.openers.tools, self.start_thinking is not None
-        return Parser(formats, tools, in_code=self.in_code, thinking=thinking, repairs=self.repairs, limits=self.limits)
-
-    def _unless_again(self, text: str) -> str:
-        """What a resumed parser reads of what arrived: nothing yet while it may still begin the cut call again."""
-        again = self.begins_again(text)
-        if again:
-            self.at = len(self.buf)
-            lost = Damage("truncated_call", "the text ended, and the call begins again", self.offset, ended=True)
-            self.run.throw(lost)
-        return "" if again is None else self.release()
-
-    def _run_on(self) -> list[SourceEvent]:
-        try:
-            next(self.run)
-            while self.surplus:
-                at = self.offset
-                self.run.throw(Damage("limit", f"the call is longer than {self.limits.call} characters", at))
-        except StopIteration:
-            pass
-        events, self.out = self.out, []
-        return self.not_given(events) if self.given else events
-
-    # ------------------------------------------------------------ between calls
-
-    def _run(self) -> Wait:
-        """Read the text. The one guard of reading: what raises in it is a fault of ours, and costs one call at most."""
-        yield
-        reading = self._text(self.start_thinking)
+        lost: Damage | None = None
         while True:
             try:
-                yield from reading
+                if lost is None:
+                    next(self.run)
+                else:
+                    self.run.throw(lost)
+            except StopIteration:
+                break
             except Exception as fault:  # noqa: BLE001 - whatever it is, one call is its price, and no run ends
                 _LOG.exception("agentkit failed to read a model's text, at position %d", self.offset)
-                reading = self._after_fault(fault)
-            else:
-                return
+                self.run, lost = self._after_fault(fault), None
+                continue
+            if not self.surplus:
+                break
+            lost = Damage("limit", f"the call is longer than {self.limits.call} characters", self.offset)
+        events, self.out = self.out, []
+        return events
+
+    # ------------------------------------------------------------ between calls
 
     def _after_fault(self, fault: Exception) -> Wait:
         """Answer for the call in which a fault of ours showed, and read on behind it.
@@ -242,7 +193,9 @@ class Parser(Resuming):
             if self.offset == self.mark:
                 yield from self.more()
                 self.at = min(self.at + 1, len(self.buf))
-            self._lost(call or Call(self.openers.formats[0], _NO_SHAPE, self.tools, self.count), damage, self.raw())
+            self._lost(
+                call or CallReader(self.openers.formats[0], _NO_SHAPE, self.tools, self.count), damage, self.raw()
+            )
         self._call_over()
         if self.at < len(self.buf) or not self.ended:
             yield from self._text()
@@ -258,14 +211,14 @@ class Parser(Resuming):
                 return
             after_call = False
             for entry in entries:
-                if entry.kind == "markup" and self.section is None and (yield from self._over_damage(entries)):
-                    after_call = True  # it opens a section, be its first call damaged
+                if entry.kind == "markup" and self.section is None and (yield from self._answers(entries)):
+                    after_call = True  # it opens a call or a section, be the first one damaged
                     break
                 if (yield from self._enter(entry)):
                     after_call = entry.kind not in ("thinking", "answer", "markup", "aside")
                     break
             else:
-                if (yield from self._over_damage(entries)):
+                if (yield from self._answers(entries)):
                     after_call = True
                     continue
                 self.section = None
@@ -284,7 +237,7 @@ class Parser(Resuming):
         self.quoting.said(self.buf[self.at : end])
         self.say(Text, end)
 
-    def _prose(self) -> Generator[None, None, list[Entry] | None]:
+    def _prose(self) -> Generator[None, None, list[Opener] | None]:
         """Visible text up to something that may open; None at the text's end."""
         while True:
             if self.openers.line is not None and (entries := (yield from self._at_line_start(self.openers.line))):
@@ -326,7 +279,7 @@ class Parser(Resuming):
             return ""  # what stands behind it may tell that it opens nothing
         return found[0]
 
-    def _at_line_start(self, line: Delimiter) -> Generator[None, None, list[Entry]]:
+    def _at_line_start(self, line: Delimiter) -> Generator[None, None, list[Opener]]:
         """The calls that may open with a bare tool name at the start of a line."""
         if not self.quoting.blank or self.quoting.quoted:
             return []
@@ -394,14 +347,14 @@ class Parser(Resuming):
         named = quoting.may_close(mark, run) and (yield from self.sees(_LANGUAGE)) is not None
         quoting.ticks(mark, run, opens=named)
 
-    def _entries(self) -> Generator[None, None, list[Entry]]:
+    def _entries(self) -> Generator[None, None, list[Opener]]:
         """What may open at this very place, unless it is quoted."""
         if self.quoting.quoted:
             return []
-        entries: list[Entry] = []
+        entries: list[Opener] = []
         aside = self.buf[self.at : self.at + 1] in _EDGES and not self.quoting.off
         if aside and (found := (yield from self.sees(self.openers.asides.opens))):
-            return [Entry("aside", self.openers.formats[0], _NO_SHAPE, aside=self.openers.asides.at(found))]
+            return [Opener("aside", self.openers.formats[0], _NO_SHAPE, aside=self.openers.asides.at(found))]
         while not self.ended and self.openers.literal.part.match(self.buf, self.at):
             yield  # what stands here may be the beginning of a longer opener
         if found := self.openers.literal.match(self.buf, self.at):
@@ -410,7 +363,7 @@ class Parser(Resuming):
             entries += self.openers.at_tag(found)
         return entries
 
-    def _after_call(self) -> Generator[None, None, list[Entry] | None]:
+    def _after_call(self) -> Generator[None, None, list[Opener] | None]:
         """What stands behind a call, up to the next one; None at the text's end.
 
         What closes the call once more is markup; so are white space and the separator before another call, or before
@@ -439,7 +392,7 @@ class Parser(Resuming):
             entries = self.openers.lines if (yield from self.sees(self.openers.line)) else []
         return (yield from self._behind_call(entries, held))
 
-    def _behind_call(self, entries: list[Entry], held: str) -> Generator[None, None, list[Entry] | None]:
+    def _behind_call(self, entries: list[Opener], held: str) -> Generator[None, None, list[Opener] | None]:
         """What may open behind a call and the white space `held`: prose, if nothing does and no section is open."""
         if self.at < len(self.buf) and (entries[0].kind == "aside" if entries else self.section is None):
             self.unread(held)
@@ -450,7 +403,7 @@ class Parser(Resuming):
         self._say_before()
         return None
 
-    def _reopens(self, closed: Entry) -> Generator[None, None, list[Entry]]:
+    def _reopens(self, closed: Opener) -> Generator[None, None, list[Opener]]:
         """The next call of a section that was just closed, where one stands here: then the section goes on."""
         if (listed := self.openers.listed(closed)) is None:
             return []
@@ -459,7 +412,7 @@ class Parser(Resuming):
         self.section = closed if starts else None
         return [self.openers.of_section(closed)[0]] if starts else []
 
-    def _over_damage(self, entries: Sequence[Entry]) -> Generator[None, None, bool]:
+    def _over_damage(self, entries: Sequence[Opener]) -> Generator[None, None, bool]:
         """Answer for what stands in a section and is no call, where the section writes a call behind it.
 
         False, with nothing consumed, where it writes none: then this is text.
@@ -471,7 +424,7 @@ class Parser(Resuming):
                 return True
         return False
 
-    def _over(self, entry: Entry, listed: Listed, *, opened: bool) -> Generator[None, None, bool]:
+    def _over(self, entry: Opener, listed: Listed, *, opened: bool) -> Generator[None, None, bool]:
         """The same in one section, which `opened` tells is open; else it may open here."""
         skip = 0
         if not opened:
@@ -507,10 +460,10 @@ class Parser(Resuming):
                 enough = later(len(text)) if len(text) > _AT_ONCE else 0
             yield
 
-    def _answer_for(self, entry: Entry, coming: Next, text: str, skip: int, *, opened: bool) -> Wait:
+    def _answer_for(self, entry: Opener, coming: Next, text: str, skip: int, *, opened: bool) -> Wait:
         """What stands in a section up to the next call is markup where it says nothing, else an error."""
         self.open()
-        call = Call(entry.format, entry.shape, self.tools, self.count, before=self.before)
+        call = CallReader(entry.format, entry.shape, self.tools, self.count, before=self.before)
         if not opened:
             yield from self._section_start(entry, call)
             text = text.lstrip().removeprefix(">")
@@ -538,7 +491,56 @@ class Parser(Resuming):
             self.before = ""
             self._plain(self.at + len(junk))
 
-    def _opens(self, entry: Entry, skip: int) -> bool:
+    def _answers(self, entries: Sequence[Opener]) -> Generator[None, None, bool]:
+        """Answer for what opens here and is no call that can be read; False where it is text."""
+        return (yield from self._over_damage(entries)) or (yield from self._unread(entries))
+
+    def _unread(self, entries: Sequence[Opener]) -> Generator[None, None, bool]:
+        """Answer for a call that cannot be read from its beginning on, where what stands here plainly writes one.
+
+        False, with nothing consumed, where it does not: then this is text.
+        """
+        for entry in entries:
+            if (looker := self.openers.unread(entry)) is None or self.quoting.quoted:
+                continue
+            if named := (yield from self._names_a_tool(looker)):
+                yield from self._refuse(entry, named)
+                return True
+        return False
+
+    def _names_a_tool(self, looker: Unread) -> Generator[None, None, Named | Literal[False]]:
+        """Whether a tool is named behind the opening that stands here."""
+        enough = 0
+        while True:
+            size = len(self.buf) - self.at
+            if self.ended or size >= enough:
+                if (named := looker.named(self.buf, self.at, ended=self.ended)) is not None:
+                    return named
+                enough = later(size) if size > _AT_ONCE else 0
+            yield
+
+    def _refuse(self, entry: Opener, named: Named) -> Wait:
+        """The error for a call that names this tool, and no more of which can be read."""
+        cut = self.ended and (named.ended or self.cut >= self.offset)
+        self.open()
+        call = CallReader(entry.format, entry.shape, self.tools, self.count, before=self.before)
+        call.listed = self.openers.listed(entry)
+        if entry.kind == "section":
+            yield from self._section_start(entry, call)
+        else:
+            self.at += named.opening
+        told = f"a call of {named.name!r} begins here and cannot be read"
+        if cut:
+            told = f"the text ended in a call of {named.name!r}"
+        yield from self._damaged(
+            call, Damage("truncated_call" if cut else "invalid_json", told, self.offset, ended=cut)
+        )
+        self._call_over()
+        self.last, self.reopen = entry, None
+        if entry.kind == "section":
+            self.section = entry
+
+    def _opens(self, entry: Opener, skip: int) -> bool:
         """Whether a section's opening is whole after so many characters, or at the end of the tag that it is."""
         tag = isinstance(entry.shape.section and entry.shape.section.open, Tag)
         return not tag or self.buf[self.at + skip :].lstrip().startswith(">")
@@ -564,13 +566,13 @@ class Parser(Resuming):
         section = self.section.shape.section if self.section is not None else None
         return section.close if section is not None else ""
 
-    def _may_close_again(self, last: Entry) -> bool:
+    def _may_close_again(self, last: Opener) -> bool:
         """Whether what closes the last call, although it is closed, may stand here."""
         if self.at < len(self.buf) and not self.openers.closes_again(last.format, self._own_end())(self.buf, self.at):
             return False
         return not self.quoting.quoted
 
-    def _over_closers(self, last: Entry, held: str) -> Generator[None, None, str]:
+    def _over_closers(self, last: Opener, held: str) -> Generator[None, None, str]:
         """Consume what closes the last call again behind white space `held`; returns the white space behind it."""
         own = self._own_end()
         for edge in self.openers.closers[last.format.name]:
@@ -579,7 +581,7 @@ class Parser(Resuming):
                 held = yield from self._look_over_space()
         return held
 
-    def _next_in_section(self) -> Generator[None, None, list[Entry]]:
+    def _next_in_section(self) -> Generator[None, None, list[Opener]]:
         """What may come next behind a call: in a section whose calls do not tell themselves, a call or its end."""
         yield from self.more()
         if self.at >= len(self.buf):
@@ -595,7 +597,7 @@ class Parser(Resuming):
         inside = self.openers.of_section(entry)[0]
         return [inside] if (yield from self._starts(inside)) else (yield from self._entries())
 
-    def _without_opening(self) -> list[Entry]:
+    def _without_opening(self) -> list[Opener]:
         """A call like the last one whose opening literal was forgotten: an envelope tells itself, behind another."""
         last = self.last
         if last is None or not self.buf.startswith("{", self.at) or self.quoting.quoted:
@@ -605,7 +607,7 @@ class Parser(Resuming):
             return []
         return [replace(last, kind="call", shape=Shape(parts), weak=True)]
 
-    def _starts(self, entry: Entry) -> Generator[None, None, bool]:
+    def _starts(self, entry: Opener) -> Generator[None, None, bool]:
         """Whether a call of a section can start here; its first character tells."""
         yield from self.more()
         c = self.buf[self.at : self.at + 1]
@@ -627,35 +629,45 @@ class Parser(Resuming):
 
     # ------------------------------------------------------------ what opens
 
-    def _enter(self, entry: Entry) -> Generator[None, None, bool]:
-        """Try to read what opens here; False, with nothing consumed, where it is text after all."""
+    def _enter(self, entry: Opener) -> Generator[None, None, bool]:
+        """Try to read what opens here; False, with nothing consumed, where it is text after all.
+
+        No generator of its own: each that a chunk has to go through costs time.
+        """
         match entry.kind:
-            case "thinking" | "answer" | "markup":
-                found = yield from self.sees(literal(entry.word) if entry.word else self.openers.literal)
-                if found is None and entry.word:
-                    return False
-                self._say_before()
-                self.say(Markup, found.end() if found else self.at)
-                if entry.close:
-                    yield from self._region(Thinking if entry.kind == "thinking" else Text, entry.close)
-                return True
-            case "aside":
-                yield from self._aside(entry.aside)
-                return True
-            case "fence":
-                return (yield from self._fenced())
-            case "fence_end":
-                found = yield from self.sees(literal(self.fenced))
-                self.fenced = ""
-                self._say_before()
-                self.say(Markup, found.end() if found else self.at)
-                return True
-            case "close":
-                return (yield from self._section_end(entry))
             case "section" | "call":
-                return (yield from self._call(entry))
+                return self._call(entry)
+            case "thinking" | "answer" | "markup":
+                return self._token(entry)
+            case "aside":
+                return self._aside(entry.aside)
+            case "fence":
+                return self._fenced()
+            case "fence_end":
+                return self._fence_end()
+            case "close":
+                return self._section_end(entry)
             case _:
                 assert_never(entry.kind)
+
+    def _token(self, entry: Opener) -> Generator[None, None, bool]:
+        """What begins thinking or an answer, with all that follows up to its end; or mere markup."""
+        found = yield from self.sees(literal(entry.word) if entry.word else self.openers.literal)
+        if found is None and entry.word:
+            return False
+        self._say_before()
+        self.say(Markup, found.end() if found else self.at)
+        if entry.close:
+            yield from self._region(Thinking if entry.kind == "thinking" else Text, entry.close)
+        return True
+
+    def _fence_end(self) -> Generator[None, None, bool]:
+        """The end of a code fence that was the calls' wrapping."""
+        found = yield from self.sees(literal(self.fenced))
+        self.fenced = ""
+        self._say_before()
+        self.say(Markup, found.end() if found else self.at)
+        return True
 
     def _region(self, kind: type[Text] | type[Thinking], close: str) -> Wait:
         """Thinking, or an answer, up to its closing token or the text's end; nothing in it is a call."""
@@ -675,18 +687,18 @@ class Parser(Resuming):
             else:
                 self.say(kind, self.at + 1)
 
-    def _aside(self, aside: Aside | None) -> Wait:
+    def _aside(self, aside: Aside | None) -> Generator[None, None, bool]:
         """What is said aside, with its edges, as visible text; nothing in it is a call."""
         found = yield from self.sees(self.openers.asides.opens)
         if aside is None or found is None:
-            return
+            return True
         end, stop = end_of(aside.closes, paragraph=aside.paragraph and not self.quoting.blank)
         self._plain(found.end())
         while True:
             found = stop(self.buf, self.at)
             self._plain(found.start() if found else len(self.buf))
             if found is None and self.ended:
-                return
+                return True
             if found is None:
                 self.heat(stop, Text)
                 yield
@@ -694,11 +706,11 @@ class Parser(Resuming):
                 opens = yield from self._entries()
                 if not any(entry.kind in ("call", "section") for entry in opens):  # what ends it may begin a call
                     self._plain(closed.end())
-                return
+                return True
             else:
                 self._plain(self.at + 1)
 
-    def _section_end(self, entry: Entry) -> Generator[None, None, bool]:
+    def _section_end(self, entry: Opener) -> Generator[None, None, bool]:
         """The end of a section counts only where one is open."""
         if self.section is None or self.section.format is not entry.format or entry.shape.section is None:
             return False
@@ -710,15 +722,15 @@ class Parser(Resuming):
         self.say(Markup, found.end())
         return True
 
-    def _call(self, entry: Entry, inside: int | None = None) -> Generator[None, None, bool]:
+    def _call(self, entry: Opener, inside: int | None = None) -> Generator[None, None, bool]:
         """Read one call, behind the opening of a section where that stands here.
 
         With `inside`, what was kept up to that offset is its wrapping, which becomes markup. False where it turns out
         to be no call before anything was said of it.
         """
-        call = Call(entry.format, entry.shape, self.tools, self.count, tool=entry.tool, known_only=entry.weak)
+        call = CallReader(entry.format, entry.shape, self.tools, self.count, tool=entry.tool, known_only=entry.weak)
         call.blocked = self.blocked and entry.shape.section is None
-        call.tags, call.listed = self.openers.elements, self.openers.listed(entry)
+        call.elements, call.listed = self.openers.elements, self.openers.listed(entry)
         call.before = self.before
         if inside is None:
             self.open()
@@ -731,7 +743,7 @@ class Parser(Resuming):
                 yield from self._section_start(entry, call)
             for call.part, part in enumerate(entry.shape.call):
                 yield from READERS[type(part)](self, call, part)
-            self._mend(call)
+            self._repair(call)
         except Decline:
             return self._undo(start, inside)
         except Damage as damage:
@@ -763,7 +775,7 @@ class Parser(Resuming):
             self.shut()
         return False
 
-    def _section_start(self, entry: Entry, call: Call) -> Wait:
+    def _section_start(self, entry: Opener, call: CallReader) -> Wait:
         """The opening of a section, which becomes markup once the call behind it has begun."""
         assert entry.shape.section is not None
         edge = entry.shape.section.open
@@ -779,26 +791,27 @@ class Parser(Resuming):
         yield from self.space()
         call.lead = self.raw()
 
-    def _done(self, call: Call, arguments: dict[str, Any], raw: str, repairs: Sequence[str]) -> None:
+    def _done(self, call: CallReader, arguments: dict[str, Any], raw: str, repairs: Sequence[str]) -> None:
         """Say that the call is complete."""
         arguments = values.encodable(arguments, raw)
         halves = (LONE_SURROGATE,) if values.replaced(arguments, raw) else ()
         done = ToolCall(call.id, call.name, arguments, call.format.name, raw[call.skip :])
         self.out.append(CallEnd(call.index, done, (*repairs, *halves)))
 
-    def _mend(self, call: Call) -> None:
+    def _repair(self, call: CallReader) -> None:
         """Repair arguments that were read, by what the tool's schema says."""
         close_values(call, self.offset, repair=MISSING_CLOSE in self.repairs)
         if not self.repairs.isdisjoint(WHOLE_CALL_REPAIRS):
-            call.mend(self.repairs)
+            call.repair(self.repairs)
 
-    def _damaged(self, call: Call, damage: Damage) -> Wait:
-        """Mend a call that cannot be read as it stands, or answer for it, and find where reading goes on."""
+    def _damaged(self, call: CallReader, damage: Damage) -> Wait:
+        """Repair a call that cannot be read as it stands, or answer for it, and find where reading goes on."""
         # in another shape of the format, what the text's end cut off might have been read from further in front
         unread = self.ended and call.body == damage.position
         cut = damage.position == self.cut or (unread and (damage.position < self.cut or _LAST_WORD(self.buf, self.at)))
         if cut and damage.code != "internal_error":
-            damage = Damage("truncated_call", f"the text ended: {damage.message}", self.cut, ended=True, got=damage.got)
+            at = self.cut if self.cut >= self.mark else damage.position
+            damage = Damage("truncated_call", f"the text ended: {damage.message}", at, ended=True, got=damage.got)
         try:
             end = yield from resync_at(self, call, damage)
         except Damage:  # no edge as far as a call may reach
@@ -808,18 +821,20 @@ class Parser(Resuming):
             self.back_to(end)
         else:
             raw = self.raw()
-        mendable = damage.code == "invalid_json" and not damage.ended
-        if mendable and (mended := mend_call(self, call, raw)):
-            call.arguments, call.repairs = mended.arguments, [*mended.repairs]
-            self._mend(call)
-            if mended.end < len(raw) and self.may_rewind(self.mark + mended.end):
-                raw = raw[: mended.end]
-                self.back_to(self.mark + mended.end)
+        repairable = damage.code == "invalid_json" and not damage.ended
+        if repairable and (yield from self.sees(GOES_ON)):  # what seemed to close the body stands in it
+            repairable = False
+        if repairable and (read := repaired_call(self, call, raw)):
+            call.arguments, call.repairs = read.arguments, [*read.repairs]
+            self._repair(call)
+            if read.end < len(raw) and self.may_rewind(self.mark + read.end):
+                raw = raw[: read.end]
+                self.back_to(self.mark + read.end)
             self._done(call, call.arguments, raw, call.repairs)
             return
-        self._lost(call, doubtful(self, call, raw, damage) if mendable else damage, raw)
+        self._lost(call, doubtful(self, call, raw, damage) if repairable else damage, raw)
 
-    def _lost(self, call: Call, damage: Damage, raw: str) -> None:
+    def _lost(self, call: CallReader, damage: Damage, raw: str) -> None:
         """Answer for a call that cannot be made."""
         arguments = values.encodable(call.arguments, raw) if damage.code == "truncated_call" else {}
         call.say_lead(self)

@@ -23,6 +23,7 @@ _SCALAR = re.compile(r"(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?
 _in_string, _STRING_STOP = text_run(r'[^"\\\x00-\x1f]', r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})')
 _ESCAPE_PART = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?\Z")
 
+_CLOSERS: Final = {"{": "}", "[": "]", '"': '"'}
 _WINDOW: Final = 2048  # characters: most calls are shorter
 _CUT: Final = 16  # characters: longer than any literal or escape that a window may cut in two
 
@@ -62,7 +63,7 @@ class Span:
         if self.value is UNREAD:
             text = r.raw()[self.start - r.mark : self.end - r.mark]
             try:
-                self.value = values.load(text, strict=not self.loose)
+                self.value = values.load(text, strict=not self.loose, depth=r.limits.depth)
             except values.GivenTwice as e:
                 raise Damage("ambiguous_call", str(e), self.start) from e
             except ValueError as e:
@@ -88,8 +89,9 @@ def scan(r: Reader, index: int | None = None) -> Generator[None, None, Span]:
 
 def _whole(r: Reader, index: int | None) -> Span | None:
     """The value by the C decoder, where all of it has arrived already."""
-    if r.buf[r.at : r.at + 1] not in ("{", "[", '"'):
-        return None
+    closer = _CLOSERS.get(r.buf[r.at : r.at + 1])
+    if closer is None or (len(r.buf) - r.at < _WINDOW and r.buf.find(closer, r.at + 1) < 0):
+        return None  # a try that fails costs more than to look
     decoded = _decode(r.buf, r.at)
     if decoded is None:
         return None
@@ -97,7 +99,7 @@ def _whole(r: Reader, index: int | None) -> Span | None:
     text = r.buf[r.at : end]
     if text.count("{") + text.count("[") > r.limits.depth:
         return None  # maybe too deep: the scan counts
-    if "\\u" in text or (not text.isascii() and values.SURROGATE.search(text)):
+    if "\\u" in text or values.has_surrogate(text):
         value = values.without_surrogates(value)
     span = Span(r.offset, r.base + end, value, loose)
     if index is None:

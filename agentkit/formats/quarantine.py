@@ -15,18 +15,9 @@ from agentkit.errors import ErrorCode, FormatError
 from agentkit.formats import control
 from agentkit.formats.catalog import CATALOG
 from agentkit.formats.engine import get
-from agentkit.formats.render import attribute, tags
-from agentkit.formats.spec import (
-    Format,
-    Name,
-    NameTag,
-    Pairs,
-    PythonCall,
-    Shape,
-    Tag,
-    TagParameters,
-    ToolSpec,
-)
+from agentkit.formats.format import Format, Name, NameTag, Pairs, PythonCall, Shape, Tag, TagParameters
+from agentkit.formats.write import attribute, tags
+from agentkit.toolspec import ToolSpec
 
 # ---------------------------------------------------------------- results
 

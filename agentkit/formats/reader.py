@@ -9,18 +9,19 @@ is told as narrowly as it can be: a line break is none inside a raw value unless
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from functools import cache, lru_cache
-from typing import Final
+from typing import Any, Final
 
 from agentkit.errors import ErrorCode
 from agentkit.events import ArgumentDelta, Markup, SourceEvent, Text, Thinking
-from agentkit.formats.spec import Limits
+from agentkit.formats.format import Limits
 
 Wait = Generator[None, None, None]
 Search = Callable[..., re.Match[str] | None]
 
 _new = tuple.__new__
+_AT_ONCE: Final[tuple[None, ...]] = ()  # what is waited for where nothing is: no generator is made for it
 _SPACE = re.compile(r"\s*")
 
 _REWIND_FACTOR: Final = (
@@ -117,6 +118,46 @@ def beginnings(text: str) -> str:
     return f"(?>{out})" if out else ""
 
 
+_Branches = dict[str, Any]
+_WHOLE: Final = ""  # stands among a node's atoms where a text ends
+
+
+def _branches(texts: Iterable[str]) -> _Branches:
+    """Several literals as a tree: what they begin with alike stands there once, so that a mismatch is seen at once."""
+    root: _Branches = {}
+    for text in texts:
+        node = root
+        for atom in _atoms(text):
+            node = node.setdefault(f"{atom}+" if atom == _SOFT else atom, {})
+        node[_WHOLE] = {}
+    return root
+
+
+def any_of(texts: Iterable[str]) -> str:
+    """A regular expression for one of several literals, the longest that stands there; for none, one without a match.
+
+    White space in them matches the longest run: nothing in a literal that stands behind it could take a part of it.
+    """
+
+    def read(node: _Branches) -> str:
+        branches = [atom + read(child) for atom, child in node.items() if atom != _WHOLE]
+        if len(branches) == 1 and _WHOLE not in node:
+            return branches[0]
+        return f"(?:{'|'.join(branches)}){'?' if _WHOLE in node else ''}" if branches else ""
+
+    return read(_branches(texts)) or "(?!)"
+
+
+def any_beginning(texts: Iterable[str]) -> str:
+    """A regular expression for every proper beginning of several literals, the empty one included."""
+
+    def read(node: _Branches) -> str:
+        branches = "|".join(atom + read(child) for atom, child in node.items() if child.keys() - {_WHOLE})
+        return f"(?:{branches})?" if branches else ""
+
+    return read(_branches(texts))
+
+
 @cache
 def literal(text: str) -> Delimiter:
     """A literal as a delimiter."""
@@ -160,7 +201,7 @@ class Reader:
 
     __slots__ = (
         "at", "base", "buf", "cut", "ended", "hot", "hot_index", "hot_key", "hot_kind", "kept", "limits", "mark",
-        "named", "out", "repairs", "rewound", "room", "since", "surplus", "unclosed",
+        "out", "repairs", "rewound", "room", "since", "surplus", "unclosed",
     )  # fmt: skip
 
     def __init__(self, limits: Limits, repairs: frozenset[str]) -> None:
@@ -175,7 +216,6 @@ class Reader:
         self.kept: list[str] | None = None
         self.since = 0
         self.mark = 0  # absolute offset at which the open call starts
-        self.named = -1  # absolute offset at which the open call's name was known, -1 before
         self.room = _UNBOUNDED  # absolute offset at which the open call is too long
         self.surplus = ""  # what has arrived beyond that
         self.rewound = 0
@@ -246,7 +286,6 @@ class Reader:
         self.kept = []
         self.since = self.at
         self.mark = self.offset
-        self.named = -1
         self.room = self.mark + self.limits.call
         if self.base + len(self.buf) > self.room:
             end = self.room - self.base
@@ -288,8 +327,11 @@ class Reader:
 
     # ------------------------------------------------------------ reading
 
-    def more(self) -> Wait:
+    def more(self) -> Iterable[None]:
         """Wait for at least one character that is not consumed; returns at once at the text's end."""
+        return _AT_ONCE if self.at < len(self.buf) or self.ended else self._arrival()
+
+    def _arrival(self) -> Wait:
         while self.at >= len(self.buf) and not self.ended:
             yield
 
@@ -305,13 +347,17 @@ class Reader:
         """Where the white space here ends, an index of the buffer; at most `most` characters on."""
         return _SPACE.match(self.buf, self.at, self.at + most).end()  # type: ignore[union-attr]  # it matches nothing too
 
-    def space(self) -> Wait:
+    def space(self) -> Iterable[None]:
         """Consume white space."""
-        while True:
-            self.at = _SPACE.match(self.buf, self.at).end()  # type: ignore[union-attr]  # it matches the empty string
-            if self.at < len(self.buf) or self.ended:
-                return
+        if self.at < len(self.buf) and not self.buf[self.at].isspace():
+            return _AT_ONCE
+        self.at = self.space_end(_UNBOUNDED)
+        return _AT_ONCE if self.at < len(self.buf) or self.ended else self._over_space()
+
+    def _over_space(self) -> Wait:
+        while self.at >= len(self.buf) and not self.ended:
             yield
+            self.at = self.space_end(_UNBOUNDED)
 
     def sees(self, delimiter: Delimiter) -> Generator[None, None, re.Match[str] | None]:
         """The delimiter's match at this very place, or None; waits while it cannot be told."""

@@ -10,7 +10,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from typing import Final, Generic, TypeVar
 
-from agentkit.formats.spec import Format, ToolSpec
+from agentkit.formats.format import Format
+from agentkit.toolspec import ToolSpec
 
 T = TypeVar("T")
 

@@ -14,24 +14,13 @@ from agentkit.errors import FormatError
 from agentkit.formats import values
 from agentkit.formats.catalog import CATALOG
 from agentkit.formats.engine import get
+from agentkit.formats.format import Envelope, Format, Json, KeyEnvelope, Pairs, PythonCall, TagParameters, ToolElement
 from agentkit.formats.quarantine import Declared, render_result
 from agentkit.formats.remembered import Remembered
-from agentkit.formats.render import render_calls
-from agentkit.formats.spec import (
-    Envelope,
-    Format,
-    Json,
-    KeyEnvelope,
-    Layout,
-    Node,
-    OutputSchema,
-    Pairs,
-    PythonCall,
-    TagParameters,
-    ToolElement,
-    ToolSpec,
-)
+from agentkit.formats.write import render_calls
 from agentkit.messages import ToolCall
+from agentkit.schemas import walk
+from agentkit.toolspec import Layout, Node, OutputSchema, ToolSpec
 
 _INTRODUCTION = (
     "You can call the tools listed here. To call one, write the call in your reply as shown under Example. "
@@ -204,7 +193,7 @@ def _parameter(tool: ToolSpec, name: str, node: Node | None) -> str:
 def _type(schema: Mapping[str, Any], root: Mapping[str, Any]) -> str:
     """A schema in a few words; the whole schema where a few words do not tell it."""
     words = []
-    for plain in values.alternatives(schema, root):
+    for plain in walk.alternatives(schema, root):
         if "enum" in plain or "const" in plain:
             words.append(
                 " or ".join(json.dumps(v, ensure_ascii=False) for v in plain.get("enum", [plain.get("const")]))
@@ -228,12 +217,20 @@ def _example(format: Format, shown: Sequence[ToolSpec], tools: Sequence[ToolSpec
     """
     ordered = sorted(shown, key=lambda t: not t.parameters.get("required"))
     for tool in ordered:
-        call = ToolCall("", tool.name, example_arguments(tool))
         try:
-            return render_calls(format, [call], tools), tool
+            return example_call(format, tool, tools), tool
         except FormatError:
             continue
     raise FormatError(f"format {format.name!r} cannot carry an example call of any of {[t.name for t in tools]}")
+
+
+def example_call(format: str | Format, tool: ToolSpec, tools: Sequence[ToolSpec]) -> str:
+    """A call of this tool with sample arguments, as a model of this format would write it.
+
+    Raises:
+        FormatError: a sample that the schema gives cannot be carried by the format.
+    """
+    return render_calls(format, [ToolCall("", tool.name, example_arguments(tool))], tools)
 
 
 def example_arguments(tool: ToolSpec) -> dict[str, Any]:
@@ -244,7 +241,7 @@ def example_arguments(tool: ToolSpec) -> dict[str, Any]:
 
 
 def _sample(name: str, schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> Any:
-    plain = next(iter(values.alternatives(schema, root)), {})
+    plain = next(iter(walk.alternatives(schema, root)), {})
     for source in (schema, plain):
         given = [*source.get("examples", ()), *source.get("enum", ()), source.get("const"), source.get("default")]
         if (value := next((v for v in given if v is not None), None)) is not None:

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cache
 from typing import Final
 
-from agentkit.formats.reader import Delimiter, Search, beginnings, may_begin, pattern
-from agentkit.formats.spec import Name, NameTag, Pairs, Shape, Tag, TagParameters
-from agentkit.formats.tagtext import PREFIX, SPACES, TAG_PART, closing_tag, opening_tag, tag
+from agentkit.formats.format import Name, NameTag, Pairs, Shape, Tag, TagParameters
+from agentkit.formats.reader import Delimiter, Search, any_beginning, beginnings, may_begin, pattern
+from agentkit.formats.tags import PREFIX, SPACES, TAG_PART, closing_tag, opening_tag, tag
+from agentkit.toolspec import ToolSpec
 
 _LAYOUT: Final = r"(?:\s|\\n){0,1024}"  # white space between pairs, where GLM models also write a newline as its escape
 _ALIKE: Final = 0.8  # of two texts, where one is the other misspelt
@@ -22,16 +24,22 @@ _A_TAG: Final = re.compile(r"<(/?)([^\W\d][\w:.-]*)")
 _INSIDE: Final = r"[^<>]{0,512}"  # characters of an opening tag behind its name; a longer one is content
 
 
+def alike(text: str, closing: str) -> bool:
+    """Whether a text is a closing tag misspelt."""
+    return SequenceMatcher(None, text, closing, autojunk=False).ratio() > _ALIKE
+
+
 def halved(text: str, closing: str) -> bool:
     """Whether a text ends with the beginning of a closing tag, with most of it, or with one like it."""
     size, text = len(closing), text.rstrip()
     pieces = (*(closing[:n] for n in range(3, size)), *(closing[n:] for n in range(1, size // 2)))
     tail = text[-size - 1 :]
-    return text.endswith(pieces) or SequenceMatcher(None, tail, closing, autojunk=False).ratio() > _ALIKE
+    tail = tail[max(tail.find(closing[:2]), 0) :]
+    return text.endswith(pieces) or alike(tail, closing)
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class ValueEnd:
     """Where a raw value ends.
 
     Args:
@@ -43,6 +51,7 @@ class End:
         verbatim: whether a newline at the value's start belongs to the value.
         own: matches the closing of a value (group `close`), or the opening of one.
         calls: matches the end of a call (group `end`), or what looks like the opening of one.
+        over: the end of the enclosing call as it is written; empty where that is not one text.
 
     Groups of the token: `close`, a value's closing; `fit`, that what may follow it does, and in it `over`, that this is
     the end of the call, and in that `shut`, that it is only its section's; `odd`, that a tag follows which nobody
@@ -58,6 +67,7 @@ class End:
     verbatim: bool = False
     own: re.Pattern[str] | None = None
     calls: re.Pattern[str] | None = None
+    over: str = ""
 
     def balances(self, text: str) -> bool:
         """Whether as many values and calls end in this text as begin there."""
@@ -76,6 +86,14 @@ class End:
         """Whether a closing of a value stands in this text, or a part of one at its end."""
         found = self.own.finditer(text) if self.own is not None else ()
         return any(f["close"] for f in found) or halved(text, self.what)
+
+    def crossed(self, text: str) -> bool:
+        """Whether a value is closed in this text that nothing there opens, and one opened that nothing closes."""
+        depth, stray = 0, False
+        for found in self.own.finditer(text) if self.own is not None else ():
+            stray = stray or (found["close"] is not None and not depth)
+            depth = max(depth + (-1 if found["close"] else 1), 0)
+        return stray and depth > 0
 
     def stray(self, text: str) -> int:
         """Where behind the first closing of a value that nothing in this text opens; -1 where there is none.
@@ -139,7 +157,7 @@ def _started_tag(names: str) -> str:
     return rf"<{PREFIX}(?:{names})\s{_INSIDE}+"
 
 
-def end_of_value(shape: Shape, part: TagParameters | Pairs) -> End:
+def end_of_value(shape: Shape, part: TagParameters | Pairs) -> ValueEnd:
     """The end of a value of this kind of call, which is looked up by the declaration itself: its hash is dear."""
     found = _known.get((id(shape), id(part)))
     if found is None:
@@ -148,11 +166,11 @@ def end_of_value(shape: Shape, part: TagParameters | Pairs) -> End:
     return found[2]
 
 
-_known: dict[tuple[int, int], tuple[Shape, TagParameters | Pairs, End]] = {}
+_known: dict[tuple[int, int], tuple[Shape, TagParameters | Pairs, ValueEnd]] = {}
 
 
 @cache
-def end_of_parameter(shape: Shape, part: TagParameters) -> End:
+def end_of_parameter(shape: Shape, part: TagParameters) -> ValueEnd:
     """The end of a value between `<parameter name="…">` and its closing tag."""
     at = shape.call.index(part)
     own = re.escape(part.name)
@@ -179,11 +197,13 @@ def end_of_parameter(shape: Shape, part: TagParameters) -> End:
     token = Delimiter(marks.token("", SPACES), "|".join(begun), re.IGNORECASE)
     begins = rf"(?P<end>{marks.end})|<{PREFIX}(?:{calls})\b"
     whole = re.compile(begins, re.IGNORECASE) if ends else None
-    return End(token, re.compile(stops, re.IGNORECASE).search, f"</{part.name}>", own=marks.own(), calls=whole)
+    over = next((f"</{p.name}>" for p in shape.call[at:] if isinstance(p, Tag)), "")
+    search = re.compile(stops, re.IGNORECASE).search
+    return ValueEnd(token, search, f"</{part.name}>", own=marks.own(), calls=whole, over=over)
 
 
 @cache
-def end_of_pair(shape: Shape, part: Pairs) -> End:
+def end_of_pair(shape: Shape, part: Pairs) -> ValueEnd:
     """The end of a value between literals.
 
     With `newlines` "both", one newline before the literal belongs to the end; with "none", not even the one at the
@@ -208,10 +228,10 @@ def end_of_pair(shape: Shape, part: Pairs) -> End:
     )
     trim = part.newlines == "both"
     texts = [*rest, *([ending] if ending else [])]
-    begun = [beginnings(text) for text in (close, first, key, *texts)]
-    begun += [rf"{pattern(key)}\s{{0,64}}[^<>\"\n]{{0,256}}\s{{0,64}}{beginnings(word)}" for word in words]
+    begun = [any_beginning((close, first, key, *texts))]
+    begun.append(rf"{pattern(key)}\s{{0,64}}[^<>\"\n]{{0,256}}\s{{0,64}}{any_beginning(words)}")
     begun.append(rf"{pattern(first)}\s{{0,64}}")
-    follow = "|".join(["\\\\", *(beginnings(text) for text in (key, rest[0], *([ending] if ending else [])))])
+    follow = "|".join(["\\\\", any_beginning((key, rest[0], *([ending] if ending else [])))])
     begun += [f"{pattern(close)}{_LAYOUT}(?:{follow})"]
     before = r"(?:\r?\n|\r)?" if trim else ""
     starts = sorted({text[0] for text in (close, *texts)})
@@ -223,7 +243,8 @@ def end_of_pair(shape: Shape, part: Pairs) -> End:
     )
     search = re.compile(stops, re.IGNORECASE).search
     whole = re.compile(rf"(?P<end>{marks.end})|{pattern(_WORD.split(first)[0])}")
-    return End(token, search, close, verbatim=part.newlines == "none", own=marks.own(), calls=whole)
+    verbatim = part.newlines == "none"
+    return ValueEnd(token, search, close, verbatim=verbatim, own=marks.own(), calls=whole, over=rest[0])
 
 
 _WORD: Final = re.compile(r"(?<=\S)[\s\"']")  # what stands in front of it names the literal
@@ -236,8 +257,27 @@ def _name_of(shape: Shape) -> str:
     return r"(?=\s{0,64}[^\W\d])" if named else ""
 
 
-@cache
-def end_of_element(name: str, siblings: tuple[str, ...], parents: tuple[str, ...], others: tuple[str, ...]) -> End:
+class Elements:
+    """The tools' elements: their tags, and where the values inside them end, made once for each.
+
+    They live as long as what was made of these tools: an application may offer other ones with each request.
+    """
+
+    def __init__(self) -> None:
+        self.tags: list[str] = []
+        self._ends: dict[tuple[int, str, tuple[str, ...]], tuple[ToolSpec, ValueEnd]] = {}
+
+    def end(self, tool: ToolSpec, name: str, siblings: Iterable[str], parents: tuple[str, ...]) -> ValueEnd:
+        """The end of the value of a tool's child element; see `end_of_element`."""
+        key = (id(tool), name, parents)
+        if (found := self._ends.get(key)) is None:
+            others = tuple(tag for tag in self.tags if tag != parents[-1])
+            end = end_of_element(name, tuple(dict.fromkeys([*siblings, name])), parents, others)
+            found = self._ends[key] = (tool, end)  # holds it, so that its id is not used again
+        return found[1]
+
+
+def end_of_element(name: str, siblings: tuple[str, ...], parents: tuple[str, ...], others: tuple[str, ...]) -> ValueEnd:
     """The end of a child element's value.
 
     Args:
@@ -258,15 +298,15 @@ def end_of_element(name: str, siblings: tuple[str, ...], parents: tuple[str, ...
         odd=r"<[^\W\d!]",
     )
     token = Delimiter(marks.token("", SPACES), f"{TAG_PART}|{_started_tag(f'{re.escape(name)}|{tool}')}", re.IGNORECASE)
-    return End(token, _ELEMENT_STOPS, f"</{name}>", own=marks.own())
+    return ValueEnd(token, _ELEMENT_STOPS, f"</{name}>", own=marks.own())
 
 
 _ELEMENT_STOPS: Final = re.compile(r"<(?=[/\w]|\Z)").search
 
 
 @cache
-def end_of_content(name: str) -> End:
+def end_of_content(name: str) -> ValueEnd:
     """The end of an element's own content: its closing tag, balanced against opening tags of the same name inside."""
     whole = Delimiter(f"(?P<close>{closing_tag(name)})", TAG_PART, re.IGNORECASE)
     stops = re.compile(rf"<(?=[/\w{re.escape(name[0])}]|\Z)").search
-    return End(whole, stops, f"</{name}>", nested=tag(name, closing=False))
+    return ValueEnd(whole, stops, f"</{name}>", nested=tag(name, closing=False))

@@ -10,23 +10,21 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final, NoReturn
 
 from agentkit.errors import FormatError
-from agentkit.formats.literals import literal_value
-
-Schema = Mapping[str, Any]
+from agentkit.formats.literals import MAX_DEPTH, literal_value
+from agentkit.schemas.walk import Schema, alternatives
 
 MAX_NUMBER = 5_000  # characters; the interpreter itself refuses integers of more than 4,300 digits
-_REFS = 32  # hops; a longer chain of $ref is a cycle
 _NOT_OCTAL = r"(?!0+[1-7][0-7]+\Z)"  # 0644 is 420 to some and 644 to others; 007 and 0189 are one number to all
 _INTEGER = re.compile(rf"[+-]?{_NOT_OCTAL}\d{{1,4300}}\Z")  # the interpreter's own bound on int(str)
 _NUMBER = re.compile(rf"[+-]?{_NOT_OCTAL}(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\Z")
 _WORDS: Mapping[str, bool] = {"true": True, "false": False, "True": True, "False": False, "TRUE": True, "FALSE": False}
 NULLS = frozenset(("null", "None", "NULL"))
 _ESCAPED_JSON = re.compile(r"[\[{][\[{\s]*\\\"")
-SURROGATE = re.compile("[\ud800-\udfff]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _UNREAD: Any = object()
 
 
@@ -69,8 +67,8 @@ LOOSE = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite, o
 """As `DECODER`, with raw control characters allowed inside strings."""
 
 
-def load(text: str, *, strict: bool = True) -> Any:
-    """Parse JSON: non-finite numbers and nesting beyond 128 are refused, lone surrogates become U+FFFD.
+def load(text: str, *, strict: bool = True, depth: int = MAX_DEPTH) -> Any:
+    """Parse JSON: non-finite numbers and nesting beyond `depth` are refused, lone surrogates become U+FFFD.
 
     Raises:
         ValueError: the text is not such JSON; `json.JSONDecodeError` where a position is known, `GivenTwice` where an
@@ -80,13 +78,42 @@ def load(text: str, *, strict: bool = True) -> Any:
         value = (DECODER if strict else LOOSE).decode(text)
     except RecursionError:
         raise ValueError("nested too deep") from None
-    return without_surrogates(value) if "\\u" in text or SURROGATE.search(text) else value
+    if too_deep(value, text, depth):
+        raise ValueError(f"nested deeper than {depth} arrays and objects")
+    return without_surrogates(value) if "\\u" in text or has_surrogate(text) else value
+
+
+def too_deep(value: Any, text: str, limit: int) -> bool:
+    """Whether JSON, which was read from this text, has more arrays and objects inside each other."""
+    if text.count("{") + text.count("[") <= limit:  # so few cannot lie deeper
+        return False
+    level = [value]
+    for _ in range(limit):
+        level = [
+            inner
+            for outer in level
+            if isinstance(outer, dict | list)
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(inner, dict | list)
+        ]
+        if not level:
+            return False
+    return True
+
+
+def has_surrogate(text: str) -> bool:
+    """Whether a lone surrogate stands in a text. To encode it tells that ten times as fast as to search it."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 def without_surrogates(value: Any) -> Any:
     """Replace lone surrogates, which no encoding can carry, by U+FFFD, in strings at any depth."""
     if isinstance(value, str):
-        return SURROGATE.sub("\ufffd", value)
+        return _SURROGATE.sub("\ufffd", value)
     if isinstance(value, list):
         return [without_surrogates(v) for v in value]
     if isinstance(value, dict):
@@ -96,8 +123,7 @@ def without_surrogates(value: Any) -> Any:
 
 def encodable(arguments: dict[str, Any], raw: str) -> dict[str, Any]:
     """A call's arguments, with U+FFFD for what no encoding carries: the one rule, whatever the body and the chunks."""
-    found = not raw.isascii() and SURROGATE.search(raw)
-    return without_surrogates(arguments) if found else arguments
+    return without_surrogates(arguments) if has_surrogate(raw) else arguments
 
 
 _HALF = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
@@ -108,7 +134,8 @@ def replaced(arguments: Any, raw: str) -> bool:
     """Whether these arguments have U+FFFD where the call's own text has half of a surrogate pair."""
     if raw.isascii() and "\\u" not in raw:  # as most calls: no half can stand in it, escaped or not
         return False
-    return _HALF.search(raw) is not None and _count(arguments) > len(_UNKNOWN.findall(raw))
+    put = _count(arguments)
+    return put > 0 and _HALF.search(raw) is not None and put > len(_UNKNOWN.findall(raw))
 
 
 def _count(value: Any) -> int:
@@ -130,54 +157,9 @@ def dump(value: Any) -> str:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as e:
         raise FormatError(f"{type(value).__name__} value cannot be written as JSON: {e}") from e
-    if SURROGATE.search(text):
+    if has_surrogate(text):
         raise FormatError("a string with a lone surrogate cannot be written in any format")
     return text
-
-
-def resolve(schema: Schema, root: Schema) -> Schema:
-    """Follow local `$ref`s (`#/$defs/…`) to a schema without one; the empty schema where they lead nowhere."""
-    for _ in range(_REFS):
-        ref = schema.get("$ref")
-        if not isinstance(ref, str):
-            return schema
-        found: Any = root
-        for step in ref.removeprefix("#/").split("/"):
-            found = found.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(found, Mapping) else None
-        if not isinstance(found, Mapping):
-            return {}
-        schema = found
-    return {}
-
-
-_COMPOUND: Final = frozenset(("$ref", "anyOf", "oneOf", "allOf", "nullable"))
-"""What makes one schema several, beside a list of types."""
-
-
-def alternatives(schema: Schema, root: Schema) -> Iterable[Schema]:
-    """The plain schemas a value may satisfy: `$ref`, `anyOf`, `oneOf`, single `allOf` and type lists taken apart."""
-    plain = _COMPOUND.isdisjoint(schema) and not isinstance(schema.get("type"), list)
-    return (schema,) if plain else _taken_apart(schema, root)
-
-
-def _taken_apart(schema: Schema, root: Schema) -> Iterator[Schema]:
-    pending = [schema]
-    for _ in range(256):  # a schema with more alternatives than this is cyclic
-        if not pending:
-            return
-        plain = resolve(pending.pop(0), root)
-        for key in ("anyOf", "oneOf", "allOf"):
-            if isinstance(plain.get(key), list):
-                pending = [s for s in plain[key] if isinstance(s, Mapping)] + pending
-                break
-        else:
-            kind = plain.get("type")
-            if isinstance(kind, list):
-                pending = [{**plain, "type": k} for k in kind] + pending
-            else:
-                yield plain
-            if plain.get("nullable") is True:
-                yield {"type": "null"}
 
 
 _TYPES: Final = frozenset(("string", "integer", "number", "boolean", "array", "object", "null"))
@@ -404,7 +386,7 @@ def write(value: Any, schema: Schema, root: Schema, *, nulls: bool = False) -> s
     """
     candidates = [value] if isinstance(value, str) else []
     for text in (*candidates, dump(value)):
-        if SURROGATE.search(text) is None and same(read(text, schema, root, nulls=nulls), value):
+        if not has_surrogate(text) and same(read(text, schema, root, nulls=nulls), value):
             return text
     raise FormatError(
         f"{type(value).__name__} {dump(value)[:60]} cannot be written as text for the schema {json.dumps(schema)[:120]}"

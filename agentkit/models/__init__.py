@@ -9,20 +9,18 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from agentkit.absent_imports import absent
-from agentkit.elsewhere import at
+from agentkit.checks.spelling import takes
 from agentkit.errors import ConfigError
+from agentkit.foreign.absent_imports import absent
+from agentkit.foreign.elsewhere import at
 from agentkit.models.base import ClosableModel, Model, ModelRequest
 from agentkit.models.secrets import shown
-from agentkit.names import takes
 
 if TYPE_CHECKING:
-    from agentkit.formats.spec import Format
+    from agentkit.formats.format import Format
     from agentkit.models.anthropic import AnthropicModel
     from agentkit.models.openai import OpenAIModel
-    from agentkit.models.replay import Recording, Replay
     from agentkit.models.responses import ResponsesModel
-    from agentkit.models.scripted import ScriptedModel
     from agentkit.models.text import TextCalling
 
 __all__ = [
@@ -31,10 +29,7 @@ __all__ = [
     "Model",
     "ModelRequest",
     "OpenAIModel",
-    "Recording",
-    "Replay",
     "ResponsesModel",
-    "ScriptedModel",
     "TextCalling",
     "model",
 ]
@@ -49,10 +44,7 @@ PROVIDERS: Final[Mapping[str, str]] = {
 _HOMES: Final[Mapping[str, str]] = {
     "AnthropicModel": "anthropic",
     "OpenAIModel": "openai",
-    "Recording": "replay",
-    "Replay": "replay",
     "ResponsesModel": "responses",
-    "ScriptedModel": "scripted",
     "TextCalling": "text",
 }
 
@@ -151,10 +143,10 @@ def model(
         ConfigError: the string names no known provider, no server has that name, or there is no key.
         FormatError: no format has that name.
     """
-    from agentkit.models.remote import Settings
+    from agentkit.models.provider import ModelSettings
 
     prefix, id = known(name)
-    settings = Settings(
+    settings = ModelSettings(
         base_url=base_url,
         server=server,
         api_key=api_key,

@@ -9,7 +9,6 @@ from collections.abc import AsyncGenerator, Collection, Iterator, Mapping, Seque
 from contextlib import AbstractAsyncContextManager, aclosing
 from typing import Any, Final
 
-from agentkit import flavours
 from agentkit.events import TAKEN_BACK, Finish, FinishReason, SourceEvent, Text, Thinking, Usage
 from agentkit.messages import (
     AssistantMessage,
@@ -22,14 +21,10 @@ from agentkit.messages import (
     ToolCall,
     ToolMessage,
 )
-from agentkit.models import history, prefill
-from agentkit.models.arguments import ArgumentsError, read_arguments
+from agentkit.models import fitting, prefill
 from agentkit.models.base import ModelRequest
 from agentkit.models.caching import marked
-from agentkit.models.remote import RemoteModel
-from agentkit.models.shared_indexes import SharedIndexes
-from agentkit.models.surrogates import Joiner, clean
-from agentkit.models.wire import (
+from agentkit.models.native import (
     CONTRADICTED,
     ErrorInStream,
     NativeCall,
@@ -46,12 +41,17 @@ from agentkit.models.wire import (
     provider_block,
     text_of,
 )
+from agentkit.models.native_arguments import ArgumentsError, read_arguments
+from agentkit.models.provider import RemoteModel
+from agentkit.models.shared_indexes import SharedIndexes
+from agentkit.schemas import flavours
+from agentkit.unicode import Joiner, clean
 
 MAX_TOKENS: Final = 16_384
 """Sent when nobody sets `max_tokens`: the API insists on a number. Room for a long file in one call; every model from
 Claude 3.7 on accepts it (the smallest bound among them is 32,000)."""
 
-IDS: Final = history.IdRule(limit=64, allowed=lambda id: re.fullmatch("[a-zA-Z0-9_-]+", id) is not None)
+IDS: Final = fitting.IdRule(limit=64, allowed=lambda id: re.fullmatch("[a-zA-Z0-9_-]+", id) is not None)
 
 FINISHES: Final[Mapping[str, FinishReason]] = {
     "end_turn": "stop",
@@ -68,10 +68,10 @@ FINISHES: Final[Mapping[str, FinishReason]] = {
 
 def messages_body(request: ModelRequest, model: str, provider: str) -> dict[str, Any]:
     """The body of a request, but for `max_tokens` and `temperature`."""
-    named = history.named_tool(request)
+    named = fitting.named_tool(request)
     messages = anthropic_messages(request.messages, provider)
     body: dict[str, Any] = {"model": model, "messages": messages, "stream": request.stream}
-    body["system"] = history.system_text(request.messages) or None
+    body["system"] = fitting.system_text(request.messages) or None
     body["stop_sequences"] = list(request.stop) or None
     if request.tools:
         body["tools"] = [flavours.anthropic(spec) for spec in request.tools]
@@ -99,7 +99,7 @@ def _called(messages: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def anthropic_messages(messages: Sequence[Message], provider: str) -> list[dict[str, Any]]:
     """A conversation as alternating user and assistant messages; results come first. System text is left out."""
-    fitted = [m for m in history.conversation(messages, IDS) if not isinstance(m, SystemMessage)]
+    fitted = [m for m in fitting.conversation(messages, IDS) if not isinstance(m, SystemMessage)]
     rendered: list[dict[str, Any]] = []
     for at, message in enumerate(fitted):
         if isinstance(message, AssistantMessage):
@@ -164,8 +164,8 @@ def _assistant(message: AssistantMessage, provider: str, *, last: bool) -> list[
 
 
 def _tool_use(call: ToolCall, callers: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    arguments = json.loads(history.json_text(history.arguments_of(call)))
-    plain = {"type": "tool_use", "id": call.id, "name": history.fit_name(call.name), "input": arguments}
+    arguments = json.loads(fitting.json_text(fitting.arguments_of(call)))
+    plain = {"type": "tool_use", "id": call.id, "name": fitting.fit_name(call.name), "input": arguments}
     return {**callers.get(call.id, {}), **plain}
 
 
@@ -463,7 +463,7 @@ class AnthropicModel(RemoteModel):
     def _body(self, request: ModelRequest) -> dict[str, Any]:
         output = request.output_schema
         if output is not None and not (self.at_home and flavours.anthropic_output(output)):
-            request = history.output_in_prompt(request, constrained=False)
+            request = fitting.output_in_prompt(request, constrained=False)
         body = messages_body(request, self.model, self.provider)
         body["messages"] = prefill.trimmed(body["messages"])
         max_tokens = self._max_tokens(request)

@@ -6,10 +6,11 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 
-from agentkit.awaiting import EnteredAsync
+from agentkit.checks.awaiting import EnteredAsync
 from agentkit.events import SourceEvent
-from agentkit.formats.spec import Format, OutputSchema, ToolSpec
+from agentkit.formats.format import Format
 from agentkit.messages import Message
+from agentkit.toolspec import OutputSchema, ToolSpec
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from agentkit.models.arguments import ArgumentsError, read_arguments
-from agentkit.models.surrogates import clean
-from agentkit.models.wire import NativeCall
+from agentkit.models.native import NativeCall
+from agentkit.models.native_arguments import ArgumentsError, read_arguments
+from agentkit.unicode import clean
 
 
 class WhichCall:

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from agentkit.events import SourceEvent
-from agentkit.models.surrogates import clean
-from agentkit.models.wire import NativeCall, NativeCalls, contradict, json_text_of, mapping_of, text_of
+from agentkit.models.native import NativeCall, NativeCalls, contradict, json_text_of, mapping_of, text_of
+from agentkit.unicode import clean
 
 ALONE: Final = "only the message as a whole tells of it, and it fits none of the calls that came in pieces"
 OTHER_NAME: Final = "it was told in pieces as a call of {!r}, and in the message as a whole as one of {!r}"

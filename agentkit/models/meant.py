@@ -9,8 +9,8 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Final
 
+from agentkit.checks.spelling import nearest
 from agentkit.models.secrets import shown
-from agentkit.names import nearest
 
 PROVIDERS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("gpt", "chatgpt", "chat", "openai-chat", "openai-chat-completions"), "openai"),

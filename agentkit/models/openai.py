@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final
 
-from agentkit import flavours
 from agentkit.events import TAKEN_BACK, FinishReason, SourceEvent, Text, Usage
 from agentkit.messages import (
     AssistantMessage,
@@ -20,14 +19,12 @@ from agentkit.messages import (
     ToolMessage,
     UserMessage,
 )
-from agentkit.models import chat_thinking, history, prefill
+from agentkit.models import chat_thinking, fitting, prefill
 from agentkit.models.base import ModelRequest
 from agentkit.models.chat_calls import WhichCall
 from agentkit.models.chat_thinking import ChatThinking
 from agentkit.models.final_message import decide
-from agentkit.models.remote import RemoteModel
-from agentkit.models.surrogates import Joiner, clean
-from agentkit.models.wire import (
+from agentkit.models.native import (
     DONE,
     ErrorInStream,
     NativeCall,
@@ -43,8 +40,11 @@ from agentkit.models.wire import (
     provider_block,
     text_of,
 )
+from agentkit.models.provider import RemoteModel
+from agentkit.schemas import flavours
+from agentkit.unicode import Joiner, clean
 
-IDS: Final = history.IdRule(limit=40)  # "string too long. Expected a string with maximum length 40"
+IDS: Final = fitting.IdRule(limit=40)  # "string too long. Expected a string with maximum length 40"
 
 FINISHES: Final[Mapping[str, FinishReason]] = {
     "stop": "stop",
@@ -65,7 +65,7 @@ FINISHES: Final[Mapping[str, FinishReason]] = {
 
 def chat_body(request: ModelRequest, model: str, provider: str) -> dict[str, Any]:
     """The body of a request, but for what is bound to the server."""
-    named = history.named_tool(request)
+    named = fitting.named_tool(request)
     messages = chat_messages(request.messages, provider)
     body: dict[str, Any] = {"model": model, "messages": messages, "stream": request.stream}
     if request.stream:
@@ -86,14 +86,14 @@ def told(request: ModelRequest) -> ModelRequest:
     Such servers hold a model to a schema without telling it which; and with tools they would hold its calls to it, too.
     Source: vLLM issue 39929.
     """
-    return history.output_in_prompt(request, constrained=not history.may_call(request))
+    return fitting.output_in_prompt(request, constrained=not fitting.may_call(request))
 
 
 def chat_messages(messages: Sequence[Message], provider: str) -> list[dict[str, Any]]:
     """A conversation as chat messages. A tool's images follow its results in a user message: results are text only."""
     rendered: list[dict[str, Any]] = []
     said: list[TextPart | ImagePart] | None = None  # by the user, since the last message of anybody else
-    for message in history.conversation(messages, IDS):
+    for message in fitting.conversation(messages, IDS):
         if isinstance(message, UserMessage):
             said = [*(said or ()), *message.content]
         elif isinstance(message, ToolMessage):
@@ -142,7 +142,7 @@ def _others(message: SystemMessage | AssistantMessage, provider: str) -> Iterato
 
 
 def _call(call: ToolCall, extras: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    function = {"name": history.fit_name(call.name), "arguments": history.arguments_text(call)}
+    function = {"name": fitting.fit_name(call.name), "arguments": fitting.arguments_text(call)}
     return {**extras.get(call.id, {}), "id": call.id, "type": "function", "function": function}
 
 
@@ -158,7 +158,7 @@ def _joined_thinking(blocks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def _images(message: ToolMessage) -> list[TextPart | ImagePart]:
     """A result's images, with a line that says whose they are."""
     images = [p for p in message.content if isinstance(p, ImagePart)]
-    name = message.name or history.UNNAMED
+    name = message.name or fitting.UNNAMED
     return [TextPart(f"What {name} ({message.call_id}) returned:"), *images] if images else []
 
 

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final
 
-from agentkit import flavours
 from agentkit.errors import ConfigError
 from agentkit.messages import (
     AssistantMessage,
@@ -24,15 +23,16 @@ from agentkit.messages import (
     ToolMessage,
     UserMessage,
 )
-from agentkit.models import history
+from agentkit.models import fitting
 from agentkit.models.base import ModelRequest
+from agentkit.models.native import WireEvent, bare, items_of, mapping_of, text_of
 from agentkit.models.openai import told
-from agentkit.models.remote import RemoteModel
+from agentkit.models.provider import RemoteModel
 from agentkit.models.responses_wire import ResponsesWire, events_of
-from agentkit.models.surrogates import clean
-from agentkit.models.wire import WireEvent, bare, items_of, mapping_of, text_of
+from agentkit.schemas import flavours
+from agentkit.unicode import clean
 
-IDS: Final = history.IdRule(limit=64)  # "string too long. Expected a string with maximum length 64"
+IDS: Final = fitting.IdRule(limit=64)  # "string too long. Expected a string with maximum length 64"
 
 _REASONS = re.compile(r"(?:.*/)?(?:o\d|codex|gpt-(?:5(?!-chat)|[6-9]|\d\d))")
 
@@ -43,7 +43,7 @@ def responses_body(request: ModelRequest, model: str, provider: str) -> dict[str
     """The body of a request, but for its bounds."""
     if request.stop:
         raise ConfigError("the Responses API knows no stop strings; leave `stop` out, or use the prefix openai:")
-    named = history.named_tool(request)
+    named = fitting.named_tool(request)
     instructions, messages = _instructions(request.messages)
     body: dict[str, Any] = {
         "model": model,
@@ -68,12 +68,12 @@ def _instructions(messages: Sequence[Message]) -> tuple[str | None, Sequence[Mes
     at = 0
     while at < len(messages) and isinstance(messages[at], SystemMessage):
         at += 1
-    return history.system_text(messages[:at]) or None, messages[at:]
+    return fitting.system_text(messages[:at]) or None, messages[at:]
 
 
 def responses_input(messages: Sequence[Message], provider: str) -> list[dict[str, Any]]:
     """A conversation as input items."""
-    fitted = history.conversation(messages, IDS)
+    fitted = fitting.conversation(messages, IDS)
     own = [
         part
         for message in fitted
@@ -139,10 +139,10 @@ def _readable(item: Mapping[str, Any]) -> bool:
 
 
 def _call(call: ToolCall, form: Mapping[str, Any]) -> dict[str, Any]:
-    item = {**form, "type": form.get("type", "function_call"), "call_id": call.id, "name": history.fit_name(call.name)}
+    item = {**form, "type": form.get("type", "function_call"), "call_id": call.id, "name": fitting.fit_name(call.name)}
     if item["type"] == "custom_tool_call":
-        return {**item, "input": clean(str(history.arguments_of(call).get("input", "")))}
-    return {**item, "arguments": history.arguments_text(call)}
+        return {**item, "input": clean(str(fitting.arguments_of(call).get("input", "")))}
+    return {**item, "arguments": fitting.arguments_text(call)}
 
 
 # ---------------------------------------------------------------- model

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from agentkit.events import TAKEN_BACK, Finish, FinishReason, SourceEvent, Text, Thinking, Usage
-from agentkit.models.surrogates import Joiner, clean
-from agentkit.models.wire import (
+from agentkit.models.native import (
     CONTRADICTED,
     ErrorInStream,
     NativeCall,
@@ -30,6 +29,7 @@ from agentkit.models.wire import (
     provider_block,
     text_of,
 )
+from agentkit.unicode import Joiner, clean
 
 FINISHES: Final[Mapping[str, FinishReason]] = {
     "completed": "stop",

@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from agentkit.keys import BLOT, without_keys
+from agentkit.checks.keys import BLOT, without_keys
 
 MIN_SECRET: Final = 6  # characters; what is shorter is no key, and blotting it out would garble texts
 

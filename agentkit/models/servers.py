@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from agentkit.bounds import Bounds, one_of, or_none
+from agentkit.checks.bounds import Bounds, one_of, or_none
 from agentkit.errors import ProviderError
 from agentkit.events import ArgumentDelta, CallEnd, CallError, CallStart, Finish, SourceEvent, Text, Thinking, Usage
 

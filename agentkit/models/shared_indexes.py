@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from agentkit.models.wire import NativeCall
+from agentkit.models.native import NativeCall
 
 MIXED: Final = "another call has the same index; the arguments of the two cannot be told apart"
 

@@ -12,12 +12,13 @@ from dataclasses import replace
 from typing import Any
 
 from agentkit import formats
-from agentkit.absent import explained
 from agentkit.errors import ConfigError, FormatError
 from agentkit.events import Finish, SourceEvent
-from agentkit.formats.spec import Format, ToolSpec
+from agentkit.foreign.absent import explained
+from agentkit.formats.format import Format
 from agentkit.messages import (
     AssistantMessage,
+    AssistantPart,
     ImagePart,
     MarkupPart,
     Message,
@@ -28,12 +29,12 @@ from agentkit.messages import (
     ToolMessage,
     UserMessage,
 )
-from agentkit.models import history
+from agentkit.models import fitting
 from agentkit.models.base import Closing, Model, ModelRequest, continues
 from agentkit.models.servers import SERVERS, CutOut
+from agentkit.toolspec import ToolSpec
 
-_IDS = history.IdRule(limit=10_000)  # nobody but the model reads them
-Part = TextPart | ThinkingPart | ToolCall | MarkupPart | ProviderPart
+_IDS = fitting.IdRule(limit=10_000)  # nobody but the model reads them
 
 
 @explained
@@ -78,12 +79,12 @@ class TextCalling(Closing):
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[SourceEvent, None]:
         """Answer a request; the calls are still inside the `Text` events."""
-        history.named_tool(request)
+        fitting.named_tool(request)
         section = self._section(request)
         messages = text_messages(request.messages, self._format, request.tools)
         asked = replace(
             request,
-            messages=history.instructed(messages, section, history.output_section(request)),
+            messages=fitting.instructed(messages, section, fitting.output_section(request)),
             tools=(),
             tool_choice="auto",
             parallel_tool_calls=None,
@@ -138,7 +139,7 @@ def text_messages(messages: Sequence[Message], format: Format, tools: Sequence[T
     message; their images stay images.
     """
     rendered: list[Message] = []
-    for message in history.conversation(messages, _IDS):
+    for message in fitting.conversation(messages, _IDS):
         match message:
             case AssistantMessage():
                 content = _assistant(message, format, tools)
@@ -148,7 +149,7 @@ def text_messages(messages: Sequence[Message], format: Format, tools: Sequence[T
                 rendered.append(UserMessage(_result(message, format, tools)))
             case _:
                 rendered.append(message)
-    return history.joined(rendered)
+    return fitting.joined(rendered)
 
 
 def _result(message: ToolMessage, format: Format, tools: Sequence[ToolSpec]) -> tuple[TextPart | ImagePart, ...]:
@@ -158,10 +159,10 @@ def _result(message: ToolMessage, format: Format, tools: Sequence[ToolSpec]) -> 
     return (TextPart(said), *images)
 
 
-def _assistant(message: AssistantMessage, format: Format, tools: Sequence[ToolSpec]) -> tuple[Part, ...]:
+def _assistant(message: AssistantMessage, format: Format, tools: Sequence[ToolSpec]) -> tuple[AssistantPart, ...]:
     """A turn as text and the parts that only its provider reads."""
     own = all(call.format == format.name for call in message.calls)
-    kept: list[Part] = []
+    kept: list[AssistantPart] = []
     text = ""
     for piece in _pieces(message, format, tools, own=own):
         if isinstance(piece, str):
@@ -174,10 +175,12 @@ def _assistant(message: AssistantMessage, format: Format, tools: Sequence[ToolSp
     return (*kept, TextPart(text)) if text else tuple(kept)
 
 
-def _pieces(message: AssistantMessage, format: Format, tools: Sequence[ToolSpec], *, own: bool) -> Iterator[str | Part]:
+def _pieces(
+    message: AssistantMessage, format: Format, tools: Sequence[ToolSpec], *, own: bool
+) -> Iterator[str | AssistantPart]:
     """The turn in order. `own`: all its calls are in this format, so that its markup belongs to it."""
     foreign: list[ToolCall] = []
-    last: Part | None = None
+    last: AssistantPart | None = None
     for part in message.content:
         if foreign and not (isinstance(part, ToolCall) and part.format != format.name):
             yield _written(foreign, format, tools)
@@ -202,7 +205,7 @@ def _pieces(message: AssistantMessage, format: Format, tools: Sequence[ToolSpec]
 
 def _written(calls: Sequence[ToolCall], format: Format, tools: Sequence[ToolSpec]) -> str:
     """Calls from elsewhere in this format; one that it cannot carry, or that nobody could read, as its JSON."""
-    readable = [replace(c, name=history.fit_name(c.name), arguments=history.arguments_of(c)) for c in calls]
+    readable = [replace(c, name=fitting.fit_name(c.name), arguments=fitting.arguments_of(c)) for c in calls]
     try:
         return f"\n{formats.render_calls(format, readable, tools)}\n"
     except FormatError:

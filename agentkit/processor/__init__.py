@@ -6,7 +6,7 @@ Knows the registry and the text formats; knows no model and no store. `config` i
 
 from __future__ import annotations
 
-from agentkit.absent_imports import explained_module
+from agentkit.foreign.absent_imports import explained_module
 from agentkit.processor.config import ProcessorConfig
 from agentkit.processor.execution import no_scope
 from agentkit.processor.inbox import Source

@@ -10,19 +10,19 @@ from collections.abc import Awaitable
 from typing import Any, NamedTuple
 
 from agentkit.messages import ToolCall
-from agentkit.policy import Predicate
-from agentkit.processor.answers import words
-from agentkit.tool import ToolContext
+from agentkit.processor.replies import words
+from agentkit.tool.policy import Predicate
+from agentkit.tool.result import ToolContext
 
 
-class Decision(NamedTuple):
+class Approval(NamedTuple):
     """Whether approval is needed; `reason` says what kept the question from being answered."""
 
     needed: bool
     reason: str = ""
 
 
-def decide(predicate: Predicate, call: ToolCall, context: ToolContext) -> Decision | asyncio.Future[Any]:
+def decide(predicate: Predicate, call: ToolCall, context: ToolContext) -> Approval | asyncio.Future[Any]:
     """Ask about one call; the answer, or what it will be read from (`decision_of`) when it is done."""
     try:
         answer = predicate(call, context)
@@ -31,7 +31,7 @@ def decide(predicate: Predicate, call: ToolCall, context: ToolContext) -> Decisi
         return _undecided(e)
 
 
-def decision_of(answer: asyncio.Future[Any]) -> Decision:
+def decision_of(answer: asyncio.Future[Any]) -> Approval:
     """What an async predicate said."""
     try:
         return _read(answer.result())
@@ -39,11 +39,11 @@ def decision_of(answer: asyncio.Future[Any]) -> Decision:
         return _undecided(e)
 
 
-def _read(answer: object) -> Decision:
+def _read(answer: object) -> Approval:
     if isinstance(answer, bool):
-        return Decision(answer)
-    return Decision(True, f"the function that decides returned {answer!r:.100}, not True or False")
+        return Approval(answer)
+    return Approval(True, f"the function that decides returned {answer!r:.100}, not True or False")
 
 
-def _undecided(error: BaseException) -> Decision:
-    return Decision(True, f"the function that decides raised {words(error)}")
+def _undecided(error: BaseException) -> Approval:
+    return Approval(True, f"the function that decides raised {words(error)}")

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
 from agentkit import formats as text_formats
-from agentkit.bounds import SECONDS, YES_OR_NO, Bound, Bounds, each, instance, one_of, or_none, refuse, whole
-from agentkit.elsewhere import at
+from agentkit.checks.bounds import SECONDS, YES_OR_NO, Bound, Bounds, each, instance, one_of, or_none, refuse, whole
+from agentkit.checks.spelling import takes
 from agentkit.errors import ConfigError
+from agentkit.foreign.elsewhere import at
 from agentkit.formats import Format, InCode
-from agentkit.names import takes
-from agentkit.policy import MIN_OUTPUT, Keep, Predicate
+from agentkit.tool.policy import MIN_OUTPUT, Keep, Predicate
 
 Execute = Literal["stream", "end"]
 Strategy = Literal["parallel", "sequential"]

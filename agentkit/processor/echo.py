@@ -21,9 +21,9 @@ from typing import Any, Final, NamedTuple
 
 from agentkit.events import CallEnd, CallQuoted
 from agentkit.formats.quarantine import strings
-from agentkit.formats.spec import ToolSpec
 from agentkit.messages import Message, SystemMessage, TextPart, ToolCall, ToolMessage, UserMessage
 from agentkit.processor.textreader import TextReader
+from agentkit.toolspec import ToolSpec
 
 _ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 _CONTROL: Final = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}

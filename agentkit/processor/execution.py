@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from time import perf_counter
 from typing import Any, Final
 
@@ -25,17 +26,17 @@ from agentkit.events import (
     ToolSkipped,
 )
 from agentkit.messages import ResultContent, ToolCall, ToolMessage
-from agentkit.policy import Keep
 from agentkit.processor import lines
-from agentkit.processor.answers import capped, crashed, failed, unknown_tool
-from agentkit.processor.approval import Decision, decide, decision_of
+from agentkit.processor.approval import Approval, decide, decision_of
 from agentkit.processor.config import ProcessorConfig
 from agentkit.processor.faults import Faults
 from agentkit.processor.inbox import Inbox
+from agentkit.processor.replies import capped, crashed, failed, unknown_tool
 from agentkit.processor.running import Outcome, outcome, run_tool
 from agentkit.processor.workers import WORKERS, Claim
-from agentkit.registry import BoundTool, InvalidArguments, ToolRegistry
-from agentkit.tool import ToolContext, ToolResult
+from agentkit.tool.policy import Keep
+from agentkit.tool.registry import BoundTool, InvalidArguments, ToolRegistry
+from agentkit.tool.result import ToolContext, ToolResult
 
 GRACE = 1.0  # seconds that a cancelled tool has to clean up before its call is answered without it
 
@@ -89,10 +90,15 @@ class _Running:
     task: asyncio.Task[Any] = field(init=False)
     timer: asyncio.TimerHandle | None = None
     timeout: float | None = None
-    place: lines.Place | None = None  # in the line of calls that must not run beside each other
+    place: lines.LinePlace | None = None  # in the line of calls that must not run beside each other
     begun: bool = False  # its task has
     claim: Claim = field(default_factory=Claim)  # on the tool itself, which may have to wait for a thread
     stopped: ToolResult | None = None  # the answer it gets because it was stopped, by its timeout or by the caller
+
+
+def _leave(place: lines.LinePlace, claim: Claim, _: asyncio.Task[Any]) -> None:
+    """A task that held a place in line is over."""
+    place.task_over(claim)
 
 
 class Execution:
@@ -134,7 +140,7 @@ class Execution:
         self._gate = gate
         self._faults = Faults() if faults is None else faults
         self._asking: dict[int, asyncio.Future[Any]] = {}  # calls in `waiting` whose approval is not decided yet
-        self._places: dict[int, lines.Place] = {}  # calls in `waiting` that hold the head of their line
+        self._places: dict[int, lines.LinePlace] = {}  # calls in `waiting` that hold the head of their line
         self._blocked: dict[int, str] = {}  # calls in `waiting` that will never get it, and why
         self._running: set[_Running] = set()
         self._last: Admitted | None = None  # the terminating call: those behind it do not run
@@ -213,8 +219,8 @@ class Execution:
         if rule is False or admitted.call.id in self._approved:
             self.waiting.append(admitted)
             return None
-        decided = Decision(True) if rule is True else decide(rule, admitted.call, self._contexts(admitted.call))
-        if isinstance(decided, Decision):
+        decided = Approval(True) if rule is True else decide(rule, admitted.call, self._contexts(admitted.call))
+        if isinstance(decided, Approval):
             if decided.needed:
                 return self._leave_open(admitted, decided)
         else:
@@ -232,7 +238,7 @@ class Execution:
             self._inbox.put(self._leave_open(admitted, decision))
         self._inbox.wake()
 
-    def _leave_open(self, admitted: Admitted, decision: Decision) -> ToolEvent:
+    def _leave_open(self, admitted: Admitted, decision: Approval) -> ToolEvent:
         self.pending[admitted.index] = admitted.call
         return ApprovalRequired(admitted.index, admitted.call, decision.reason)
 
@@ -257,7 +263,8 @@ class Execution:
         does not.
         """
         while (ready := self._ready()) is not None:
-            refused = self._blocked.pop(ready.index, None) or self._gate(ready.call)
+            blocked = self._blocked.pop(ready.index, None) if self._blocked else None
+            refused = blocked or self._gate(ready.call)
             if refused is None:
                 return ready
             self.waiting.remove(ready)
@@ -270,16 +277,16 @@ class Execution:
         if not self.waiting or (sequential and (self._running or self.untold)):
             return None
         for admitted in self.waiting:
-            if admitted.index not in self._asking and self._free(admitted):
+            if admitted.index not in self._asking and (not admitted.tool.policy.exclusive or self._free(admitted)):
                 return admitted
             if sequential:
                 return None
         return None
 
     def _free(self, admitted: Admitted) -> bool:
-        """Whether no other call keeps this one waiting; it then holds its place in line."""
+        """Whether no other call keeps this one of an exclusive tool waiting; it then holds its place in line."""
         tool = admitted.tool
-        if not tool.policy.exclusive or admitted.index in self._places:
+        if admitted.index in self._places:
             return True
         try:
             key = tool.method if tool.instance is None else tool.instance
@@ -319,7 +326,7 @@ class Execution:
             running.place = place = self._places.pop(admitted.index, None)
             running.task = loop.create_task(self._run(running, context))
             if place is not None:
-                running.task.add_done_callback(lambda _: place.task_over(running.claim))
+                running.task.add_done_callback(partial(_leave, place, running.claim))
         timeout = admitted.tool.policy.timeout
         if timeout is None:
             timeout = self._config.timeout

@@ -11,8 +11,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final
 
-from agentkit.keys import without_credentials
-from agentkit.processor.answers import words
+from agentkit.checks.keys import without_credentials
+from agentkit.processor.replies import words
 
 _LOG: Final = logging.getLogger("agentkit.processor.tools")
 _OWN: Final = str(Path(__file__).parent.parent)

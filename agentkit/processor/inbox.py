@@ -19,7 +19,7 @@ Source = AsyncIterable[SourceEvent] | Iterable[SourceEvent]
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class SourceEnd:
     """The source is over; with the error that it raised, if any."""
 
     failure: Exception | None = None
@@ -29,13 +29,13 @@ class Inbox:
     """What has come and was not taken yet, in `items`."""
 
     def __init__(self) -> None:
-        self.items: deque[SourceEvent | ToolEvent | End] = deque()
+        self.items: deque[SourceEvent | ToolEvent | SourceEnd] = deque()
         self.reading: asyncio.Task[None] | None = None
         self._stopped = False
         self._news: asyncio.Future[None] | None = None
         self._space: asyncio.Future[None] | None = None
 
-    def put(self, item: SourceEvent | ToolEvent | End) -> None:
+    def put(self, item: SourceEvent | ToolEvent | SourceEnd) -> None:
         """Add one."""
         self.items.append(item)
         self.wake()
@@ -43,8 +43,11 @@ class Inbox:
     def wake(self) -> None:
         """Make `wait` return, although nothing has come."""
         news = self._news
-        if news is not None and not news.done() and not news.get_loop().is_closed():  # there nobody wakes up any more
-            news.set_result(None)
+        if news is not None and not news.done():
+            try:
+                news.set_result(None)
+            except RuntimeError:  # its loop was closed: nobody wakes up there any more
+                return
 
     async def wait(self) -> None:
         """Until there is news."""
@@ -54,12 +57,12 @@ class Inbox:
         await self._news
 
     def read(self, source: Source) -> None:
-        """Begin to read a source; an `End` follows its last event."""
+        """Begin to read a source; a `SourceEnd` follows its last event."""
         self.reading = asyncio.get_running_loop().create_task(self._read(source))
 
     def stop(self) -> None:
         """Read no further, and close the source. That is its end, however long it takes to close."""
-        self.put(End())
+        self.put(SourceEnd())
         self._stopped = True
         if self.reading is not None:
             self.reading.cancel()
@@ -83,7 +86,7 @@ class Inbox:
         except Exception as e:  # noqa: BLE001 - raised by the turn when the finished calls have their answers
             failure = e
         finally:
-            self.put(End(failure))
+            self.put(SourceEnd(failure))
             if self._stopped and hasattr(source, "aclose"):
                 await source.aclose()
 

@@ -16,12 +16,12 @@ from contextvars import ContextVar
 from agentkit.processor.workers import Claim
 
 _LOCK = threading.Lock()  # guards all that follows; nothing is waited for under it
-_HELD: dict[int, Place] = {}  # by the id of the object: who holds a line keeps its object alive
+_HELD: dict[int, LinePlace] = {}  # by the id of the object: who holds a line keeps its object alive
 _WAITING: dict[int, dict[Callable[[], None], asyncio.AbstractEventLoop]] = {}
 _WITHIN: ContextVar[tuple[int, ...]] = ContextVar("agentkit_lines", default=())  # the lines held around this code
 
 
-class Place:
+class LinePlace:
     """The head of a line, which one call holds.
 
     Args:
@@ -82,7 +82,7 @@ class Place:
                 loop.call_soon_threadsafe(wake)
 
 
-def take(key: object, wake: Callable[[], None], *, threaded: bool) -> Place | None:
+def take(key: object, wake: Callable[[], None], *, threaded: bool) -> LinePlace | None:
     """Take the head of an object's line.
 
     Args:
@@ -101,7 +101,7 @@ def take(key: object, wake: Callable[[], None], *, threaded: bool) -> Place | No
     with _LOCK:
         held = _HELD.get(id(key))
         if held is None or held.over:
-            _HELD[id(key)] = place = Place(key, threaded=threaded)
+            _HELD[id(key)] = place = LinePlace(key, threaded=threaded)
             return place
         if held.lost:
             raise Stuck("an earlier call of it was given up and has not ended")

@@ -12,11 +12,10 @@ from functools import cache
 from typing import Any, Final
 
 from agentkit import formats
-from agentkit.absent import explained
-from agentkit.bounds import Bounds, instance, or_none, refuse
-from agentkit.formats.spec import Format, Tag, ToolSpec
+from agentkit.checks.bounds import Bounds, instance, or_none, refuse
+from agentkit.foreign.absent import explained
+from agentkit.formats.format import Format, Tag
 from agentkit.messages import Message, ToolCall
-from agentkit.processor.calls import ResponseReader
 from agentkit.processor.config import ProcessorConfig
 from agentkit.processor.continuing import Made, Record
 from agentkit.processor.echo import Heard
@@ -24,10 +23,12 @@ from agentkit.processor.execution import Execution, Gate, Scope, no_gate, no_sco
 from agentkit.processor.faults import Faults
 from agentkit.processor.inbox import Inbox, Source
 from agentkit.processor.recovery import Quoted, Recovery
+from agentkit.processor.response import ResponseReader
 from agentkit.processor.textreader import TextReader
 from agentkit.processor.turn import More, Turn
-from agentkit.registry import ToolRegistry
-from agentkit.tool import NO_CONTEXT, ToolContext
+from agentkit.tool.registry import ToolRegistry
+from agentkit.tool.result import NO_CONTEXT, ToolContext
+from agentkit.toolspec import ToolSpec
 
 _BOUNDS: Final[Bounds] = {
     "registry": instance(ToolRegistry, "a ToolRegistry: ToolRegistry(tool, …)"),

@@ -25,9 +25,10 @@ from agentkit.events import (
     Usage,
 )
 from agentkit.formats.asides import REASONING
-from agentkit.formats.spec import ToolElement, ToolSpec
+from agentkit.formats.format import ToolElement
 from agentkit.messages import ToolCall
 from agentkit.processor.textreader import TextReader
+from agentkit.toolspec import ToolSpec
 
 _TAGS: Final = [pair for f in formats.recoverable() for pair in f.thinking]
 _THINKING: Final = frozenset("".join(tag.split()) for pair in _TAGS for tag in pair)
@@ -146,6 +147,11 @@ class Recovery:
         self._said = False  # whether anything visible was
         self._line = _Line()
         self._first = self._last = ""  # the line's first visible character, and the text's last
+
+    @property
+    def open(self) -> bool:
+        """Whether more may come of it."""
+        return not self._over
 
     def feed(self, event: SourceEvent) -> Sequence[SourceEvent]:
         """What is certain now; its calls are native ones."""

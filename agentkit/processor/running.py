@@ -13,13 +13,13 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from agentkit.messages import ResultContent, TextPart
-from agentkit.output import NO_VALUE, shows_nothing
-from agentkit.policy import Keep
-from agentkit.processor.answers import capped, crashed, failed, words
 from agentkit.processor.faults import Faults
+from agentkit.processor.replies import capped, crashed, failed, words
 from agentkit.processor.workers import WORKERS, Claim, NoThread, Unraisable
-from agentkit.registry import BoundTool
-from agentkit.tool import ToolContext, ToolResult, unreadable
+from agentkit.tool.output import NO_VALUE, shows_nothing
+from agentkit.tool.policy import Keep
+from agentkit.tool.registry import BoundTool
+from agentkit.tool.result import ToolContext, ToolResult, unreadable
 
 _LOG: Final = logging.getLogger("agentkit.processor")
 _READABLE: Final = frozenset((str, int, float, bool, dict, list, tuple, type(None), ToolResult))

@@ -11,7 +11,6 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from itertools import chain
 
 from agentkit import formats
-from agentkit.absent import explained
 from agentkit.errors import ProviderError
 from agentkit.events import (
     TAKEN_BACK,
@@ -28,7 +27,7 @@ from agentkit.events import (
     ToolStarted,
     Usage,
 )
-from agentkit.formats.spec import ToolSpec
+from agentkit.foreign.absent import explained
 from agentkit.messages import (
     AssistantMessage,
     ImagePart,
@@ -39,12 +38,13 @@ from agentkit.messages import (
     ToolMessage,
     UserMessage,
 )
-from agentkit.processor.calls import ResponseReader
 from agentkit.processor.config import ProcessorConfig
 from agentkit.processor.execution import GRACE, Execution
-from agentkit.processor.inbox import End, Inbox, Source
+from agentkit.processor.inbox import Inbox, Source, SourceEnd
+from agentkit.processor.response import ResponseReader
 from agentkit.processor.streams import EventStream
-from agentkit.registry import ToolRegistry
+from agentkit.tool.registry import ToolRegistry
+from agentkit.toolspec import ToolSpec
 
 More = Callable[[AssistantMessage], Source | None]
 """Asks for a further response that goes on with what was written so far; None lets it be cut."""
@@ -97,7 +97,7 @@ class Turn(EventStream[Event]):
         """Why the response could not go on behind its token limit, where it was asked to and its provider refused."""
         self._cut: Finish | None = None  # at the token limit, inside a call that may go on
         self._limit: Finish | None = None  # the one behind which it was asked to go on
-        self._ended: End | None = None
+        self._ended: SourceEnd | None = None
         self._drained = 0
         self._drain_timer: asyncio.TimerHandle | None = None
         self._cancelled = False
@@ -180,7 +180,7 @@ class Turn(EventStream[Event]):
     async def _events(self) -> AsyncGenerator[Event, None]:
         self._begun = True
         if self._cancelled:
-            self._ended = End()
+            self._ended = SourceEnd()
         else:
             self._inbox.read(self._source)
         items = self._inbox.items
@@ -197,7 +197,7 @@ class Turn(EventStream[Event]):
         finally:
             try:
                 reading = self._inbox.reading
-                if not self._left and (early or (reading is not None and not reading.done())):
+                if (early or (reading is not None and not reading.done())) and not self._left:
                     await self._leave(early=early)
             finally:
                 self._conclude()
@@ -215,7 +215,7 @@ class Turn(EventStream[Event]):
         if self._execution.waiting:
             yield from self._started()
 
-    def _read(self, item: SourceEvent | ToolEvent | End) -> Iterable[Event]:
+    def _read(self, item: SourceEvent | ToolEvent | SourceEnd) -> Iterable[Event]:
         kind = type(item)
         if kind in _OF_TOOLS:
             execution = self._execution
@@ -223,7 +223,7 @@ class Turn(EventStream[Event]):
             over = self._ended is not None and not self._inbox.items
             self._complete = over and execution.idle and not execution.pending
             return (item,)  # type: ignore[return-value]
-        if isinstance(item, End):
+        if isinstance(item, SourceEnd):
             return self._end(item) if self._ended is None else ()
         if self._cancelled:
             return ()
@@ -245,13 +245,13 @@ class Turn(EventStream[Event]):
         else:
             yield from self._reader.feed(item)
 
-    def _end(self, end: End) -> Iterable[Event]:
+    def _end(self, end: SourceEnd) -> Iterable[Event]:
         """The source is over: go on with a further one, or bring the response to its end."""
         cut, self._cut = self._cut, None
         if self._cancelled or self._reader.full:
-            end = End()  # what becomes of the rest does not matter
+            end = SourceEnd()  # what becomes of the rest does not matter
         if isinstance(end.failure, ProviderError) and self._limit is not None and self._reader.waits:
-            self.refused, end, cut = end.failure, End(), self._limit
+            self.refused, end, cut = end.failure, SourceEnd(), self._limit
         if cut is not None and self._more is not None and end.failure is None and not self._cancelled:
             source = None if self.refused is not None else self._more(self._reader.partial())
             if source is not None:
@@ -308,11 +308,16 @@ class Turn(EventStream[Event]):
         if at_work:
             await asyncio.wait(at_work, timeout=GRACE)
 
+    def _rest(self) -> Iterator[Event]:
+        """What was read and not taken, and what the end of the response then brings."""
+        yield from self._fresh
+        yield from self._reader.close(whole=False)
+
     def _conclude(self) -> None:
         if self._drain_timer is not None:
             self._drain_timer.cancel()
         try:
-            for event in chain(self._fresh, self._reader.close(whole=False)):
+            for event in self._rest():
                 if isinstance(event, CallError):
                     self._execution.admit(event)
         finally:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from agentkit.absent_imports import explained_module
-from agentkit.models.replay import Recording, Replay
-from agentkit.models.scripted import ScriptedModel
+from agentkit.foreign.absent_imports import explained_module
 from agentkit.testing.checking import StoreCheck
-from agentkit.testing.stores import STORE_CHECKS
+from agentkit.testing.replay import Recording, Replay
+from agentkit.testing.scripted import ScriptedModel
+from agentkit.testing.store_checks import STORE_CHECKS
 
 __all__ = ["STORE_CHECKS", "Recording", "Replay", "ScriptedModel", "StoreCheck"]
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from itertools import pairwise
 from typing import Final
 
-from agentkit.bounds import lacking
+from agentkit.checks.bounds import lacking
 from agentkit.errors import StoreConflict, ThreadExists, ThreadNotFound
 from agentkit.testing.checking import StoreCheck, holds, message, refused, same, texts
 from agentkit.threads.store import Append, Change, Lease, Move, NewCall, Revise, Store

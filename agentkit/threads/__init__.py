@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from agentkit.absent_imports import explained_module
+from agentkit.foreign.absent_imports import explained_module
 from agentkit.threads.compaction import Compaction
 from agentkit.threads.manager import ThreadManager
+from agentkit.threads.opening import open_store
 from agentkit.threads.results import StoredResults
-from agentkit.threads.sqlite import SQLiteStore
+from agentkit.threads.sql.sqlite import SQLiteStore
 from agentkit.threads.store import Append, Call, Entry, Lease, Log, Move, NewCall, Revise, Store, Thread
-from agentkit.threads.stores import open_store
 
 __all__ = [
     "Append",

@@ -18,6 +18,7 @@ from agentkit.messages import (
     ImagePart,
     MarkupPart,
     Message,
+    MessagePart,
     ProviderPart,
     SystemMessage,
     TextPart,
@@ -26,14 +27,12 @@ from agentkit.messages import (
     ToolMessage,
     UserMessage,
 )
-from agentkit.output import plain
+from agentkit.tool.output import plain
 
 VERSION: Final = 1
 """Grows when an older agentkit could not read what a newer one writes."""
 
 _ENCODER: Final = json.JSONEncoder(ensure_ascii=False)
-
-Part = TextPart | ImagePart | ThinkingPart | ToolCall | MarkupPart | ProviderPart
 
 
 def to_json(message: Message) -> dict[str, Any]:
@@ -103,7 +102,7 @@ def call_from_json(body: Mapping[str, Any]) -> ToolCall:
     return call
 
 
-def _part(part: Part) -> dict[str, Any]:
+def _part(part: MessagePart) -> dict[str, Any]:
     match part:
         case TextPart(text):
             return {"type": "text", "text": text}
@@ -130,7 +129,7 @@ def _part(part: Part) -> dict[str, Any]:
 def _arguments(arguments: Mapping[str, Any]) -> str:
     try:
         return _ENCODER.encode(dict(arguments))
-    except (TypeError, ValueError):  # a value that no provider sent; what it is in JSON `agentkit.output` says
+    except (TypeError, ValueError):  # a value that no provider sent; what it is in JSON `agentkit.tool.output` says
         return _ENCODER.encode(plain(arguments))
 
 

@@ -25,11 +25,11 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any, Final, NamedTuple
 
-from agentkit.bounds import SECONDS, SHARE, TEXT, Bound, Bounds, either, like, or_none, refuse, whole
+from agentkit.checks.bounds import SECONDS, SHARE, TEXT, Bound, Bounds, either, like, or_none, refuse, whole
+from agentkit.checks.spelling import takes
 from agentkit.messages import AssistantMessage, UserMessage
 from agentkit.models.base import Model
-from agentkit.names import takes
-from agentkit.threads.history import Said, answer_of, key_of, said_in
+from agentkit.threads.conversation import Said, answer_of, key_of, said_in
 from agentkit.threads.shortening import shortened
 from agentkit.threads.store import Log
 from agentkit.tokens import message_tokens
@@ -125,7 +125,7 @@ class Compaction:
         return int(self.window * self.target)
 
 
-class Plan(NamedTuple):
+class CompactionPlan(NamedTuple):
     """What is to be taken out.
 
     Attributes:
@@ -151,7 +151,9 @@ class _Step(NamedTuple):
     turns: int | None
 
 
-def plan(log: Log, policy: Compaction, tokens: int, *, summary: bool = True, readable: bool = True) -> Plan | None:
+def plan(
+    log: Log, policy: Compaction, tokens: int, *, summary: bool = True, readable: bool = True
+) -> CompactionPlan | None:
     """What to take out of a conversation so that it comes down to the policy's target; None to leave it as it is.
 
     The gentlest step that reaches the target is taken; if none does, the gentlest that comes below the threshold; if
@@ -160,14 +162,14 @@ def plan(log: Log, policy: Compaction, tokens: int, *, summary: bool = True, rea
     Args:
         log: the whole thread.
         policy: when and how.
-        tokens: of the conversation, see `agentkit.threads.tokens`.
+        tokens: of the conversation, see `agentkit.threads.sizes`.
         summary: whether there will be a summary; without one, tool outputs are shortened harder before turns go.
         readable: whether the model has a tool that reads stored results again.
     """
     if tokens < policy.threshold_tokens:
         return None
     conversation = said_in(log, sending=True)
-    plans: list[Plan] = []
+    plans: list[CompactionPlan] = []
     for step in _steps(policy, summary):
         one = _planned(conversation, policy, tokens, step, summary, readable)
         if tokens - one.tokens < policy.window * LEAST_GAIN:
@@ -202,7 +204,7 @@ def _steps(policy: Compaction, summary: bool) -> Sequence[_Step]:
 
 def _planned(
     conversation: Sequence[Said], policy: Compaction, tokens: int, step: _Step, summary: bool, readable: bool
-) -> Plan:
+) -> CompactionPlan:
     """What one step gives: as few turns go as the target asks for, then as few outputs are shortened."""
     user = next((i for i in reversed(range(len(conversation))) if _is_users(conversation[i])), None)
     sizes = [0 if i == user else _tokens(said) for i, said in enumerate(conversation)]  # it stays in any case
@@ -225,9 +227,9 @@ def _planned(
             answers[key] = short
             tokens -= gain
     if not at:
-        return Plan(tokens, answers)
+        return CompactionPlan(tokens, answers)
     stays = None if user is None or user >= at else _seq(conversation[user])
-    return Plan(tokens, answers, _seq(conversation[at]), stays, tuple(conversation[:at]))
+    return CompactionPlan(tokens, answers, _seq(conversation[at]), stays, tuple(conversation[:at]))
 
 
 def _gains(conversation: Sequence[Said], step: _Step, readable: bool) -> list[tuple[int, int, str, str]]:
@@ -277,7 +279,7 @@ def _tokens(said: Said) -> int:
     return message_tokens(said.message) + sum(message_tokens(answer) for _, answer in said.answers)
 
 
-def entry_body(plan: Plan, tokens: int, summary: str | None, made: Mapping[str, Any]) -> dict[str, Any]:
+def entry_body(plan: CompactionPlan, tokens: int, summary: str | None, made: Mapping[str, Any]) -> dict[str, Any]:
     """The compaction as it is stored.
 
     Args:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from agentkit.agent.prompts import Prompt, messages_from
 from agentkit.errors import ConfigError
 from agentkit.messages import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
-from agentkit.prompts import Prompt, messages_from
 from agentkit.threads.codec import planned_call, to_json
 from agentkit.threads.store import Append, NewCall
 

@@ -13,35 +13,36 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, Unpack, overload
 
-from agentkit import foreign, models
-from agentkit.absent import explained
+from agentkit import models
 from agentkit.agent import Agent, Budget, Hook, RunOptions, RunResult, RunStream, call_hash, checked_hooks
-from agentkit.agent.approval import denial
 from agentkit.agent.blocking import blocking, close
+from agentkit.agent.decisions import denial
+from agentkit.agent.prompts import Prompt, messages_from
 from agentkit.agent.system import SYSTEM, System
-from agentkit.awaiting import EnteredAsync, waits
-from agentkit.bounds import CALLABLE, PATH, TEXT, Bounds, each, either, instance, like, or_none, refuse, whole
-from agentkit.elsewhere import at
+from agentkit.checks.awaiting import EnteredAsync, waits
+from agentkit.checks.bounds import CALLABLE, PATH, TEXT, Bounds, each, either, instance, like, or_none, refuse, whole
+from agentkit.checks.spelling import takes
 from agentkit.errors import ConfigError, StoreConflict, StoreError, ThreadExists, ThreadNotFound
+from agentkit.foreign import renamed
+from agentkit.foreign.absent import explained
+from agentkit.foreign.elsewhere import at
 from agentkit.messages import Message, ToolCall, ToolMessage
 from agentkit.models.base import Model
-from agentkit.names import takes
 from agentkit.processor import ProcessorConfig
-from agentkit.prompts import Prompt, messages_from
-from agentkit.registry import BoundTool, FunctionNames, InvalidArguments, ToolRegistry
 from agentkit.threads.codec import call_from_json, call_to_json, to_json
 from agentkit.threads.compaction import Compaction
+from agentkit.threads.conversation import messages_of
 from agentkit.threads.entries import entries_of, one_message
 from agentkit.threads.fork import copied
-from agentkit.threads.history import messages_of
-from agentkit.threads.journal import ThreadJournal, child_id
+from agentkit.threads.opening import open_store
 from agentkit.threads.reading import read_log
 from agentkit.threads.results import StoredResults
 from agentkit.threads.resume import waiting
 from agentkit.threads.shortening import READ_RESULT
 from agentkit.threads.store import Call, Log, Move, Store, Thread
-from agentkit.threads.stores import open_store
 from agentkit.threads.summary import Writer
+from agentkit.threads.thread_journal import ThreadJournal, child_id
+from agentkit.tool.registry import BoundTool, FunctionNames, InvalidArguments, ToolRegistry
 
 if sys.version_info >= (3, 13):
     from typing import TypeVar
@@ -51,8 +52,8 @@ if TYPE_CHECKING:
     from typing_extensions import TypeForm
 
 T = TypeVar("T")
-ContextT = TypeVar("ContextT", default=Any)
-OutputT = TypeVar("OutputT", default=str)
+_ContextT = TypeVar("_ContextT", default=Any)
+_OutputT = TypeVar("_OutputT", default=str)
 _LOG = logging.getLogger("agentkit.threads")
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -185,7 +186,7 @@ class ThreadManager(EnteredAsync):
 
     # -------------------------------------------------------------- threads
 
-    @takes(others=foreign.CREATE_THREAD)
+    @takes(others=renamed.CREATE_THREAD)
     async def create_thread(
         self,
         thread_id: str | None = None,
@@ -292,7 +293,7 @@ class ThreadManager(EnteredAsync):
 
     # -------------------------------------------------------------- messages
 
-    @takes(others=foreign.ADD_MESSAGE)
+    @takes(others=renamed.ADD_MESSAGE)
     async def add_message(self, thread_id: str, message: Prompt, *, client_id: str | None = None) -> int:
         """Add a message at the end and give its place.
 
@@ -354,9 +355,9 @@ class ThreadManager(EnteredAsync):
         max_depth: int = 3,
         compaction: Compaction | None = None,
         name: str = "agent",
-        output_type: TypeForm[OutputT] = str,  # type: ignore[assignment]  # the default of OutputT
+        output_type: TypeForm[_OutputT] = str,  # type: ignore[assignment]  # the default of OutputT
         **options: Unpack[RunOptions],
-    ) -> RunStream[OutputT]:
+    ) -> RunStream[_OutputT]:
         """Let a model answer the thread's last message, with the registry's tools, until it calls nothing more.
 
         What an interrupted run left open is settled first (see `agentkit.threads.resume`); nothing happens on a thread
@@ -391,7 +392,7 @@ class ThreadManager(EnteredAsync):
             said = system_prompt if isinstance(system_prompt, str) and ":" in system_prompt[:40] else None
             hint = f"; {said!r} is the system prompt here" if said else ""
             raise ConfigError(f"run_thread(…, model=…) is missing: name a model, such as 'openai:gpt-5'{hint}")
-        agent = Agent[Any, OutputT](
+        agent = Agent[Any, _OutputT](
             self._model(model),
             self.registry,
             config=processor_config,
@@ -415,36 +416,36 @@ class ThreadManager(EnteredAsync):
     def run_agent(
         self,
         thread_id: str,
-        agent: Agent[ContextT, Any],
-        system_prompt: System[ContextT] | None = None,
+        agent: Agent[_ContextT, Any],
+        system_prompt: System[_ContextT] | None = None,
         *,
         temporary_message: Prompt | None = None,
         compaction: Compaction | None = None,
         output_type: TypeForm[T],
-        **options: Unpack[RunOptions[ContextT]],
+        **options: Unpack[RunOptions[_ContextT]],
     ) -> RunStream[T]: ...
     @overload
     def run_agent(
         self,
         thread_id: str,
-        agent: Agent[ContextT, OutputT],
-        system_prompt: System[ContextT] | None = None,
+        agent: Agent[_ContextT, _OutputT],
+        system_prompt: System[_ContextT] | None = None,
         *,
         temporary_message: Prompt | None = None,
         compaction: Compaction | None = None,
-        **options: Unpack[RunOptions[ContextT]],
-    ) -> RunStream[OutputT]: ...
+        **options: Unpack[RunOptions[_ContextT]],
+    ) -> RunStream[_OutputT]: ...
     @takes(RunOptions, others=at("run_thread"))
     def run_agent(
         self,
         thread_id: str,
-        agent: Agent[ContextT, Any],
-        system_prompt: System[ContextT] | None = None,
+        agent: Agent[_ContextT, Any],
+        system_prompt: System[_ContextT] | None = None,
         *,
         temporary_message: Prompt | None = None,
         compaction: Compaction | None = None,
         output_type: Any = None,
-        **options: Unpack[RunOptions[ContextT]],
+        **options: Unpack[RunOptions[_ContextT]],
     ) -> RunStream[Any]:
         """`run_thread` with an agent of your own: its model, its tools, its limits.
 
@@ -480,18 +481,18 @@ class ThreadManager(EnteredAsync):
         model: Model | str,
         system_prompt: System[Any] | None = None,
         *,
-        output_type: TypeForm[OutputT] = str,  # type: ignore[assignment]
+        output_type: TypeForm[_OutputT] = str,  # type: ignore[assignment]
         **options: Unpack[RunOptions],
-    ) -> RunResult[OutputT]: ...
+    ) -> RunResult[_OutputT]: ...
     @overload
     async def say(
         self,
         thread_id: str,
         message: Prompt,
         *,
-        agent: Agent[ContextT, OutputT],
-        **options: Unpack[RunOptions[ContextT]],
-    ) -> RunResult[OutputT]: ...
+        agent: Agent[_ContextT, _OutputT],
+        **options: Unpack[RunOptions[_ContextT]],
+    ) -> RunResult[_OutputT]: ...
     @waits("threads.say(…)", "threads.say_sync(…)")
     async def say(
         self,
@@ -538,18 +539,18 @@ class ThreadManager(EnteredAsync):
         model: Model | str,
         system_prompt: System[Any] | None = None,
         *,
-        output_type: TypeForm[OutputT] = str,  # type: ignore[assignment]
+        output_type: TypeForm[_OutputT] = str,  # type: ignore[assignment]
         **options: Unpack[RunOptions],
-    ) -> RunResult[OutputT]: ...
+    ) -> RunResult[_OutputT]: ...
     @overload
     def say_sync(
         self,
         thread_id: str,
         message: Prompt,
         *,
-        agent: Agent[ContextT, OutputT],
-        **options: Unpack[RunOptions[ContextT]],
-    ) -> RunResult[OutputT]: ...
+        agent: Agent[_ContextT, _OutputT],
+        **options: Unpack[RunOptions[_ContextT]],
+    ) -> RunResult[_OutputT]: ...
     def say_sync(
         self,
         thread_id: str,

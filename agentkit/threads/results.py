@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, Final
 
 from agentkit.messages import ImagePart, ToolMessage
-from agentkit.schema import openapi_schema
-from agentkit.threads.history import answer_of, key_of
+from agentkit.threads.conversation import answer_of, key_of
 from agentkit.threads.reading import read_log
 from agentkit.threads.store import Call, Log, Store
-from agentkit.tool import ToolContext, ToolResult
+from agentkit.tool.declare import openapi_schema
+from agentkit.tool.result import ToolContext, ToolResult
 
 LONGEST: Final = 20_000
 """Characters that one call reads at most."""

@@ -17,10 +17,10 @@ from dataclasses import dataclass, field
 from agentkit.agent import RunFinish, call_hash
 from agentkit.errors import ErrorCode
 from agentkit.messages import TextPart, ToolMessage
-from agentkit.registry import ToolRegistry
 from agentkit.threads.codec import call_from_json
-from agentkit.threads.history import in_order, is_broken_off, role_of
+from agentkit.threads.conversation import in_order, is_broken_off, role_of
 from agentkit.threads.store import Call, Entry, Log
+from agentkit.tool.registry import ToolRegistry
 
 INTERRUPTED = (
     "interrupted while it ran, and not run again: its effects may have happened or not; find out before you repeat it"

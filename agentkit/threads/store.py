@@ -14,7 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from agentkit.absent import explained
+from agentkit.checks.spelling import ByAttribute
+from agentkit.foreign.absent import explained
 
 Body = Mapping[str, Any]
 """A JSON object. What it says is the business of whoever wrote it."""
@@ -28,7 +29,7 @@ CallStatus = Literal["planned", "waiting", "approved", "started", "answered"]
 
 @explained
 @dataclass(frozen=True, slots=True)
-class Thread:
+class Thread(ByAttribute):
     """A thread as a list of threads shows it.
 
     Args:
@@ -100,7 +101,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Log:
+class Log(ByAttribute):
     """Entries with their calls, both in order. `version` is the thread's."""
 
     entries: tuple[Entry, ...]

@@ -14,8 +14,8 @@ from agentkit.agent.spending import BudgetSpent
 from agentkit.events import Finish, SourceEvent, Text, Usage
 from agentkit.messages import AssistantMessage, ImagePart, SystemMessage, TextPart, ToolCall, user
 from agentkit.models.base import Model, ModelRequest
-from agentkit.threads.compaction import Compaction, Plan, entry_body, plan
-from agentkit.threads.history import Said, answer_of, key_of
+from agentkit.threads.compaction import Compaction, CompactionPlan, entry_body, plan
+from agentkit.threads.conversation import Said, answer_of, key_of
 from agentkit.threads.shortening import cut
 from agentkit.threads.store import Log
 from agentkit.tokens import text_tokens
@@ -28,7 +28,7 @@ _BREATH: Final = 1_000  # events after which others get a turn: a model that nev
 _USERS: Final = "The user's newest message follows, and what came last."
 
 
-Write = Callable[[ModelRequest], tuple[str, AsyncGenerator[SourceEvent, None]]]
+AskSummary = Callable[[ModelRequest], tuple[str, AsyncGenerator[SourceEvent, None]]]
 """Asks who writes summaries: gives the model's name, and what it says."""
 
 
@@ -43,7 +43,7 @@ class Writer:
         self._find = find
         self._found: Model | None = None
 
-    def asked_by(self, ask: Ask) -> Write:
+    def asked_by(self, ask: Ask) -> AskSummary:
         """How it is asked, at the expense of a run."""
 
         def write(request: ModelRequest) -> tuple[str, AsyncGenerator[SourceEvent, None]]:
@@ -58,7 +58,7 @@ class _Failed(Exception):
 
 
 async def compacted(
-    log: Log, policy: Compaction, tokens: int, *, write: Write | None = None, readable: bool = True
+    log: Log, policy: Compaction, tokens: int, *, write: AskSummary | None = None, readable: bool = True
 ) -> dict[str, Any] | None:
     """The compaction that a thread needs now, as the body of its entry; None when there is nothing to do, or to gain.
 
@@ -69,7 +69,7 @@ async def compacted(
     Args:
         log: the whole thread.
         policy: when and how.
-        tokens: of the conversation, see `agentkit.threads.tokens`.
+        tokens: of the conversation, see `agentkit.threads.sizes`.
         write: asks who writes summaries; None for no summaries.
         readable: whether the model has a tool that reads stored results again.
     """
@@ -99,7 +99,7 @@ def _is_cancelled() -> bool:
     return task is not None and task.cancelling() > 0
 
 
-async def _summarised(wanted: Plan, policy: Compaction, write: Write) -> tuple[str, dict[str, Any]]:
+async def _summarised(wanted: CompactionPlan, policy: Compaction, write: AskSummary) -> tuple[str, dict[str, Any]]:
     """The summary of what is dropped, made in several steps where one request could not hold it, and what it cost."""
     spent, summary, name = Usage(), _before(wanted), ""
     async with asyncio.timeout(policy.summary_timeout):
@@ -111,7 +111,7 @@ async def _summarised(wanted: Plan, policy: Compaction, write: Write) -> tuple[s
     return cut(summary, 2 * policy.summary_tokens), {"model": name, "usage": list(spent)}
 
 
-async def _asked(summary: str, part: str, policy: Compaction, write: Write) -> tuple[str, str, Usage]:
+async def _asked(summary: str, part: str, policy: Compaction, write: AskSummary) -> tuple[str, str, Usage]:
     before = f"<summary_so_far>\n{summary}\n</summary_so_far>\n\n" if summary else ""
     task = f"Write the summary of all of it, in at most {policy.summary_tokens * 3 // 4:,} words."
     asked = f"{before}<conversation>\n{part}\n</conversation>\n\n{task}"
@@ -138,7 +138,7 @@ async def _asked(summary: str, part: str, policy: Compaction, write: Write) -> t
     return name, text, usage
 
 
-def _before(wanted: Plan) -> str:
+def _before(wanted: CompactionPlan) -> str:
     """The summary of an earlier compaction, if what is dropped begins with one."""
     first = wanted.dropped[0]
     if first.entry is not None:
@@ -146,11 +146,11 @@ def _before(wanted: Plan) -> str:
     return "".join(part.text for part in first.message.content if isinstance(part, TextPart))
 
 
-def _introduced(summary: str, wanted: Plan) -> str:
+def _introduced(summary: str, wanted: CompactionPlan) -> str:
     return "\n\n".join([SUMMARY, summary, *([_USERS] if wanted.user is not None else [])])
 
 
-def _noted(wanted: Plan, policy: Compaction) -> str | None:
+def _noted(wanted: CompactionPlan, policy: Compaction) -> str | None:
     """What stands for turns that nobody summarised: the summary of those before them, and a note."""
     if wanted.start is None:
         return None

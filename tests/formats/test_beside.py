@@ -10,7 +10,7 @@ import pytest
 
 from agentkit.events import CallEnd, CallError, Text
 from agentkit.formats import CATALOG, Parser, ToolSpec, auto, parse, render_calls
-from agentkit.formats.spec import Envelope, Format, NameTag, TagParameters, ToolElement
+from agentkit.formats.format import Envelope, Format, NameTag, TagParameters, ToolElement
 from agentkit.messages import ToolCall
 
 DELETE = ToolSpec(

@@ -10,13 +10,15 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from corpora import source
+from damaged_texts import call_text, shapes, tokens, whole
+from format_tools import ANYTHING, NOTE, PING, TOOLS
 
 from agentkit import formats
 from agentkit.events import ArgumentDelta, CallEnd, CallError, CallStart, Event, SourceEvent, Text, merge
 from agentkit.formats import CATALOG, Format, Limits, Parser, Shape, valueends
 from agentkit.formats import engine as reading
-from agentkit.formats.reader import Reader, Wait
-from agentkit.formats.spec import (
+from agentkit.formats.format import (
     Braced,
     CallId,
     CountedName,
@@ -36,10 +38,8 @@ from agentkit.formats.spec import (
     TextArgument,
     ToolElement,
 )
+from agentkit.formats.reader import Reader, Wait
 from agentkit.messages import ToolCall
-from corpora import source
-from damaged_texts import call_text, shapes, tokens, whole
-from format_tools import ANYTHING, NOTE, PING, TOOLS
 
 EVERY = int(os.environ.get("AGENTKIT_DAMAGE", "101"))  # one of so many texts is read; 1 reads them all
 
@@ -288,19 +288,18 @@ def test_a_fault_of_ours_costs_the_call_in_which_it_shows(
     assert [(r.name, r.levelno) for r in caplog.records] == [("agentkit.formats", logging.ERROR)]
 
 
-@pytest.mark.parametrize("where", ["mend_call", "resync_at", "get", "_prose", "_after_call", "_ticks", "_entries"])
+@pytest.mark.parametrize("where", ["repaired_call", "resync_at", "get", "_prose", "_after_call", "_ticks", "_entries"])
 def test_whatever_part_of_reading_is_broken_the_parser_raises_nothing_and_loses_nothing(
     where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    parser = Parser("hermes", TOOLS)
+    parsers = {size: Parser("hermes", TOOLS) for size in (1, 1000)}
 
     def fault(*_: Any) -> Any:
         raise RecursionError("a fault")
 
     monkeypatch.setattr(Parser if where.startswith("_") else reading, where, fault)
     text = f"One `x` <tool_call>{{'name': 1}}</tool_call>\n{SOUND} two"
-    for size in (1, 1000):
-        parser = parser._again() if where != "get" else parser
+    for size, parser in parsers.items():
         events = [e for at in range(0, len(text), size) for e in parser.feed(text[at : at + size])]
         events += parser.close()
         assert source(merge(events)) == text

@@ -8,11 +8,11 @@ from __future__ import annotations
 import os
 from collections import Counter
 
-import pytest
-
 import fuzz
-from agentkit.formats import CATALOG
+import pytest
 from damages import DAMAGES, plan
+
+from agentkit.formats import CATALOG
 
 SEED = int(os.environ.get("AGENTKIT_FUZZ_SEED", "0"))
 TEXTS = int(os.environ.get("AGENTKIT_FUZZ_TEXTS", "1100"))

@@ -6,16 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 import fuzz
-from agentkit.events import CallEnd, CallError, CallStart, Event, Text
-from agentkit.formats import CATALOG
-from agentkit.messages import ToolCall
+import pytest
 from damaged_texts import MIXED, Plan, Planned, Written
 from damages import damaged
 from format_tools import CREATE_FILE, NOTE
 from judging import Judge
+
+from agentkit.events import CallEnd, CallError, CallStart, Event, Text
+from agentkit.formats import CATALOG
+from agentkit.messages import ToolCall
 
 Wrong = Callable[[dict[str, Any]], Mapping[str, Any]]
 ARGUMENTS: dict[str, Wrong] = {

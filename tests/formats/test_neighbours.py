@@ -8,15 +8,15 @@ from __future__ import annotations
 from itertools import product
 
 import pytest
+from corpora import source
+from format_tools import ASK, PING
 
 from agentkit import formats
 from agentkit.events import CallEnd, CallError, Event, Markup, Text, merge
 from agentkit.formats import CATALOG, Format, Parser
-from agentkit.formats.render import edge
-from agentkit.formats.spec import Envelope, KeyEnvelope, PythonCall
+from agentkit.formats.format import Envelope, KeyEnvelope, PythonCall
+from agentkit.formats.write import edge
 from agentkit.messages import ToolCall
-from corpora import source
-from format_tools import ASK, PING
 
 TOOLS = (ASK, PING)
 LISTS = [f for f in CATALOG if f.section is not None and isinstance(f.call[0], Envelope | KeyEnvelope | PythonCall)]
@@ -43,7 +43,7 @@ def damages(call: str) -> list[str]:
         f'"{call}"', f"[{call}]", f"({call}", f"{call}}}", f"{call})", call[1:], call.replace("ping", "p ing"),
         f"2*3{call}", f"{call}<cwd>/tmp</cwd>", "x", "{}", '{"a": 1}', '""', '"', "'", "(", "[", "{", "}", "]", ")",
         "x = 1", "0" * 1000, f"{'9' * 5000}{call}", f"<cwd>/tmp</cwd>{call}",
-        call.replace("()", ")("), call.replace("in", "]"), '{"a": "b\n\nc"}', "{,}",
+        call.replace("()", ")("), call.replace("in", "]"), call.replace("ing", "ing<|x|>"), '{"a": "b\n\nc"}', "{,}",
     ]  # fmt: skip
 
 

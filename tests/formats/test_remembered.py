@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from format_tools import spec
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agentkit.events import CallEnd
-from agentkit.formats import CATALOG, Format, Parser, ToolSpec, render_calls, render_prompt, values
+from agentkit.formats import CATALOG, Format, Parser, ToolSpec, render_calls, render_prompt
 from agentkit.formats.remembered import Remembered
 from agentkit.messages import ToolCall
-from format_tools import spec
+from agentkit.schemas import walk
 
 every_format = pytest.mark.parametrize("format", CATALOG, ids=lambda f: f.name)
 
@@ -72,4 +73,4 @@ SCHEMAS = st.recursive(
 def test_a_plain_schema_is_what_taking_it_apart_would_give(schema: dict[str, Any], known: dict[str, Any]) -> None:
     """One in a list of one is taken apart; on its own it may be plain."""
     root = {"$defs": {"a": known}}
-    assert list(values.alternatives(schema, root)) == list(values.alternatives({"anyOf": [schema]}, root))
+    assert list(walk.alternatives(schema, root)) == list(walk.alternatives({"anyOf": [schema]}, root))

@@ -6,16 +6,16 @@ import json
 from typing import Any
 
 import pytest
+from corpora import source
+from format_tools import spec
 
 from agentkit import formats
 from agentkit.events import CallEnd, CallError, Event, Markup, SourceEvent, Text, merge
 from agentkit.formats import CATALOG, Format, Parser
-from agentkit.formats.otherkeys import OTHER_ARGUMENTS
-from agentkit.formats.prose import lists_of
-from agentkit.formats.spec import Envelope, Json, Tag
+from agentkit.formats.damage.otherkeys import OTHER_ARGUMENTS
+from agentkit.formats.format import Envelope, Json, Tag
+from agentkit.formats.openers import lists_of
 from agentkit.messages import ToolCall
-from corpora import source
-from format_tools import spec
 
 BASH = spec("bash", None, ("command",), command="string", timeout="integer")
 PING = spec("ping", None, ())

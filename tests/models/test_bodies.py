@@ -15,14 +15,14 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from raw_server import SSE, Step, raw_server
 
 from agentkit.errors import ConfigError, ProviderError
 from agentkit.events import CallEnd, Event, Finish, Text, Usage, merge
 from agentkit.messages import UserMessage, user
 from agentkit.models import ModelRequest, model
-from agentkit.models.remote import RemoteModel, Settings
+from agentkit.models.provider import ModelSettings, RemoteModel
 from agentkit.models.sse import EventReader
-from raw_server import SSE, Step, raw_server
 
 HI = b'data: {"choices": [{"index": 0, "delta": {"content": "Hi"}}]}\n\n'
 STOP = b'data: {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}\n\n'
@@ -305,7 +305,7 @@ def test_an_address_that_is_none_is_refused_without_its_credentials(url: str) ->
 
 
 def test_settings_show_what_is_no_secret() -> None:
-    settings = Settings(base_url="http://a:b@h/v1?key=k", extra={"api_key": "k", "top_p": 0.5})
+    settings = ModelSettings(base_url="http://a:b@h/v1?key=k", extra={"api_key": "k", "top_p": 0.5})
     assert repr(settings).startswith("Settings(base_url='http://h/v1?…', ")
     assert repr(settings).endswith("extra={'api_key': '[key]', 'top_p': 0.5})")
 

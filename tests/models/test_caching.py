@@ -7,14 +7,15 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from agentkit.formats.spec import ToolSpec
-from agentkit.messages import AssistantMessage, ImagePart, Message, SystemMessage, TextPart, ToolCall, ToolMessage, user
-from agentkit.models import ModelRequest, Replay
-from agentkit.models.anthropic import messages_body
-from agentkit.models.caching import marked
 from streams import events_of
 from wire_rules import check_anthropic
+
+from agentkit.messages import AssistantMessage, ImagePart, Message, SystemMessage, TextPart, ToolCall, ToolMessage, user
+from agentkit.models import ModelRequest
+from agentkit.models.anthropic import messages_body
+from agentkit.models.caching import marked
+from agentkit.testing import Replay
+from agentkit.toolspec import ToolSpec
 
 ANSWER = {"type": "message", "content": [], "stop_reason": "end_turn"}
 SYSTEM = SystemMessage("Be brief. " * 600)

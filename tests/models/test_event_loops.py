@@ -9,13 +9,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from keep_alive import KEEP, chunked, keep_alive
 
 from agentkit import model
 from agentkit.messages import user
 from agentkit.models import ClosableModel, ModelRequest
-from keep_alive import KEEP, chunked, keep_alive
 
-TESTS = Path(__file__).parent.parent
+TESTS = Path(__file__).parents[1] / "support"
 
 SCRIPT = '''
 import asyncio, gc, logging, sys

@@ -10,16 +10,17 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import pytest
+from replay_server import ReplayServer
+from streams import answer
 
 from agentkit.errors import ProviderError
 from agentkit.events import CallEnd, CallError, Finish, Text, Usage
 from agentkit.messages import user
-from agentkit.models import ModelRequest, Recording, Replay, model
+from agentkit.models import ModelRequest, model
 from agentkit.models.failures import retry_after
-from agentkit.models.remote import RemoteModel
+from agentkit.models.provider import RemoteModel
 from agentkit.models.retry import Retry
-from replay_server import ReplayServer
-from streams import answer
+from agentkit.testing import Recording, Replay
 
 PREFIXES = ["openai", "responses", "anthropic"]
 REFUSED = {"type": "error", "error": {"type": "some_error", "message": "No."}}

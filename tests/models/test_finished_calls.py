@@ -10,18 +10,17 @@ import logging
 from typing import Any
 
 import pytest
+from streams import answer
 
 from agentkit import Agent
 from agentkit.events import CallEnd, CallError, Event, Finish, Text
 from agentkit.messages import ToolCall, ToolMessage
-from agentkit.models import Replay
 from agentkit.models.anthropic import MessagesWire
+from agentkit.models.native import Wire, WireEvent, bare
 from agentkit.models.openai import ChatWire
 from agentkit.models.responses_wire import ResponsesWire
-from agentkit.models.wire import Wire, WireEvent, bare
 from agentkit.processor import ProcessorConfig
-from agentkit.testing import ScriptedModel
-from streams import answer
+from agentkit.testing import Replay, ScriptedModel
 
 WIRES = ["openai", "responses", "anthropic"]
 WAYS = ["streamed", "whole"]

@@ -23,7 +23,7 @@ from agentkit.events import (
 )
 from agentkit.messages import ToolCall
 from agentkit.models.anthropic import MessagesWire, events_of
-from agentkit.models.wire import ErrorInStream, WireEvent
+from agentkit.models.native import ErrorInStream, WireEvent
 
 
 def read(*wire_events: WireEvent) -> list[Event]:

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from streams import answer
 
 from agentkit.errors import ProviderError
 from agentkit.events import CallEnd, CallError, Event, Finish, ProviderBlock
-from agentkit.models import Recording, Replay
 from agentkit.models.receiving import MAX_DEPTH
-from streams import answer
+from agentkit.testing import Recording, Replay
 
 ODD = {
     "deep array": "[" * 500 + "]" * 500,

@@ -7,14 +7,15 @@ from typing import Annotated, Any
 
 import pytest
 from pydantic import BaseModel, Field
-
-from agentkit import Agent
-from agentkit.formats.spec import OutputSchema, ToolSpec
-from agentkit.messages import Message, SystemMessage, user
-from agentkit.models import Model, Replay
-from agentkit.structured import Output
 from replay_server import ReplayServer
 from streams import events_of
+
+from agentkit import Agent
+from agentkit.messages import Message, SystemMessage, user
+from agentkit.models import Model
+from agentkit.testing import Replay
+from agentkit.tool.reply import Output
+from agentkit.toolspec import OutputSchema, ToolSpec
 
 ANSWERS: dict[str, dict[str, Any]] = {
     "openai": {"choices": [{"message": {"content": "{}"}, "finish_reason": "stop"}]},

@@ -11,8 +11,8 @@ from agentkit.agent import Agent
 from agentkit.messages import ToolMessage
 from agentkit.models import prefill
 from agentkit.models.base import continues
-from agentkit.registry import ToolRegistry
 from agentkit.testing import Recording, Replay
+from agentkit.tool.registry import ToolRegistry
 
 RAN: list[tuple[str, str]] = []
 

@@ -10,20 +10,21 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import pytest
+from recordings import ABSENT, recording, rows
+from streams import answer
+from wire_rules import check_anthropic, check_chat, check_responses
 
 from agentkit.errors import ProviderError
 from agentkit.events import CallEnd, CallError, Event, Finish, Text, Usage
 from agentkit.messages import Message, ToolCall, user
-from agentkit.models import ModelRequest, Replay
+from agentkit.models import ModelRequest
 from agentkit.models.anthropic import anthropic_messages
 from agentkit.models.openai import chat_messages
-from agentkit.models.replay import Chunks
 from agentkit.models.responses import responses_input
 from agentkit.processor import ResponseProcessor
-from agentkit.registry import ToolRegistry
-from recordings import ABSENT, recording, rows
-from streams import answer
-from wire_rules import check_anthropic, check_chat, check_responses
+from agentkit.testing import Replay
+from agentkit.testing.replay import Chunks
+from agentkit.tool.registry import ToolRegistry
 
 ROWS = rows("wire.jsonl")
 ERRORS = rows("wire_errors.jsonl")

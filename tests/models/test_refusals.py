@@ -11,14 +11,15 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from agentkit.characters import commands, escaped
-from agentkit.errors import ProviderError
-from agentkit.messages import user
-from agentkit.models import ModelRequest, Recording, Replay, model
-from agentkit.models.remote import RemoteModel
 from raw_server import raw_server
 from streams import answer
+
+from agentkit.errors import ProviderError
+from agentkit.messages import user
+from agentkit.models import ModelRequest, model
+from agentkit.models.provider import RemoteModel
+from agentkit.testing import Recording, Replay
+from agentkit.unicode import commands, escaped
 
 PREFIXES = ["openai", "responses", "anthropic"]
 MIB = 1024 * 1024

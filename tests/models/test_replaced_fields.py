@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import pytest
+from recordings import ABSENT, rows
 
 from agentkit.events import CallEnd, CallError, Event, Finish
 from agentkit.models import anthropic, openai, responses
-from agentkit.models.wire import DONE, ErrorInStream, Wire, WireEvent
-from recordings import ABSENT, rows
+from agentkit.models.native import DONE, ErrorInStream, Wire, WireEvent
 
 DEEP: list[Any] = []
 for _ in range(150):

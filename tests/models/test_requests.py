@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from streams import events_of
 
 from agentkit.errors import ConfigError
-from agentkit.formats.spec import ToolSpec
 from agentkit.messages import (
     AssistantMessage,
     ImagePart,
@@ -20,8 +20,8 @@ from agentkit.messages import (
     ToolMessage,
     user,
 )
-from agentkit.models import Replay
-from streams import events_of
+from agentkit.testing import Replay
+from agentkit.toolspec import ToolSpec
 
 ADD = ToolSpec("add", "Add two numbers.", {"type": "object", "properties": {"a": {"type": "integer"}}})
 

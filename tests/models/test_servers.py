@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from streams import answer, events_of
 
 from agentkit.errors import ConfigError
 from agentkit.events import Text
-from agentkit.formats.spec import ToolSpec
-from agentkit.models import Replay, model
+from agentkit.models import model
 from agentkit.models.servers import SERVERS
-from streams import answer, events_of
+from agentkit.testing import Replay
+from agentkit.toolspec import ToolSpec
 
 PING = [ToolSpec("ping", "Ping.", {"type": "object", "properties": {}})]
 LOCAL = "http://127.0.0.1:8000/v1"

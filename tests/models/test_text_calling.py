@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from streams import events_of
 
 from agentkit import Agent, formats
 from agentkit.errors import ConfigError, FormatError
 from agentkit.events import CallEnd, CallError, Finish, Markup, Text, Thinking
-from agentkit.formats.spec import Envelope, ToolSpec
+from agentkit.formats.format import Envelope
 from agentkit.messages import (
     AssistantMessage,
     ImagePart,
@@ -26,9 +27,10 @@ from agentkit.messages import (
     UserMessage,
     user,
 )
-from agentkit.models import Replay, ScriptedModel, TextCalling, model
+from agentkit.models import TextCalling, model
 from agentkit.models.text import text_messages
-from streams import events_of
+from agentkit.testing import Replay, ScriptedModel
+from agentkit.toolspec import ToolSpec
 
 ADD = ToolSpec(
     "add",

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agentkit.agent.prompts import messages_from
 from agentkit.errors import ConfigError
 from agentkit.messages import (
     AssistantMessage,
@@ -22,7 +23,6 @@ from agentkit.messages import (
     UserMessage,
     user,
 )
-from agentkit.prompts import messages_from
 from models.test_requests import sent
 
 WIRES = [

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
+from clock import best_of_three
+from scenario_kit import Res, T, arguments, assert_paired, cuttings, native, play, processor_of, streamed, text
 
 from agentkit.events import (
     CallEnd,
@@ -25,8 +27,6 @@ from agentkit.events import (
 from agentkit.messages import AssistantMessage, TextPart, ThinkingPart, ToolCall
 from agentkit.processor import Turn
 from agentkit.processor.inbox import Source
-from clock import best_of_three
-from scenarios.kit import Res, T, arguments, assert_paired, cuttings, native, play, processor_of, streamed, text
 
 # ---------------------------------------------------------------- S16: the token limit inside a call
 

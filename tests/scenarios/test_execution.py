@@ -8,14 +8,14 @@ import time
 from typing import Any
 
 import pytest
+from clock import best_of_three
+from scenario_kit import Ran, Res, T, arguments, native, play, played, processor_of, streamed, text
 
 from agentkit.errors import ProviderError
 from agentkit.events import CallEnd, Finish, SourceEvent, Text, ToolCompleted, ToolStarted
 from agentkit.messages import ImagePart, TextPart, ToolCall
-from agentkit.registry import ToolRegistry
-from agentkit.tool import ToolResult
-from clock import best_of_three
-from scenarios.kit import Ran, Res, T, arguments, native, play, played, processor_of, streamed, text
+from agentkit.tool.registry import ToolRegistry
+from agentkit.tool.result import ToolResult
 
 
 def calls(*wanted: tuple[str, dict[str, Any]]) -> list[SourceEvent]:

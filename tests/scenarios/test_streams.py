@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
+from scenario_kit import Ran, T, arguments, chat, cuttings, delta, everyway, native, played, text
 
 from agentkit.events import (
     ArgumentDelta,
@@ -23,7 +24,6 @@ from agentkit.events import (
 from agentkit.messages import AssistantMessage, MarkupPart, Message, TextPart, ThinkingPart, ToolCall, user
 from agentkit.models.anthropic import anthropic_messages
 from agentkit.models.openai import chat_messages
-from scenarios.kit import Ran, T, arguments, chat, cuttings, delta, everyway, native, played, text
 
 FILE = '<create-file file_path="a.txt">hi</create-file>'
 

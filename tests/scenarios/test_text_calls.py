@@ -6,12 +6,12 @@ import re
 
 import jsonschema
 import pytest
+from scenario_kit import Ran, Res, T, arguments, native, registry_of, text
 
 from agentkit.errors import SchemaError
 from agentkit.messages import TextPart, ToolMessage, UserMessage
-from agentkit.registry import ToolRegistry
-from agentkit.schema import openapi_schema, xml_schema
-from scenarios.kit import Ran, Res, T, arguments, native, registry_of, text
+from agentkit.tool.declare import openapi_schema, xml_schema
+from agentkit.tool.registry import ToolRegistry
 
 FILE = '<create-file file_path="a.txt">hi</create-file>'
 

@@ -7,6 +7,9 @@ import time
 from typing import Any
 
 import pytest
+from clock import best_of_three
+from kept_scenarios import everyway_kept, kept, read, text_kept
+from scenario_kit import T, arguments, cuttings
 
 from agentkit import formats
 from agentkit.errors import ProviderError
@@ -26,13 +29,10 @@ from agentkit.messages import AssistantMessage, ToolCall
 from agentkit.models.anthropic import anthropic_messages
 from agentkit.models.openai import chat_messages
 from agentkit.processor import ProcessorConfig
-from agentkit.registry import ToolRegistry
 from agentkit.testing import ScriptedModel
 from agentkit.threads import SQLiteStore, ThreadManager
-from clock import best_of_three
-from scenarios.kit import T, arguments, cuttings
+from agentkit.tool.registry import ToolRegistry
 from scenarios.test_streams import mixed
-from scenarios.threads_kit import everyway_kept, kept, read, text_kept
 
 DONE = [Text("Done."), Finish("stop")]
 

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import postgres_server
 import pytest
 
-import postgres_server
-from agentkit.threads.postgres import PostgresStore
-from agentkit.threads.sqlite import SQLiteStore
+from agentkit.threads.sql.postgres import PostgresStore
+from agentkit.threads.sql.sqlite import SQLiteStore
 from agentkit.threads.store import Store
 
 NewStore = Callable[..., Any]

@@ -8,11 +8,11 @@ import pytest
 
 from agentkit.agent import RunStream, TurnEnded
 from agentkit.messages import AssistantMessage, ToolCall, user
-from agentkit.registry import ToolRegistry
-from agentkit.schema import openapi_schema
 from agentkit.testing import ScriptedModel
 from agentkit.threads import Move, SQLiteStore, ThreadManager
-from agentkit.threads.history import role_of
+from agentkit.threads.conversation import role_of
+from agentkit.tool.declare import openapi_schema
+from agentkit.tool.registry import ToolRegistry
 
 pytestmark = pytest.mark.anyio
 

@@ -21,12 +21,12 @@ from agentkit.messages import (
     user,
 )
 from agentkit.threads.codec import call_to_json, to_json
-from agentkit.threads.compaction import Compaction, Plan, entry_body, plan, tighter
+from agentkit.threads.compaction import Compaction, CompactionPlan, entry_body, plan, tighter
+from agentkit.threads.conversation import messages_of
 from agentkit.threads.fork import copied
-from agentkit.threads.history import messages_of
 from agentkit.threads.shortening import cut, shortened
+from agentkit.threads.sizes import thread_tokens
 from agentkit.threads.store import Append, Call, Entry, Log
-from agentkit.threads.tokens import thread_tokens
 from agentkit.tokens import messages_tokens
 
 
@@ -59,7 +59,7 @@ class Book:
             self.calls.append(Call(seq, n, call.id, status, call_to_json(call), answer=said))
         return seq
 
-    def compact(self, policy: Compaction, *, summary: str | None = "What happened.") -> Plan | None:
+    def compact(self, policy: Compaction, *, summary: str | None = "What happened.") -> CompactionPlan | None:
         tokens = thread_tokens(self.log)
         made = plan(self.log, policy, tokens, summary=summary is not None)
         if made is not None:
@@ -334,7 +334,7 @@ def written(steps: list[tuple[Any, ...]], book: Book) -> None:
                 book.answers(f"b{n} " + "sa " * size, finish="error")
 
 
-def check(book: Book, before: Log, policy: Compaction, made: Plan | None) -> None:
+def check(book: Book, before: Log, policy: Compaction, made: CompactionPlan | None) -> None:
     """What holds after any compaction."""
     log = book.log
     assert log.entries[: len(before.entries)] == before.entries

@@ -16,12 +16,12 @@ from agentkit.errors import ConfigError, ProviderError
 from agentkit.events import Event, Finish, SourceEvent, Text, Thinking, ToolCompleted, Usage
 from agentkit.messages import AssistantMessage, Message, SystemMessage, TextPart, ToolCall, ToolMessage, UserMessage
 from agentkit.models.base import Model, ModelRequest
-from agentkit.registry import ToolRegistry
 from agentkit.testing import ScriptedModel
 from agentkit.threads import Compaction, SQLiteStore, StoredResults, ThreadManager
-from agentkit.threads.journal import ThreadJournal
 from agentkit.threads.summary import LEFT_OUT, SUMMARY, Writer
-from agentkit.tool import ToolContext, ToolResult
+from agentkit.threads.thread_journal import ThreadJournal
+from agentkit.tool.registry import ToolRegistry
+from agentkit.tool.result import ToolContext, ToolResult
 
 pytestmark = pytest.mark.anyio
 

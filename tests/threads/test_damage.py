@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from raw_rows import execute
 
 from agentkit.cli.threads import rendered
 from agentkit.cli.transcript import state, totals, transcript, words
@@ -25,12 +26,11 @@ from agentkit.messages import (
     ToolMessage,
     UserMessage,
 )
-from agentkit.registry import ToolRegistry
 from agentkit.testing import ScriptedModel
 from agentkit.threads import Append, Compaction, NewCall, SQLiteStore, StoredResults, ThreadManager, open_store
 from agentkit.threads.codec import planned_call, to_json
-from agentkit.tool import ToolContext
-from threads.raw import execute
+from agentkit.tool.registry import ToolRegistry
+from agentkit.tool.result import ToolContext
 
 
 def note(text: str) -> str:

@@ -8,6 +8,8 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from thread_kit import Failing, said
+from wire_rules import check_chat
 
 from agentkit.agent import Denied
 from agentkit.errors import ConfigError, StoreError, ThreadBusy
@@ -15,13 +17,11 @@ from agentkit.events import Event, ToolCompleted, ToolStarted
 from agentkit.messages import AssistantMessage, ToolCall, user
 from agentkit.models.base import ModelRequest
 from agentkit.models.openai import chat_messages
-from agentkit.registry import ToolRegistry
-from agentkit.schema import openapi_schema
 from agentkit.testing import ScriptedModel
 from agentkit.threads import SQLiteStore, ThreadManager
-from agentkit.tool import ToolContext, ToolResult
-from threads.kit import Failing, said
-from wire_rules import check_chat
+from agentkit.tool.declare import openapi_schema
+from agentkit.tool.registry import ToolRegistry
+from agentkit.tool.result import ToolContext, ToolResult
 
 pytestmark = pytest.mark.anyio
 

@@ -7,14 +7,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
+from conversations import CONTENT, RESPONSES, RESULTS, TEXTS, USERS
 from hypothesis import given
 from hypothesis import strategies as st
+from wire_rules import check_anthropic, check_chat, check_responses, check_text
 
 from agentkit import formats
 from agentkit.agent import call_hash
 from agentkit.errors import ConfigError
 from agentkit.messages import AssistantMessage, Message, SystemMessage, TextPart, ToolCall, ToolMessage, UserMessage
-from agentkit.models import history
+from agentkit.models import fitting as history
 from agentkit.models.anthropic import anthropic_messages, messages_body
 from agentkit.models.base import ModelRequest
 from agentkit.models.caching import marked
@@ -22,16 +24,14 @@ from agentkit.models.openai import chat_messages
 from agentkit.models.responses import responses_input
 from agentkit.models.text import text_messages
 from agentkit.processor import ProcessorConfig
-from agentkit.registry import ToolRegistry
-from agentkit.schema import openapi_schema
 from agentkit.testing import ScriptedModel
 from agentkit.threads import Compaction, SQLiteStore, ThreadManager
 from agentkit.threads.codec import call_from_json, call_to_json, to_json
 from agentkit.threads.compaction import entry_body, plan
-from agentkit.threads.history import messages_of
+from agentkit.threads.conversation import messages_of
 from agentkit.threads.store import Append, Call, CallStatus, Log, Move, NewCall, Revise, Store
-from conversations import CONTENT, RESPONSES, RESULTS, TEXTS, USERS
-from wire_rules import check_anthropic, check_chat, check_responses, check_text
+from agentkit.tool.declare import openapi_schema
+from agentkit.tool.registry import ToolRegistry
 
 STATUSES: Sequence[CallStatus] = ("planned", "waiting", "approved", "started", "answered")
 FINISHES = st.sampled_from([None, "stop", "length", "pause", "error", "cancelled", "interrupted", "tool_calls"])
@@ -187,7 +187,7 @@ def test_any_thread_is_valid_for_every_provider(steps: Steps) -> None:
     asyncio.run(main())
 
 
-@given(STEPS, st.none() | TEXTS, st.sampled_from([None, *TEXT_FORMATS]))
+@given(STEPS, st.none() | TEXTS.filter(str.strip), st.sampled_from([None, *TEXT_FORMATS]))
 def test_any_thread_can_be_resumed_and_what_is_sent_is_valid(
     steps: Steps, temporary: str | None, format: str | None
 ) -> None:

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from raw_rows import execute
 
 from agentkit.errors import ThreadBusy
 from agentkit.testing import ScriptedModel
 from agentkit.threads import Lease, SQLiteStore, ThreadManager
-from agentkit.threads.postgres import PostgresStore
-from agentkit.threads.rows import CLOCK_STEP
-from threads.raw import execute
+from agentkit.threads.sql.postgres import PostgresStore
+from agentkit.threads.sql.rows import CLOCK_STEP
 
 YEAR = 365 * 86_400.0
 

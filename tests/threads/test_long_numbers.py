@@ -9,9 +9,9 @@ import pytest
 from agentkit import formats
 from agentkit.formats import CATALOG, Format
 from agentkit.messages import ToolCall
-from agentkit.models.scripted import ScriptedModel
-from agentkit.registry import ToolRegistry
+from agentkit.testing.scripted import ScriptedModel
 from agentkit.threads import SQLiteStore, ThreadManager
+from agentkit.tool.registry import ToolRegistry
 
 pytestmark = [
     pytest.mark.anyio,

@@ -15,16 +15,16 @@ from typing import Any, get_args
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from raw_rows import execute
+from thread_kit import said
 
 from agentkit.errors import StoreError, ThreadNotFound
 from agentkit.messages import ToolCall
-from agentkit.registry import ToolRegistry
-from agentkit.schema import openapi_schema
 from agentkit.testing import ScriptedModel
 from agentkit.threads import SQLiteStore, ThreadManager
 from agentkit.threads.store import CallStatus
-from threads.kit import said
-from threads.raw import execute
+from agentkit.tool.declare import openapi_schema
+from agentkit.tool.registry import ToolRegistry
 
 TABLES = {
     "threads": (

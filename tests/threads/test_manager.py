@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from thread_kit import said
 
 from agentkit.agent import Denied, call_hash
 from agentkit.errors import ConfigError, ProviderError, ThreadBusy, ThreadExists, ThreadNotFound
@@ -22,12 +23,11 @@ from agentkit.messages import (
     user,
 )
 from agentkit.models.base import ModelRequest
-from agentkit.registry import ToolRegistry
-from agentkit.schema import openapi_schema
 from agentkit.testing import ScriptedModel
 from agentkit.threads import SQLiteStore, ThreadManager
 from agentkit.threads.store import Change
-from threads.kit import said
+from agentkit.tool.declare import openapi_schema
+from agentkit.tool.registry import ToolRegistry
 
 pytestmark = pytest.mark.anyio
 

@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from processes import do
+from thread_kit import integrity
 
 from agentkit.errors import StoreError, ThreadBusy
-from agentkit.threads.sqlite import SQLiteStore
+from agentkit.threads.sql.sqlite import SQLiteStore
 from agentkit.threads.store import Append, Store
-from threads.kit import integrity
-from threads.processes import do
 
 
 def ask(store: Store, write: bool = True) -> None:

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+from list_store import ListStore
 
 from agentkit.errors import StoreError
 from agentkit.threads.store import Append, Call, Change, Entry, Lease, Move, NewCall, Revise, Store
-from threads.list_store import ListStore
 
 EXAMPLES = int(os.environ.get("AGENTKIT_EXAMPLES", "0"))
 

@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from breaking_proxy import Way, proxy
+from other_process import EACH
+from processes import begin, do, end
+from thread_kit import integrity
 
 from agentkit.errors import StoreError
-from agentkit.threads.postgres import PostgresStore
-from agentkit.threads.sqlite import SQLiteStore
+from agentkit.threads.sql.postgres import PostgresStore
+from agentkit.threads.sql.sqlite import SQLiteStore
 from agentkit.threads.store import Append, Store
-from threads.breaking_proxy import Way, proxy
-from threads.kit import integrity
-from threads.other_process import EACH
-from threads.processes import begin, do, end
 
 KILLS = 6
 
@@ -183,7 +183,7 @@ def test_a_server_that_is_not_there_is_an_error(tmp_path: Path) -> None:
 
 
 def test_a_schema_of_a_newer_agentkit_is_refused(new_store: NewStore) -> None:
-    from agentkit.threads import sql
+    from agentkit.threads.sql import operations as sql
 
     async def run(store: Store) -> None:
         await store.create("t")

@@ -8,6 +8,6 @@ from agentkit.formats.catalog.odd import ODD
 from agentkit.formats.catalog.parameters import PARAMETERS
 from agentkit.formats.catalog.python import PYTHON
 from agentkit.formats.catalog.xml import ELEMENTS
-from agentkit.formats.spec import Format
+from agentkit.formats.format import Format
 
 CATALOG: tuple[Format, ...] = (*ELEMENTS, *PARAMETERS, *ENVELOPES, *NAMED, *PYTHON, *ODD)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentkit.formats.spec import CallId, Envelope, Format, Json, KeyEnvelope, Name, ResultShape, Section, Shape
+from agentkit.formats.format import CallId, Envelope, Format, Json, KeyEnvelope, Name, ResultShape, Section, Shape
 
 _ARGUMENTS = Envelope("name", ("arguments", "parameters"))
 _PARAMETERS = Envelope("name", ("parameters", "arguments"))

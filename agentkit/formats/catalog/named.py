@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentkit.formats.spec import CallId, CountedName, Format, Json, Name, ResultShape, Section, Shape, Skip
+from agentkit.formats.format import CallId, CountedName, Format, Json, Name, ResultShape, Section, Shape, Skip
 
 _DEEPSEEK_CALLS = Section("<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>")
 _V3 = ("<｜tool▁call▁begin｜>function<｜tool▁sep｜>", Name(), "\n```json\n", Json(), "\n```<｜tool▁call▁end｜>")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentkit.formats.spec import Braced, Format, Name, ResultShape, Shape
+from agentkit.formats.format import Braced, Format, Name, ResultShape, Shape
 
 GEMMA4 = Format(
     "gemma4",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentkit.formats.spec import (
+from agentkit.formats.format import (
     Envelope,
     Format,
     Name,

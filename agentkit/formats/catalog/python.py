@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentkit.formats.spec import Envelope, Format, PythonCall, Section, Shape, Tag
+from agentkit.formats.format import Envelope, Format, PythonCall, Section, Shape, Tag
 
 _CALL = (PythonCall(),)
 

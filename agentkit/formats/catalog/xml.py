@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentkit.formats.spec import Format, Json, Name, NameTag, Shape, Tag, TextArgument, ToolElement
+from agentkit.formats.format import Format, Json, Name, NameTag, Shape, Tag, TextArgument, ToolElement
 
 XML = Format(
     "xml",

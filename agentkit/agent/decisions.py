@@ -1,0 +1,65 @@
+"""What a person says to a call that waits for it. Values only."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from agentkit.checks.bounds import TEXT, Bound, instance, or_none, refuse
+from agentkit.checks.spelling import takes
+from agentkit.foreign import renamed
+from agentkit.messages import TextPart, ToolCall, ToolMessage
+
+_ARGUMENTS: Final[Bound] = or_none(
+    instance(Mapping, "the arguments to run the call with, by name, {'amount': 5}"), "for those that the model wrote"
+)
+
+
+@takes(others=renamed.APPROVED)
+@dataclass(frozen=True, slots=True)
+class Approved:
+    """The call may run; with other `arguments`, if any are given."""
+
+    arguments: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        refuse("Approved", {"arguments": self.arguments}, {"arguments": _ARGUMENTS})
+
+
+@takes(others=renamed.DENIED)
+@dataclass(frozen=True, slots=True)
+class Denied:
+    """The call may not run. The model reads the reason."""
+
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        refuse("Denied", {"reason": self.reason}, {"reason": TEXT})
+
+
+Decision = Approved | Denied
+
+
+def call_hash(call: ToolCall) -> str:
+    """What an approval is bound to: the tool's name and the arguments, as 64 hexadecimal digits (SHA-256).
+
+    >>> call_hash(ToolCall("1", "add", {"a": 1, "b": 2})) == call_hash(ToolCall("2", "add", {"b": 2, "a": 1}))
+    True
+    """
+    said = json.dumps([call.name, call.arguments], sort_keys=True, default=str)
+    return hashlib.sha256(said.encode()).hexdigest()
+
+
+def denial(call: ToolCall, reason: str) -> ToolMessage:
+    """The answer to a call that a person refused."""
+    said = f"not run: the user refused this call: {reason}" if reason else "not run: the user refused this call"
+    return ToolMessage(call.id, call.name, (TextPart(said),), "denied")
+
+
+def edited(answer: ToolMessage, arguments: Mapping[str, Any]) -> ToolMessage:
+    """An answer that says with which arguments the call was run instead of those that the model wrote."""
+    note = TextPart(f"The user changed the arguments before the call was run: {json.dumps(arguments, default=str)}\n")
+    return ToolMessage(answer.call_id, answer.name, (note, *answer.content), answer.error)

@@ -1,0 +1,81 @@
+"""How a run ended, and what it brought. A value only."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic
+
+from agentkit.agent.options import RunFinish
+from agentkit.checks.spelling import ByAttribute
+from agentkit.errors import OutputError
+from agentkit.events import Usage
+from agentkit.foreign.absent import explained
+from agentkit.messages import Message, ToolCall
+
+if sys.version_info >= (3, 13):
+    from typing import TypeVar
+else:  # which has no defaults of type variables
+    from typing_extensions import TypeVar
+
+OutputT = TypeVar("OutputT", covariant=True, default=str)
+"""What a run brings: text, unless an `output_type` says otherwise."""
+
+
+@explained
+@dataclass(frozen=True)  # no slots: with them, `RunResult[City](…)` fails up to Python 3.12.1
+class RunResult(ByAttribute, Generic[OutputT]):
+    """A finished run.
+
+    Args:
+        text: the visible text of the last response.
+        messages: the whole conversation, the prompt first; `agent.run([*result.messages, user("…")])` goes on from it.
+        usage: tokens of all responses together, those of sub-agents and of summaries included.
+        turns: how many responses the model gave.
+        finish: why the run ended: `stop` when the model had no more to say, `max_turns` at the limit, …
+        start: how many of `messages` were there before the run.
+        pending: the calls that wait for a person; `finish` is then `approval`.
+        output_error: what is wrong with the last response as the run's `output_type`; None when nothing is.
+        estimated: whether `usage` is an estimate in part: a budget counts tokens or cost, and a model did not tell its
+            own, or was left before it could.
+    """
+
+    text: str
+    messages: tuple[Message, ...]
+    usage: Usage
+    turns: int
+    finish: RunFinish
+    start: int = 0
+    pending: tuple[ToolCall, ...] = ()
+    output_error: str | None = None
+    estimated: bool = False
+    _output: tuple[OutputT, ...] | None = field(default=None, repr=False)  # None: the text; empty: there is none
+
+    if not TYPE_CHECKING:
+
+        def __aiter__(self) -> Any:
+            raise TypeError(
+                "this is the result already; for the events write `async for event in agent.stream(…)`, without `await`"
+            )
+
+    @property
+    def output(self) -> OutputT:
+        """What the run brought: the last response as the run's `output_type`; its text, where that is `str`.
+
+        Raises:
+            OutputError: no response fitted the type, or the run ended before one could; the error's `result` is this
+                one. Text is always there, be it empty.
+        """
+        if self._output is None:
+            return self.text  # type: ignore[return-value]
+        if self._output:
+            return self._output[0]
+        because = f": {self.output_error}" if self.output_error else ""
+        error = OutputError(f"there is no output: the run ended with finish={self.finish!r}{because}")
+        error.result = self
+        raise error
+
+    @property
+    def new_messages(self) -> tuple[Message, ...]:
+        """The messages that the run added."""
+        return self.messages[self.start :]

@@ -1,0 +1,256 @@
+"""What a caller says, in any of its accepted shapes, as messages. Knows no SDK, no registry and no I/O.
+
+Text, parts, messages, and OpenAI's chat messages as dicts. What a field of a dict says is kept or refused, never
+dropped: only fields that say nothing (None, an empty list) are passed over. Source of the dicts' shapes: OpenAI's API
+reference, "Create chat completion", messages.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from agentkit.checks.spelling import did_you_mean
+from agentkit.errors import ConfigError
+from agentkit.foreign import renamed
+from agentkit.messages import (
+    AssistantMessage,
+    ImagePart,
+    Message,
+    SystemMessage,
+    TextPart,
+    ThinkingPart,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+    shown,
+    user,
+)
+
+Prompt = Message | TextPart | ImagePart | Mapping[str, Any] | str
+"""One thing that may be said to an agent: see `messages_from`."""
+
+_NO_CALLS: Final[Mapping[str, str]] = {}
+
+
+def messages_from(prompt: Prompt | Iterable[Prompt], *, calls: Mapping[str, str] = _NO_CALLS) -> list[Message]:
+    """What is said, in any of its accepted shapes, as a list of messages.
+
+    >>> messages_from({"role": "user", "content": "Hello"}) == messages_from("Hello") == [user("Hello")]
+    True
+
+    Args:
+        prompt: text, a `TextPart` or `ImagePart`, a message, a dict as OpenAI's chat API takes it (any role, with tool
+            calls and results), or several of these, oldest first. Text and parts that follow each other are one
+            user message.
+        calls: the names of calls made before, by id, for results among the dicts.
+
+    Raises:
+        ConfigError: it is something else, a dict holds what would be lost, or a user message says nothing.
+    """
+    several = isinstance(prompt, Iterable) and not isinstance(prompt, (str, bytes, Mapping))
+    given: list[Any] = [*prompt] if several else [prompt]  # type: ignore[misc]
+    reader = ChatReader(calls)
+    messages: list[Message] = []
+    said: list[Any] = []  # text and parts that follow each other
+    for at, one in enumerate(given):
+        if isinstance(one, (str, TextPart, ImagePart)):
+            said.append(one)
+            continue
+        if said:
+            messages.append(_spoken(user(*said), prompt))
+            said = []
+        if isinstance(one, Mapping):
+            messages.append(_spoken(reader.read(one, f"message {at}"), one))
+        elif isinstance(one, SystemMessage | UserMessage | AssistantMessage | ToolMessage):
+            messages.append(_spoken(one, one))
+        else:
+            hint = "write user('…')"
+            if isinstance(one, tuple | list) or hasattr(one, "content"):
+                hint = "write {'role': 'user', 'content': '…'}, or user('…')"
+            elif hasattr(one, "messages"):
+                hint = "write its messages: [*result.messages, 'and now?']"
+            elif isinstance(one, type) or callable(one):
+                hint = "write user('…'), with parentheses"
+            raise ConfigError(
+                f"a prompt is text, parts, messages or OpenAI's message dicts; found {shown(one)}; {hint}"
+            )
+    return [*messages, _spoken(user(*said), prompt)] if said else messages
+
+
+def _spoken(message: Message, given: Any) -> Message:
+    """The message, if it says something: providers refuse a user message that does not, or answer anything at all."""
+    if isinstance(message, UserMessage) and not any(
+        isinstance(part, ImagePart) or part.text.strip() for part in message.content
+    ):
+        raise ConfigError(f"a user message is empty: wanted text or an image; found {shown(given)}")
+    return message
+
+
+_DATA_URL: Final = re.compile(r"data:([\w.+-]+/[\w.+-]+);base64,(.*)", re.DOTALL)
+
+_FIELDS: Final[Mapping[str, frozenset[str]]] = {
+    "system": frozenset({"role", "content"}),
+    "developer": frozenset({"role", "content"}),
+    "user": frozenset({"role", "content"}),
+    "assistant": frozenset(
+        {"role", "content", "refusal", "tool_calls", "function_call", "reasoning_content", "reasoning"}
+    ),
+    "tool": frozenset({"role", "content", "tool_call_id"}),
+    "function": frozenset({"role", "content", "name"}),
+}
+"""What is read of each role's message."""
+
+
+class ChatReader:
+    """Reads the messages of one conversation, oldest first: a result takes its tool's name from the call before it.
+
+    Args:
+        calls: the names of calls made before, by id.
+    """
+
+    def __init__(self, calls: Mapping[str, str]) -> None:
+        self._names = dict(calls)
+        self._legacy = 0  # calls of the old `function_call` field, which has no ids
+
+    def read(self, message: Mapping[str, Any], at: str) -> Message:
+        """One message.
+
+        Args:
+            message: with a `role`, as the chat completions API takes it.
+            at: where it stands, for errors.
+
+        Raises:
+            ConfigError: what it holds cannot be kept: a role, a field or a content part that is not known here.
+        """
+        role = message.get("role")
+        if role is None and "role" not in message:
+            hint = next(
+                (f"; what is under {key!r} is the prompt itself" for key in ("messages", "input") if key in message), ""
+            )
+            raise ConfigError(
+                f"{at} has no 'role': wanted such as {{'role': 'user', 'content': '…'}}; found {shown(message)}{hint}"
+            )
+        if not isinstance(role, str) or role not in _FIELDS:
+            hint = did_you_mean(str(role), _FIELDS, renamed.ROLES)
+            raise ConfigError(f"{at}: the role of a message is one of {', '.join(_FIELDS)}; found {role!r}{hint}")
+        self._refuse_fields(message, role, at)
+        content = message.get("content")
+        match role:
+            case "system" | "developer":
+                return SystemMessage("".join(_text(part, at) for part in _parts(content, at)))
+            case "user":
+                return UserMessage(tuple(_parts(content, at)))
+            case "assistant":
+                return self._assistant(message, at)
+            case "tool":
+                return self._result(message.get("tool_call_id"), content, at)
+            case _:
+                return self._result(self._legacy_id(), content, at)
+
+    def _refuse_fields(self, message: Mapping[str, Any], role: str, at: str) -> None:
+        other = sorted(
+            key for key, value in message.items() if key not in _FIELDS[role] and value not in (None, [], {})
+        )
+        if other:
+            raise ConfigError(
+                f"{at}: {role} messages are read by {', '.join(sorted(_FIELDS[role]))}; found {', '.join(other)} "
+                "too, which would be lost: leave it out, or say it in the content"
+            )
+
+    def _assistant(self, message: Mapping[str, Any], at: str) -> AssistantMessage:
+        thought = message.get("reasoning_content") or message.get("reasoning")
+        content: list[Any] = [ThinkingPart(thought)] if isinstance(thought, str) and thought else []
+        content += [TextPart(_text(part, at)) for part in _parts(message.get("content"), at)]
+        if refusal := message.get("refusal"):
+            content.append(TextPart(_string(refusal, f"{at}.refusal")))
+        content += [self._call(call, f"{at}.tool_calls[{n}]") for n, call in enumerate(message.get("tool_calls") or ())]
+        if function := message.get("function_call"):
+            self._legacy += 1
+            content.append(self._call({"id": self._legacy_id(), "function": function}, f"{at}.function_call"))
+        return AssistantMessage(tuple(content))
+
+    def _call(self, call: Any, at: str) -> ToolCall:
+        function = call.get("function") if isinstance(call, Mapping) else None
+        if not isinstance(function, Mapping) or call.get("type", "function") != "function":
+            raise ConfigError(
+                f'{at}: wanted {{"id", "type": "function", "function": {{"name", "arguments"}}}}; found {call!r}'
+            )
+        id, name = _string(call.get("id"), f"{at}.id"), _string(function.get("name"), f"{at}.function.name")
+        arguments = function.get("arguments")
+        raw = json.dumps(arguments, ensure_ascii=False) if isinstance(arguments, Mapping) else arguments
+        self._names[id] = name
+        return ToolCall(id, name, _object(raw), None, _string(raw, f"{at}.function.arguments"))
+
+    def _result(self, id: Any, content: Any, at: str) -> ToolMessage:
+        if not isinstance(id, str) or id not in self._names:
+            known = ", ".join(map(repr, self._names)) or "none"
+            raise ConfigError(
+                f"{at}: a result answers a call of an assistant message before it ({known}); found {id!r}"
+            )
+        return ToolMessage(id, self._names[id], tuple(_parts(content, at)))
+
+    def _legacy_id(self) -> str:
+        return f"function_call_{self._legacy}"
+
+
+def _parts(content: Any, at: str) -> list[TextPart | ImagePart]:
+    if content is None:
+        return []
+    if isinstance(content, str):
+        return [TextPart(content)] if content else []
+    if isinstance(content, Sequence):
+        return [_part(part, f"{at}.content[{n}]") for n, part in enumerate(content)]
+    raise ConfigError(f"{at}.content: wanted text, a list of content parts, or None; found {content!r:.100}")
+
+
+def _part(part: Any, at: str) -> TextPart | ImagePart:
+    match part:
+        case {"type": "text" | "refusal" as kind}:
+            return TextPart(_string(part.get(kind), f"{at}.{kind}"))
+        case {"type": "image_url", "image_url": {"url": str(url)}}:
+            return _image(url, at)
+        case Mapping():
+            raise ConfigError(
+                f"{at}: content parts of type text, refusal and image_url are read; found {part.get('type')!r}"
+            )
+        case _:
+            raise ConfigError(
+                f'{at}: wanted a content part, such as {{"type": "text", "text": "…"}}; found {part!r:.100}'
+            )
+
+
+def _image(url: str, at: str) -> ImagePart:
+    if not url.startswith("data:"):
+        return ImagePart(url=url)
+    if (found := _DATA_URL.fullmatch(url)) is None:
+        raise ConfigError(f"{at}: wanted an address or a base64 data URL of an image; found {url[:60]!r}")
+    try:
+        return ImagePart(base64.b64decode(found[2], validate=True), found[1])
+    except binascii.Error as e:
+        raise ConfigError(f"{at}: the image's data URL is not base64: {e}") from e
+
+
+def _text(part: TextPart | ImagePart, at: str) -> str:
+    if isinstance(part, TextPart):
+        return part.text
+    raise ConfigError(f"{at}: an image stands only in a user message or a result")
+
+
+def _object(text: Any) -> dict[str, Any]:
+    """Arguments as the model wrote them; nothing where they are no object, since the text says what was written."""
+    try:
+        found = json.loads(text)
+    except (ValueError, TypeError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _string(value: Any, at: str) -> str:
+    if not isinstance(value, str):
+        raise ConfigError(f"{at}: wanted text, found {value!r:.100}")
+    return value

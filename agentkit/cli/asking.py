@@ -1,0 +1,119 @@
+"""A person at the terminal decides about a call: yes, no, with other arguments, or later. Runs nothing."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from agentkit.agent import Approved, Decision, Denied
+from agentkit.cli.keyboard import typed
+from agentkit.cli.screen import Screen
+from agentkit.cli.terminal import arguments, visible, width
+from agentkit.errors import ConfigError
+from agentkit.messages import ToolCall
+from agentkit.schemas.words import InvalidArguments
+from agentkit.tool.registry import ToolRegistry
+
+Decider = Callable[[ToolCall], Decision | None]
+"""Decides about one call; None leaves it waiting."""
+
+CHOICES = ("ask", "always", "never")
+UNASKED: Mapping[str, Decision] = {
+    "always": Approved(),
+    "never": Denied("nobody approves calls in this session"),
+}
+
+
+def decider(choice: str, registry: ToolRegistry, screen: Screen, *, later: bool) -> Decider:
+    """Who decides.
+
+    Args:
+        choice: one of `CHOICES`; `ask` asks at the terminal, and leaves a call waiting where there is none.
+        registry: the tools, for the check of edited arguments.
+        screen: where the question is shown.
+        later: whether a call can be left waiting.
+    """
+    if choice in UNASKED:
+        return lambda call: UNASKED[choice]
+    if not sys.stdin.isatty():
+        return lambda call: None
+    return lambda call: ask(call, registry, screen, later=later)
+
+
+def who() -> str:
+    """Who sits here, as the system says; empty where it does not."""
+    with suppress(OSError, KeyError, ImportError):  # as different versions of Python say that there is no name
+        return getpass.getuser()
+    return ""
+
+
+def ask(call: ToolCall, registry: ToolRegistry, screen: Screen, *, later: bool) -> Decision | None:
+    """Show a call, all of it, and ask until there is an answer. Ctrl-C and Ctrl-D: later, or no where there is none."""
+    screen.line(f"{screen.style(visible(call.name), 'cyan', 'bold')} wants to run ({visible(call.id)}):")
+    for line in arguments(call.arguments, width(), "    "):
+        screen.line(line)
+    _forget_typed()
+    question = f"[y]es [n]o [e]dit{' [l]ater' if later else ''}? "
+    try:
+        while True:
+            match typed(question).strip().lower():
+                case "y" | "yes":
+                    return Approved()
+                case "n" | "no":
+                    return Denied(typed("reason (may be empty): ").strip())
+                case "e" | "edit":
+                    if (changed := _edited(call, registry, screen)) is not None:
+                        return Approved(changed)
+                case "l" | "later" if later:
+                    return None
+    except (EOFError, KeyboardInterrupt):
+        screen.line()
+        return None if later else Denied()
+
+
+def read_arguments(text: str) -> dict[str, Any]:
+    """Arguments from JSON.
+
+    Raises:
+        ConfigError: it is no JSON object.
+    """
+    try:
+        given = json.loads(text)
+    except (ValueError, RecursionError) as e:
+        raise ConfigError(f"the arguments are no JSON: {e}") from None
+    if not isinstance(given, dict):
+        raise ConfigError('the arguments are a JSON object, such as {"path": "a.txt"}')
+    return given
+
+
+def _edited(call: ToolCall, registry: ToolRegistry, screen: Screen) -> Mapping[str, Any] | None:
+    """Other arguments that fit the tool; None when they are not changed after all."""
+    with suppress(ImportError, ValueError):  # ValueError: an argument that the terminal's encoding cannot hold
+        import readline
+
+        readline.add_history(json.dumps(dict(call.arguments), default=str))
+    screen.line("All arguments, in one line of JSON. Arrow up: the present ones; empty: leave them.")
+    text = typed("json> ").strip()
+    if not text:
+        return None
+    try:
+        given = read_arguments(text)
+        if (tool := registry.get_tool(call.name)) is not None:
+            tool.validate(given, lenient=False)
+    except (ConfigError, InvalidArguments) as e:
+        screen.line(screen.style(visible(str(e)), "red"))
+        return None
+    return given
+
+
+def _forget_typed() -> None:
+    """Drop what was typed before the question was there: it cannot be an answer to it."""
+    with suppress(ImportError):  # not on Windows
+        import termios
+
+        with suppress(termios.error):
+            termios.tcflush(sys.stdin, termios.TCIFLUSH)

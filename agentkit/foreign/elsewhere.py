@@ -1,0 +1,107 @@
+"""Arguments that belong at another door: asked of a run, but given to its agent, its model or its calls. Tables only.
+
+A door is what takes arguments: `Agent(…)`, `agent.run(…)`, `model(…)`. What one of them takes, every other one knows
+the place of, and so it does of what that is called elsewhere (`agentkit.foreign.renamed`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache, partial
+from typing import Final, Literal, NamedTuple
+
+from agentkit.foreign import renamed
+from agentkit.foreign.attributes import Words
+
+DoorName = Literal["Agent", "run", "model", "ProcessorConfig", "Budget", "ThreadManager", "run_thread", "tool"]
+
+
+class Door(NamedTuple):
+    """What takes arguments.
+
+    Attributes:
+        takes: their names.
+        others: what they are called elsewhere.
+        place: where one of them is given, in words.
+    """
+
+    takes: tuple[str, ...]
+    others: Words
+    place: str
+
+
+_SETTINGS: Final = ("tool_choice", "parallel_tool_calls", "stream", "max_tokens", "temperature", "stop", "extra")
+_RUN: Final = ("context", "cancel", "decisions", *_SETTINGS)
+_LIMITS: Final = ("max_turns", "max_repeats", "auto_continue", "output_retries", "budget", "max_depth")
+
+DOORS: Final[Mapping[DoorName, Door]] = {
+    "Agent": Door(
+        ("model", "tools", "system", "config", "output_type", *_LIMITS, "hooks", "name", *_SETTINGS),
+        renamed.AGENT,
+        "it belongs to the agent: Agent(…, {}=…)",
+    ),
+    "run": Door(("prompt", "output_type", *_RUN), renamed.RUN, "it belongs to the run: agent.run(…, {}=…)"),
+    "ProcessorConfig": Door(
+        (
+            *("native", "formats", "execute", "strategy", "max_calls", "timeout", "result_role", "starts_thinking"),
+            *("in_code", "recover", "lenient_native", "max_output", "keep", "requires_approval"),
+        ),
+        renamed.PROCESSOR_CONFIG,
+        "what calls may do is ProcessorConfig({}=…): Agent(…, config=…) or run_thread(…, processor_config=…)",
+    ),
+    "Budget": Door(
+        ("tokens", "cost", "seconds", "tool_calls", "prices"),
+        renamed.BUDGET,
+        "what a run may spend is Budget({}=…), given to the agent as budget=",
+    ),
+    "tool": Door(
+        (
+            *("timeout", "terminates", "requires_approval", "idempotent", "reconcile", "max_output", "keep"),
+            "exclusive",
+        ),
+        {},
+        "it is said of each tool: @openapi_schema({}=…)",
+    ),
+    "model": Door(
+        (
+            *("name", "format", "base_url", "server", "api_key", "timeout", "max_response", "linger", "max_retries"),
+            *("max_tokens", "temperature", "cache", "extra", "headers", "http_client", "continues", "sleep", "dice"),
+        ),
+        renamed.MODEL,
+        "it belongs to the model: agentkit.model('openai:…', {}=…)",
+    ),
+    "ThreadManager": Door(
+        ("store", "registry", "hooks", "compaction"),
+        renamed.THREAD_MANAGER,
+        "conversations are kept by agentkit.ThreadManager({}=…)",
+    ),
+    "run_thread": Door(
+        (
+            *("thread_id", "system_prompt", "model", "processor_config", "temporary_message", *_LIMITS, "compaction"),
+            *("name", "output_type", *_RUN),
+        ),
+        renamed.RUN_THREAD,
+        "conversations are kept by agentkit.ThreadManager: threads.run_thread(…, {}=…)",
+    ),
+}
+"""By name, in the order in which an argument's place is looked for."""
+
+
+def at(door: DoorName) -> Callable[[], Words]:
+    """What a door is given in vain: our name, or words on where it belongs; made when it is asked for."""
+    return partial(_at, door)
+
+
+@cache
+def _at(door: DoorName) -> Words:
+    own = DOORS[door]
+    known: dict[str, str] = {**own.others}
+    for other in DOORS.values():
+        for said in other.takes:
+            if said not in own.takes:
+                known.setdefault(said, other.place.format(said))
+        for said, meant in other.others.items():
+            if meant in other.takes and meant not in own.takes:
+                meant = known.get(meant, other.place.format(meant))
+            known.setdefault(said, meant)
+    return known

@@ -1,0 +1,127 @@
+"""Names that `from agentkit import …` is asked for in vain: those that another module has, and those of other toolkits.
+
+Tables only, loaded by the first such error. The names of attributes are in `agentkit.foreign.attributes`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+_HAVE: Final[Mapping[str, str]] = {
+    "agentkit.messages": "AssistantMessage MarkupPart Message ProviderPart SystemMessage ThinkingPart ToolMessage "
+    "UserMessage user",
+    "agentkit.events": "ApprovalRequired ArgumentDelta CallEnd CallError CallQuoted CallStart Event Finish "
+    "FinishReason Markup ProviderBlock SourceEvent Text Thinking ToolCompleted ToolEvent ToolFailed ToolSkipped "
+    "ToolStarted Usage merge",
+    "agentkit.errors": "ERROR_CODES ErrorCode ProviderErrorKind StoreConflict ThreadExists ThreadNotFound",
+    "agentkit.agent": "BudgetSpent Decision Hook Lifecycle RunEnded RunFinish RunOptions RunStarted RunStream Settings "
+    "TurnEnded TurnStarted",
+    "agentkit.models": "AnthropicModel ClosableModel OpenAIModel ResponsesModel TextCalling",
+    "agentkit.threads": "Call Compaction Entry Log SQLiteStore Store Thread open_store",
+    "agentkit.testing": "Recording Replay STORE_CHECKS ScriptedModel StoreCheck",
+    "agentkit.formats": "Element Format Limits Node OutputSchema Parser ToolSpec parse quarantine render_calls "
+    "render_output_prompt render_prompt render_result",
+    "agentkit.processor": "EventStream Turn",
+    "agentkit.telemetry": "OpenTelemetry",
+    "agentkit_tools.files": "Files",
+    "agentkit.tool": "BoundTool InvalidArguments OpenAPISchema Problem ToolPolicy XMLMapping XMLSchema",
+}
+
+MODULES: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("tools", "tool_registry", "toolsets", "toolkits", "builtin_tools", "registry"), "agentkit.tool"),
+    **dict.fromkeys(("agents", "runner", "run", "runners", "core", "orchestration", "teams"), "agentkit.agent"),
+    **dict.fromkeys(("thread", "thread_manager", "memory", "session", "sessions", "checkpoint"), "agentkit.threads"),
+    **dict.fromkeys(("thread_store", "stores", "store", "state_manager"), "agentkit.threads"),
+    **dict.fromkeys(("model", "llm", "llms", "providers", "chat_models", "clients"), "agentkit.models"),
+    **dict.fromkeys(("message", "types", "content", "chat"), "agentkit.messages"),
+    **dict.fromkeys(("event", "streaming", "stream", "stream_events"), "agentkit.events"),
+    **dict.fromkeys(("exceptions", "error"), "agentkit.errors"),
+    **dict.fromkeys(("format", "parsers", "parser", "output_parsers", "xml"), "agentkit.formats"),
+    **dict.fromkeys(("response_processor", "processors"), "agentkit.processor"),
+    **dict.fromkeys(("test", "mock", "fake"), "agentkit.testing"),
+    **dict.fromkeys(("decorators", "schema"), "agentkit.tool"),
+    **dict.fromkeys(("tracing", "callbacks", "otel", "hooks", "instrumentation"), "agentkit.telemetry"),
+}
+"""What other toolkits call a module, by its last name; and where such things are here."""
+
+HOMES: Final[Mapping[str, str]] = {name: module for module, names in _HAVE.items() for name in names.split()}
+"""Where names are that are not in `agentkit` itself."""
+
+
+def _same(text: str, *names: str) -> dict[str, str]:
+    return dict.fromkeys(names, text)
+
+
+_DECORATE: Final = "write @openapi_schema above a method, or give the function itself: Agent(model, [function])"
+_AGENT: Final = "write agentkit.Agent('openai:gpt-5', [function]): the model, its tools, and the loop of both"
+_MODEL: Final = "a model is a string: Agent('openai:gpt-5'), or agentkit.model('openai:gpt-5', base_url=…)"
+_THREADS: Final = "conversations are kept by agentkit.ThreadManager"
+_HOOKS: Final = "write agentkit.Agent(…, hooks=[function]); it gets every event, and those of agentkit.agent.Lifecycle"
+_APPROVAL: Final = "a call waits for a person with @openapi_schema(requires_approval=True)"
+_TYPE: Final = "write agentkit.Agent(…, output_type=YourType)"
+_NO_LIMIT: Final = "no limit raises: result.finish says which one ended the run, such as 'max_turns' or 'token_budget'"
+_OWN: Final = "what a user interface shows is the application's own"
+
+FOREIGN: Final[Mapping[str, str]] = {
+    **_same(_DECORATE, "tool", "tool_schema", "tools", "Tools", "Toolkit", "Toolset", "schema", "register_tool"),
+    **_same(_DECORATE, "function_tool", "tool_plain", "FunctionTool", "StructuredTool", "BaseTool", "ToolDefinition"),
+    **_same(_DECORATE, "FunctionToolset", "ToolNode", "kernel_function", "ai_function", "as_tool", "beta_tool"),
+    **_same(_AGENT, "AgentExecutor", "create_react_agent", "create_agent", "create_tool_calling_agent", "ReActAgent"),
+    **_same(_AGENT, "initialize_agent", "StateGraph", "MessageGraph", "LLMChain", "CodeAgent", "ToolCallingAgent"),
+    **_same(_AGENT, "FunctionAgent", "AssistantAgent", "ChatAgent", "AgentRunner", "ConversableAgent", "LlmAgent"),
+    **_same("an agent runs itself: agent.run_sync('…'), or await agent.run('…')", "Runner", "run", "run_sync"),
+    **_same("an agent employs others: Agent(…, tools=[other.as_tool('name', 'what it is good at')])", "handoff"),
+    **_same(
+        "an agent employs others: Agent(…, tools=[other.as_tool('name', 'what it is good at')])", "Handoff", "Crew"
+    ),
+    **_same("an agent employs others: Agent(…, tools=[other.as_tool('name', 'what it is good at')])", "Swarm", "Team"),
+    **_same("write agentkit.ToolContext", "RunContext", "RunContextWrapper", "ToolRuntime", "InjectedState", "Context"),
+    **_same(_MODEL, "ChatOpenAI", "ChatAnthropic", "AsyncOpenAI", "OpenAI", "Anthropic", "AsyncAnthropic"),
+    **_same(_MODEL, "init_chat_model", "LiteLLMModel", "OpenAIChatModel", "OpenAIChatCompletionsModel", "LLM"),
+    **_same(_MODEL, "OpenAIResponsesModel", "OpenAIProvider", "set_default_openai_client", "set_default_openai_key"),
+    **_same(_MODEL, "Client", "InferenceClientModel", "OpenAIServerModel", "make_llm_api_call", "LLMError"),
+    **_same("each setting is an argument: Agent(…, temperature=0), or agent.run('…', temperature=0)", "ModelSettings"),
+    **_same("each setting is an argument: Agent(…, temperature=0), or agent.run('…', temperature=0)", "RunConfig"),
+    **_same("write agentkit.Budget(tokens=…)", "UsageLimits"),
+    **_same("it is in agentkit.events: from agentkit.events import Usage", "RunUsage", "RequestUsage", "TokenUsage"),
+    **_same(_THREADS, "Session", "SQLiteSession", "MemorySaver", "InMemorySaver", "SqliteSaver", "PostgresSaver"),
+    **_same(_THREADS, "ConversationBufferMemory", "Memory", "ChatMemoryBuffer", "DBConnection", "checkpointer"),
+    **_same(_THREADS, "Threads", "ThreadStorage"),
+    **_same("write agentkit.threads.Store, or one of its: agentkit.threads.SQLiteStore", "ThreadStore", "BaseStore"),
+    **_same(_HOOKS, "AgentHooks", "RunHooks", "BaseCallbackHandler", "Callback", "trace", "Middleware", "Hooks"),
+    **_same(_HOOKS, "InputGuardrail", "OutputGuardrail", "input_guardrail", "output_guardrail", "AgentMiddleware"),
+    **_same(_APPROVAL, "interrupt", "Command", "HumanInTheLoopMiddleware", "DeferredToolRequests", "ToolApproved"),
+    **_same(_TYPE, "NativeOutput", "ToolOutput", "PromptedOutput", "AgentOutputSchema", "PydanticOutputParser"),
+    **_same("write agentkit.messages.UserMessage", "HumanMessage", "UserPromptPart", "ModelMessage", "BaseMessage"),
+    **_same("write agentkit.messages.AssistantMessage", "AIMessage", "ModelResponse", "ChatMessage", "AIMessageChunk"),
+    **_same("write agentkit.messages.SystemMessage", "SystemPromptPart", "DeveloperMessage"),
+    **_same("write agentkit.messages.ToolMessage", "ToolReturnPart", "FunctionMessage", "ToolReturn"),
+    **_same("write agentkit.events.Text", "TextDelta", "PartDeltaEvent", "TextPartDelta", "ResponseTextDeltaEvent"),
+    **_same("write agentkit.events.ToolStarted or ToolCompleted", "FunctionToolCallEvent", "FunctionToolResultEvent"),
+    **_same("write agentkit.ImagePart", "ImageUrl", "BinaryContent", "ImageContent", "Image", "InputImage"),
+    **_same("write agentkit.testing.ScriptedModel", "TestModel", "FunctionModel", "FakeListChatModel", "MockModel"),
+    **_same("return ToolResult(error='what would be right'), or raise anything: the model reads it", "ModelRetry"),
+    **_same("return ToolResult(error='what would be right'), or raise anything: the model reads it", "ToolException"),
+    **_same(_NO_LIMIT, "MaxTurnsExceeded", "GraphRecursionError", "UsageLimitExceeded"),
+    **_same("the text of a run is result.text, its messages are result.messages", "ItemHelpers"),
+    **_same("what was said until a run failed is in the error's result: error.result.messages", "capture_run_messages"),
+    **_same("the settings of a run are arguments: agent.run('…', temperature=0, context=…)", "RunnableConfig"),
+    **_same("write agentkit.agent.RunStream", "RunResultStreaming", "StreamedRunResult", "AgentStream"),
+    **_same("write agentkit.RunResult", "AgentRunResult", "RunOutput"),
+    **_same("write agentkit.AgentkitError", "AgentError", "AgentRunError", "UnexpectedModelBehavior", "ModelHTTPError"),
+    **_same(
+        "a tool ends a run with @openapi_schema(terminates=True)", "StopAtTools", "ToolsToFinalOutputResult", "END"
+    ),
+    **_same("instructions are text, or a function that gives it: Agent(…, system=…)", "PromptTemplate", "SystemPrompt"),
+    **_same("instructions are text, or a function that gives it: Agent(…, system=…)", "ChatPromptTemplate"),
+    # AgentPress
+    "XMLTagSchema": "write @xml_schema(tag_name=…, mappings=[…])",
+    "XMLNodeMapping": "write an entry of @xml_schema(mappings=[…]), or agentkit.tool.XMLMapping",
+    "custom_schema": "a hand-written schema goes into @openapi_schema({…})",
+    "usage_example": "write @xml_schema(example=…); other formats' examples are made from the schema",
+    **_same(_OWN, "tool_metadata", "method_metadata"),
+    "ContextManager": "write agentkit.threads.Compaction",
+    "StateManager": "values that a thread keeps are its tools' own; a thread's are create_thread(metadata=…)",
+}
+"""What other toolkits have, and what to write for it here, in words."""

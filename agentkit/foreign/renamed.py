@@ -1,0 +1,405 @@
+"""What other toolkits, and AgentPress above all, call what agentkit has: by who takes it. Tables only.
+
+A value is our name, or words that follow a colon where there is no one name. `docs/agentpress.md` shows the tables
+`AGENTPRESS_…` to a reader; a test holds the two together.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from agentkit.foreign.attributes import Words
+
+_TO_MODEL: Final = "it belongs to the model: model('openai:…', {}=…) of agentkit.models"
+_TO_BODY: Final = "it is a field of the request's body: extra={{'{}': …}}"
+_TO_AGENT: Final = "it belongs to the agent: Agent(…, {}=…)"
+_TO_RUN: Final = "it belongs to the run: agent.run(…, {}=…)"
+
+_TO_THREAD: Final = (
+    "a conversation that is kept is threads.say_sync('its id', 'Hello', agent=agent), or `await threads.say(…)`, with "
+    "threads = agentkit.ThreadManager()"
+)
+_NO_MCP: Final = (
+    "no MCP server is connected to here: write a function for each of its tools, with the tool's own schema, "
+    "@openapi_schema({…})"
+)
+_MODES: Final = "a stream yields every event: async for event in agent.stream('…'), or only the text: .text_stream()"
+_CONVERSATION: Final = ("messages", "message_history", "history", "chat_history", "conversation", "initial_messages")
+_KEPT: Final = (
+    *("thread", "thread_id", "session", "session_id", "conversation_id", "previous_response_id"),
+    *("memory", "checkpointer"),
+)
+
+_REQUEST: Final[Words] = {
+    **{name: _TO_BODY.format(name) for name in ("top_p", "top_k", "seed", "presence_penalty", "frequency_penalty")},
+    **{name: _TO_BODY.format(name) for name in ("logit_bias", "metadata", "service_tier", "user")},
+    "reasoning_effort": "it is a field of the request's body: extra={'reasoning_effort': 'low'}",
+    "thinking": "it is a field of the request's body: extra={'thinking': {…}}",
+    "max_output_tokens": "max_tokens",
+    "max_completion_tokens": "max_tokens",
+    "stop_sequences": "stop",
+    "parallel_calls": "parallel_tool_calls",
+    "streaming": "stream",
+    "extra_body": "extra",
+    "model_settings": "its entries are arguments of their own: temperature=…, max_tokens=…",
+    **{name: _TO_MODEL.format(name) for name in ("api_key", "base_url", "headers", "max_retries", "format")},
+}
+"""What is asked of a model with each request."""
+
+AGENT: Final[Words] = {
+    **_REQUEST,
+    **dict.fromkeys(("instructions", "system_prompt", "system_message", "prompt", "developer"), "system"),
+    **dict.fromkeys(("functions", "toolset", "toolsets", "registry", "tool_registry"), "tools"),
+    **dict.fromkeys(("llm", "model_name", "llm_model"), "model"),
+    **dict.fromkeys(("max_iterations", "max_steps", "recursion_limit", "max_loops"), "max_turns"),
+    **dict.fromkeys(("callbacks", "handlers", "on_event", "hook", "listeners"), "hooks"),
+    **dict.fromkeys(("retries", "max_output_retries", "result_retries"), "output_retries"),
+    **dict.fromkeys(("result_type", "response_model", "response_format", "output_schema"), "output_type"),
+    **dict.fromkeys(("processor_config", "tool_config"), "config"),
+    **dict.fromkeys(("usage_limits", "limits", "max_cost"), "budget"),
+    **dict.fromkeys(_CONVERSATION, "the conversation is what is run: agent.run([*messages, 'and now?'])"),
+    "context": _TO_RUN.format("context"),
+    "deps": _TO_RUN.format("context"),
+    "deps_type": _TO_RUN.format("context"),
+    "handoffs": "an agent is a tool of another: tools=[other.as_tool('name', 'what it is good at')]",
+    "sub_agents": "an agent is a tool of another: tools=[other.as_tool('name', 'what it is good at')]",
+    **dict.fromkeys(_KEPT, _TO_THREAD),
+    **dict.fromkeys(
+        ("context_schema", "state_schema"), "what tools know of the application is agent.run(…, context=…)"
+    ),
+    **dict.fromkeys(
+        ("input_guardrails", "output_guardrails", "guardrails", "middleware"),
+        "a hook sees every event, hooks=[…], and ProcessorConfig(requires_approval=…) decides which calls run",
+    ),
+    "tool_use_behavior": "a tool whose call ends the run is @openapi_schema(terminates=True)",
+    **dict.fromkeys(
+        ("interrupt_on", "interrupt_before"), "a tool that asks first is @openapi_schema(requires_approval=True)"
+    ),
+    **dict.fromkeys(
+        ("description", "handoff_description"),
+        "what another agent reads of this one is said where it becomes a tool: agent.as_tool('name', 'description')",
+    ),
+    "timeout": "one tool's is ProcessorConfig(timeout=…), a whole run's Budget(seconds=…)",
+    **dict.fromkeys(("verbose", "debug"), "a hook sees every event: hooks=[lambda event, run: print(event)]"),
+    **dict.fromkeys(
+        ("instrument", "tracing"), "traces are a hook's business: hooks=[OpenTelemetry()] of agentkit.telemetry"
+    ),
+    **dict.fromkeys(
+        ("history_processors", "context_manager", "summarization"),
+        "a long conversation is made shorter in a thread: ThreadManager(compaction=Compaction(…)) of agentkit.threads",
+    ),
+    **dict.fromkeys(("state_modifier", "messages_modifier", "instruction"), "system"),
+    **dict.fromkeys(("schema", "output_model", "output"), "output_type"),
+    **dict.fromkeys(("mcp_servers", "mcp"), _NO_MCP),
+}
+
+RUN: Final[Words] = {
+    **_REQUEST,
+    **dict.fromkeys(("message", "input", "user_prompt", "query", "question", "task", "content", "text"), "prompt"),
+    **dict.fromkeys(
+        _CONVERSATION, "the conversation is the prompt: agent.run(messages), or agent.run([*messages, 'and now?'])"
+    ),
+    **dict.fromkeys(("result_type", "response_model", "response_format", "output_schema"), "output_type"),
+    **dict.fromkeys(("deps", "state", "dependencies"), "context"),
+    **dict.fromkeys(("cancellation_event", "cancel_event", "cancellation_token"), "cancel"),
+    **dict.fromkeys(("approvals", "approved", "approve", "decision", "resume"), "decisions"),
+    **dict.fromkeys((*_KEPT, "config"), _TO_THREAD),
+    **dict.fromkeys(("stream_mode", "version"), _MODES),
+    "run_config": "each setting is an argument: temperature=…, context=…",
+    "usage": "every run counts its own, result.usage; what several may spend together is Agent(…, budget=Budget(…))",
+    **dict.fromkeys(("schema", "output_model"), "output_type"),
+}
+
+AGENTPRESS_RUN_THREAD: Final[Words] = {
+    "llm_model": "model",
+    "llm_temperature": "temperature",
+    "llm_max_tokens": "max_tokens",
+    "native_max_auto_continues": "max_turns",
+    "max_xml_tool_calls": "how many calls are read is processor_config=ProcessorConfig(max_calls=…)",
+    "include_xml_examples": "leave it out: a model with a text format is always taught it, with an example",
+    "enable_thinking": "what a model thinks with is a field of the request's body: extra={'reasoning_effort': 'low'}",
+    "reasoning_effort": "it is a field of the request's body: extra={'reasoning_effort': 'low'}",
+    "enable_context_manager": "a conversation is made shorter by compaction=Compaction(…) of agentkit.threads",
+    "generation": "traces are a hook's business: ThreadManager(hooks=[…])",
+    "latest_user_message_content": "add it first: await threads.add_message(thread_id, 'the text')",
+    "cancellation_event": "cancel",
+}
+
+RUN_THREAD: Final[Words] = {
+    **_REQUEST,
+    **dict.fromkeys(("thread", "id", "session", "session_id", "conversation_id"), "thread_id"),
+    **AGENTPRESS_RUN_THREAD,
+    **dict.fromkeys(("instructions", "system", "system_message"), "system_prompt"),
+    **dict.fromkeys(("config", "processor"), "processor_config"),
+    **dict.fromkeys(("llm", "model_name"), "model"),
+    **dict.fromkeys(("max_iterations", "max_steps"), "max_turns"),
+    **dict.fromkeys(("result_type", "response_model", "response_format", "output_schema"), "output_type"),
+    **dict.fromkeys(("deps", "state"), "context"),
+    **dict.fromkeys(
+        ("prompt", "message", "messages", "input"), "add it first: await threads.add_message(thread_id, 'the text')"
+    ),
+    "tools": "the manager holds them: threads.add_tool(MyTool) or threads.registry.register(function)",
+    "agent": "an agent of your own is run by run_agent(thread_id, agent)",
+    "hooks": "it belongs to the manager: ThreadManager(hooks=[…])",
+    "decisions": "decisions on a thread's calls are kept in it: approve(…) or deny(…), then run the thread",
+}
+
+AGENTPRESS_CREATE_THREAD: Final[Words] = {
+    "account_id": "what the application knows of a thread is metadata={'account_id': …}",
+    "project_id": "what the application knows of a thread is metadata={'project_id': …}",
+    "is_public": "what the application knows of a thread is metadata={'is_public': …}",
+}
+
+CREATE_THREAD: Final[Words] = {
+    **AGENTPRESS_CREATE_THREAD,
+    **dict.fromkeys(("id", "name", "new_id"), "thread_id"),
+    **dict.fromkeys(("message", "history", "prompt"), "messages"),
+    **dict.fromkeys(("title", "user_id"), "what the application knows of a thread is metadata={…}"),
+    "system_prompt": "a thread holds none: give it to run_thread(thread_id, system_prompt)",
+}
+
+AGENTPRESS_ADD_MESSAGE: Final[Words] = {
+    "type": "the message itself says it: message={'role': 'user', 'content': …}",
+    "content": "message",
+    "is_llm_message": "leave it out: every message of a thread is one that models read",
+    "metadata": "a message has none; what the application knows of the thread is create_thread(metadata=…)",
+    "agent_id": "a message has none; what the application knows of the thread is create_thread(metadata=…)",
+    "agent_version_id": "a message has none; what the application knows of the thread is create_thread(metadata=…)",
+}
+
+ADD_MESSAGE: Final[Words] = {
+    **AGENTPRESS_ADD_MESSAGE,
+    "role": "the message itself says it: message={'role': 'user', 'content': …}",
+    **dict.fromkeys(("text", "prompt", "messages"), "message"),
+    "id": "client_id",
+}
+
+AGENTPRESS_PROCESSOR_CONFIG: Final[Words] = {
+    "xml_tool_calling": "name the text formats whose calls run: formats='xml'; formats=() for none",
+    "native_tool_calling": "native",
+    "execute_tools": "leave the tools out, or let a person decide: requires_approval=True",
+    "execute_on_stream": "write execute='stream' for True, execute='end' for False",
+    "tool_execution_strategy": "strategy",
+    "xml_adding_strategy": "who speaks a result is result_role='user' or 'tool'",
+    "max_xml_tool_calls": "max_calls",
+}
+
+PROCESSOR_CONFIG: Final[Words] = {
+    **AGENTPRESS_PROCESSOR_CONFIG,
+    "format": "formats",
+    "parallel": "strategy",
+    "max_tool_calls": "max_calls",
+    **dict.fromkeys(("tool_timeout", "seconds"), "timeout"),
+    **dict.fromkeys(("approval", "approve"), "requires_approval"),
+}
+
+THREAD_MANAGER: Final[Words] = {
+    **dict.fromkeys(("path", "db", "database", "url", "dsn"), "store"),
+    **dict.fromkeys(("tools", "tool_registry"), "registry"),
+    "model": "a model is given to each run: run_thread(thread_id, model='openai:gpt-5')",
+    "system_prompt": "it is given to each run: run_thread(thread_id, 'You are brief.', 'openai:gpt-5')",
+    "callbacks": "hooks",
+}
+
+MODEL: Final[Words] = {
+    **{name: text for name, text in _REQUEST.items() if text.startswith("it is a field")},
+    **dict.fromkeys(("model", "model_name", "id"), "name"),
+    **dict.fromkeys(("key", "token", "openai_api_key", "anthropic_api_key"), "api_key"),
+    **dict.fromkeys(("url", "api_base", "endpoint", "host"), "base_url"),
+    **dict.fromkeys(("formats", "tool_format", "tool_parser"), "format"),
+    **dict.fromkeys(("max_output_tokens", "max_completion_tokens"), "max_tokens"),
+    **dict.fromkeys(("retries", "num_retries"), "max_retries"),
+    "extra_body": "extra",
+    "extra_headers": "headers",
+    "client": "http_client",
+    "system": _TO_AGENT.format("system"),
+    "tools": _TO_AGENT.format("tools"),
+    "provider": "it is the first part of the name: model('openai:gpt-5')",
+    **dict.fromkeys(("organization", "project"), "it is a header: headers={'OpenAI-Organization': …}"),
+}
+
+XML_SCHEMA: Final[Words] = {
+    "tag": "tag_name",
+    "mapping": "mappings",
+    "examples": "example",
+    "text": "content",
+    "params": "mappings",
+    "parameters": "mappings",
+    "attrs": "attributes",
+    **dict.fromkeys(("children", "child_elements", "nodes", "tags"), "elements"),
+    "body": "content",
+    **dict.fromkeys(
+        ("schema", "root"), "write the tag, @xml_schema(name=…), and where its parameters are, mappings=[…]"
+    ),
+    "description": "what a tool does is said by its docstring, or by @openapi_schema(description=…)",
+}
+
+XML_MAPPING: Final[Words] = {
+    **dict.fromkeys(("param", "name", "parameter", "field"), "param_name"),
+    **dict.fromkeys(("type", "kind", "node"), "node_type"),
+    **dict.fromkeys(("xpath", "attribute", "tag"), "path"),
+}
+
+OPENAPI_SCHEMA: Final[Words] = {
+    "desc": "description",
+    "doc": "description",
+    "approval": "requires_approval",
+    "needs_approval": "requires_approval",
+    "confirm": "requires_approval",
+    "params": "parameters",
+    "properties": "parameters",
+    **dict.fromkeys(("tool_name", "name_override", "function_name"), "name"),
+    **dict.fromkeys(("description_override", "tool_description", "docstring"), "description"),
+    **dict.fromkeys(
+        ("schema", "input_schema", "args_schema", "json_schema"), "a schema is given by place: @openapi_schema({…})"
+    ),
+    **dict.fromkeys(("requires_confirmation", "human_approval", "approve"), "requires_approval"),
+    **dict.fromkeys(("retries", "max_retries"), "a tool's error goes to the model, which may call it again"),
+    **dict.fromkeys(
+        ("takes_ctx", "inject_context"),
+        "what the application passed to the run goes to a parameter with the hint ToolContext",
+    ),
+    **dict.fromkeys(("is_enabled", "prepare", "enabled"), "which tools an agent has is said by Agent(…, tools=[…])"),
+    **dict.fromkeys(("tags", "metadata", "category"), "leave it out: nothing here would read it"),
+    "terminal": "terminates",
+    "final": "terminates",
+    "return_direct": "terminates",
+    "seconds": "timeout",
+    "max_chars": "max_output",
+    "one_at_a_time": "exclusive",
+    "sequential": "exclusive",
+    "lock": "exclusive",
+    "parallel": "write exclusive=True for one call at a time",
+    "strict": "strict mode is asked of the schemas: registry.get_openapi_schemas('strict')",
+}
+
+AS_TOOL: Final[Words] = {
+    "tool_name": "name",
+    **dict.fromkeys(("tool_description", "desc"), "description"),
+    "custom_output_extractor": "the caller reads the agent's last words; its output_type says their shape",
+    "max_turns": _TO_AGENT.format("max_turns"),
+}
+
+TOOL_CALL: Final[Words] = {
+    **dict.fromkeys(("args", "input", "kwargs", "parameters", "tool_args"), "arguments"),
+    **dict.fromkeys(("tool_name", "function", "tool"), "name"),
+    **dict.fromkeys(("call_id", "tool_call_id"), "id"),
+    "type": "leave it out: there is one kind",
+}
+
+MESSAGE: Final[Words] = {
+    **dict.fromkeys(("text", "parts", "message", "prompt"), "content"),
+    **dict.fromkeys(("calls", "tool_calls"), "a call is a part: AssistantMessage(['Let me see.', ToolCall(…)])"),
+    "thinking": "it is a part: AssistantMessage([ThinkingPart('…'), '…'])",
+    "role": "leave it out: the class says it",
+    **dict.fromkeys(("id", "name"), "leave it out: messages have none"),
+}
+
+USER: Final[Words] = {
+    **dict.fromkeys(("text", "content", "message", "parts", "prompt"), "it stands by itself: user('Hello')"),
+    **dict.fromkeys(
+        ("image", "images", "image_url"), "it stands by itself: user('What is this?', ImagePart(url='https://…'))"
+    ),
+}
+
+TEXT_PART: Final[Words] = {
+    **dict.fromkeys(("content", "value", "data"), "text"),
+    "type": "leave it out: the class says it",
+}
+
+IMAGE_PART: Final[Words] = {
+    **dict.fromkeys(("path", "file", "filename"), "a file is read first: ImagePart(Path('chart.png').read_bytes())"),
+    "base64": "it is decoded first: ImagePart(base64.b64decode(…))",
+    **dict.fromkeys(("bytes", "content", "image"), "data"),
+    **dict.fromkeys(("mime_type", "content_type", "format"), "media_type"),
+    **dict.fromkeys(("image_url", "href", "address"), "url"),
+    "type": "leave it out: the class says it",
+}
+
+SCRIPTED: Final[Words] = {
+    **dict.fromkeys(("responses", "turns", "messages", "replies", "outputs"), "script"),
+    **dict.fromkeys(("model_name", "model"), "name"),
+}
+
+APPROVED: Final[Words] = {
+    **dict.fromkeys(("args", "override_args", "edited_args"), "arguments"),
+    **dict.fromkeys(
+        ("by", "reason", "message"),
+        "an approval has none; in a thread write threads.approve(thread_id, call_id, by='Eve')",
+    ),
+}
+DENIED: Final[Words] = {**dict.fromkeys(("message", "why", "feedback", "text"), "reason")}
+
+REGISTRY: Final[Words] = dict.fromkeys(("tools", "functions"), "they stand by themselves: ToolRegistry(add, MyTool())")
+
+TOOL_RESULT: Final[Words] = {
+    **dict.fromkeys(("result", "value", "data", "text", "message", "return_value"), "output"),
+    **dict.fromkeys(("err", "exception", "error_message"), "error"),
+    **dict.fromkeys(("images", "parts"), "content"),
+    "ok": "success",
+    "is_error": "write error='what went wrong'",
+    "score": "reward",
+    "meta": "metadata",
+}
+
+BUDGET: Final[Words] = {
+    **dict.fromkeys(("max_tokens", "token_limit", "total_tokens"), "tokens"),
+    **dict.fromkeys(("max_cost", "usd", "dollars", "money"), "cost"),
+    **dict.fromkeys(("timeout", "max_seconds", "time"), "seconds"),
+    **dict.fromkeys(("max_calls", "calls", "tool_call_limit"), "tool_calls"),
+    "turns": "turns are bounded by Agent(max_turns=…)",
+    "requests": "turns are bounded by Agent(max_turns=…)",
+    "max_turns": "turns are bounded by Agent(max_turns=…)",
+    "price": "prices",
+}
+
+FLAVOURS: Final[Words] = {
+    **dict.fromkeys(("openai", "completions", "chat_completions", "mistral", "ollama", "vllm"), "chat"),
+    **dict.fromkeys(("openai_responses", "response"), "responses"),
+    "openai_strict": "strict",
+    "claude": "anthropic",
+}
+
+TOOL_CHOICE: Final[Words] = {"any": "required", "must": "required", "force": "required", "off": "none"}
+
+_NATIVE: Final = "leave the format out for the calls of the provider's own API"
+
+CONTEXTS: Final = frozenset(("context", "ctx", "run_context", "tool_context", "wrapper", "runtime", "state", "deps"))
+"""What a parameter is called elsewhere that takes what the application passed to the run."""
+
+CONTEXT_TYPES: Final = frozenset(("RunContext", "RunContextWrapper", "ToolRuntime", "InjectedState", "Context"))
+"""And its type."""
+
+ROLES: Final[Words] = {"human": "user", "ai": "assistant", "bot": "assistant", "model": "assistant"}
+
+FORMATS: Final[Words] = {
+    **dict.fromkeys(("native", "anthropic", "json", "function_calling", "tools", "none"), _NATIVE),
+}
+
+STANDARD_INPUT: Final = "a text is read from the standard input: echo 'Hello' | agentkit …"
+
+CHOICES: Final[Words] = {
+    **dict.fromkeys(("run", "ask", "talk", "repl", "start"), "chat"),
+    **dict.fromkeys(("thread", "sessions", "history"), "threads"),
+    **dict.fromkeys(("remove", "rm"), "delete"),
+    **dict.fromkeys(("reject", "refuse"), "deny"),
+    **dict.fromkeys(("yes", "all", "auto"), "always"),
+    "no": "never",
+    "help": "write agentkit --help",
+    "version": "write agentkit --version",
+}
+"""Words of the command line."""
+
+OPTIONS: Final[Words] = {
+    **dict.fromkeys(("--system-prompt", "--instructions"), "--system"),
+    **dict.fromkeys(("--url", "--api-base", "--host"), "--base-url"),
+    **dict.fromkeys(("--session", "--conversation", "--name"), "--thread"),
+    **dict.fromkeys(("--db", "--database"), "--store"),
+    **dict.fromkeys(("--yes", "-y", "--auto-approve", "--yolo"), "write --approve always"),
+    **dict.fromkeys(("--message", "-m", "--prompt", "-p", "--text", "--input"), STANDARD_INPUT),
+    **dict.fromkeys(("--api-key", "--key"), "a key is read from the environment: OPENAI_API_KEY=… agentkit chat …"),
+    **dict.fromkeys(
+        ("--temperature", "--max-tokens", "--max-turns"), "it is an argument of Agent(…); write a short script"
+    ),
+}
+"""Options of the command line."""

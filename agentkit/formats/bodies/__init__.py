@@ -1,0 +1,1 @@
+"""The bodies of calls, read: one file for each kind."""

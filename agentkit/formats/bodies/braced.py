@@ -1,0 +1,195 @@
+"""The body `{key:value,…}` with bare keys and quote tokens around strings; read once it is whole.
+
+Knows the call in progress, the reader and the declarations.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any, Final
+
+from agentkit.formats import values
+from agentkit.formats.call import CallReader
+from agentkit.formats.format import Braced
+from agentkit.formats.literals import PYTHON_WORDS, Literals, NotALiteral
+from agentkit.formats.reader import Damage, Reader, Search, Wait, literal, may_begin
+from agentkit.formats.repairs import PYTHON_QUOTES
+
+_KEY = re.compile(r"\s*([^\s:{}\[\],]+)\s*:\s*")
+_PLAIN = re.compile(r"[^,{}\[\]]*")
+_SPACE = re.compile(r"\s*")
+_CLOSERS: Final = {"{": "}", "[": "]"}
+
+
+@cache
+def _outside(quote: str) -> Search:
+    return re.compile(rf"[{{}}\[\]]|{may_begin(quote)}").search
+
+
+@cache
+def _inside(quote: str) -> Search:
+    return re.compile(may_begin(quote)).search
+
+
+def read_braced(r: Reader, call: CallReader, part: Braced) -> Wait:
+    """Find the end by counting brackets outside strings, then read."""
+    yield from r.space()
+    start = r.offset
+    depth = 0
+    string = False
+    while True:
+        found = (_inside if string else _outside)(part.quote)(r.buf, r.at)
+        r.tell(found.start() if found else len(r.buf), call.index, None)
+        if found is None:
+            if r.ended:
+                raise Damage("truncated_call", f"the text ended inside the call of {call.name!r}", r.offset, ended=True)
+            r.heat((_inside if string else _outside)(part.quote), None, call.index)
+            yield
+            continue
+        if found[0] == part.quote[0] and (quote := (yield from r.sees(literal(part.quote)))):
+            string = not string
+            r.tell(quote.end(), call.index, None)
+            continue
+        depth += (r.buf[r.at] in "{[") - (r.buf[r.at] in "}]") if not string else 0
+        r.tell(r.at + 1, call.index, None)
+        if depth > r.limits.depth:
+            raise Damage("invalid_json", f"expected nesting of at most {r.limits.depth}", r.offset)
+        if depth <= 0 and not string:
+            break
+    reader = _Braced(r.raw()[start - r.mark :], part.quote, start)
+    _take(r, call, part, reader.object(), reader.plain_quotes)
+    call.complete = True
+
+
+def _take(r: Reader, call: CallReader, part: Braced, read: dict[str, Any], plain_quotes: str) -> None:
+    """Take the arguments; `plain_quotes` are those of another language that stood around a string."""
+    if plain_quotes and PYTHON_QUOTES not in r.repairs:
+        raise Damage("invalid_json", f"expected {part.quote!r} around strings, not {plain_quotes}", r.offset)
+    if plain_quotes:
+        call.note(PYTHON_QUOTES)
+    for key, value in read.items():
+        declared = call.tool is not None and call.tool.declares(key)
+        if (isinstance(value, _Bare) and (declared or not part.typed)) or (isinstance(value, str) and not part.typed):
+            call.put(r, key, "".join(value), nulls=True)
+        else:
+            call.set(r, key, _settled(value))
+
+
+class _Bare(str):
+    """A value without quote tokens, as it stands: only the schema tells whether it is meant as a string."""
+
+    __slots__ = ()
+
+
+def _settled(value: Any) -> Any:
+    """A value of which no schema speaks, its bare parts read as JSON: its strings stand between quote tokens."""
+    match value:
+        case _Bare():
+            return values.read("".join(value), {}, {})
+        case dict():
+            return {k: _settled(v) for k, v in value.items()}
+        case list():
+            return [_settled(v) for v in value]
+    return value
+
+
+class _Braced:
+    """The value of a whole body."""
+
+    def __init__(self, text: str, quote: str, offset: int) -> None:
+        self.text, self.quote, self.offset, self.at = text, quote, offset, 0
+        self.plain_quotes = ""  # those of another language that were found around a string
+
+    def bad(self, wanted: str) -> Damage:
+        return Damage("invalid_json", f"expected {wanted}", self.offset + self.at, got=True)
+
+    def space(self) -> str:
+        self.at = _SPACE.match(self.text, self.at).end()  # type: ignore[union-attr]  # it matches the empty string
+        return self.text[self.at : self.at + 1]
+
+    def object(self) -> dict[str, Any]:
+        out: dict[str, Any] = {}
+        if self.space() != "{":
+            raise self.bad("'{'")
+        self.at += 1
+        while self.space() != "}":
+            key = self.key()
+            value = self.value()
+            try:
+                values.refuse_other(out, key, value)
+            except values.GivenTwice as e:
+                raise Damage("ambiguous_call", str(e), self.offset + self.at) from e
+            out[key] = value
+            self.comma("}")
+        self.at += 1
+        return out
+
+    def key(self) -> str:
+        if self.text.startswith(self.quote, self.at):
+            key = self.string()
+            if self.space() != ":":
+                raise self.bad("':'")
+            self.at += 1
+            return key
+        found = _KEY.match(self.text, self.at)
+        if found is None:
+            raise self.bad("a key and ':'")
+        self.at = found.end()
+        key = found[1].strip("\"'")
+        if key != found[1]:
+            self.plain_quotes = found[1][0]
+        return key
+
+    def comma(self, closer: str) -> None:
+        c = self.space()
+        if c == ",":
+            self.at += 1
+        elif c != closer:
+            raise self.bad(f"',' or {closer!r}")
+
+    def string(self) -> str:
+        start = self.at + len(self.quote)
+        end = self.text.find(self.quote, start)
+        if end < 0:
+            raise self.bad("the end of the string")
+        self.at = end + len(self.quote)
+        return self.text[start:end]
+
+    def value(self) -> Any:
+        c = self.space()
+        if self.text.startswith(self.quote, self.at):
+            return self.string()
+        if c == "{":
+            return self.object()
+        if c == "[":
+            self.at += 1
+            items = []
+            while (c := self.space()) != "]":
+                if c in (",", "}"):
+                    raise self.bad("an item")
+                items.append(self.value())
+                self.comma("]")
+            self.at += 1
+            return items
+        if c in ("'", '"'):
+            return self.plain_string(c)
+        found = _PLAIN.match(self.text, self.at)
+        text = found[0] if found else ""
+        if self.plain_quotes and text.strip() in PYTHON_WORDS:
+            self.at += len(text)
+            return PYTHON_WORDS[text.strip()]
+        if self.quote in text:  # something stands before a string: neither of them is the value
+            raise self.bad(f"',', {self.quote!r} or a value without it")
+        self.at += len(text)
+        return _Bare(text.strip())
+
+    def plain_string(self, quote: str) -> str:
+        """A string as JSON or Python write it: its quotes are none of what it says."""
+        literals = Literals(self.text, self.at)
+        try:
+            value = literals.one_string()
+        except NotALiteral as e:
+            raise self.bad(f"the end of the string in {quote}") from e
+        self.at, self.plain_quotes = literals.at, quote
+        return value

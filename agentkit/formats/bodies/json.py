@@ -1,0 +1,319 @@
+"""The JSON bodies: arguments behind a name, an envelope that holds both, and an envelope whose key is the name.
+
+Knows the call in progress, the reader and the declarations.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator
+from typing import Any, Final
+
+from agentkit.events import ArgumentDelta
+from agentkit.formats import jsontext, values
+from agentkit.formats.call import CallReader
+from agentkit.formats.damage import otherkeys
+from agentkit.formats.damage.otherkeys import BESIDE, NESTED
+from agentkit.formats.format import Envelope, Json, KeyEnvelope
+from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Wait
+from agentkit.formats.repairs import DOUBLY_ENCODED, RAW_NEWLINES
+
+_FENCE = Delimiter(r"`{3,16}[ \t]{0,8}(?:json\w{0,8})?\s{0,64}(?=[{\[])", r"`{0,16}[ \t]{0,8}\w{0,12}\s{0,64}")
+
+
+def _in_fence(r: Reader, call: CallReader) -> Generator[None, None, bool]:
+    """Consume the code fence that models put around JSON, though it stands in markup of its own."""
+    if call.known_only or not r.buf.startswith("`", r.at) or (found := (yield from r.sees(_FENCE))) is None:
+        return False
+    r.at = found.end()
+    return True
+
+
+def _out_of_fence(r: Reader) -> Wait:
+    yield from r.space()
+    if found := (yield from r.sees(_FENCE_END)):
+        r.at = found.end()
+
+
+_FENCE_END = Delimiter(r"`{3,16}", r"`{0,16}")
+
+
+def read_json(r: Reader, call: CallReader, part: Json) -> Wait:
+    """The arguments as one JSON object; none at all where what follows stands there already."""
+    yield from r.space()
+    fenced = yield from _in_fence(r, call)
+    call.body = r.offset
+    if not (yield from r.have(1)):
+        raise Damage("truncated_call", f"the text ended before the arguments of {call.name!r}", r.offset, ended=True)
+    if r.buf[r.at] in '{["':
+        span = yield from jsontext.scan(r, call.index)
+        call.arguments = take_arguments(r, call, span)
+    elif (
+        r.buf[r.at].isalnum() or call.part == len(call.shape.call) - 1
+    ):  # where nothing follows, nothing tells that there are none
+        raise Damage("invalid_json", "expected '{'", r.offset, got=True)
+    if fenced:
+        yield from _out_of_fence(r)
+    elif call.part == len(call.shape.call) - 1 and (yield from r.sees(jsontext.GOES_ON)):
+        raise Damage("invalid_arguments", "expected the arguments to end at their closing brace", r.offset, got=True)
+    call.complete = True
+
+
+def read_key_envelope(r: Reader, call: CallReader, part: KeyEnvelope) -> Wait:
+    """One JSON object whose one key is the tool's name."""
+    yield from r.space()
+    if not r.buf.startswith("{", r.at):
+        raise Decline
+    call.body = r.offset
+    r.at += 1
+    if (name := (yield from _key(r, first=True))) is None:
+        raise Damage("invalid_json", "expected the tool's name as the object's key", r.offset)
+    call.begin(r, name)
+    call.arguments = take_arguments(r, call, (yield from jsontext.scan(r, call.index)))
+    if (yield from _another_key(r, first=False)):
+        raise Damage("invalid_json", "expected '}' behind the arguments", r.offset)
+    call.complete = True
+
+
+_DESCRIBES: Final = ("description", "strict", "parameters", "inputSchema", "input_schema")
+_OF_SCHEMA = Delimiter(
+    r'\{\s{0,64}"(?:type|properties|required|\$schema|\$defs|title|description)"', r'\{?\s{0,64}(?:"[$\w]{0,12}"?)?'
+)
+
+
+class _Envelope:
+    """One envelope while it is read: what stood under which key."""
+
+    __slots__ = ("arguments", "call", "name", "others", "part", "r")
+
+    def __init__(self, r: Reader, call: CallReader, part: Envelope) -> None:
+        self.r, self.call, self.part = r, call, part
+        self.name: str | None = None
+        self.arguments: jsontext.Span | None = None
+        self.others: dict[str, jsontext.Span] = {}
+
+    def read(self, *, nested: bool = False) -> Wait:
+        """The object's keys in any order, up to and over its closing brace."""
+        r, first = self.r, True
+        r.at += 1
+        while (key := _arrived_key(r, first=first) or (yield from _key(r, first=first))) is not None:
+            first = False
+            if key in self.part.arguments and self.call.started and self.arguments is None:
+                self.arguments = yield from jsontext.scan(r, self.call.index)
+            elif key in self.part.arguments:
+                yield from self.read_arguments(key)
+            elif key == self.part.name:
+                self.take_name(key, (yield from jsontext.scan(r)))
+            elif key in NESTED and not nested and self.name is None and (yield from self.opens()):
+                yield from self.read(nested=True)
+            else:
+                yield from self.read_other(key)
+
+    def opens(self) -> Generator[None, None, bool]:
+        """Whether an object stands here."""
+        yield from self.r.space()
+        return self.r.buf.startswith("{", self.r.at)
+
+    def take_name(self, key: str, span: jsontext.Span) -> None:
+        """The tool's name; a second one must be the same."""
+        name = span.read(self.r)
+        if self.name is not None:
+            _only_once(key, self.name, name, span)
+            return
+        if not isinstance(name, str) or not name:
+            shown = values.dump(values.without_surrogates(name))[:40]
+            raise Damage("invalid_json", f"the call's name must be a string, got {shown}", span.start)
+        self.name = name
+        if not self.call.known_only:
+            _begin_named(self.r, self.call, name, self.arguments)
+        elif name not in self.call.tools:
+            raise Decline
+        elif self.arguments is not None:
+            self.begin()
+
+    def read_arguments(self, key: str) -> Wait:
+        """The arguments; second ones must be the same."""
+        r, call = self.r, self.call
+        if self.arguments is not None:
+            again = yield from jsontext.scan(r)
+            _only_once(key, self.arguments.read(r), again.read(r), again)
+            return
+        if self.name is not None and not call.started and not (yield from self.may_describe()):
+            self.begin()
+        self.arguments = yield from jsontext.scan(r, call.index if call.started else None)
+        if self.name is not None and not call.started:
+            self.begin()
+
+    def may_describe(self) -> Generator[None, None, bool]:
+        """Whether what stands here may be a schema, or what stood before describes the tool: more must tell."""
+        yield from self.r.space()
+        if not self.others.keys().isdisjoint(_DESCRIBES):
+            return True
+        return (yield from self.r.sees(_OF_SCHEMA)) is not None
+
+    def read_other(self, key: str) -> Wait:
+        """Any other key."""
+        if self.call.known_only and not self.call.started and self.name is None and key not in (*BESIDE, *NESTED):
+            raise Decline  # before its value is read: in braces within braces each would read all that is within
+        self.others.setdefault(key, (yield from jsontext.scan(self.r)))
+
+    def begin(self) -> None:
+        """All that tells a call in prose from what is none has been read."""
+        if self.describes():
+            raise Decline
+        _begin_named(self.r, self.call, self.name or "", self.arguments)
+
+    def describes(self) -> bool:
+        """Whether this describes a tool and calls none."""
+        value = self.arguments.read(self.r) if self.arguments is not None else None
+        if not self.others and not (isinstance(value, dict) and "type" in value):
+            return False
+        prose = self.call.known_only
+        return otherkeys.describes(self.call.tools.get(self.name or ""), self.others, value, prose=prose)
+
+    def done(self) -> dict[str, Any]:
+        """The arguments, wherever they stand."""
+        r, call = self.r, self.call
+        if self.name is None:
+            raise Damage("invalid_json", f"the call's JSON has no {self.part.name!r}", r.offset)
+        if self.describes():
+            raise Decline if not call.started else Damage("invalid_arguments", _DESCRIPTION.format(self.name), r.offset)
+        if self.others:
+            given = {key: span.read(r) for key, span in self.others.items()}
+            if self.arguments is None:
+                return self.elsewhere(self.name, given)
+            for key in BESIDE:
+                given.pop(key, None)
+            if stray := otherkeys.beside(call.tools.get(self.name), given):
+                shown = ", ".join(map(repr, stray))[:200]
+                where = f"expected all arguments of {self.name!r} under {self.part.arguments[0]!r}"
+                raise Damage("invalid_arguments", f"{where}; {shown} stands beside them", r.offset)
+        if not call.started:
+            call.begin(r, self.name)
+        return take_arguments(r, call, self.arguments)
+
+    def elsewhere(self, name: str, given: dict[str, Any]) -> dict[str, Any]:
+        """The arguments of an envelope that has none where its format wants them, if they can be only one thing."""
+        r, call = self.r, self.call
+        try:
+            found, repairs = otherkeys.arguments_elsewhere(call.tools.get(name), given)
+            if not r.repairs.issuperset(repairs):
+                raise otherkeys.NoReading("invalid_arguments", f"got {', '.join(map(repr, given))[:200]}")
+        except otherkeys.NoReading as e:
+            if not call.started:
+                raise Decline from e
+            wanted = f"expected the arguments of {name!r} under {self.part.arguments[0]!r}; {e}"
+            raise Damage(e.code, wanted, r.offset) from e
+        if not call.started:
+            call.begin(r, name)
+        call.repairs.extend(repairs)
+        return found
+
+
+_DESCRIPTION: Final = "this describes the tool {0!r} and does not call it; to call it, give values for its parameters"
+
+
+def read_envelope(r: Reader, call: CallReader, part: Envelope) -> Wait:
+    """One JSON object with the name and the arguments among its keys, in any order.
+
+    One that is common in prose is a call only from its arguments on: before, it may describe the tool.
+    """
+    yield from r.space()
+    fenced = yield from _in_fence(r, call)
+    if r.buf[r.at : r.at + 1] != "{":
+        raise Decline
+    call.body = r.offset
+    envelope = _Envelope(r, call, part)
+    yield from envelope.read()
+    call.arguments = envelope.done()
+    if fenced:
+        yield from _out_of_fence(r)
+    call.complete = True
+
+
+def _only_once(key: str, given: Any, again: Any, span: jsontext.Span) -> None:
+    """A second name or second arguments must be the same as the first."""
+    try:
+        values.refuse_other({key: given}, key, again)
+    except values.GivenTwice as e:
+        raise Damage("ambiguous_call", str(e), span.start) from e
+
+
+_FIRST_KEY = re.compile(r'\s*+"([ !#-\[\]-~]+)"\s*+:').match
+_NEXT_KEY = re.compile(r'\s*+,\s*+"([ !#-\[\]-~]+)"\s*+:').match
+
+
+def _arrived_key(r: Reader, *, first: bool) -> str | None:
+    """The next key, its colon consumed, where both have arrived and are plain: then there is nothing to wait for."""
+    if (found := (_FIRST_KEY if first else _NEXT_KEY)(r.buf, r.at)) is None:
+        return None
+    r.at = found.end()
+    return found[1]
+
+
+def _key(r: Reader, *, first: bool) -> Generator[None, None, str | None]:
+    """The next key of an object, its colon consumed; None behind the closing brace."""
+    if not (yield from _another_key(r, first=first)):
+        return None
+    key: str = (yield from jsontext.scan(r)).read(r)
+    yield from _expect_colon(r)
+    return key
+
+
+def _another_key(r: Reader, *, first: bool) -> Generator[None, None, bool]:
+    yield from r.space()
+    if not (yield from r.have(1)):
+        raise Damage("truncated_call", "the text ended inside the JSON", r.offset, ended=True)
+    c = r.buf[r.at]
+    if c == "}":
+        r.at += 1
+        return False
+    if not first:
+        if c != ",":
+            raise Damage("invalid_json", "expected ',' or '}'", r.offset, got=True)
+        r.at += 1
+        yield from r.space()
+        if not (yield from r.have(1)):
+            raise Damage("truncated_call", "the text ended inside the JSON", r.offset, ended=True)
+        c = r.buf[r.at]
+    if c != '"':
+        raise Damage("invalid_json", "expected a key in double quotes", r.offset, got=True)
+    return True
+
+
+def _expect_colon(r: Reader) -> Wait:
+    yield from r.space()
+    if not (yield from r.have(1)):
+        raise Damage("truncated_call", "the text ended inside the JSON", r.offset, ended=True)
+    if r.buf[r.at] != ":":
+        raise Damage("invalid_json", "expected ':'", r.offset, got=True)
+    r.at += 1
+
+
+def _begin_named(r: Reader, call: CallReader, name: str, arguments: jsontext.Span | None) -> None:
+    call.begin(r, name)
+    if arguments is not None:
+        text = r.raw()[arguments.start - r.mark : arguments.end - r.mark]
+        r.out.append(ArgumentDelta(call.index, text))
+
+
+def take_arguments(r: Reader, call: CallReader, span: jsontext.Span | None) -> dict[str, Any]:
+    """The arguments of a call from the JSON value that holds them; none at all where there is no value."""
+    value = span.read(r) if span is not None else {}
+    if span is not None and span.loose:
+        call.repairs.append(RAW_NEWLINES)
+    if isinstance(value, str):
+        try:
+            value = values.load(value)
+            call.repairs.append(DOUBLY_ENCODED)
+        except ValueError:
+            pass
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise Damage(
+            "invalid_arguments",
+            f"the arguments of {call.name!r} must be a JSON object, got {values.dump(value)[:40]}",
+            span.start if span else r.offset,
+        )
+    return value

@@ -1,0 +1,216 @@
+"""The body of elements inside elements, a token before each tag: objects and arrays are elements that hold more.
+
+Read as a tree while it streams, typed by the tool's schema once it is whole. A whole call quoted in an element is its
+text; an element that the enclosing call's end leaves open was not closed. Knows the call in progress, the reader and
+the declarations.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from agentkit.formats import values
+from agentkit.formats.call import CallReader
+from agentkit.formats.format import NestedTags, Tag
+from agentkit.formats.reader import Damage, Delimiter, Reader, Search, Wait, beginnings, literal, may_begin, pattern
+from agentkit.formats.repairs import MISSING_CLOSE
+from agentkit.formats.valueends import halved
+from agentkit.schemas import walk
+
+_TAG = Delimiter(r"<(?P<slash>/?)(?P<name>[^\s<>/]{1,128})>", r"<(?:/?[^\s<>/]{0,128})")
+_LAST_NEWLINE = re.compile(r"\r?\n\Z")
+
+
+@dataclass(slots=True)
+class _Node:
+    """One element: where in the call its text between tags stands, what elements it holds, and if it was closed."""
+
+    name: str
+    spans: list[tuple[int, int]] = field(default_factory=list)
+    children: list[_Node] = field(default_factory=list)
+    closed: bool = True
+
+
+def read_nested_tags(r: Reader, call: CallReader, part: NestedTags) -> Wait:
+    """Elements up to the literal that closes the call, which stays."""
+    closing = call.shape.call[call.part + 1]
+    assert isinstance(closing, str)
+    end, token = literal(closing.strip()), literal(part.token)
+    section = call.shape.section
+    around = (section.open, section.close) if section is not None else ("", "")
+    edges = _edges(str(call.shape.call[0]).strip(), closing.strip(), *around)
+    stops = re.compile(may_begin(part.token)).search
+    stack, unclosed = [_Node("")], False
+    while True:
+        if len(stack) == 1:
+            yield from r.space()
+            if (yield from r.sees(end)) is not None:
+                if unclosed and (yield from r.sees(_goes_on(closing.strip(), part.token))):
+                    raise Damage("invalid_arguments", "expected no tag behind the call's end", r.offset, got=True)
+                break
+        elif edge := (yield from _edge(r, edges, part, stack)):
+            if edge["opens"]:
+                yield from _quoted(r, call, edges, stack, stops)
+                continue
+            if edge["ends"]:
+                _leave(r, call, stack, 1, closing.strip())
+                unclosed = True
+                continue
+        if (found := (yield from r.sees(token))) is None:
+            yield from _text(r, call, part, stack, stops)
+            continue
+        r.at = found.end()
+        yield from _tag(r, call, stack, closing.strip())
+    raw = r.raw()
+    for node in stack[0].children:
+        schema, root = call.schema(node.name)
+        call.set(r, node.name, _value(node, raw, r.mark, schema, root))
+
+
+@cache
+def _goes_on(end: str, token: str) -> Delimiter:
+    """More than another token at the very end of a call, or a tag without one: what is not closed in it goes on."""
+    whole = rf"{pattern(end)}(?:\s{{0,64}}</?[^\W\d]|(?!{pattern(token)})\S)"
+    return Delimiter(whole, rf"{beginnings(end)}|{pattern(end)}(?:{beginnings(token)}|\s{{0,64}}(?:</?)?)")
+
+
+@cache
+def _edges(call: str, end: str, first: str | Tag, last: str | Tag) -> Delimiter:
+    """What opens and closes a call and its section; a section's opening counts only where a call follows."""
+    opens, part = pattern(call), [beginnings(call), beginnings(end)]
+    over = r"(?!)"
+    if isinstance(first, str) and first and isinstance(last, str):
+        start, over = pattern(first.strip()), pattern(last.strip())
+        opens = rf"{opens}|{start}(?=\s{{0,1024}}{opens})"
+        part += [beginnings(first.strip()), beginnings(last.strip())]
+        part.append(rf"{start}\s{{0,1024}}{beginnings(call)}")
+    return Delimiter(f"(?P<opens>{opens})|(?P<ends>{pattern(end)})|(?P<over>{over})", "|".join(part))
+
+
+def _edge(
+    r: Reader, edges: Delimiter, part: NestedTags, stack: list[_Node]
+) -> Generator[None, None, re.Match[str] | None]:
+    """What opens or ends a call here, inside an element; nothing where it closes the element or one around it."""
+    found = yield from r.sees(edges)
+    if found is None or found["opens"]:
+        return found
+    name = found[0].removeprefix(part.token).strip("</>")
+    return None if any(node.name == name for node in stack) else found
+
+
+def _tag(r: Reader, call: CallReader, stack: list[_Node], closing: str) -> Wait:
+    """A tag behind its token."""
+    tag = yield from r.sees(_TAG)
+    if tag is None:
+        ended = r.at >= len(r.buf)
+        code = "truncated_call" if ended else "invalid_arguments"
+        raise Damage(code, "expected a tag", r.offset, ended=ended, got=not ended)  # type: ignore[arg-type]
+    r.at = tag.end()
+    if not tag["slash"]:
+        stack.append(_Node(tag["name"]))
+        if len(stack) > r.limits.depth:
+            raise Damage("invalid_arguments", f"expected nesting of at most {r.limits.depth}", r.offset)
+        return
+    level = next((i for i in range(len(stack) - 1, 0, -1) if stack[i].name == tag["name"]), 0)
+    if not level:
+        raise _expected(stack, closing, r.offset - len(tag[0]))
+    _leave(r, call, stack, level + 1, f"</{stack[-1].name}>")
+    _pop(stack)
+
+
+def _leave(r: Reader, call: CallReader, stack: list[_Node], size: int, wanted: str) -> None:
+    """Close the elements, down to so many, that what encloses them ends without their own closing tags."""
+    if len(stack) > size and MISSING_CLOSE not in r.repairs:
+        raise _expected(stack, wanted, r.offset)
+    part, raw = call.shape.call[call.part], r.raw()
+    token = part.token if isinstance(part, NestedTags) else ""
+    while len(stack) > size:
+        stack[-1].closed = False
+        closing = f"</{stack[-1].name}>"
+        bare = re.compile(f"(?<!{re.escape(token)}){re.escape(closing)}")  # without its token, and so no tag
+        text = "".join(raw[a:b] for a, b in stack[-1].spans)  # however it came in pieces
+        openings, closings = text.count(f"{token}<"), text.count(f"{token}</")
+        if bare.search(text) or halved(text, token + closing) or openings != 2 * closings:  # half a call is in it
+            raise _expected(stack, wanted, r.offset)
+        call.note(MISSING_CLOSE)
+        _pop(stack)
+
+
+def _pop(stack: list[_Node]) -> None:
+    node = stack.pop()
+    stack[-1].children.append(node)
+
+
+def _expected(stack: list[_Node], closing: str, position: int) -> Damage:
+    wanted = f"</{stack[-1].name}>" if len(stack) > 1 else closing
+    return Damage("invalid_arguments", f"expected {wanted}", position, got=True)
+
+
+def _text(r: Reader, call: CallReader, part: NestedTags, stack: list[_Node], stops: Search) -> Wait:
+    """The text of an element, up to where the next token may begin."""
+    start = r.offset
+    if r.at < len(r.buf):
+        if len(stack) == 1:
+            raise Damage("invalid_arguments", f"expected {part.token}<parameter>", start, got=True)
+        found = stops(r.buf, r.at + 1)  # what stands here is no token
+        r.tell(found.start() if found else len(r.buf), call.index, stack[1].name)
+    if r.at >= len(r.buf):
+        if r.ended:
+            raise _truncated(r, call)
+        r.heat(stops, None, call.index, stack[1].name)
+        yield
+    if r.offset > start:
+        stack[-1].spans.append((start - r.mark, r.offset - r.mark))
+
+
+def _quoted(r: Reader, call: CallReader, edges: Delimiter, stack: list[_Node], stops: Search) -> Wait:
+    """A whole call that is quoted in an element, with its section: all of it is text."""
+    start, depth = r.offset, 0
+    while True:
+        if found := (yield from r.sees(edges)):
+            depth += 1 if found["opens"] else -1
+            r.tell(found.end(), call.index, stack[1].name)
+            if not depth:
+                stack[-1].spans.append((start - r.mark, r.offset - r.mark))
+                return
+            continue
+        if r.at < len(r.buf):
+            found = stops(r.buf, r.at + 1)
+            r.tell(found.start() if found else len(r.buf), call.index, stack[1].name)
+        if r.at >= len(r.buf) and r.ended:
+            raise _truncated(r, call)
+
+
+def _truncated(r: Reader, call: CallReader) -> Damage:
+    return Damage("truncated_call", f"the text ended inside the call of {call.name!r}", r.offset, ended=True)
+
+
+def _value(node: _Node, raw: str, mark: int, schema: walk.Schema, root: walk.Schema) -> Any:
+    plain = next((s for s in walk.alternatives(schema, root) if s.get("type") in ("array", "object")), {})
+    if not node.children:
+        text = "".join(raw[a:b] for a, b in node.spans)
+        if not text.strip() and plain and not values.accepts(text, schema, root):
+            return [] if plain["type"] == "array" else {}
+        return values.read(text if node.closed else _LAST_NEWLINE.sub("", text), schema, root, nulls=True)
+    for start, end in node.spans:
+        if not raw[start:end].isspace():
+            wanted = f"expected nothing but elements inside <{node.name}>, which holds some"
+            raise Damage("invalid_arguments", wanted, mark + start, got=True)
+    if plain.get("type") == "array":
+        items = plain.get("items")
+        return [_value(n, raw, mark, items if isinstance(items, Mapping) else {}, root) for n in node.children]
+    properties = plain.get("properties", {})
+    out: dict[str, Any] = {}
+    for child in node.children:
+        inner = properties.get(child.name, plain.get("additionalProperties"))
+        value = _value(child, raw, mark, inner if isinstance(inner, Mapping) else {}, root)
+        if child.name in out:  # written twice: a list, as models write one where no schema says so
+            known = out[child.name]
+            out[child.name] = [*known, value] if isinstance(known, list) else [known, value]
+        else:
+            out[child.name] = value
+    return out

@@ -1,0 +1,284 @@
+"""The Python body, `name(key=value, …)`: its end is found as it streams, by counting brackets outside strings.
+
+It is read once it is whole. Knows the call in progress, the reader and the declarations.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Generator
+from typing import Any, Final
+
+from agentkit.formats.call import CallReader
+from agentkit.formats.format import PythonCall
+from agentkit.formats.literals import Literals, NotALiteral
+from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Search, Wait, text_run
+from agentkit.formats.repairs import ARITHMETIC, INNER_QUOTES, LEADING_ZEROS, MISSING_COMMA
+
+_NAME = Delimiter(r"(?P<name>[^\W\d][\w.-]{0,255})\s{0,64}\(", r"(?:[^\W\d][\w.-]{0,255}\s{0,64})?")
+_ARGUMENT = Delimiter(
+    r"\s{0,64}(?:[)\"'\[{(]|[+-]?[.0-9]|[^\W\d]\w{0,255}\s{0,64}=(?=[^=])|(?:True|False|None|true|false|null)\b"
+    r"|[a-zA-Z]{1,2}[\"'])",
+    r"\s{0,64}(?:[+-]|[^\W\d]\w{0,255}\s{0,64}=?)?",
+)
+_INNER = Delimiter(rf"\s{{0,64}}{_NAME.whole.pattern}", rf"\s{{0,64}}{_NAME.part.pattern[3:-3]}")
+_MODULE: Final = "default_api."
+_KEYWORDS: Final = frozenset(keyword.kwlist)
+_OPERATORS: Final = r"\.[^\W\d]|[\[(*/%@&^|+\->:=]|<[\s=]|!="
+_GOES_ON: Final = "if|else|for|and|or|in|is|not|async|while"
+_CUT_WORD = re.compile(rf"\s{{0,64}}(?:{_GOES_ON})\Z")
+
+
+def _computed(space: str) -> Delimiter:
+    """What stands behind a call that is part of an expression."""
+    whole = rf"{space}(?:{_OPERATORS}|(?:{_GOES_ON})(?=\W))"
+    return Delimiter(whole, rf"{space}(?:[.<!]|[a-z]{{1,6}})?")
+
+
+_COMPUTED = _computed(r"\s{0,64}")
+_COMPUTED_LINE = _computed(r"[ \t]{0,64}")
+_KEY = re.compile(r"\s*(?P<key>[^\W\d]\w*|\"[^\"\n]{1,256}\"|'[^'\n]{1,256}')\s*=(?!=)\s*")
+_OUTSIDE = re.compile(r"[\"'()\[\]{}]").search
+_INSIDE: Final = {'"': text_run(r'[^"\\]', r"\\."), "'": text_run(r"[^'\\]", r"\\.")}
+_PAIRS: Final = {")": "(", "]": "[", "}": "{"}
+
+
+def read_python_call(r: Reader, call: CallReader, part: PythonCall) -> Wait:
+    """One call; positional arguments are taken in the order of the tool's parameters.
+
+    Some models print what a call returns; the call is what they mean.
+    """
+    yield from r.space()
+    found = yield from r.sees(_NAME)
+    if found is None or found["name"] in _KEYWORDS:
+        raise Decline
+    r.at = found.end()
+    name, printed = _own(call, found["name"]), False
+    if name == "print" and name not in call.tools and (inner := (yield from r.sees(_INNER))) is not None:
+        printed = _own(call, inner["name"]) in call.tools
+        name, r.at = (_own(call, inner["name"]), inner.end()) if printed else (name, r.at)
+    if call.known_only and (yield from r.sees(_ARGUMENT)) is None and not (r.ended and r.cut == r.offset):
+        raise Decline  # `[search(web)]` in prose
+    call.begin(r, name)
+    start = r.offset
+    yield from _Brackets(r, call).run()
+    text = r.raw()[start - r.mark : -1]
+    if printed:
+        yield from _end_of_print(r)
+    _take(r, call, text, start)
+    yield from _refuse_computed(r, call)
+    call.complete = True
+
+
+def _own(call: CallReader, name: str) -> str:
+    """The tool's name without that of the module under which Gemini models are shown their tools."""
+    own = name.removeprefix(_MODULE)
+    return own if own in call.tools else name
+
+
+def _end_of_print(r: Reader) -> Wait:
+    """The bracket that closes the print around a call."""
+    yield from r.space()
+    if r.buf.startswith(")", r.at):
+        r.at += 1
+        return
+    raise Damage("invalid_json", "expected ')' behind the call that is printed", r.offset, ended=r.at >= len(r.buf))
+
+
+_MORE: Final = Delimiter(
+    r"[ \t]{0,16}(?:,[ \t]{0,16})?(?P<name>[^\W\d]\w{0,64})(?:(?P<given>[ \t]{0,8}=(?!=))|(?=[^\w( \t=]))",
+    r"[ \t]{0,16}(?:,[ \t]{0,16})?(?:[^\W\d]\w{0,64}[ \t]{0,8}=?)?",
+)
+"""One more argument, or its name, behind the bracket that closes a call, which is doubled or in the wrong place."""
+
+
+def _refuse_computed(r: Reader, call: CallReader) -> Wait:
+    """A call that is part of what Python would have to compute is none: it may be one that never runs."""
+    if call.blocked:
+        told = f"{call.name!r} is called in a block, of which only Python could tell whether it runs"
+        raise Damage("invalid_arguments", f"{told}; write the call alone", r.mark)
+    if (more := (yield from r.sees(_MORE))) and (more["given"] or _is_missing(call, more["name"])):
+        told = f"expected the end of the call of {call.name!r} at its closing bracket, and an argument stands behind it"
+        raise Damage("invalid_arguments", told, r.offset, got=True)
+    section = call.shape.section
+    inline = section is not None and isinstance(section.open, str) and section.open.endswith("[")
+    computed = _COMPUTED if inline else _COMPUTED_LINE
+    if (yield from r.sees(computed)) is None and not (r.ended and _CUT_WORD.match(r.buf, r.at)):
+        return
+    told = f"expected the end of the call of {call.name!r}; what Python would have to compute is not run"
+    raise Damage("invalid_arguments", told, r.offset, got=True)
+
+
+def _is_missing(call: CallReader, name: str) -> bool:
+    """Whether this names, in a section of calls, a parameter that was not given."""
+    known = call.tool.parameters.get("properties", {}) if call.tool and call.shape.section is not None else {}
+    return name in known and name not in call.arguments
+
+
+class _Brackets:
+    """Consume up to and over the bracket that closes the call."""
+
+    def __init__(self, r: Reader, call: CallReader) -> None:
+        self.r, self.call = r, call
+        self.stack = ["("]
+
+    def run(self) -> Wait:
+        r = self.r
+        while self.stack:
+            found = _OUTSIDE(r.buf, r.at)
+            if found is None:
+                yield from self.wait(_OUTSIDE)
+                continue
+            c = found[0]
+            if c in _PAIRS:
+                if self.stack.pop() != _PAIRS[c]:
+                    r.tell(found.start(), self.call.index, None)
+                    raise Damage("invalid_json", "expected the brackets of the call to match", r.offset, got=True)
+                if not self.stack:
+                    r.tell(found.start(), self.call.index, None)
+                    r.at = found.end()
+                    return
+            r.tell(found.end(), self.call.index, None)
+            if c in "([{":
+                self.stack.append(c)
+                if len(self.stack) > r.limits.depth:
+                    raise Damage("invalid_json", f"expected nesting of at most {r.limits.depth}", r.offset)
+            elif c in "\"'":
+                yield from self.string(c)
+
+    def wait(self, search: Search | None) -> Wait:
+        r = self.r
+        r.tell(len(r.buf) if search else r.at, self.call.index, None)
+        if r.ended:
+            raise Damage(
+                "truncated_call", f"the text ended inside the call of {self.call.name!r}", r.offset, ended=True
+            )
+        if search is not None:
+            r.heat(search, None, self.call.index)
+        yield
+
+    def string(self, quote: str) -> Wait:
+        """Behind the opening quote: up to and over the closing one."""
+        r = self.r
+        triple = yield from self.triple(quote)
+        run, stop = _INSIDE[quote]
+        while True:
+            r.tell(run(r.buf, r.at).end(), self.call.index, None)  # type: ignore[union-attr]  # it matches the empty string
+            if r.at >= len(r.buf):
+                yield from self.wait(stop)
+                continue
+            wanted = 2 if r.buf[r.at] == "\\" else 3 if triple else 1
+            if not (yield from r.have(wanted)):
+                r.tell(len(r.buf), self.call.index, None)
+                yield from self.wait(None)
+            closes = r.buf.startswith(quote * wanted, r.at) and r.buf[r.at] == quote
+            r.tell(r.at + (2 if r.buf[r.at] == "\\" else wanted if closes else 1), self.call.index, None)
+            if closes:
+                return
+
+    def triple(self, quote: str) -> Generator[None, None, bool]:
+        """Whether two more quotes follow, which are consumed; an empty string is no triple."""
+        r = self.r
+        yield from r.have(2)
+        if r.buf.startswith(quote * 2, r.at):
+            r.tell(r.at + 2, self.call.index, None)
+            return True
+        return False
+
+
+def _take(r: Reader, call: CallReader, text: str, start: int) -> None:
+    """Read the arguments between the brackets."""
+    reader = Literals(text, python=True)
+    order = list(call.tool.parameters.get("properties", {})) if call.tool else []
+    position = 0
+    while reader.space():
+        key = _KEY.match(text, reader.at)
+        if key is None:
+            if position >= len(order):
+                raise Damage(
+                    "invalid_arguments",
+                    f"{call.name!r} is called with an argument that has no name; write name=value",
+                    start + reader.at,
+                )
+            name = order[position]
+            position += 1
+        else:
+            name = key["key"].strip("\"'")
+            reader.at = key.end()
+        try:
+            call.set(r, name, _value(r, call, reader))
+        except NotALiteral as e:
+            raise Damage("invalid_arguments", f"the value of {name!r}: {e}", start + e.position) from e
+        except RecursionError:
+            raise Damage("invalid_arguments", f"the value of {name!r} is nested too deep", start) from None
+    _note(r, call, reader, start)
+
+
+def _note(r: Reader, call: CallReader, reader: Literals, start: int) -> None:
+    """Name what was read otherwise than it was written."""
+    for repair in reader.repairs.keys() & {ARITHMETIC, LEADING_ZEROS}:
+        if repair not in r.repairs:
+            raise Damage("invalid_arguments", f"expected values, got what needs the repair {repair!r}", start)
+        call.note(repair)
+
+
+def _value(r: Reader, call: CallReader, reader: Literals) -> Any:
+    """One argument and the comma behind it; where it cannot be read, a string with quotes like its own inside."""
+    at = reader.at
+    try:
+        value = reader.value()
+        _comma(r, call, reader)
+    except NotALiteral:
+        if INNER_QUOTES not in r.repairs or not _quotes_inside(reader.text, at):
+            raise
+        reader.at = at
+        reader.behind = _end_of_argument(call)
+        value = reader.value()
+        _comma(r, call, reader)
+        if _holds_call(call, reader.text[at : reader.at]):
+            raise NotALiteral("expected a string without a call in it, as its quotes do not pair", at) from None
+        reader.behind = None
+        call.note(INNER_QUOTES)
+    return value
+
+
+def _holds_call(call: CallReader, text: str) -> bool:
+    """Whether a tool is called in a string whose quotes do not pair: then it may be the next call that stands there."""
+    return any(re.search(rf"\b{re.escape(name)}\s*\(", text) for name in call.tools)
+
+
+_OF_EXPRESSION = re.compile(r"\s*(?:\Z|[^\w\s\\$#`]|(?:if|else|in|is|and|or|not|for)\b|[a-zA-Z]{1,2}[\"'])")
+
+
+def _quotes_inside(text: str, at: int) -> bool:
+    """Whether the string that starts here goes on behind its first quote: a word stands there, and no operator.
+
+    What Python would compute of the string and what stands behind it is never taken for the string's own text.
+    """
+    first = Literals(text, at, python=True)
+    if text[at : at + 1] not in ("'", '"'):
+        return False
+    try:
+        first.one_string()
+    except NotALiteral:
+        return False
+    return _OF_EXPRESSION.match(text, first.at) is None
+
+
+def _comma(r: Reader, call: CallReader, reader: Literals) -> None:
+    """The comma behind an argument; one may be missing before the name of the next."""
+    c = reader.space()
+    if c == ",":
+        reader.at += 1
+    elif c and MISSING_COMMA in r.repairs and _KEY.match(reader.text, reader.at):
+        call.note(MISSING_COMMA)
+    elif c:
+        raise reader.bad("',' or ')'")
+
+
+def _end_of_argument(call: CallReader) -> re.Pattern[str]:
+    """What stands behind a string that is an argument: the end of the call, or the next parameter's name."""
+    known = call.tool.parameters.get("properties", {}) if call.tool else {}
+    names = "|".join(map(re.escape, known)) or r"[^\W\d]\w*"
+    return re.compile(rf"\s*(?:\Z|,\s*(?:{names})\s*=(?!=))")

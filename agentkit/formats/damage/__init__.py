@@ -1,0 +1,1 @@
+"""What is read after damage: where reading goes on, what is repaired, what is completed."""

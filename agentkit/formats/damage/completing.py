@@ -1,0 +1,143 @@
+"""Repair the finished, otherwise unreadable JSON body of a call.
+
+Every repair has a name; none changes the inside of a string. Knows the call in progress and the reader.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Final
+
+from agentkit.formats.call import CallReader
+from agentkit.formats.damage.otherkeys import BESIDE, NESTED, NoReading, arguments_elsewhere, describes
+from agentkit.formats.format import Envelope, KeyEnvelope
+from agentkit.formats.jsontext import GOES_ON
+from agentkit.formats.literals import Doubtful, Literals, NotALiteral, repaired
+from agentkit.formats.reader import Damage, Decline, Reader, pattern
+from agentkit.formats.repairs import DOUBLY_ENCODED, MISSING_BRACE
+from agentkit.formats.values import load, without_surrogates
+
+
+@dataclass(frozen=True, slots=True)
+class Repaired:
+    """A damaged call that can be read: its arguments, the repairs that it took, and where in its text it ends."""
+
+    arguments: dict[str, Any]
+    repairs: tuple[str, ...]
+    end: int
+
+
+def repaired_call(r: Reader, call: CallReader, raw: str) -> Repaired | None:
+    """Read a damaged call; None where the permitted repairs do not suffice.
+
+    Says that the call has begun where that was not yet known.
+
+    Args:
+        r: the parser, which says what may be repaired.
+        call: the call; its `body` tells where its JSON starts.
+        raw: the call's whole text, its closing literal included.
+    """
+    if call.body < 0 or not r.repairs:
+        return None
+    start = call.body - r.mark
+    found = _repaired_body(call, raw, start, r.repairs, ended=r.ended and r.at >= len(r.buf))
+    if found is None:
+        return None
+    value, repairs, end = found
+    arguments, more = _arguments(r, call, without_surrogates(value))
+    repairs = (*repairs, *more)
+    if isinstance(arguments, str) and DOUBLY_ENCODED in r.repairs:
+        try:
+            arguments, repairs = load(arguments), (*repairs, DOUBLY_ENCODED)
+        except ValueError:
+            return None
+    if not isinstance(arguments, dict) or (MISSING_BRACE in repairs and _misplaced(call, arguments)):
+        return None
+    return Repaired(arguments, repairs, end)
+
+
+def _misplaced(call: CallReader, arguments: dict[str, Any]) -> bool:
+    """Whether a parameter that was not given stands inside another one: the missing brace belongs before it."""
+    missing = (call.tool.parameters.get("properties", {}) if call.tool else {}).keys() - arguments.keys()
+    return any(isinstance(value, dict) and missing & value.keys() for value in arguments.values())
+
+
+def doubtful(r: Reader, call: CallReader, raw: str, damage: Damage) -> Damage:
+    """What to say of a call that was not repaired: which number in it may be none, else what the damage says."""
+    if call.body >= 0 and r.repairs:
+        try:
+            Literals(raw, call.body - r.mark).value()
+        except Doubtful as e:
+            return Damage(damage.code, str(e), r.mark + e.position)
+        except (NotALiteral, RecursionError):
+            pass
+    return damage
+
+
+def _repaired_body(
+    call: CallReader, raw: str, start: int, allowed: frozenset[str], *, ended: bool
+) -> tuple[Any, tuple[str, ...], int] | None:
+    """The body that starts at `start`, the repairs, and where in `raw` the call ends; None where it cannot be told.
+
+    The closing literal tells that the body is whole. Where a format has none, or it was forgotten before the next call,
+    only a body whose own brackets are balanced is. What is damaged and not closed where the text `ended` was cut off.
+    """
+    last = call.shape.call[-1]
+    closing = pattern(last.strip()) if isinstance(last, str) and last.strip() else ""
+    if closing and (found := re.search(rf"\s*{closing}\s*\Z", raw[start:])):
+        read = repaired(raw[start : start + found.start()], allowed)
+        return (*read, len(raw)) if read else None
+    reader = Literals(raw, start)
+    try:
+        value = reader.value()
+    except (NotALiteral, RecursionError):
+        return None
+    rest = raw[reader.at :]
+    if (closing and (ended or rest.strip())) or GOES_ON.match(rest) or not allowed.issuperset(reader.repairs):
+        return None
+    return value, tuple(reader.repairs), reader.at
+
+
+_NONE: Final[tuple[Any, tuple[str, ...]]] = (None, ())
+
+
+def _arguments(r: Reader, call: CallReader, value: Any) -> tuple[Any, tuple[str, ...]]:
+    """The arguments in a body that has been read, and the repairs it took; None where it is none of this call's."""
+    part = next((p for p in call.shape.call if isinstance(p, Envelope | KeyEnvelope)), None)
+    if part is None:  # a body behind the name; also one that stands where parameters between tags may
+        return value, ()
+    if not isinstance(value, dict):
+        return _NONE
+    if isinstance(part, KeyEnvelope):
+        name, arguments = next(iter(value.items()), ("", None)) if len(value) == 1 else ("", None)
+        more: tuple[str, ...] = ()
+    else:
+        name, arguments, more = _enveloped(call, part, value)
+    if not isinstance(name, str) or not name or (call.started and name != call.name) or not r.repairs.issuperset(more):
+        return _NONE
+    if not call.started:
+        try:
+            call.begin(r, name)
+        except Decline:
+            return _NONE
+    return arguments, more
+
+
+def _enveloped(call: CallReader, part: Envelope, value: dict[str, Any]) -> tuple[Any, Any, tuple[str, ...]]:
+    """The name and the arguments in an envelope, and the repairs that it took; no name where it is no call."""
+    inner = next((value[key] for key in NESTED if isinstance(value.get(key), dict)), None)
+    if inner is not None and part.name not in value:
+        value = {**{key: v for key, v in value.items() if key not in NESTED}, **inner}
+    name = value.get(part.name)
+    tool = call.tools.get(name) if isinstance(name, str) else None
+    key = next((key for key in part.arguments if key in value), None)
+    others = {k: v for k, v in value.items() if k not in (part.name, *part.arguments, *BESIDE)}
+    if describes(tool, others, value.get(key) if key is not None else None):
+        return "", None, ()
+    if key is not None or not others:
+        return name, value[key] if key is not None else {}, ()
+    try:
+        return name, *arguments_elsewhere(tool, others)
+    except NoReading:
+        return "", None, ()

@@ -1,0 +1,306 @@
+"""What stands in a section and is no call: where the next call behind it starts, if the text plainly writes one.
+
+A section is a run of calls that do not tell themselves: JSON objects or Python calls in a list. What is damaged before
+a tool's name is known would otherwise be text, and the calls behind it with it. Knows the declarations; reads nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from agentkit.formats.format import Envelope, FormatPart, KeyEnvelope, PythonCall, Section
+from agentkit.formats.reader import pattern
+from agentkit.formats.tags import closing_tag, opening_tag
+
+REACH: Final = 8192
+"""Characters looked over for the next call; what is longer than that is left as it is."""
+_REACH_IN_PROSE: Final = 2048
+
+_SPACE: Final = r"\s{0,64}"
+BLOCKS: Final = (
+    "if", "elif", "else", "for", "while", "def", "class", "with", "try", "except", "finally", "async", "match", "case",
+)  # fmt: skip
+"""What a block of Python begins with."""
+_BLOCK: Final = re.compile(rf"^[ \t]*(?:{'|'.join(BLOCKS)})\b", re.MULTILINE)
+_TAG: Final = r"<[^<>\[\]\n]{0,64}"
+_LIKE_A_CALL: Final = re.compile(
+    rf"(?:{_TAG}>[^<>()\[\]\n=,\"']{{0,64}}+){{0,4}}+(?:{_TAG}(?P<tag>\Z)|"
+    rf"[^\w\],.;:!?-]{{0,64}}[\w.-]{{0,{REACH}}}(?:\s{{1,64}}[\w.-]{{1,128}})?\s{{0,64}}"
+    rf"(?:{_TAG}(?P<mark>\Z)|(?:{_TAG}>)?"
+    r"(?:[(){=\"'\[*+/%]|\][\w.-]{0,128}(?:(?<=[\w.-])[(=]|(?P<word>\Z))|(?P<open>\Z))))"
+)
+"""What a list of calls begins with, be the first one damaged; a named group where more of the text must tell."""
+_ITEM: Final = re.compile(rf"\]?[^\w\],.;:!?-]{{0,64}}[\w.-]{{0,{REACH}}}\s{{0,64}},\s{{0,64}}")
+_BLANK_LINE: Final = re.compile(r"\n[ \t\r]*\n")
+_BRACKET: Final = re.compile(r"\]")
+_BEHIND: Final = 512  # characters looked over behind what looks like the end of a section that holds damage
+_BEHIND_PROSE: Final = 96  # the same behind a bracket that may be one of prose
+_IN_LIST: Final = re.compile(r"\(\)|[\])},;\"']|\Z")
+_IN_CALL: Final = re.compile(r"[\w.-]{1,128}(?:[(=]|(?P<open>\Z))")
+"""What stands behind a bracket that was written inside a call, in the place of another character."""
+_ONLY_PUNCTUATION: Final = re.compile(r"(?:[\s\[\](){},;]|(?<![^\s;])#[^\n]*(?=\n))*\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Next:
+    """What was found, and up to where: a `call` starts there; calls are `lost` up to there; `none` is written.
+
+    `told` says that the section ends there.
+    """
+
+    kind: Literal["call", "lost", "none"]
+    end: int = 0
+    told: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """How many brackets are open at a place in a call, and how far in it that place is."""
+
+    depth: int = 0
+    lists: int = 0
+    at: int = 0
+
+
+OUTSIDE: Final = Inside()
+
+
+class Listed:
+    """Looks for the next call of a section.
+
+    `told` tells that its calls are found without it: JSON objects in prose.
+
+    Args:
+        section: what stands around the calls.
+        firsts: what its calls begin with; first, what these ones do.
+        names: of the offered tools.
+        strong: whether what opens the section is uncommon in prose.
+    """
+
+    __slots__ = (
+        "begins",
+        "close",
+        "fence",
+        "goes_on",
+        "mention",
+        "no_prose",
+        "open",
+        "over",
+        "python",
+        "start",
+        "strong",
+        "token",
+        "told",
+    )
+
+    def __init__(self, section: Section, firsts: Sequence[FormatPart], names: Iterable[str], *, strong: bool) -> None:
+        first = firsts[0]
+        self.python = isinstance(first, PythonCall)
+        self.strong = strong
+        self.fence = strong and isinstance(section.open, str) and section.open.startswith("```")
+        known = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True)) or "(?!)"
+        self.no_prose = re.compile(rf"{_SPACE}(?:(?:{known})\b|\w{{256}})").match
+        start, mention = _how(first, known)
+        mentions = [mention, *(_how(other, known)[1] for other in firsts[1:])]
+        if self.python and not strong:
+            mentions = [rf"[,;\[\n]{_SPACE}(?:{known}){_SPACE}\("]
+        self.start = re.compile(start).match
+        begun = r"[\w.-]{0,128}\s{0,64}"
+        if not self.python:
+            begun = r'\{\s{0,64}(?:"[^"{}]{0,128}"?[\s:]{0,64}(?:"[^"{}]{0,128})?)?'
+        self.begins = re.compile(rf"(?:{begun})\Z").match
+        self.mention = re.compile("|".join(mentions))
+        strings = r'"(?:[^"\\]|\\.)*"'
+        if self.python:
+            strings = rf'"""(?:[^\\]|\\.)*?"""|\'\'\'(?:[^\\]|\\.)*?\'\'\'|{strings}|\'(?:[^\'\\]|\\.)*\''
+        words = r"|\w+|#[^\n]*" if self.python else ""
+        self.token = re.compile(rf"{strings}|[\[\](){{}}\"']{words}", re.DOTALL)
+        close = section.close
+        edge = pattern(close.strip()) if isinstance(close, str) else closing_tag(close.name)
+        alone = isinstance(close, str) and len(close.strip()) < 2
+        self.told = alone and not strong and not self.python
+        self.close = None if alone else re.compile(edge, re.IGNORECASE)
+        opening = pattern(section.open.strip()) if isinstance(section.open, str) else opening_tag(section.open.name)
+        self.open = re.compile(opening if strong else rf"{opening}{_SPACE}(?:{start})", re.IGNORECASE)
+        self.goes_on = re.compile(rf"[,;{'' if alone else chr(10)}]{_SPACE}(?:{start})")
+        over = rf"(?:{edge})(?=\s{{0,1024}}(?:{opening}))"
+        self.over = None if alone or not strong else re.compile(over, re.IGNORECASE)
+
+    def reach(self, text: str, at: int, *, opened: bool) -> int:
+        """How many characters are looked over from this place; more where no prose begins like this."""
+        return REACH if opened or self.strong or self.no_prose(text, at) else _REACH_IN_PROSE
+
+    def next(self, text: str, *, whole: bool, opened: bool, inside: Inside = OUTSIDE) -> Next | None:
+        """What comes next in a section.
+
+        Args:
+            text: what follows in it, at most `reach` characters.
+            whole: whether that is all there is to look over.
+            opened: whether the section is known to be one, because a call stood in it.
+            inside: the brackets of a damaged call that are open where `text` starts.
+
+        Returns:
+            None while more of the text must tell.
+        """
+        if self.python and not (opened or self.strong) and not (like := self._like_calls(text, whole=whole)):
+            return None if like is None else Next("none")
+        limit = self.close.search(text) if self.close is not None else None
+        within = text[: limit.start()] if limit is not None else text
+        found, end = self._walk(within, whole=whole or limit is not None, opened=opened, inside=inside)
+        if found or (end < 0 and not whole and limit is None):
+            return Next("call", end) if found else None
+        told = limit is not None or end >= 0
+        end = end if end >= 0 else len(within)
+        if told and (beyond := self._beyond(text, end, whole=whole, opened=opened or self.strong)) != 0:
+            return Next("lost", end + beyond, told=True) if beyond else None
+        return self._without(within, end, told=told, limited=limit is not None)
+
+    def _like_calls(self, text: str, *, whole: bool) -> bool | None:
+        """Whether a list in prose may be one of calls, by its first item; None while more of the text must tell."""
+        item = _ITEM.match(text)
+        if item is not None and (starts := self.starts(text[item.end() :], whole=whole)) is not False:
+            return starts
+        like = _LIKE_A_CALL.match(text)
+        told = like.lastgroup is None if like is not None else text.rstrip() != "]"
+        return like is not None if told else None if not whole else False
+
+    def _without(self, text: str, end: int, *, told: bool, limited: bool) -> Next:
+        """What it means that no call starts up to where the section ends, or as far as it is looked over."""
+        mentions = list(self.mention.finditer(text, 0, end))
+        if not mentions and self.fence and limited and text.strip():
+            return Next("lost", end, told)  # it says that it holds calls, and what it holds is none
+        if not mentions:
+            return Next("none", end, told)
+        if not told:
+            line = text.find("\n", mentions[-1].end())
+            end = line if line >= 0 else end
+        return Next("lost", end, told)
+
+    def _beyond(self, text: str, end: int, *, whole: bool, opened: bool) -> int | None:
+        """How far behind what looks like the section's end its calls go on: one more call and an end stand there.
+
+        None while more of the text must tell.
+        """
+        behind = _BEHIND if opened else _BEHIND_PROSE
+        if not opened and (call := _IN_CALL.match(text, end + 1)):
+            if call["open"] is not None and not whole:
+                return None
+            behind = _REACH_IN_PROSE
+        elif not opened and (whole or len(text) > end + 1) and _IN_LIST.match(text, end + 1) is None:
+            return 0
+        rest = text[end + 1 : end + behind]
+        whole = whole or len(rest) == behind - 1
+        more, opening = self.goes_on.search(rest), self.open.search(rest)
+        if opening is not None and (more is None or opening.start() < more.start()):
+            return 0
+        if not whole:
+            return None
+        ends = list((self.close or _BRACKET).finditer(rest, more.end())) if more is not None else []
+        return 1 + ends[-1].start() if ends else 0
+
+    def inside(self, text: str) -> Inside:
+        """What is open at the end of a text that begins with a call; a string that is open there is looked at again."""
+        depth = lists = 0
+        for token in self.token.finditer(text):
+            if self._opens_string(token[0]):
+                return Inside(depth, lists, token.start())
+            depth, lists = _counted(token[0], depth, lists)
+        return Inside(depth, lists, len(text))
+
+    def _opens_string(self, c: str) -> bool:
+        """Whether this is a quote that no other one follows."""
+        return c == '"' or (c == "'" and self.python)
+
+    def _walk(self, text: str, *, whole: bool, opened: bool, inside: Inside) -> tuple[bool, int]:
+        """Whether a call starts, and where; else where the section ends, -1 where that is not told."""
+        depth, lists, past = inside.depth, inside.lists, 0
+        prose = not (opened or self.strong)
+        for token in self.token.finditer(text):
+            c, at = token[0], token.start()
+            if prose and (blank := _blank(text, past, token, depth)) >= 0:
+                return False, blank
+            if not whole and token.end() == len(text):
+                return False, -1  # more of it may come
+            if at and not depth and self._is_call(c, text, at):
+                return True, at
+            if self._opens_string(c):
+                past = at
+                break  # nothing behind it is known to be outside of a string
+            if c == "]" and self.close is None and not depth and not lists:
+                return False, at
+            depth, lists, past = *_counted(c, depth, lists), token.end()
+        else:
+            depth = 0
+        waits = depth and not whole and _in_value(text, past)
+        return False, _blank(text, past) if prose and not waits else -1
+
+    def _is_call(self, c: str, text: str, at: int) -> bool:
+        return (c == "{" or self.python) and self.start(text, at) is not None and self._is_item(text, at)
+
+    def _is_item(self, text: str, at: int) -> bool:
+        """Whether what starts there is one of the section's calls, and no part of what Python would compute."""
+        if not self.python:
+            return True
+        before = text[:at].rstrip(" \t")
+        line = text.rfind("\n", 0, at) + 1
+        if _BLOCK.search(before) and (text[line] in " \t" or _BLOCK.match(text, line)):
+            return False
+        return before[-1:] in ("[", ",", ";", "\n")
+
+    def starts(self, text: str, *, whole: bool) -> bool | None:
+        """Whether a call starts right here; None while more of the text must tell."""
+        if self.start(text):
+            return True
+        return None if not whole and self.begins(text) else False
+
+
+def _how(first: FormatPart, known: str) -> tuple[str, str]:
+    """How calls of the known tools start that begin with this part, and what can only be the name of one."""
+    match first:
+        case PythonCall():
+            start = rf"(?<![\w.-])(?:default_api\.)?(?:{known}){_SPACE}\("
+            return start, start
+        case KeyEnvelope():
+            named = rf'"(?:{known})"{_SPACE}:'
+        case Envelope(name=key):
+            named = rf'"{re.escape(key)}"{_SPACE}:{_SPACE}"(?:{known})"'
+        case _:
+            raise TypeError(f"calls that begin with {first!r} tell themselves")
+    return rf"\{{{_SPACE}{named}", named
+
+
+def _blank(text: str, start: int, token: re.Match[str] | None = None, depth: int = 0) -> int:
+    """Where from `start` to the end of a token, or of the text, a blank line ends what stands in prose; -1 for nowhere.
+
+    One in a string, `depth` brackets deep, is part of a value.
+    """
+    found = _BLANK_LINE.search(text, start, token.end() if token is not None else len(text))
+    if found is None:
+        return -1
+    valued = token is not None and found.start() > token.start() and depth > 0 and _in_value(text, token.start())
+    return -1 if valued else found.start()
+
+
+def _in_value(text: str, at: int) -> bool:
+    """Whether a value may start here: an apostrophe in a word starts none."""
+    return text[:at].rstrip()[-1:] in (":", "=", ",", "(", "[", "{")
+
+
+def _counted(c: str, depth: int, lists: int) -> tuple[int, int]:
+    """How many brackets and square brackets are open behind this token."""
+    depth += (c in ("{", "(")) - (c in ("}", ")"))
+    lists += (c == "[") - (c == "]")
+    return max(depth, 0), max(lists, 0)
+
+
+def later(size: int) -> int:
+    """How long a text must have become to be looked over again: what a long one costs in small pieces stays linear."""
+    return size + 16 + size // 4
+
+
+def only_punctuation(text: str) -> bool:
+    """Whether nothing stands there but brackets, commas, white space and Python's comments: no call is lost with it."""
+    return _ONLY_PUNCTUATION.match(text) is not None

@@ -1,0 +1,148 @@
+"""Values whose closing tag was forgotten: the next parameter's opening then stands in the middle of one.
+
+Told only after the whole call, by what the tool's schema says: where a required parameter is missing, and its opening
+stands in the value of another one and is not closed there, that value ends there. Where it is a parameter that may be
+left out, nobody can tell; nor where a closing tag stands in a value, nothing there opens it, and it is no part of a
+sentence. Knows the call in progress and the declarations.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from agentkit.formats import values
+from agentkit.formats.call import CallReader
+from agentkit.formats.format import Pairs, TagParameters
+from agentkit.formats.reader import Damage, pattern
+from agentkit.formats.repairs import MISSING_CLOSE
+from agentkit.formats.tags import closing_tag, opening_tag
+from agentkit.formats.valueends import ValueEnd, end_of_pair, end_of_parameter
+
+
+def close_values(call: CallReader, end: int, *, repair: bool) -> None:
+    """Give back to missing parameters what an unclosed value before them swallowed.
+
+    Args:
+        call: the call, which has been read.
+        end: absolute offset behind it.
+        repair: whether that is permitted.
+
+    Raises:
+        Damage: `ambiguous_call` where the swallowed parameter may as well be missing.
+    """
+    part = next((p for p in call.shape.call if isinstance(p, Pairs | TagParameters)), None)
+    if part is None or call.tool is None:
+        return
+    known = [n for n in call.tool.parameters.get("properties", {}) if n not in call.arguments]
+    required = [n for n in known if n in call.tool.parameters.get("required", ())]
+    if not known or not call.raw:
+        return
+    edge = end_of_pair(call.shape, part) if isinstance(part, Pairs) else end_of_parameter(call.shape, part)
+    closing = re.compile(pattern(part.close.strip()) if isinstance(part, Pairs) else closing_tag(part.name))
+    opening = re.compile("|".join(f"(?P<_{i}>{_opening(part, name)})" for i, name in enumerate(known)))
+    for name, value in list(call.arguments.items()):
+        behind = edge.unopened(value) if isinstance(value, str) and name in call.raw else -1
+        shut = behind >= 0 and not _in_a_sentence(value[behind:], part, known)
+        if shut or (isinstance(value, str) and name in call.raw and _misspelt(value, edge, known)):
+            raise _unopened(name, known[0], edge.what, end)
+        found = list(opening.finditer(value)) if isinstance(value, str) and name in call.raw else []
+        if not found or closing.search(value, found[0].end()):  # none, or balanced: content
+            continue
+        names = [known[int((f.lastgroup or "_0")[1:])] for f in found]
+        if set(names).isdisjoint(required) or len(set(names)) < len(names) or not repair:
+            raise unsure(name, names[0], end, end)
+        if edge.closes(value[: found[0].start()]):
+            closed = f"expected a parameter or the end of the call behind {edge.what} of {name!r}"
+            raise Damage("invalid_arguments", closed, end, end=end)
+        starts = [0, *(f.end() for f in found)]
+        stops = [*(f.start() for f in found), len(value)]
+        for key, start, stop in zip((name, *names), starts, stops, strict=True):
+            text = _trimmed(part, value[start:stop], first=not start, last=stop == len(value))
+            call.arguments[key] = values.read(text, *call.schema(key))
+        call.note(MISSING_CLOSE)
+
+
+def unsure(name: str, swallowed: str, at: int, end: int) -> Damage:
+    """The error for a value in which another parameter begins, so that its own end may be missing."""
+    return Damage(
+        "ambiguous_call",
+        f"{swallowed!r} begins inside the value of {name!r}: close each value, and put one that holds such markup in "
+        f"<![CDATA[ … ]]>",
+        at,
+        end=end,
+    )
+
+
+def _unopened(name: str, missing: str, what: str, end: int) -> Damage:
+    """The error for a value in which another one ends, whose opening may be what is missing."""
+    return Damage(
+        "ambiguous_call",
+        f"{what} stands inside the value of {name!r}, and {missing!r} was not given: open each value, and put one that "
+        f"holds such markup in <![CDATA[ … ]]>",
+        end,
+        end=end,
+    )
+
+
+def _misspelt(value: str, edge: ValueEnd, missing: Sequence[str]) -> bool:
+    """Whether a tag stands behind a closing one that names a parameter which was not given, and opens nothing."""
+    if edge.own is None:
+        return False
+    names = re.compile(rf"<[^\n]{{0,64}}?\b(?:{'|'.join(map(re.escape, missing))})\b")
+    for closed in (f for f in edge.own.finditer(value) if f["close"]):
+        at = _SPACE(value, closed.end()).end()  # type: ignore[union-attr]  # it matches nothing too
+        if names.match(value, at) and not edge.own.match(value, at):
+            return True
+    return False
+
+
+def _in_a_sentence(rest: str, part: Pairs | TagParameters, missing: Sequence[str]) -> bool:
+    """Whether a closing tag is part of a sentence, or of a line of code, that goes on behind it like this.
+
+    Not where what stands there is all that is left of the opening of a parameter that was not given.
+    """
+    if rest and _SENTENCE(rest) is None:
+        return False
+    for name in missing:
+        for opening in _written(part, name):
+            if any(rest.startswith(opening[n:]) for n in range(len(opening))):
+                return False
+    return True
+
+
+def _written(part: Pairs | TagParameters, name: str) -> Iterator[str]:
+    """What may be written before the value of a parameter, without line ends."""
+    if isinstance(part, TagParameters):
+        kinds = (f' {part.kind}="{word}"' for word in ("true", "false"))
+        yield from (f'<{part.name} {part.attribute}="{name}"{kind}>' for kind in (kinds if part.kind else ("",)))
+        return
+    middles = (part.middle, *(f"{part.kind[0]}{word}{part.kind[1]}" for word in _TYPES if part.kind))
+    yield from (f"{part.key}{name}{middle}".replace("\n", "") for middle in middles)
+
+
+def _opening(part: Pairs | TagParameters, name: str) -> str:
+    """A regular expression for all that stands before the value of a parameter."""
+    if isinstance(part, Pairs):
+        middle = pattern(part.middle.rstrip())
+        if part.kind:
+            middle = rf"(?:{middle}|{pattern(part.kind[0])}[^<>\"\n]{{0,64}}{pattern(part.kind[1].rstrip())})"
+        return pattern(f"{part.key}{name}") + middle
+    return (
+        rf"""{opening_tag(part.name)}\s+{re.escape(part.attribute)}\s*=\s*["']?{re.escape(name)}["'\s][^<>]{{0,64}}>"""
+    )
+
+
+def _trimmed(part: Pairs | TagParameters, text: str, *, first: bool, last: bool) -> str:
+    """A piece of a value without the newlines that belong to the format: before an opening, and behind one."""
+    if not first and (isinstance(part, TagParameters) or part.newlines != "none"):
+        text = _NEWLINE_AT_START.sub("", text)
+    return text if last else _NEWLINE_AT_END.sub("", text)
+
+
+_TYPES = ("string", "integer", "number", "boolean", "array", "object", "null")
+_SPACE = re.compile(r"\s*").match
+_SENTENCE = re.compile(r"[ \t]+[^\s<]|[\"'`)\]},.;:!?\\]").match
+"""Behind a tag, how a sentence or a line of code goes on."""
+_NEWLINE_AT_START = re.compile(r"\A\r?\n")
+_NEWLINE_AT_END = re.compile(r"\r?\n\Z")

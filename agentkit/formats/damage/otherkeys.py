@@ -1,0 +1,133 @@
+"""Where an envelope's arguments stand if not under the key of its format; and what describes a tool, not a call.
+
+Pure; decided by what the tool's schema says. Knows tools, no reader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from agentkit.errors import ErrorCode
+from agentkit.formats import values
+from agentkit.formats.repairs import ARGUMENTS_KEY, DOUBLY_ENCODED
+from agentkit.toolspec import ToolSpec
+
+BESIDE: Final = ("type", "id", "index", "call_id", "tool_call_id")
+"""Keys that may stand beside name and arguments and say nothing of the call."""
+
+_OF_APIS: Final = ("function", "tool_call", "tool_use", "function_call")
+"""What APIs write as the `type` of a call."""
+
+NESTED: Final = ("function", "function_call", "tool_call")
+"""Keys under which an envelope may hold another one, as OpenAI's API writes a call."""
+
+OTHER_ARGUMENTS: Final = (
+    "arguments", "parameters", "args", "input", "params", "inputs", "kwargs", "tool_input", "tool_args",
+    "tool_arguments", "function_arguments", "action_input", "payload",
+)  # fmt: skip
+"""Keys under which models write the arguments where their format has another one."""
+
+
+class NoReading(ValueError):
+    """The keys of an envelope can be read as arguments in no way, or in two."""
+
+    def __init__(self, code: ErrorCode, message: str) -> None:
+        super().__init__(message)
+        self.code: ErrorCode = code
+
+
+def arguments_elsewhere(tool: ToolSpec | None, given: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The arguments of a call, and the repairs that it took to read them, where only one reading fits the tool.
+
+    Args:
+        tool: the tool; None for one that is not offered.
+        given: what the envelope holds beside the name, under keys that are not its format's.
+
+    Raises:
+        NoReading: none fits, or more than one; or a key may be the call's own as well as an argument.
+    """
+    known = tool.parameters.get("properties", {}) if tool is not None else {}
+    given, idle = {k: v for k, v in given.items() if k not in BESIDE}, own_beside(tool, given)
+    if not given and not idle:
+        return {}, ()
+    found: list[tuple[dict[str, Any], tuple[str, ...]]] = []
+    for key in (k for k in OTHER_ARGUMENTS if k in given):
+        value, repairs = _decoded(given[key])
+        if isinstance(value, dict) and not is_schema(value) and _fits(tool, value):
+            found.append((value, (ARGUMENTS_KEY, *repairs)))
+    flat = {**given, **idle}
+    if tool is not None and flat.keys() <= known.keys() and _fits(tool, flat):
+        doubtful = [] if found else sorted(idle.keys() - set(tool.parameters.get("required", ())))
+        if doubtful:
+            raise NoReading("ambiguous_call", f"{doubtful[0]!r} may be the call's own, or an argument")
+        found.append((flat, (ARGUMENTS_KEY,)))
+    if len(found) == 1:
+        return found[0]
+    keys = ", ".join(repr(key) for key in flat)[:200]
+    if found:
+        raise NoReading("ambiguous_call", f"{keys} can be read in {len(found)} ways")
+    raise NoReading("invalid_arguments", f"got {keys}")
+
+
+def own_beside(tool: ToolSpec | None, given: Mapping[str, Any]) -> dict[str, Any]:
+    """What stands beside name and arguments and is called as one of the tool's parameters."""
+    known = tool.parameters.get("properties", {}) if tool is not None else {}
+    return {
+        key: value
+        for key, value in given.items()
+        if key in BESIDE and key in known and not (key == "type" and value in _OF_APIS)
+    }
+
+
+def beside(tool: ToolSpec | None, given: Mapping[str, Any]) -> list[str]:
+    """What an envelope holds beside its arguments that would be arguments, too: dropping it would change the call."""
+    known = tool.parameters.get("properties", {}) if tool is not None else {}
+    return [
+        key for key, value in given.items() if key in known or (key in OTHER_ARGUMENTS and value not in (None, {}, ""))
+    ]
+
+
+def _decoded(value: Any) -> tuple[Any, tuple[str, ...]]:
+    """What stands under a key of arguments, which may be JSON inside a string, or null for none."""
+    if not isinstance(value, str):
+        return ({} if value is None else value), ()
+    try:
+        return values.load(value), (DOUBLY_ENCODED,)
+    except ValueError:
+        return value, ()
+
+
+def _fits(tool: ToolSpec | None, arguments: Mapping[str, Any]) -> bool:
+    """Whether the tool declares all of these arguments, and they are all that it requires."""
+    if tool is None:
+        return True
+    declared = "properties" not in tool.parameters or all(map(tool.declares, arguments))
+    return declared and arguments.keys() >= set(tool.parameters.get("required", ()))
+
+
+def is_schema(value: Any) -> bool:
+    """Whether this is a JSON Schema of arguments."""
+    return (
+        isinstance(value, dict) and value.get("type") == "object" and isinstance(value.get("properties", {}), dict)
+        and not value.keys().isdisjoint(("properties", "required", "additionalProperties", "$schema"))
+    ) or (isinstance(value, dict) and len(value) == 1 and value.get("type") == "object")  # fmt: skip
+
+
+def describes(
+    tool: ToolSpec | None, others: Mapping[str, Any] | frozenset[str], arguments: Any, *, prose: bool = False
+) -> bool:
+    """Whether an envelope describes a tool: it says what the tool does, or has a JSON Schema for arguments.
+
+    Args:
+        tool: the tool that it names; None for one that is not offered.
+        others: its keys beside name and arguments.
+        arguments: what it holds as arguments; None without.
+        prose: nothing marks it as a call, so that a description alone tells.
+    """
+    if "description" not in others and not (isinstance(arguments, dict) and "type" in arguments):
+        return False
+    known = tool.parameters.get("properties", {}) if tool is not None else {}
+    if "description" in others and "description" not in known:
+        return prose or not arguments or is_schema(arguments)
+    return "type" not in known and is_schema(arguments)

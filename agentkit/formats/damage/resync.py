@@ -1,0 +1,214 @@
+"""Where to go on reading after damage, so that a damaged call costs its neighbours nothing.
+
+Knows the call in progress, the reader and the declarations.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator
+from functools import cache
+
+from agentkit.formats.call import CallReader
+from agentkit.formats.damage.listed import REACH, Listed, Next, later
+from agentkit.formats.format import (
+    Braced,
+    NameTag,
+    NestedTags,
+    Pairs,
+    Shape,
+    Tag,
+    TagParameters,
+    TextArgument,
+    ToolElement,
+)
+from agentkit.formats.reader import Damage, Reader, Wait, pattern
+from agentkit.formats.tags import closing_tag, opening_tag
+from agentkit.toolspec import Layout
+
+_NEVER = r"(?!)"
+_OVERLAP = 2048  # characters: longer than any edge with its white space
+
+
+@cache
+def _edges(shape: Shape) -> tuple[str, str]:
+    """Regular expressions for how a call of this shape starts and how it ends; what never matches where none tells."""
+    first, last = shape.call[0], shape.call[-1]
+    starts = ends = _NEVER
+    match first:
+        case str(text) if text.strip():
+            starts = pattern(text.strip())
+        case NameTag(name):
+            starts = opening_tag(name)
+    match last:
+        case str(text) if text.strip():
+            ends = pattern(text.strip())
+        case Tag(name, closing=True):
+            ends = closing_tag(name)
+    if ends is _NEVER and shape.section is not None:
+        close = shape.section.close
+        ends = closing_tag(close.name) if isinstance(close, Tag) else pattern(close.strip()) or _NEVER
+    return starts, ends
+
+
+def _element_edges(call: CallReader, layout: Layout) -> tuple[str, str]:
+    """The same for an element per tool: any tool's tag starts a call, and its own closing tag ends one."""
+    every = [tool.with_element(layout).element for tool in call.tools.values()]
+    starts = "|".join(opening_tag(element.tag) for element in every if element is not None)
+    own = call.tool.with_element(layout).element if call.tool is not None else None
+    return starts or _NEVER, closing_tag(own.tag) if own is not None else _NEVER
+
+
+def _section_end(shape: Shape) -> str:
+    """A regular expression for the end of a section."""
+    close = shape.section.close if shape.section is not None else ""
+    return closing_tag(close.name) if isinstance(close, Tag) else pattern(close.strip()) or _NEVER
+
+
+_RAW = (TagParameters, Pairs, TextArgument, NestedTags, Braced)
+"""Bodies in whose values a call may stand as it is."""
+_INSIDE_TAG = re.compile(r"""<[^\s<>/]+(?:[^<>"']|"[^"]*"|'[^']*')*["']?\Z""")
+
+
+def resync_at(r: Reader, call: CallReader, damage: Damage) -> Generator[None, None, int]:
+    """The absolute offset at which reading goes on, waiting for more text where it is not yet told.
+
+    Where the text ended inside the call, or the damage lies behind the end of one call and the start of another (an
+    unclosed string ran over them), reading goes on behind that first end. Else it goes on behind the call's own end, or
+    at the start of another call, whichever comes first after the damage. Damage inside an element's opening tag may
+    also end with that tag, where it closes itself.
+    """
+    if damage.code == "limit":
+        return r.offset
+    end = damage.end
+    if end < 0 and call.listed is not None:
+        end = yield from _in_list(r, call.listed, call, damage)
+    if end >= 0:
+        return end
+    element = next((p for p in call.shape.call if isinstance(p, ToolElement)), None)
+    if element is not None:
+        starts, ends = _element_edges(call, element.layout)
+    else:
+        starts, ends = _edges(call.shape)
+    if element is not None and _starts_here(r, damage, starts):
+        return damage.position
+    in_tag = element is not None and not damage.ended and _INSIDE_TAG.match(r.raw()[: damage.position - r.mark])
+    if (over := _over(r, damage, starts, f"{ends}|/>" if in_tag else ends)) >= 0:
+        return over
+    if in_tag and (yield from _closes_itself(r)):
+        return r.offset
+    if not damage.ended and any(isinstance(p, _RAW) for p in call.shape.call):
+        return (yield from _over_quoted(r, damage, starts, ends, _section_end(call.shape)))
+    if not damage.ended:
+        yield from _next_edge(r, re.compile(f"(?P<start>{starts})|{ends}", re.IGNORECASE))
+    return r.offset
+
+
+def _over(r: Reader, damage: Damage, starts: str, ends: str) -> int:
+    """The end of a call that another one follows, in front of the damage: a string that was not closed ran over it."""
+    if starts is _NEVER and ends is _NEVER:
+        return r.offset
+    between = re.compile(f"(?:{ends})(?=\\s*(?:{starts}))", re.IGNORECASE)
+    over = between.search(r.raw()[: None if damage.ended else damage.position - r.mark])
+    return r.mark + over.end() if over else -1
+
+
+def _starts_here(r: Reader, damage: Damage, starts: str) -> bool:
+    """Whether another call starts right where the damage is."""
+    return not damage.ended and re.match(starts, r.raw()[damage.position - r.mark :], re.IGNORECASE) is not None
+
+
+def _in_list(r: Reader, listed: Listed, call: CallReader, damage: Damage) -> Generator[None, None, int]:
+    """Where the next call of a section starts behind a damaged one, or where the section ends; -1 if nothing tells."""
+    before = r.raw()[max(call.skip, len(call.lead)) : damage.position - r.mark]
+    start = damage.position - len(before)
+    if listed.over is not None and (over := listed.over.search(before)):
+        return start + over.start()
+    if damage.ended or not r.may_rewind(r.offset):
+        return -1
+    inside = listed.inside(before)
+    start, enough = start + inside.at, 0
+    known = r.raw()[start - r.mark :]
+    found: Next | None = None
+    text = known
+    while found is None:
+        text = known + r.buf[r.at :]
+        whole = r.ended or len(text) >= REACH
+        if whole or len(text) >= enough:
+            found, enough = listed.next(text[:REACH], whole=whole, opened=True, inside=inside), later(len(text))
+        if found is None:
+            yield
+    # what is looked over is read again: it counts as gone back over, by what does not depend on how the text is cut
+    r.rewound += found.end if found.told or found.kind == "call" else min(len(text), REACH)
+    if found.kind == "none" and not found.told:
+        return -1
+    end = start + len(text[: found.end].rstrip(", ;\t\r\n" if found.kind == "call" else None))
+    end = max(end, damage.position)
+    if end > r.offset:
+        r.at = end - r.base
+    return end
+
+
+def _closes_itself(r: Reader) -> Generator[None, None, bool]:
+    """Consume the rest of an opening tag; whether the tag closes itself."""
+    slash = False
+    while True:
+        found = _TAG_END.search(r.buf, r.at)
+        rest = r.buf[r.at : found.start() if found else len(r.buf)]
+        slash = rest.endswith("/") or (slash and not rest)
+        closed = found is not None and found[0] == ">"
+        r.at += len(rest) + closed
+        if found or r.ended:
+            return slash and closed
+        yield
+
+
+_TAG_END = re.compile("[<>]")
+
+
+def _next_edge(r: Reader, edge: re.Pattern[str]) -> Wait:
+    """Consume up to the next start of a call, or over the next end of one, or up to the text's end."""
+    if found := (yield from _found(r, edge)):
+        r.at = found.start() if found["start"] else found.end()
+
+
+def _found(r: Reader, edge: re.Pattern[str]) -> Generator[None, None, re.Match[str] | None]:
+    """The next edge once it is told which one it is; what cannot begin one is consumed."""
+    while True:
+        found = edge.search(r.buf, r.at)
+        if found and (r.ended or len(r.buf) - found.start() >= _OVERLAP):  # else more may come that makes it another
+            return found
+        r.at = max(r.at, found.start() if found else len(r.buf) - (0 if r.ended else _OVERLAP))
+        if r.ended:
+            return None
+        yield
+
+
+def _over_quoted(r: Reader, damage: Damage, starts: str, ends: str, closes: str) -> Generator[None, None, int]:
+    """Where to go on behind damage in a call of raw values: what starts behind it may be quoted in one.
+
+    A call that starts right at the damage is the next one, unless it is where a value ends that nobody can tell. Any
+    other belongs to the damaged call until that has ended: behind as many ends as there were starts, or, where they are
+    too few, behind the first.
+    """
+    if r.offset > damage.position:
+        r.back_to(damage.position)
+    edge = re.compile(f"(?P<start>{starts})|(?P<close>{closes})|{ends}", re.IGNORECASE)
+    depth, first = 1, -1
+    try:
+        yield from r.space()
+        here = r.offset if damage.code != "ambiguous_call" else -1
+        while found := (yield from _found(r, edge)):
+            at = r.base + found.start()
+            if (at == here and found["start"]) or (found["close"] and depth == 1 and first < 0):
+                r.at = found.start()
+                return at
+            depth += 1 if found["start"] else -1 if not found["close"] else 0
+            r.at = found.end()
+            if found["start"] is None and found["close"] is None and first < 0:
+                first = r.offset
+            if not depth:
+                break
+    except Damage:  # the call is too long: it is over where it may have been
+        pass
+    return r.offset if not depth or first < 0 else first

@@ -1,0 +1,328 @@
+"""Formats as data: the parts of which a format is declared, and the tools it is declared for.
+
+Knows text and events; knows no registry, no model and no I/O. A format is a linear template of parts. The engine
+reads it
+forward to parse, `render.py` backward to write. A quirk of one format is a part of its own, never an option used once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from agentkit.formats.literals import MAX_DEPTH
+from agentkit.toolspec import Layout
+
+# ---------------------------------------------------------------- parts
+
+
+@dataclass(frozen=True, slots=True)
+class Tag:
+    """An opening or closing tag without a slot: `<function_calls>`, `</invoke>`.
+
+    Read in any case, with a namespace prefix and with white space before `>`.
+    """
+
+    name: str
+    closing: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """Slot: the tool's name, up to the next literal. `prefix` is written before it and need not be there when read.
+
+    With `attribute`, it stands in an attribute of a tag whose literals hold the quotes: entities in it are decoded.
+    """
+
+    prefix: str = ""
+    attribute: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CountedName:
+    """Slot: the tool's name as `functions.name:0`, with the number of the call; the whole is the call's id."""
+
+    prefix: str = "functions."
+
+
+@dataclass(frozen=True, slots=True)
+class CallId:
+    """Slot: the call's id, up to the next literal; read, never written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recipient:
+    """Slot: the tool to which a message is addressed; the call in it says the name again. Read, never written."""
+
+
+@dataclass(frozen=True, slots=True)
+class NameTag:
+    """Slot: the tool's name in an attribute of an opening tag, `<invoke name="…">`; self-closing ends the call."""
+
+    name: str
+    attribute: str
+
+
+@dataclass(frozen=True, slots=True)
+class TagParameters:
+    """Slot: repeated `<parameter name="key">value</parameter>`; values are raw text, typed by the tool's schema.
+
+    With `kind`, an attribute of that name tells whether the value is a raw string (`true`) or JSON (`false`); what the
+    attribute calls JSON stays text all the same where the tool's schema knows only a string.
+    """
+
+    name: str
+    attribute: str
+    kind: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Slot: repeated key and value between literals; values are raw text, typed by the tool's schema.
+
+    Args:
+        key: the literal before a key.
+        middle: the literal between key and value.
+        close: the literal behind a value.
+        newlines: at which ends of a value one newline belongs to the format and not to the value.
+        kind: the literals around a value's JSON type, which may stand in place of `middle`; none without types.
+    """
+
+    key: str
+    middle: str
+    close: str
+    newlines: Literal["start", "both", "none"] = "start"
+    kind: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Json:
+    """Slot: the arguments as one JSON object."""
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """Slot: one JSON object that holds the tool's name and its arguments, in any order, beside any other keys.
+
+    Args:
+        name: the key of the name; written and read.
+        arguments: the keys under which the arguments are read; the first is written.
+    """
+
+    name: str = "name"
+    arguments: tuple[str, ...] = ("arguments",)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyEnvelope:
+    """Slot: one JSON object with a single key, the tool's name, and its arguments as the value."""
+
+
+@dataclass(frozen=True, slots=True)
+class PythonCall:
+    """Slot: a call as Python writes it, with keyword arguments: `name(city="X", n=1)`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """Slot: characters up to the next literal that say nothing a call needs; `written` is written for them."""
+
+    written: str
+
+
+@dataclass(frozen=True, slots=True)
+class Braced:
+    """Slot: `{key:value,…}` with bare keys and strings between quote tokens, as the Gemma models write it.
+
+    With `typed` False, every value is a string between the tokens, and the tool's schema types it.
+    """
+
+    quote: str
+    typed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class NestedTags:
+    """Slot: each parameter as an element, objects and arrays as elements inside it, every tag behind one token.
+
+    Args:
+        token: the literal before every tag.
+        item: the tag written for an array's items; read, any tag is one.
+    """
+
+    token: str
+    item: str = "item"
+
+
+@dataclass(frozen=True, slots=True)
+class TextArgument:
+    """Slot: the tool's first required parameter as the text up to the closing tag."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolElement:
+    """Slot: one XML element per tool.
+
+    Args:
+        layout: `own`, as the tool's `Element` says; `children`, the tag is the tool's name and every parameter a child
+            element; `text`, the tag is the tool's name and its text the first required parameter.
+    """
+
+    layout: Layout = "own"
+
+
+FormatPart = (
+    str
+    | Tag
+    | Name
+    | CountedName
+    | CallId
+    | Recipient
+    | NameTag
+    | TagParameters
+    | Pairs
+    | Json
+    | Envelope
+    | KeyEnvelope
+    | PythonCall
+    | Skip
+    | Braced
+    | NestedTags
+    | TextArgument
+    | ToolElement
+)
+"""A literal, or one slot. White space in and around a literal is written as it stands, and may be missing when read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """What stands around a run of calls.
+
+    Args:
+        open: how it starts; it counts only where a call follows.
+        close: how it ends; empty where nothing marks the end.
+        each: whether each call has a section of its own when written.
+    """
+
+    open: str | Tag
+    close: str | Tag = ""
+    each: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """One way in which a format writes calls: the parts of one call, and what stands around a run of them."""
+
+    call: tuple[FormatPart, ...]
+    section: Section | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ResultShape:
+    """How a tool's result is shown to the model: text around the result, with `{name}`, `{id}` and `{status}` slots."""
+
+    open: str
+    close: str
+
+
+THINK = (("<think>", "</think>"), ("<thinking>", "</thinking>"))
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """How calls look in text: one declaration, read in three directions.
+
+    Args:
+        name: its one name.
+        call: the parts of one call, in order.
+        section: what stands around a run of calls; None for calls that stand alone.
+        separator: written between two calls; what it holds beside white space is looked over between calls.
+        also: other shapes in which the same models write calls: read, never written.
+        result: how results come back.
+        thinking: the tags around reasoning; a call inside them never counts.
+        answer: the tokens around a visible answer, or around what others say, in which nothing is a call.
+        markup: control tokens that show nothing where they stand between calls and text.
+        ends: tokens that end a turn and mean something else in prose: they show nothing behind a call.
+        aliases: other names of the same format.
+        families: model families known to write it.
+    """
+
+    name: str
+    call: tuple[FormatPart, ...]
+    section: Section | None = None
+    separator: str = "\n"
+    also: tuple[Shape, ...] = ()
+    result: ResultShape = ResultShape(
+        '<tool_result name="{name}" call_id="{id}" status="{status}">\n', "\n</tool_result>"
+    )
+    thinking: tuple[tuple[str, str], ...] = THINK
+    answer: tuple[tuple[str, str], ...] = ()
+    markup: tuple[str, ...] = ()
+    ends: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+    families: tuple[str, ...] = ()
+
+    @property
+    def shapes(self) -> tuple[Shape, ...]:
+        """Every shape that is read, the written one first."""
+        return (Shape(self.call, self.section), *self.also)
+
+    @property
+    def textual(self) -> bool:
+        """Whether values are written as text, so that their types come from the schema (and coercion is lenient)."""
+        textual = TagParameters | Pairs | ToolElement | NestedTags | TextArgument
+        return any(isinstance(p, textual) or (isinstance(p, Braced) and not p.typed) for p in self.call)
+
+    @property
+    def body(self) -> str:
+        """The body kind, for listings."""
+        return next((BODIES[type(p)] for p in self.call if type(p) in BODIES), "other")
+
+    @property
+    def tagged(self) -> bool:
+        """Whether each tool has an element of its own, whose tag calls it."""
+        return any(isinstance(p, ToolElement) for p in self.call)
+
+    @property
+    def stops(self) -> tuple[str, ...]:
+        """Strings after which a sampler may stop: the end of the section. Empty where calls stand alone.
+
+        A sampler that stops there leaves the string out; the parser reads the calls all the same.
+        """
+        if self.section is None or self.section.each or not self.section.close:
+            return ()
+        close = self.section.close
+        return (f"</{close.name}>" if isinstance(close, Tag) else close.strip(),)
+
+
+BODIES: Mapping[type, str] = {
+    Json: "name, then JSON",
+    Envelope: "JSON envelope",
+    KeyEnvelope: "JSON envelope",
+    TagParameters: "parameters",
+    Pairs: "parameters",
+    PythonCall: "Python call",
+    Braced: "odd values",
+    NestedTags: "parameters",
+    TextArgument: "element per tool",
+    ToolElement: "element per tool",
+}
+"""The body kind that each slot makes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds on what a parser accepts.
+
+    Args:
+        call: characters of one call.
+        depth: nesting of JSON.
+        space: white space looked over, in characters, before a delimiter.
+        name: characters of a tool's or parameter's name.
+    """
+
+    call: int = 16_000_000
+    depth: int = MAX_DEPTH
+    space: int = 1024
+    name: int = 256

@@ -1,0 +1,238 @@
+"""Tags and attributes read as they stream, as models write them and not as XML demands.
+
+Knows the reader, no format. Attribute values are entity-decoded.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Generator, Iterable
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Final
+
+from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Wait
+
+SPACES: Final = r"\s{0,1024}"  # white space looked over before a delimiter; more than that is content
+PREFIX: Final = r"(?:[^\W\d][\w.-]{0,31}:)?"  # a namespace
+TAG_PART: Final = (
+    rf"<(?>/?[^\s<>/\"'=]{{0,160}}+(?> [^\s<>/\"'=]{{0,80}}+)?(?>\s{{0,64}}+(?>>{SPACES}+(?><[^<>]{{0,160}}+)?)?)?)?"
+)
+_BOUNDARY: Final = r"(?=[\s/>])"
+
+ANY_OPENING: Final = Delimiter(r"<(?P<name>[^\W\d][\w.-]{0,127})(?=[\s/>])", r"<(?:[^\W\d][\w.-]{0,127})?")
+
+_NAME = re.compile(r"[^\s=/>\"'<]+")
+_UNQUOTED = re.compile(r"(?:[^\s<>/\"']|/(?!>))+")  # where another tag begins, this one was not closed
+_ENTITY = Delimiter(r"&(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6});", r"&#?[0-9a-zA-Z]{0,8}")
+_NAMED: Final = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
+
+
+@cache
+def opening_tag(name: str) -> str:
+    """A regular expression for the start of an opening tag, up to its name's end."""
+    return f"<{PREFIX}{re.escape(name)}{_BOUNDARY}"
+
+
+@cache
+def closing_tag(name: str) -> str:
+    """A regular expression for a closing tag."""
+    return rf"</{PREFIX}{re.escape(name)}\s{{0,64}}>"
+
+
+@cache
+def tag(name: str, *, closing: bool) -> Delimiter:
+    """One tag as a delimiter: a whole closing tag, or an opening tag up to its name's end."""
+    return Delimiter(closing_tag(name) if closing else opening_tag(name), TAG_PART, re.IGNORECASE)
+
+
+def layout(r: Reader) -> Iterable[None]:
+    """Consume what stands between the literals of a pair and says nothing: white space, also as its escape."""
+    nothing = r.at < len(r.buf) and r.buf[r.at] != "\\" and not r.buf[r.at].isspace()
+    return () if nothing else _over_layout(r)
+
+
+def _over_layout(r: Reader) -> Wait:
+    yield from r.space()
+    while (yield from r.sees(_ESCAPED_NEWLINE)):
+        r.at += len(r"\n")
+        yield from r.space()
+
+
+_ESCAPED_NEWLINE = Delimiter(r"\\n", r"\\?")
+
+
+# ---------------------------------------------------------------- opening tags
+
+
+@dataclass(slots=True)
+class Opening:
+    """What an opening tag said: attributes in order (None for one without a value), and whether it closed itself."""
+
+    attributes: dict[str, str | None] = field(default_factory=dict)
+    empty: bool = False
+
+
+class Attributes:
+    """Read the rest of an opening tag, after its name.
+
+    Until an attribute of `known` has been seen, bad syntax means that this is no tag at all (`Decline`); after that
+    it is
+    `Damage`. `found`, when overridden, hears of each attribute as soon as its value has begun; `said` of each piece.
+    """
+
+    def __init__(self, r: Reader, name: str, known: Collection[str]) -> None:
+        self.r, self.name, self.known = r, name, known
+        self.committed = False
+        self.opening = Opening()
+
+    def found(self, key: str) -> None:
+        """An attribute that commits the tag, or follows one that did, has begun."""
+
+    def said(self, key: str, text: str) -> None:
+        """A piece of an attribute's value, decoded."""
+
+    def refuse(self, message: str) -> Exception:
+        """The error for bad syntax here: damage once the tag is committed, else no tag at all."""
+        at = self.r.offset
+        return Damage("invalid_arguments", f"{message} in <{self.name}>", at, got=True) if self.committed else Decline()
+
+    def need(self, what: str) -> Iterable[None]:
+        """Wait for a character; the text's end inside the tag is an error."""
+        return () if self.r.at < len(self.r.buf) else self._arrival(what)
+
+    def _arrival(self, what: str) -> Wait:
+        yield from self.r.more()
+        if self.r.at >= len(self.r.buf):
+            if not self.committed:
+                raise Decline
+            raise Damage("truncated_call", f"the text ended {what} of <{self.name}>", self.r.offset, ended=True)
+
+    def read(self) -> Generator[None, None, Opening]:
+        """Consume the tag up to and over its `>`."""
+        r = self.r
+        while True:
+            yield from r.space()
+            yield from self.need("in the tag")
+            c = r.buf[r.at]
+            if c == ">":
+                r.at += 1
+                return self.opening
+            if c == "/":
+                r.at += 1
+                yield from self.need("in the tag")
+                if r.buf[r.at] != ">":
+                    raise self.refuse("expected '>' after '/'")
+                r.at += 1
+                self.opening.empty = True
+                return self.opening
+            yield from self.attribute()
+
+    def attribute(self) -> Wait:
+        """Consume one attribute."""
+        r = self.r
+        key = yield from self.key()
+        key = key.lower() if key not in self.known and key.lower() in self.known else key
+        yield from r.space()
+        yield from self.need("in the tag")
+        if key in self.opening.attributes:
+            raise self.refuse(f"attribute {key!r} is given twice")
+        if r.buf[r.at] != "=":
+            if not self.committed and key not in self.known:
+                raise Decline
+            self.begin(key)
+            self.opening.attributes[key] = None
+            return
+        r.at += 1
+        yield from r.space()
+        yield from self.need(f"before the value of attribute {key!r}")
+        self.begin(key)
+        self.opening.attributes[key] = yield from self.value(key)
+
+    def begin(self, key: str) -> None:
+        """An attribute is here: commit if it is known, and say so if committed."""
+        self.committed = self.committed or key in self.known
+        if self.committed:
+            self.found(key)
+
+    def key(self) -> Generator[None, None, str]:
+        """Consume an attribute's name."""
+        r = self.r
+        while True:
+            found = _NAME.match(r.buf, r.at)
+            if found is None or found.end() - r.at > r.limits.name:
+                raise self.refuse("expected an attribute or '>'")
+            if found.end() < len(r.buf):
+                r.at = found.end()
+                return found[0]
+            if r.ended:
+                r.at = len(r.buf)
+                yield from self.need("in the tag")
+            yield
+
+    def value(self, key: str) -> Generator[None, None, str]:
+        """Consume a quoted value, decoding its entities."""
+        quote = self.r.buf[self.r.at]
+        if quote not in "\"'":
+            return (yield from self.unquoted(key))
+        self.r.at += 1
+        pieces: list[str] = []
+        stop = _QUOTED_STOP[quote]
+        size = 0
+        while True:
+            r = self.r
+            found = stop(r.buf, r.at)
+            end = found.start() if found else len(r.buf)
+            if end > r.at:
+                pieces.append(r.buf[r.at : end])
+                r.at = end
+                size += len(pieces[-1])
+                if self.committed:
+                    self.said(key, pieces[-1])
+            if not self.committed and size > r.limits.name:
+                raise Decline
+            if found is None:
+                yield from self.need(f"inside the attribute {key!r}")
+                continue
+            if found[0] == quote:
+                r.at += 1
+                return "".join(pieces)
+            entity = yield from r.sees(_ENTITY)
+            pieces.append(_decode(entity[0][1:-1]) if entity else "&")
+            self.r.at += len(entity[0]) if entity else 1
+            if self.committed:
+                self.said(key, pieces[-1])
+
+    def unquoted(self, key: str) -> Generator[None, None, str]:
+        """Consume a value without quotes."""
+        r = self.r
+        while True:
+            found = _UNQUOTED.match(r.buf, r.at)
+            if found and len(found[0]) <= r.limits.name and found.end() < len(r.buf) - (r.buf[-1] == "/"):
+                r.at = found.end()
+                if self.committed:
+                    self.said(key, found[0])
+                return found[0]
+            if found is None and len(r.buf) - r.at > 1:
+                raise self.refuse(f"expected a value for attribute {key!r}")
+            if len(r.buf) - r.at > r.limits.name:
+                raise self.refuse(f"the unquoted value of attribute {key!r} is too long")
+            if r.ended:
+                r.at = len(r.buf)
+                yield from self.need(f"inside the attribute {key!r}")
+            yield
+
+
+_QUOTED_STOP: Final = {'"': re.compile('["&]').search, "'": re.compile("['&]").search}
+
+
+def decoded(text: str) -> str:
+    """An attribute's value without its entities."""
+    return _ENTITY.whole.sub(lambda found: _decode(found[0][1:-1]), text)
+
+
+def _decode(entity: str) -> str:
+    if entity[0] != "#":
+        return _NAMED[entity]
+    code = int(entity[2:], 16) if entity[1] in "xX" else int(entity[1:])
+    return chr(code) if 0 < code < 0x110000 and not 0xD800 <= code < 0xE000 else "\ufffd"

@@ -1,0 +1,215 @@
+"""One argument's value as rules: raw text, text whose type is told beside it, an attribute; and what all of that needs.
+
+Knows declarations, schemas and rules; knows no part and no target's syntax.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from agentkit.formats import values
+from agentkit.formats.format import Format, ToolElement
+from agentkit.formats.rawvalue import CDATA_OPEN
+from agentkit.formats.write import attribute
+from agentkit.grammar import rules
+from agentkit.grammar.from_schema import ATTRIBUTE, JSON, Gap, Refused, SchemaRules, inside, kind_of
+from agentkit.grammar.hoist import LLGUIDANCE, XGRAMMAR, Hoist
+from agentkit.grammar.rules import Blocked, Chars, Lit, Raw, Repeat, Rule, alt, opt, seq
+from agentkit.schemas import walk
+from agentkit.toolspec import Layout, ToolSpec
+
+Target = Literal["structural_tag", "lark", "gbnf"]
+"""`structural_tag` for vLLM, SGLang and xgrammar; `lark` for llguidance; `gbnf` for llama.cpp."""
+
+_KEYWORDS: Final[Mapping[Target, frozenset[str]]] = {
+    "structural_tag": XGRAMMAR, "lark": LLGUIDANCE, "gbnf": frozenset()
+}  # fmt: skip
+_CDATA: Final = Blocked(CDATA_OPEN, start=True)
+
+
+@dataclass(slots=True)
+class CallRules:
+    """One tool's call in one format on its way to rules.
+
+    Args:
+        format: the format.
+        tool: the tool.
+        prefix: what the names of its rules start with.
+        target: who enforces the rules.
+    """
+
+    format: Format
+    tool: ToolSpec
+    prefix: str
+    target: Target
+    schemas: SchemaRules = field(init=False)
+    hoist: Hoist = field(init=False)
+
+    def __post_init__(self) -> None:
+        layout: Layout = next((p.layout for p in self.format.call if isinstance(p, ToolElement)), "own")
+        self.tool = self.tool.with_element(layout)
+        self.schemas = SchemaRules(self.tool.name, self.tool.parameters, self.prefix)
+        known = _KEYWORDS[self.target]
+        self.hoist = Hoist(self.tool.name, self.tool.parameters, known, bounded=self.target == "lark")
+
+    @property
+    def gaps(self) -> tuple[Gap, ...]:
+        """What the rules do not enforce."""
+        return (*self.schemas.gaps, *self.hoist.gaps)
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """The schema of each parameter, in declared order."""
+        found = self.tool.parameters.get("properties", {})
+        return found if isinstance(found, Mapping) else {}
+
+    def needs(self, parameter: str) -> bool:
+        """Whether the call is refused without it."""
+        return parameter in self.tool.parameters.get("required", ())
+
+    def options(self, parameter: str) -> list[Mapping[str, Any]]:
+        """A parameter's schema taken apart into plain ones."""
+        return self.plain(self.tool.schema_of(parameter), parameter)
+
+    def plain(self, schema: Mapping[str, Any], path: str) -> list[Mapping[str, Any]]:
+        """A schema taken apart into plain ones."""
+        root = self.tool.parameters
+        resolved = (walk.resolve(o, root) for o in self.schemas.options(walk.resolve(schema, root), path))
+        return [plain for o in resolved for plain in self.schemas.options(o, path)]
+
+    def arguments(self) -> Rule:
+        """All arguments as one JSON object."""
+        schema = {"type": "object", **self.tool.parameters}
+        if self.target == "gbnf":
+            return self.schemas.rule(schema, JSON)
+        return rules.JsonRule(self.hoist.whole(schema))
+
+    def optional(self, parameter: str, make: Callable[[], Rule]) -> Rule:
+        """What writes one argument, which may be left out if it is not required."""
+        try:
+            rule = make()
+        except Refused:
+            if self.needs(parameter):
+                raise
+            return rules.EMPTY
+        return rule if self.needs(parameter) else opt(rule)
+
+
+# ---------------------------------------------------------------- raw text
+
+
+def value(w: CallRules, name: str, start: str, close: str, blocked: tuple[Blocked, ...]) -> Rule:
+    """A value as text between `start` and `close`, typed by the parameter's schema as it is read."""
+    options = w.options(name)
+    texts = [o for o in options if kind_of(o) in (None, "string") and w.schemas.listed(o, name) is None]
+    if texts:
+        return _free_text(w, name, texts, options, start, close, blocked)
+    found: list[Rule] = []
+    array = False
+    for option in options:
+        listed = w.schemas.listed(option, name)
+        if listed is not None:
+            found += [seq(Lit(start), Lit(text), Lit(close)) for text in listed_texts(listed, blocked)]
+        elif not array or kind_of(option) == "object":  # behind an array, a scalar reads as its one item
+            found.append(seq(Lit(start), w.schemas.rule(option, inside(close), name), Lit(close)))
+        array = array or kind_of(option) == "array"
+    if not found:
+        raise Refused(f"{w.tool.name}: {name}: no listed value can be written as text")
+    return alt(found)
+
+
+def _free_text(
+    w: CallRules, name: str, texts: list[Any], options: list[Any], start: str, close: str, blocked: tuple[Blocked, ...]
+) -> Rule:
+    """A string as it is. Beside other types, what reads as one of them is one, and must satisfy it too."""
+    for option in options:
+        if option not in texts and kind_of(option) != "null" and (set(option) - {"type", "description", "title"}):
+            w.schemas.gap(name, ["a string beside another constrained type, which text cannot tell"])
+    text = texts[0]
+    w.schemas.gap(name, (k for k in ("pattern", "format") if k in text))
+    least, most = text.get("minLength", 0), text.get("maxLength")
+    if least and w.target != "lark":
+        w.schemas.gap(name, ["minLength"])
+    words = words_of_null(w, w.tool.schema_of(name), options)
+    if most is not None and words and w.target != "lark":
+        w.schemas.gap(name, ["maxLength beside a default of null"])
+    end = close.rstrip()
+    blocked = (*blocked, _CDATA, *words)
+    return seq(Lit(start), Raw(end, blocked, least, most), Lit(close[len(end) :]))
+
+
+def words_of_null(w: CallRules, schema: Mapping[str, Any], options: list[Any]) -> tuple[Blocked, ...]:
+    """Words that would be read as a null which is the default, but none of the values that the schema allows."""
+    if any(kind_of(o) in ("null", None) for o in options) or not values.accepts_null(schema, w.tool.parameters):
+        return ()
+    return tuple(Blocked(word, start=True) for word in sorted(values.NULLS))
+
+
+def listed_texts(listed: list[Any], blocked: tuple[Blocked, ...]) -> list[str]:
+    """Fixed values as text, without those that text cannot carry as they are."""
+    out = []
+    for value in listed:
+        text = value if isinstance(value, str) else values.dump(value)
+        safe = text == text.strip() and not any(b.text in text for b in (*blocked, _CDATA))
+        if safe and values.same(values.read(text, {"enum": listed}, {}), value):
+            out.append(text)
+    return out
+
+
+def told(
+    w: CallRules, name: str, text: str, other: Callable[[str], str], close: str, blocked: tuple[Blocked, ...]
+) -> Rule:
+    """A value whose type is written beside it: a raw string behind `text`, JSON behind `other` of its type."""
+    found: list[Rule] = []
+    for option in w.options(name):
+        listed = w.schemas.listed(option, name)
+        kind = kind_of(option)
+        if listed is not None:
+            strings = [v for v in listed if isinstance(v, str)]
+            found += [seq(Lit(text), Lit(t), Lit(close)) for t in listed_texts(strings, blocked)]
+            found += [
+                seq(Lit(other(_json_type(v))), Lit(values.dump(v)), Lit(close))
+                for v in listed
+                if not isinstance(v, str)
+            ]
+            continue
+        if kind in ("string", None):
+            found.append(_free_text(w, name, [option], [option], text, close, blocked))
+        if kind is not None and kind != "string":
+            found.append(seq(Lit(other(kind)), w.schemas.rule(option, inside(close), name), Lit(close)))
+    if not found:
+        raise Refused(f"{w.tool.name}: {name}: no listed value can be written as text")
+    return alt(found)
+
+
+def _json_type(value: Any) -> str:
+    names = {bool: "boolean", int: "integer", float: "number", dict: "object", list: "array"}
+    return names.get(type(value), "null")
+
+
+# ---------------------------------------------------------------- attributes
+
+_SAFE: Final = Chars('"&<>' + "".join(map(chr, range(0x20))), negated=True)
+_ENTITIES: Final = tuple(map(Lit, ("&amp;", "&lt;", "&gt;", "&quot;", "&#10;", "&#13;", "&#9;")))
+
+
+def attribute_value(w: CallRules, name: str, label: str) -> Rule:
+    """An argument in an attribute of the tool's tag."""
+    options = w.options(name)
+    found: list[Rule] = []
+    for option in options:
+        listed = w.schemas.listed(option, name)
+        if listed is not None:
+            found += [Lit(attribute(t)) for t in listed_texts(listed, ())]
+        elif kind_of(option) in (None, "string"):
+            w.schemas.gap(name, (k for k in ("pattern", "format") if k in option))
+            if len(options) > 1:
+                w.schemas.gap(
+                    name, [k for o in options if kind_of(o) not in ("string", "null") for k in set(o) - {"type"}]
+                )
+            found.append(Repeat(alt([_SAFE, *_ENTITIES]), option.get("minLength", 0), option.get("maxLength")))
+        else:
+            found.append(w.schemas.rule(option, ATTRIBUTE, name))
+    return seq(Lit(f' {label}="'), alt(found), Lit('"'))

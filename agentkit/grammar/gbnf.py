@@ -1,0 +1,251 @@
+"""Rules as GBNF, the grammars of llama.cpp; xgrammar reads the same. Pure; knows rules only.
+
+Text that must not hold something is written as the states of an automaton, one rule a state, a character a step: GBNF
+has no other negation.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Final, assert_never
+
+from agentkit.grammar.rules import (
+    SPACES,
+    Alt,
+    Blocked,
+    Chars,
+    Grammar,
+    JsonRule,
+    Lit,
+    Many,
+    Prose,
+    Raw,
+    Ref,
+    Repeat,
+    Rule,
+    Seq,
+    Step,
+    spread,
+)
+
+_ALPHABET: Final = "".join(map(chr, range(128)))
+_NAMED: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\", '"': '\\"'}
+
+
+def write(grammar: Grammar) -> str:
+    """The whole grammar; its start is `root`."""
+    w = _Writer(grammar.rules)
+    body = w.prose(grammar.root) if isinstance(grammar.root, Prose) else w.rule(grammar.root)
+    lines = [f"root ::= {body}", *(f"{name} ::= {text}" for name, text in w.lines.items())]
+    return "\n".join(lines)
+
+
+@dataclass(slots=True)
+class _Writer:
+    rules: Mapping[str, Rule]
+    lines: dict[str, str] = field(default_factory=dict)
+    made: dict[Rule, str] = field(default_factory=dict)
+
+    def rule(self, rule: Rule, *, tight: bool = False) -> str:  # noqa: C901  # one case for each kind of rule
+        """A rule; `tight` puts what holds more than one thing in brackets."""
+        match rule:
+            case Lit(text):
+                return quoted(text)
+            case Chars():
+                return char_class(rule.chars, rule.negated)
+            case Seq(items):
+                text = " ".join(self.rule(i, tight=isinstance(i, Alt)) for i in spread(items))
+                return f"({text})" if tight else text
+            case Alt(items):
+                text = " | ".join(self.rule(i) for i in items)
+                return f"({text})" if tight else text
+            case Repeat(item, least, most):
+                return self.rule(item, tight=True) + _times(least, most)
+            case Many(item, separator):
+                name = self.named(item, "call")
+                return f"{name} ({quoted(separator)} {name})*" if separator else f"{name}+"
+            case Raw(_, _, _, None):
+                return self.named(rule, "raw")
+            case Raw():
+                return _counted(rule)
+            case Ref(name):
+                if name not in self.lines:
+                    self.lines[name] = ""
+                    self.lines[name] = self.rule(self.rules[name])
+                return name
+            case JsonRule():
+                raise TypeError("a schema must be given as rules here")
+            case _:
+                assert_never(rule)
+
+    def named(self, rule: Rule, stem: str) -> str:
+        """A rule under a name of its own."""
+        if rule not in self.made:
+            name = self.made[rule] = f"{stem}-{len(self.made)}"
+            if isinstance(rule, Raw):
+                self.states(name, automaton((rule.close,), rule.blocked), [""], end=False)
+            else:
+                self.lines[name] = ""
+                self.lines[name] = self.rule(rule)
+        return self.made[rule]
+
+    def prose(self, prose: Prose) -> str:
+        """Free text with blocks in it."""
+        behind = [self.rule(prose.behind(t), tight=True) + (" text" if prose.many else "") for t in prose.triggers]
+        for i, text in enumerate(behind):
+            self.lines[f"block-{i}"] = text
+        self.states(
+            "text", automaton(prose.triggers, prose.blocked), [f" block-{i}" for i in range(len(behind))], end=True
+        )
+        # character by character, as the text that it stands beside: an engine that reads in tokens would commit itself
+        heads = ((" ".join(char_class(c, False) for c in start), close) for start, close in prose.regions)
+        thinking = " | ".join(f"{head} {self.named(Raw(close, ()), 'thought')}" for head, close in heads)
+        return f"({thinking})* text" if thinking else "text"
+
+    def states(self, name: str, states: list[State], behind: list[str], *, end: bool) -> None:
+        """An automaton as rules; `behind` says what follows each of its ends, `end` whether it may stop anywhere."""
+        for i, state in enumerate(states):
+            options = [] if not end else ['""']
+            for chars, negated, to in state:
+                follow = f" {_state(name, to)}" if to >= 0 else behind[-1 - to]
+                options.append(char_class(chars, negated) + follow)
+            self.lines[_state(name, i)] = " | ".join(reversed(options))
+
+
+def _counted(raw: Raw) -> str:
+    """A raw value of bounded length: an automaton cannot count, so nothing that might end the value stands in it."""
+    unsafe = {raw.close[0], *(b.text[0] for b in raw.blocked if not b.start)}
+    return f"{char_class(''.join(unsafe), True)}{{0,{raw.most}}} {quoted(raw.close)}"
+
+
+def _state(name: str, number: int) -> str:
+    return f"{name}-s{number}" if number else name
+
+
+def _times(least: int, most: int | None) -> str:
+    if (least, most) in _SHORT:
+        return _SHORT[least, most]
+    return f"{{{least}}}" if least == most else f"{{{least},{'' if most is None else most}}}"
+
+
+_SHORT: Final[Mapping[tuple[int, int | None], str]] = {(0, None): "*", (1, None): "+", (0, 1): "?", (1, 1): ""}
+
+
+def quoted(text: str) -> str:
+    """A literal; cut where a hexadecimal digit would follow an escape, which xgrammar takes for a part of it."""
+    out = _CUT.sub('" "', "".join(_NAMED.get(c) or (_escaped(c) if c < " " or c == "\x7f" else c) for c in text))
+    return f'("{out}")' if '" "' in out else f'"{out}"'
+
+
+_CUT: Final = re.compile(r"(?<=(?<!\\)\\x[0-9A-F]{2})(?=[0-9A-Fa-f])")
+
+
+def char_class(chars: str, negated: bool) -> str:
+    """A class of characters, runs of them as ranges, escapes last: no hexadecimal digit may follow one."""
+    plain, escapes, codes = "", "", sorted(set(map(ord, chars)))
+    while codes:
+        run = 1
+        while run < len(codes) and codes[run] == codes[0] + run and _is_plain(codes[run]) == _is_plain(codes[0]):
+            run += 1
+        run = run if run > 2 else 1
+        text = _in_class(codes[0]) + (f"-{_in_class(codes[run - 1])}" if run > 1 else "")
+        plain, escapes = (plain + text, escapes) if _is_plain(codes[0]) else (plain, escapes + text)
+        codes = codes[run:]
+    return f"[{'^' if negated else ''}{plain}{escapes}]"
+
+
+def _is_plain(code: int) -> bool:
+    return code >= 256 or (code < 128 and (chr(code).isalnum() or chr(code) in " _<>=|:,"))
+
+
+def _in_class(code: int) -> str:
+    return chr(code) if _is_plain(code) else _escaped(chr(code))
+
+
+def _escaped(c: str) -> str:
+    return f"\\x{ord(c):02X}"
+
+
+# ---------------------------------------------------------------- text without something
+
+State = list[tuple[str, bool, int]]
+"""Where each class of characters leads: to another state, or with a negative number to the end of that number."""
+
+Position = frozenset[tuple[int, int]]
+
+
+@cache
+def automaton(ends: tuple[str, ...], blocked: tuple[Blocked, ...]) -> list[State]:
+    """The states of a text up to and with the first of `ends` that holds nothing of `blocked`; 0 is the first."""
+    return _Automaton(ends, blocked).run()
+
+
+class _Automaton:
+    def __init__(self, ends: Iterable[str], blocked: Iterable[Blocked]) -> None:
+        exact = [tuple(Step(frozenset(c)) for c in text) for text in ends]
+        self.ends = len(exact)
+        free = [*exact, *(p for b in blocked if not b.start for p in b.patterns)]
+        self.patterns = [*free, *(p for b in blocked if b.start for p in b.patterns)]
+        self.again = self.closed({(i, 0) for i in range(len(free))})
+        mentioned = {c for p in self.patterns for step in p for c in step.chars}
+        # a character of no pattern stands for all those
+        self.other = next(c for c in map(chr, range(0x4E00, 0x9FFF)) if c not in mentioned)
+        self.alphabet = [*dict.fromkeys(_ALPHABET + SPACES + "".join(sorted(mentioned))), self.other]
+
+    def closed(self, places: Iterable[tuple[int, int]]) -> Position:
+        """With everything behind steps that may be left out."""
+        out: set[tuple[int, int]] = set()
+        for pattern, at in places:
+            out.add((pattern, at))
+            while at < len(self.patterns[pattern]) and self.patterns[pattern][at].star:
+                at += 1
+                out.add((pattern, at))
+        return frozenset(out)
+
+    def after(self, place: Position, c: str) -> Position:
+        moved = set()
+        for pattern, at in place:
+            step = self.patterns[pattern][at]
+            if c in step.chars:
+                moved.add((pattern, at if step.star else at + 1))
+        return self.closed(moved) | self.again
+
+    def done(self, place: Position) -> int | None:
+        """Which end is reached: 0 and up, or -1 for what is blocked; None where none is."""
+        reached = [p for p, at in place if at == len(self.patterns[p])]
+        if not reached:
+            return None
+        return min(reached) if min(reached) < self.ends else -1
+
+    def run(self) -> list[State]:
+        first = self.closed((i, 0) for i in range(len(self.patterns)))
+        numbers = {first: 0}
+        pending, out = [first], []
+        while pending:
+            place = pending.pop(0)
+            groups: dict[int, list[str]] = {}
+            for c in self.alphabet:
+                to = self.after(place, c)
+                done = self.done(to)
+                if done == -1:
+                    continue
+                if done is None and to not in numbers:
+                    numbers[to] = len(numbers)
+                    pending.append(to)
+                groups.setdefault(numbers[to] if done is None else -1 - done, []).append(c)
+            out.append(self.state(groups))
+        return out
+
+    def state(self, groups: Mapping[int, list[str]]) -> State:
+        """The group of all other characters is written as what it is not."""
+        rest: State = []
+        named: State = []
+        for to, chars in groups.items():
+            if self.other in chars:
+                rest.append(("".join(c for c in self.alphabet if c not in chars), True, to))
+            else:
+                named.append(("".join(chars), False, to))
+        return [*rest, *named]

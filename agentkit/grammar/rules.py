@@ -1,0 +1,257 @@
+"""What a grammar says, in no grammar's language: literals, sequences, choices, characters, raw values, JSON, prose.
+
+Pure values; knows no format, no schema and no target. The renderers (`structural_tag`, `lark`, `gbnf`) write them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from os.path import commonprefix
+from typing import Any, Final
+
+SPACES: Final = "".join(c for c in map(chr, range(0x3001)) if c.isspace())
+_FOLLOWS_TAG: Final = frozenset(SPACES + "/>")
+_IN_NAMESPACE: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of a pattern over characters: one of `chars`, or with `star` any number of them."""
+
+    chars: frozenset[str]
+    star: bool = False
+
+
+_SPACE_RUN: Final = Step(frozenset(SPACES), star=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """A string that a text must not hold, in every spelling in which the parser would see it.
+
+    Args:
+        text: its canonical spelling; of a tag `<name` or `</name`.
+        tag: whether it is a tag, which is read in any case and with any namespace.
+        start: whether it is forbidden only at the text's start, behind white space.
+        quotes: whether its double quotes may be single ones.
+    """
+
+    text: str
+    tag: bool = False
+    start: bool = False
+    quotes: bool = False
+
+    @property
+    def patterns(self) -> tuple[tuple[Step, ...], ...]:
+        """Its spellings as steps over characters; any of them."""
+        if not self.tag:
+            lead = (_SPACE_RUN,) if self.start else ()
+            return ((*lead, *_soft(self.text, self.quotes)),)
+        slash = "</" if self.text.startswith("</") else "<"
+        name = self.text[len(slash) :]
+        head = tuple(Step(frozenset(c)) for c in slash)
+        body = (*(Step(frozenset((c.lower(), c.upper()))) for c in name), Step(_FOLLOWS_TAG))
+        namespace = (Step(_IN_NAMESPACE, star=True), Step(frozenset(":")))
+        return ((*head, *body), (*head, *namespace, *body))
+
+    @property
+    def exact(self) -> bool:
+        """Whether `spellings` are all of them, or more."""
+        return self.start or not (self.tag or self.quotes or any(s.star for p in self.patterns for s in p))
+
+    @property
+    def spellings(self) -> tuple[str, ...]:
+        """Its likely spellings as strings, for targets that know nothing else."""
+        if self.quotes:
+            texts = (self.text.replace(" :", ":"), self.text.replace(" : ", ":"), self.text)
+            return (*texts, *(t.replace('"', "'") for t in texts))
+        if not self.tag:
+            return tuple(dict.fromkeys((self.text, "".join(self.text.split()))))
+        return tuple(dict.fromkeys((self.text, self.text.lower(), self.text.upper(), self.text.title())))
+
+
+def _soft(text: str, quotes: bool) -> Iterable[Step]:
+    """As the parser reads a literal: white space may be missing or more, and may stand around brackets."""
+    spaced = re.sub(r"(?<=\S)(?=[\[{])|(?<=[\[{}\]])(?=\S)", " ", text)
+    for atom in re.findall(r"\s+|\S", spaced):
+        yield _SPACE_RUN if atom.isspace() else Step(frozenset("\"'" if quotes and atom == '"' else atom))
+
+
+# ---------------------------------------------------------------- rules
+
+
+@dataclass(frozen=True, slots=True)
+class Lit:
+    """Exactly this text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chars:
+    """One character: one of these, or with `negated` any other."""
+
+    chars: str
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Seq:
+    """One after the other."""
+
+    items: tuple[Rule, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Alt:
+    """Any one of them."""
+
+    items: tuple[Rule, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """`least` to `most` times; None has no upper bound."""
+
+    item: Rule
+    least: int = 0
+    most: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Many:
+    """One or more calls with a separator between them."""
+
+    item: Rule
+    separator: str
+
+
+@dataclass(frozen=True, slots=True)
+class Raw:
+    """Any text up to and with `close`, holding nothing of `blocked`; `least` to `most` characters before `close`."""
+
+    close: str
+    blocked: tuple[Blocked, ...]
+    least: int = 0
+    most: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JsonRule:
+    """JSON text of a self-contained schema, for targets that read schemas themselves."""
+
+    schema: Mapping[str, Any]
+
+    def __hash__(self) -> int:
+        return hash(repr(self.schema))
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """The rule of this name in the grammar."""
+
+    name: str
+
+
+Rule = Lit | Chars | Seq | Alt | Repeat | Many | Raw | JsonRule | Ref
+
+
+@dataclass(frozen=True, slots=True)
+class Prose:
+    """Free text in which blocks may stand, each behind its trigger; `regions` may come first.
+
+    Args:
+        triggers: what opens a block; none is the beginning of another.
+        blocks: each starts with a literal that starts with one trigger.
+        blocked: what the free text must not hold.
+        regions: pairs of tags around thinking and the like, in which nothing is a call; such may stand at the start.
+        many: whether more than one block may stand in the text, with free text behind each.
+    """
+
+    triggers: tuple[str, ...]
+    blocks: tuple[Rule, ...]
+    blocked: tuple[Blocked, ...]
+    regions: tuple[tuple[str, str], ...]
+    many: bool
+
+    def behind(self, trigger: str) -> Rule:
+        """What follows a trigger: any block that it opens, without it."""
+        heads = ((leading(b), b) for b in self.blocks)
+        return alt(without_lead(b, len(trigger)) for head, b in heads if head.startswith(trigger))
+
+
+@dataclass(frozen=True, slots=True)
+class Grammar:
+    """A root, and the named rules that `Ref` refers to."""
+
+    root: Rule | Prose
+    rules: Mapping[str, Rule] = field(default_factory=dict)
+
+
+EMPTY: Final = Lit("")
+
+
+def seq(*items: Rule) -> Rule:
+    """A sequence, flat and with neighbouring literals joined."""
+    out: list[Rule] = []
+    for item in items:
+        for one in item.items if isinstance(item, Seq) else (item,):
+            last = out[-1] if out else None
+            if isinstance(one, Lit) and isinstance(last, Lit):
+                out[-1] = Lit(last.text + one.text)
+            elif one != EMPTY:
+                out.append(one)
+    return out[0] if len(out) == 1 else Seq(tuple(out)) if out else EMPTY
+
+
+def alt(items: Iterable[Rule]) -> Rule:
+    """A choice, flat and without doubles."""
+    flat = dict.fromkeys(one for item in items for one in (item.items if isinstance(item, Alt) else (item,)))
+    return next(iter(flat)) if len(flat) == 1 else Alt(tuple(flat))
+
+
+def spread(items: Iterable[Rule]) -> list[Rule]:
+    """Runs of calls written out, so that a separator never is the beginning of what may stand in its place.
+
+    An engine that reads in tokens would take it for the separator at once.
+    """
+    out = list(items)
+    for i, one in enumerate(out):
+        if isinstance(one, Many) and i + 1 < len(out) and isinstance(end := out[i + 1], Lit):
+            both = commonprefix([one.separator, end.text])  # noqa: RUF071  # characters, not paths
+            more = seq(Lit(one.separator[len(both) :]), one.item, Lit(both))
+            out[i : i + 2] = [one.item, Lit(both), Repeat(more), Lit(end.text[len(both) :])]
+    return [rule for rule in out if rule != EMPTY]
+
+
+def opt(item: Rule) -> Rule:
+    """Once or not at all."""
+    return Repeat(item, 0, 1)
+
+
+def leading(rule: Rule) -> str:
+    """The literal that a rule starts with; empty where it starts with something else."""
+    match rule:
+        case Lit(text):
+            return text
+        case Seq(items):
+            return leading(items[0])
+    return ""
+
+
+def without_lead(rule: Rule, size: int) -> Rule:
+    """The rule without the first `size` characters of its leading literal."""
+    if isinstance(rule, Seq):
+        return seq(without_lead(rule.items[0], size), *rule.items[1:])
+    assert isinstance(rule, Lit)
+    return Lit(rule.text[size:])
+
+
+def trailing(rule: Rule) -> str:
+    """The literal that a rule ends with; empty where it ends with something else."""
+    match rule:
+        case Seq(items) if isinstance(last := items[-1], Lit):
+            return last.text
+    return ""

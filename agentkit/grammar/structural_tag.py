@@ -1,0 +1,188 @@
+"""Rules as a structural tag, the JSON that vLLM, SGLang and xgrammar take as `response_format`.
+
+Pure; knows rules only, and imports no engine. Source: xgrammar 0.2.6, docs/structural_tag.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from agentkit.grammar import gbnf
+from agentkit.grammar.rules import (
+    Alt,
+    Blocked,
+    Grammar,
+    JsonRule,
+    Lit,
+    Many,
+    Prose,
+    Raw,
+    Repeat,
+    Rule,
+    Seq,
+    leading,
+    trailing,
+    without_lead,
+)
+
+StructuralTag = dict[str, Any]
+
+_RUN: Final = 128  # xgrammar refuses what may go on for ever in a tag without an end: so many more calls are a bound
+
+
+def write(grammar: Grammar) -> StructuralTag:
+    """The whole tag."""
+    w = _Writer(grammar.rules)
+    root = grammar.root
+    return {"type": "structural_tag", "format": w.prose(root) if isinstance(root, Prose) else w.rule(root)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Writer:
+    rules: Mapping[str, Rule]
+
+    def rule(self, rule: Rule) -> StructuralTag:
+        """A rule as a format object."""
+        if isinstance(rule, Lit):
+            return {"type": "const_string", "value": rule.text}
+        if _plain(rule):
+            return {"type": "grammar", "grammar": gbnf.write(Grammar(rule, self.rules))}
+        match rule:
+            case JsonRule(schema):
+                return {"type": "json_schema", "json_schema": dict(schema)}
+            case Alt(items):
+                return {"type": "or", "elements": [self.rule(i) for i in items]}
+            case Repeat(item, 0, 1):
+                return {"type": "optional", "content": self.rule(item)}
+            case Repeat(item, least, most):
+                return {"type": "repeat", "min": least, "max": -1 if most is None else most, "content": self.rule(item)}
+            case Many(item, separator):
+                return self.many(item, separator)
+            case Raw():
+                return self.tag(rule)
+            case Seq():
+                closed = isinstance(rule.items[0], Lit) and isinstance(rule.items[-1], Lit | Raw)
+                return self.tag(rule) if closed else self.sequence(rule.items)
+        raise TypeError(f"{type(rule).__name__} is plain")
+
+    def sequence(self, items: Iterable[Rule]) -> StructuralTag:
+        """One after the other; a raw value takes the literal before it as its beginning."""
+        out: list[StructuralTag] = []
+        pending: list[Rule] = []
+        for item in items:
+            if _plain(item):
+                pending.append(item)
+            elif isinstance(item, Raw) and pending and isinstance(pending[-1], Lit):
+                out += self.settled(pending[:-1])
+                out.append(self.tag(Seq((pending[-1], item))))
+                pending = []
+            else:
+                out += [*self.settled(pending), self.rule(item)]
+                pending = []
+        out += self.settled(pending)
+        return out[0] if len(out) == 1 else {"type": "sequence", "elements": out}
+
+    def settled(self, pending: list[Rule]) -> list[StructuralTag]:
+        """Plain neighbours as one."""
+        if not pending:
+            return []
+        return [self.rule(pending[0] if len(pending) == 1 else Seq(tuple(pending)))] if not all(
+            isinstance(p, Lit) for p in pending
+        ) else [self.rule(p) for p in pending]  # fmt: skip
+
+    def tag(self, rule: Rule) -> StructuralTag:
+        """A tag: the literal that a rule starts with, what follows, and the literal that it ends with."""
+        begin = leading(rule)
+        rest = without_lead(rule, len(begin)) if begin else rule
+        if isinstance(rest, Raw) and not _plain(rest):
+            return {"type": "tag", "begin": begin, "content": any_text(rest), "end": rest.close}
+        end = trailing(rest)
+        items = rest.items if isinstance(rest, Seq) else (rest,)
+        if not end and isinstance(last := items[-1], Repeat) and last.most is None:
+            items = (*items[:-1], Repeat(last.item, last.least, _RUN))
+        content = self.sequence(items[:-1] if end else items) if items != (Lit(""),) else _NOTHING
+        return {"type": "tag", "begin": begin, "content": content, "end": end}
+
+    def tags(self, rules: Iterable[Rule]) -> list[StructuralTag]:
+        """Each alternative as a tag."""
+        return [self.tag(r) for rule in rules for r in (rule.items if isinstance(rule, Alt) else (rule,))]
+
+    def many(self, item: Rule, separator: str) -> StructuralTag:
+        """Calls with a separator between them."""
+        tags = self.tags([item])
+        if not separator:
+            return {"type": "plus", "content": tags[0] if len(tags) == 1 else {"type": "or", "elements": tags}}
+        return {
+            "type": "tags_with_separator", "tags": tags, "separator": separator, "at_least_one": True,
+            "stop_after_first": False,
+        }  # fmt: skip
+
+    def prose(self, prose: Prose) -> StructuralTag:
+        """Free text with tags in it, behind a region of thinking; as one grammar where that says more."""
+        if not all(b.exact for b in prose.blocked) and all(map(self.is_text, prose.blocks)):
+            return {"type": "grammar", "grammar": gbnf.write(Grammar(prose, self.rules))}
+        spellings = dict.fromkeys(s for b in prose.blocked for s in b.spellings)
+        excludes = [s for s in spellings if s not in prose.triggers]
+        tags: StructuralTag = {
+            "type": "triggered_tags",
+            "triggers": list(dict.fromkeys(_before(t, excludes) for t in prose.triggers)),
+            "tags": self.tags(prose.blocks),
+            "excludes": [s for s in excludes if not any(t in s for t in prose.triggers)],
+            "at_least_one": False,
+            "stop_after_first": not prose.many,
+        }
+        thoughts = [
+            {"type": "tag", "begin": a, "content": {"type": "any_text", "excludes": [b]}, "end": b}
+            for a, b in prose.regions
+        ]
+        if not thoughts:
+            return tags
+        thought: StructuralTag = thoughts[0] if len(thoughts) == 1 else {"type": "or", "elements": thoughts}
+        return {"type": "sequence", "elements": [{"type": "star", "content": thought}, tags]}
+
+    def is_text(self, rule: Rule) -> bool:
+        """Whether characters say all of a rule: it holds no schema."""
+        match rule:
+            case JsonRule():
+                return False
+            case Seq(items) | Alt(items):
+                return all(map(self.is_text, items))
+            case Repeat(item) | Many(item):
+                return self.is_text(item)
+        return True
+
+
+def _before(trigger: str, excludes: Iterable[str]) -> str:
+    """A trigger, cut where it would complete what the text must not hold: that would be refused first."""
+    ends = [trigger.index(s) + len(s) - 1 for s in excludes if s in trigger]
+    return trigger[: min(ends)] if ends else trigger
+
+
+_NOTHING: StructuralTag = {"type": "const_string", "value": ""}
+
+
+def any_text(raw: Raw) -> StructuralTag:
+    """A raw value: any text without what closes it, and without what must not start it."""
+    out: StructuralTag = {"type": "any_text", "excludes": _spelt(raw.close, raw.blocked)}
+    return out if raw.most is None else {**out, "max_chars": raw.most}
+
+
+def _spelt(close: str, blocked: Iterable[Blocked]) -> list[str]:
+    """The end and everything forbidden, as strings."""
+    return list(dict.fromkeys([close, *(s for b in blocked for s in b.spellings)]))
+
+
+def _plain(rule: Rule) -> bool:
+    """Whether GBNF says it best: characters, and text without something that is not just a few strings."""
+    match rule:
+        case JsonRule() | Many():
+            return False
+        case Raw(_, blocked, least, most):
+            return least == 0 and most is None and not all(b.exact for b in blocked)
+        case Seq(items) | Alt(items):
+            return all(map(_plain, items))
+        case Repeat(item):
+            return _plain(item)
+    return True

@@ -1,0 +1,244 @@
+"""A conversation made fit for any provider: every call has one result, directly after it, under an id that fits.
+
+Pure. What a provider may say wrongly and a store may lose (a result without its call, a call without its result, an id
+used twice) is set right here, for every provider alike.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from agentkit.errors import ConfigError
+from agentkit.formats.teach import render_output_prompt
+from agentkit.messages import (
+    AssistantMessage,
+    Message,
+    ProviderPart,
+    SystemMessage,
+    TextPart,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
+from agentkit.models.base import ModelRequest
+from agentkit.models.native_arguments import ArgumentsError, read_arguments
+from agentkit.unicode import clean
+
+UNNAMED: Final = "unnamed"
+"""The name of a call whose own was too damaged to read, in the conversation that goes back to a model."""
+
+_MAX_NAME = 64  # OpenAI's bound on a function's name; Anthropic allows 128
+_JSON = json.JSONEncoder(ensure_ascii=False, default=str).encode
+_NO_NAME = re.compile(r"[^a-zA-Z0-9_-]+")
+_LOST = "No result: the run was interrupted before this call was answered."
+
+
+def _is_plain(id: str) -> bool:
+    return id.isascii() and id.isprintable()
+
+
+@dataclass(frozen=True, slots=True)
+class IdRule:
+    """What a provider accepts as a call's id.
+
+    Args:
+        limit: characters at most.
+        allowed: whether an id is acceptable but for its length.
+    """
+
+    limit: int
+    allowed: Callable[[str], bool] = _is_plain
+
+
+def conversation(messages: Sequence[Message], ids: IdRule) -> list[Message]:
+    """The messages in the order and shape that every provider accepts.
+
+    Each call is followed by its result, results in the order of their calls. A call without a result gets one with the
+    code `interrupted`; a result without its call is left out, and so is a user message without a word or an image,
+    which no provider takes. Neighbours of one role are joined. Ids are unique and obey `ids`, the same one for a call
+    and its result.
+    """
+    return joined(message for message in _answered(messages, ids) if not _is_empty(message))
+
+
+def _is_empty(message: Message) -> bool:
+    """Whether a user says nothing."""
+    return isinstance(message, UserMessage) and not any(
+        not isinstance(part, TextPart) or part.text.strip() for part in message.content
+    )
+
+
+def _answered(messages: Sequence[Message], ids: IdRule) -> Iterator[Message]:
+    """Every assistant message with its results directly after it."""
+    results = _results(messages)
+    taken: dict[str, int] = {}
+    for at, message in enumerate(messages):
+        if isinstance(message, ToolMessage):
+            continue
+        if not isinstance(message, AssistantMessage):
+            yield message
+            continue
+        answers: list[ToolMessage] = []
+        content: list[Any] = []
+        fits: dict[str | None, str] = {}
+        for part in message.content:
+            if isinstance(part, ToolCall):
+                answer = results.get((at, len(answers)))
+                fits[part.id] = fit_id(part.id, ids, taken)
+                part = replace(part, id=fits[part.id])
+                answers.append(_answer(answer, part))
+            elif isinstance(part, ProviderPart) and part.call_id in fits:
+                part = replace(part, call_id=fits[part.call_id])
+            content.append(part)
+        yield AssistantMessage(tuple(content))
+        yield from answers
+
+
+def _answer(result: ToolMessage | None, call: ToolCall) -> ToolMessage:
+    if result is None:
+        return ToolMessage(call.id, call.name, (TextPart(_LOST),), "interrupted")
+    return replace(result, call_id=call.id)
+
+
+def _results(messages: Sequence[Message]) -> dict[tuple[int, int], ToolMessage]:
+    """The result of each call, by the call's message and its place there: the first result with its id after it."""
+    found: dict[tuple[int, int], ToolMessage] = {}
+    waiting: dict[str, list[tuple[int, int]]] = {}
+    for at, message in enumerate(messages):
+        if isinstance(message, AssistantMessage):
+            fresh = {call.id: list[tuple[int, int]]() for call in message.calls}
+            for place, call in enumerate(message.calls):
+                fresh[call.id].append((at, place))
+            waiting |= fresh  # an id that is used again belongs to the newer call
+        elif isinstance(message, ToolMessage) and waiting.get(message.call_id):
+            found[waiting[message.call_id].pop(0)] = message
+    return found
+
+
+def joined(messages: Iterable[Message]) -> list[Message]:
+    """Neighbouring user messages as one, and neighbouring assistant messages."""
+    out: list[Message] = []
+    for message in messages:
+        match out[-1] if out else None, message:
+            case (UserMessage(a), UserMessage(b)):
+                out[-1] = UserMessage(a + b)
+            case (AssistantMessage(before), AssistantMessage(after)):
+                out[-1] = AssistantMessage(before + after)
+            case _:
+                out.append(message)
+    return out
+
+
+def fit_id(id: str, rule: IdRule, taken: dict[str, int]) -> str:
+    """An id like this one that obeys the rule and is not taken; added to `taken`, which counts the uses of each.
+
+    The same conversation always gets the same ids, so that prompt caches hold.
+    """
+    fitted = id
+    if not id or len(id) > rule.limit or not rule.allowed(id):
+        fitted = f"call_{hashlib.sha256(clean(id).encode()).hexdigest()[:24]}"
+    unique = fitted
+    while unique in taken:
+        taken[fitted] += 1
+        number = f"_{taken[fitted]}"
+        unique = fitted[: rule.limit - len(number)] + number
+    taken[unique] = 1
+    return unique
+
+
+def fit_name(name: str) -> str:
+    """A function name that providers accept: an unreadable one is replaced, characters they refuse become `_`."""
+    return _NO_NAME.sub("_", name)[:_MAX_NAME] or UNNAMED
+
+
+def system_text(messages: Sequence[Message]) -> str:
+    """All system messages as one text."""
+    return "\n\n".join(clean(m.content) for m in messages if isinstance(m, SystemMessage) and m.content)
+
+
+def instructed(messages: Sequence[Message], *sections: str) -> list[Message]:
+    """The conversation with these sections, if not empty, after the application's own instructions."""
+    section = "\n\n".join(filter(None, sections))
+    if not section:
+        return list(messages)
+    if messages and isinstance(messages[0], SystemMessage):
+        return [SystemMessage(f"{messages[0].content}\n\n{section}"), *messages[1:]]
+    return [SystemMessage(section), *messages]
+
+
+def output_section(request: ModelRequest) -> str:
+    """The instructions for a reply that must fit a schema; empty where none must."""
+    if request.output_schema is None:
+        return ""
+    return render_output_prompt(request.output_schema, tools=may_call(request))
+
+
+def may_call(request: ModelRequest) -> bool:
+    """Whether the reply may call a tool."""
+    return bool(request.tools) and request.tool_choice != "none"
+
+
+def output_in_prompt(request: ModelRequest, *, constrained: bool) -> ModelRequest:
+    """The request with its output's schema among the instructions.
+
+    Args:
+        request: as the agent made it.
+        constrained: whether the provider is to hold the reply to the schema besides.
+    """
+    if request.output_schema is None:
+        return request
+    messages = instructed(request.messages, output_section(request))
+    return replace(request, messages=messages, output_schema=request.output_schema if constrained else None)
+
+
+def arguments_of(call: ToolCall) -> dict[str, Any]:
+    """A call's arguments as an object, to be sent back; for a call that could not be read, what the model wrote.
+
+    Source: the key `INVALID_JSON` is what Anthropic's guide to fine-grained tool streaming recommends.
+    """
+    if call.arguments or call.format is not None or not call.raw.strip():
+        return dict(call.arguments)
+    try:
+        return read_arguments(call.raw).values
+    except ArgumentsError:
+        return {"INVALID_JSON": clean(call.raw)}
+
+
+def arguments_text(call: ToolCall) -> str:
+    """A call's arguments as JSON text: as the model wrote it where that is one plain object."""
+    arguments = arguments_of(call)
+    if call.format is None and call.raw.startswith("{"):
+        try:
+            if json.loads(call.raw) == arguments:
+                return clean(call.raw)
+        except (ValueError, RecursionError):
+            pass
+    return json_text(arguments)
+
+
+def json_text(value: Mapping[str, Any]) -> str:
+    """JSON text in readable Unicode; what JSON does not know is written as its text."""
+    return clean(_JSON(value))
+
+
+def named_tool(request: ModelRequest) -> str | None:
+    """The one tool that must be called, if the request names one.
+
+    Raises:
+        ConfigError: no offered tool has that name.
+    """
+    if request.tool_choice in ("auto", "required", "none"):
+        return None
+    names = [spec.name for spec in request.tools]
+    if request.tool_choice not in names:
+        offered = ", ".join(names) or "none at all"
+        raise ConfigError(
+            f"tool_choice must be auto, required, none or the name of an offered tool; {request.tool_choice!r} is none "
+            f"of them. Offered are: {offered}"
+        )
+    return request.tool_choice

@@ -1,0 +1,166 @@
+"""The arguments of a native call: the JSON text that a provider sent, read once it is complete.
+
+Pure. Strict but for what servers really send around a good object; each repair is named by its code in
+`agentkit.formats.REPAIRS`, and changes no value (but for lone surrogates, which no encoding carries).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple, NoReturn
+
+from agentkit.errors import ErrorCode
+from agentkit.formats import values
+from agentkit.formats.format import Limits
+from agentkit.formats.repairs import (
+    DOUBLY_ENCODED,
+    LONE_SURROGATE,
+    NULL_ARGUMENTS,
+    RAW_NEWLINES,
+    REPEATED_ARGUMENTS,
+)
+
+LIMITS: Final = Limits()
+"""As for a call written in text: its length, and arrays and objects inside each other."""
+
+_SPACE = re.compile(r"[\s\ufeff]*")
+_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|-?Infinity|NaN|-?\d[\d.eE+-]*', re.DOTALL)
+_KINDS: Final[Mapping[str, str]] = {"list": "an array", "str": "a string", "bool": "a boolean", "NoneType": "null"}
+
+
+class NativeArguments(NamedTuple):
+    """The arguments by name, and the codes of the repairs that it took to read them."""
+
+    values: dict[str, Any]
+    repairs: tuple[str, ...] = ()
+
+
+class ArgumentsError(ValueError):
+    """The text is no arguments object.
+
+    Args:
+        code: `invalid_json`; `invalid_arguments` for JSON that is no object; `ambiguous_call` for several objects;
+            `limit` for what is too long or nested too deep.
+        message: what was found and what was wanted, where.
+        position: offset in the text.
+    """
+
+    def __init__(self, code: ErrorCode, message: str, position: int = 0) -> None:
+        super().__init__(message)
+        self.code: ErrorCode = code
+        self.position = position
+
+
+def read_arguments(text: str) -> NativeArguments:
+    """Read the arguments object.
+
+    No text at all, and `null`, are no arguments. Servers that send `{}` first and the object after it, or repeat or
+    extend the object they sent, mean the last one. An object encoded twice, and raw line ends inside strings, are read.
+
+    Raises:
+        ArgumentsError: the text is none of these.
+    """
+    if len(text) > LIMITS.call:
+        raise ArgumentsError("limit", f"the arguments have {len(text):,} characters; at most {LIMITS.call:,} are read")
+    whole = text
+    found, repairs = _decode(text)
+    if len(found) == 1 and isinstance(found[0], str):
+        text = found[0]
+        found, inner = _decode(text)
+        repairs = (DOUBLY_ENCODED, *inner)
+    if any(values.too_deep(value, text, LIMITS.depth) for value in found):
+        raise _too_deep()
+    objects = [v for v in found if isinstance(v, dict)]
+    if len(objects) < len(found):
+        return _without_object(found, repairs)
+    arguments, more = _last(objects)
+    if "\\u" in whole or values.has_surrogate(whole):
+        arguments = values.without_surrogates(arguments)
+        if values.replaced(arguments, whole):
+            more = (*more, LONE_SURROGATE)
+    return NativeArguments(arguments, repairs + more)
+
+
+def _decode(text: str) -> tuple[list[Any], tuple[str, ...]]:
+    """All JSON values of the text, one after the other."""
+    try:
+        return _values(text, values.DECODER), ()
+    except json.JSONDecodeError as e:
+        if not e.msg.startswith("Invalid control character"):
+            _refuse(text, e)
+    except (ValueError, RecursionError) as e:
+        _refuse(text, e)
+    try:
+        return _values(text, values.LOOSE), (RAW_NEWLINES,)
+    except (ValueError, RecursionError) as e:
+        _refuse(text, e)
+
+
+def _values(text: str, decoder: json.JSONDecoder) -> list[Any]:
+    found = []
+    at = _skip(text, 0)
+    while at < len(text):
+        value, end = decoder.raw_decode(text, at)
+        found.append(value)
+        at = _skip(text, end)
+    return found
+
+
+def _skip(text: str, at: int) -> int:
+    found = _SPACE.match(text, at)
+    return found.end() if found else at
+
+
+def _refuse(text: str, error: ValueError | RecursionError) -> NoReturn:
+    if isinstance(error, RecursionError):
+        raise _too_deep() from None
+    if isinstance(error, json.JSONDecodeError):
+        at = error.pos
+        seen = f"{text[at : at + 20]!r}" if at < len(text) else "the end"
+        message = f"{error.msg.removesuffix(' at')} at position {at} of {len(text)}: found {seen}"
+    elif isinstance(error, values.GivenTwice):
+        raise ArgumentsError("ambiguous_call", str(error), 0) from error
+    else:
+        at = _bad_number(text)
+        message = f"{error} (position {at})"
+    raise ArgumentsError("invalid_json", f"the arguments are no JSON: {message}", at) from error
+
+
+def _bad_number(text: str) -> int:
+    """Where the number stands that the decoder refused without saying where."""
+    for token in _TOKEN.finditer(text):
+        if token[0][0] == '"':
+            continue
+        try:
+            values.DECODER.decode(token[0])
+        except ValueError:
+            return token.start()
+    return 0
+
+
+def _too_deep() -> ArgumentsError:
+    return ArgumentsError("limit", f"the arguments are nested deeper than {LIMITS.depth} arrays and objects")
+
+
+def _without_object(found: list[Any], repairs: tuple[str, ...]) -> NativeArguments:
+    if found == [None]:
+        return NativeArguments({}, (*repairs, NULL_ARGUMENTS))
+    other = next(v for v in found if not isinstance(v, dict))
+    kind = _KINDS.get(type(other).__name__, "a number")
+    raise ArgumentsError("invalid_arguments", f"the arguments must be one JSON object, such as {{}}; found {kind}")
+
+
+def _last(objects: list[dict[str, Any]]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Of several objects the one that is meant: the last, when each before it is empty or part of it."""
+    if len(objects) == 1:
+        return objects[0], ()
+    filled = [o for o in objects if o]
+    last = filled[-1] if filled else {}
+    for other in filled:
+        if any(key not in last or last[key] != value for key, value in other.items()):
+            raise ArgumentsError(
+                "ambiguous_call", f"found {len(objects)} different objects; a call has one of arguments"
+            )
+    return last, (REPEATED_ARGUMENTS,) if objects else ()

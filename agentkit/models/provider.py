@@ -1,0 +1,377 @@
+"""The thin async loop over a provider's own SDK: one request, its wire events through a wire, retries, failures.
+
+Knows no provider: each gives its client, its request body and its wire. The SDKs' own retries are off, so that there is
+one policy.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import random
+import urllib.parse
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, Final
+
+from agentkit.checks import bounds
+from agentkit.errors import ConfigError, ProviderError
+from agentkit.events import SourceEvent
+from agentkit.foreign.absent import explained
+from agentkit.models import refusals, servers
+from agentkit.models.base import Closing, ModelRequest
+from agentkit.models.clients import Clients
+from agentkit.models.failures import Asked, Came, broken_off, no_calls, provider_error
+from agentkit.models.native import ErrorInStream, Wire, WireEvent
+from agentkit.models.receiving import ResponseBody, Unreadable
+from agentkit.models.retry import Retry
+from agentkit.models.secrets import MIN_SECRET, Address, is_secret, shown, watch_logs
+
+_LOG: Final = logging.getLogger("agentkit.models")
+
+PLACEHOLDER_KEY: Final = "no-key"
+"""Sent to a compatible server when no key is set; the SDKs insist on one, local servers ignore it."""
+
+MAX_RESPONSE: Final = 256 * 1024 * 1024  # bytes; a stream of 128,000 tokens in chunks of 1 kB is half of it
+
+CONNECT_TIMEOUT: Final = 10.0  # seconds; a server that cannot be reached is no slow answer
+
+
+_BOUNDS: Final[bounds.Bounds] = {
+    **servers.BOUNDS,
+    "base_url": bounds.or_none(bounds.TEXT, "for the provider's own"),
+    "timeout": bounds.SECONDS,
+    "max_response": bounds.whole(1, "bytes"),
+    "linger": bounds.number("seconds, 0 or more", above=-1e-9),
+    "max_retries": bounds.whole(0),
+    "max_tokens": bounds.or_none(bounds.whole(1), "for the model's own"),
+    "temperature": bounds.or_none(bounds.number("a number, 0 or more", above=-1e-9), "for the provider's own"),
+    "cache": bounds.YES_OR_NO,
+    "extra": bounds.instance(Mapping, "fields of the request's body by name"),
+    "continues": bounds.or_none(bounds.YES_OR_NO, "for what is known of the model"),
+}
+"""What holds no secret: a key or a header is never shown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSettings:
+    """What is fixed for all requests of one model.
+
+    Args:
+        base_url: another server's address; None for the provider's own, or the one that its environment variable names.
+        server: what answers there, by a name of `agentkit.models.servers`; None when that is not known.
+        api_key: None takes the one in the provider's environment variable.
+        timeout: seconds without a byte from the server before the request fails; not a bound on a whole response.
+        max_response: bytes of one response at most, decompressed.
+        linger: seconds to wait for the usage of a response that has finished, if the server neither tells it nor ends
+            the stream.
+        max_retries: further attempts after a failure that may pass; only before the first event came.
+        max_tokens: for requests that name none.
+        temperature: for requests that name none.
+        cache: whether to mark requests for the provider's prompt cache, where it wants marks; see
+            `agentkit.models.caching`.
+        extra: further fields of the request body. They win over agentkit's own, and `None` takes a field out.
+        headers: further HTTP headers.
+        http_client: an `httpx2.AsyncClient` to use, for proxies, certificates, tests. Agentkit never closes it; it
+            belongs to one event loop.
+        sleep: waits between attempts.
+        dice: random numbers from 0 to 1, for the jitter between attempts.
+        continues: whether the model goes on with its own last message; None where `agentkit.models.prefill` knows it.
+    """
+
+    base_url: str | None = field(default=None, repr=False)
+    server: str | None = None
+    api_key: str | None = field(default=None, repr=False)
+    timeout: float = 600.0
+    max_response: int = MAX_RESPONSE
+    linger: float = 1.0
+    max_retries: int = 2
+    max_tokens: int | None = None
+    temperature: float | None = None
+    cache: bool = False
+    extra: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    http_client: Any = field(default=None, repr=False)
+    sleep: Callable[[float], Awaitable[None]] = field(default=asyncio.sleep, repr=False)
+    dice: Callable[[], float] = field(default=random.random, repr=False)
+    continues: bool | None = None
+
+    def __post_init__(self) -> None:
+        bounds.refuse("model", {name: getattr(self, name) for name in _BOUNDS}, _BOUNDS)
+
+    def __repr__(self) -> str:
+        """The settings but for keys, and without the credentials in the address."""
+        told = {f.name: getattr(self, f.name) for f in fields(self) if f.repr}
+        url = {} if self.base_url is None else {"base_url": shown(self.base_url)}
+        extra = {k: "[key]" if is_secret(k) else v for k, v in self.extra.items() if v is not None}
+        return f"Settings({', '.join(f'{k}={v!r}' for k, v in {**url, **told, 'extra': extra}.items())})"
+
+
+@explained
+class RemoteModel(Closing, ABC):
+    """A model behind a provider's SDK.
+
+    Args:
+        model: the provider's name of the model.
+        settings: what is fixed for all its requests.
+
+    Raises:
+        ConfigError: there is no key.
+    """
+
+    prefix: ClassVar[str]
+    """Of the model string."""
+    home: ClassVar[str]
+    """The provider's own address."""
+    key_variable: ClassVar[str]
+    """The environment variable of the key."""
+    url_variable: ClassVar[str]
+    """The environment variable of another server's address."""
+    adds_version: ClassVar[str] = ""
+    """The path that the SDK puts between `base_url` and the rest, if it does."""
+    login_variables: ClassVar[tuple[str, ...]] = ()
+    """Further environment variables by which the SDK itself finds credentials."""
+
+    def __init__(self, model: str, settings: ModelSettings | None = None) -> None:
+        self.model = model
+        self.settings = settings or ModelSettings()
+        self._retry = Retry(times=self.settings.max_retries)
+        self._clients = Clients(owned=self.settings.http_client is None)
+        self._address = self._find_address(self.settings.base_url or os.environ.get(self.url_variable) or self.home)
+        server = urllib.parse.urlsplit(self._address.url).netloc
+        home = urllib.parse.urlsplit(self.home).netloc
+        self.provider = self.prefix if f".{server}".endswith(f".{home}") else server
+        """Who answers: the provider, or the host of another server. Its blocks are sent back to nobody else."""
+        self._api_key = self._find_key()
+        self._secrets = self._find_secrets()
+        watch_logs(self, self._secrets)
+
+    def __repr__(self) -> str:
+        return f"<{self.name}>" if self.at_home else f"<{self.name} at {self.provider}>"
+
+    @property
+    def at_home(self) -> bool:
+        """Whether the provider itself answers, and no other server."""
+        return self.provider == self.prefix
+
+    @property
+    def name(self) -> str:
+        """The model string, such as `openai:gpt-5`."""
+        return f"{self.prefix}:{self.model}"
+
+    @property
+    def server(self) -> str | None:
+        """What kind of server answers, if it was named."""
+        return self.settings.server
+
+    @property
+    def format(self) -> str | None:
+        """None: the model calls natively."""
+        return None
+
+    @property
+    def continues(self) -> bool:
+        """Whether the model goes on with its own last message: as it was declared, or is known."""
+        return self._continues() if self.settings.continues is None else self.settings.continues
+
+    def _continues(self) -> bool:
+        """Whether it is known to."""
+        return False
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[SourceEvent, None]:
+        """Answer a request. Ends with exactly one `Finish`, or raises `ProviderError` after whatever came before it.
+
+        Raises:
+            ConfigError: the conversation is empty.
+        """
+        body = self._body(request)
+        if not body.get("messages", body.get("input")):
+            raise ConfigError(f"{self.name}: nothing to send: the conversation holds no message that says anything")
+        failures = 0
+        while True:
+            begun = False
+            try:
+                async with aclosing(self._attempt(body)) as events:
+                    async for event in events:
+                        begun = True
+                        yield event
+                return
+            except ProviderError as error:
+                failures += 1
+                headers = getattr(getattr(error.__cause__, "response", None), "headers", {})
+                wait = None if begun else self._retry.wait(failures, error, self.settings.dice(), headers)
+                if wait is None:
+                    raise
+            await self.settings.sleep(wait)
+
+    async def aclose(self) -> None:
+        """Close the connections made in the running event loop; the model can be used again afterwards."""
+        await self._clients.aclose()
+
+    async def _attempt(self, body: dict[str, Any]) -> AsyncGenerator[SourceEvent, None]:
+        """One request, from its first event to its last."""
+        client = await self._clients.get(self._made_client)
+        wire = self._wire(body)
+        begun = False
+        cause: Exception | None = None
+        request_id: str | None = None
+        received: ResponseBody | None = None
+        try:
+            async with AsyncExitStack() as sent:
+                with refusals.errors_up_to(self.settings.max_response):
+                    response = await sent.enter_async_context(self._request(client, body))
+                request_id = response.headers.get("x-request-id") or response.headers.get("request-id")
+                received = self._received(response)
+                read = received.events if body.get("stream") else received.whole
+                async with aclosing(read(wire, self._as_streamed)) as wire_events:
+                    async for wire_event in wire_events:
+                        if wire.over:
+                            continue  # said again, by a proxy perhaps: read as more, it would make every call twice
+                        for event in wire.feed(wire_event):
+                            begun = True
+                            yield event
+        except self._failures() as error:
+            cause = error
+        last = wire.close()
+        if not wire.done:
+            for event in last if begun else ():  # what broke off before its first event can be asked for again
+                yield event
+            raise self._failure(cause, received, request_id) from cause
+        if not wire.called and (promised := no_calls(self.provider, last, request_id, words=begun)) is not None:
+            if not begun:
+                raise promised
+            _LOG.warning("%s", promised)
+        for event in last:
+            yield event
+
+    def _received(self, response: Any) -> ResponseBody:
+        settings = self.settings
+        pieces = response.http_response.aiter_bytes()
+        content_type = response.headers.get("content-type", "")
+        return ResponseBody(pieces, content_type, limit=settings.max_response, linger=settings.linger)
+
+    def _failure(self, cause: Exception | None, received: ResponseBody | None, request_id: str | None) -> ProviderError:
+        """Why there was no whole response, in words."""
+        came = Came(received.size, received.head) if received is not None else None
+        asked = Asked(self.provider, self._secrets, self.settings.timeout, self._misplaced())
+        return broken_off(asked, came, request_id) if cause is None else provider_error(cause, asked, came, request_id)
+
+    def _misplaced(self) -> str:
+        """What may be wrong with the address, when nobody there knows the request; empty when nothing seems to be."""
+        if self.at_home:
+            return ""
+        path = urllib.parse.urlsplit(self._address.url).path.rstrip("/")
+        if self.adds_version:
+            return f"base_url ends in {path}, and the SDK adds {self.adds_version}" if path.endswith("/v1") else ""
+        return "" if path else "base_url has no path; most servers answer under /v1"
+
+    def _made_client(self) -> Any:
+        """The SDK's client over an HTTP client of ours, or of the caller's."""
+        http_client = self.settings.http_client or self._new_http_client()
+        refusals.watch(http_client)
+        return self._new_client(
+            api_key=self._api_key,
+            base_url=self._address.url,
+            http_client=http_client,
+            default_headers={**self._address.headers, **self.settings.headers},
+            default_query=dict(self._address.query),
+            max_retries=0,
+        )
+
+    def _send(
+        self, create: Callable[..., AbstractAsyncContextManager[Any]], body: dict[str, Any], **required: Any
+    ) -> AbstractAsyncContextManager[Any]:
+        """Send a body through an SDK's method.
+
+        It travels as `extra_body`, which wins over `required`, the arguments that the method insists on. As an argument
+        of its own, a conversation would be rewritten by the SDK node by node: 0.5 to 1.7 s for 1,000 turns.
+        """
+        import httpx2
+
+        timeout = httpx2.Timeout(self.settings.timeout, connect=min(self.settings.timeout, CONNECT_TIMEOUT))
+        return create(**required, stream=bool(body.get("stream")), extra_body=body, timeout=timeout)
+
+    def _failures(self) -> tuple[type[Exception], ...]:
+        """What may be raised between here and the provider; anything else is a fault of agentkit and stays one."""
+        import anyio
+        import httpx2
+
+        connection = (httpx2.HTTPError, httpx2.StreamError, anyio.EndOfStream, OSError)
+        damaged = (json.JSONDecodeError, UnicodeDecodeError, Unreadable)
+        return (*self._sdk_errors(), *connection, *damaged, ErrorInStream)
+
+    def _find_address(self, url: str) -> Address:
+        try:
+            return Address.of(url)
+        except ValueError:
+            said = f"base_url must be an address such as http://127.0.0.1:8000/v1, got {shown(url)!r}"
+            raise ConfigError(f"{self.name}: {said}") from None  # the cause may show the credentials
+
+    def _find_key(self) -> str | None:
+        key = self.settings.api_key or os.environ.get(self.key_variable)
+        if key or any(os.environ.get(variable) for variable in self.login_variables):
+            return key or None
+        if not self.at_home:
+            return PLACEHOLDER_KEY
+        raise ConfigError(
+            f"{self.name} needs an API key, and none was found: set the environment variable {self.key_variable}, or "
+            f"pass api_key=. A compatible server without keys needs base_url= only"
+        )
+
+    def _find_secrets(self) -> list[str]:
+        """What must not be seen in an error: the key, and whatever else opens doors."""
+        found = [self._api_key or "", *self._address.secrets]
+        found += [value for name, value in self.settings.headers.items() if is_secret(name)]
+        found += [os.environ.get(name, "") for name in self.login_variables if is_secret(name)]
+        return [s for s in found if len(s) >= MIN_SECRET and s != PLACEHOLDER_KEY]
+
+    def _merged(self, request: ModelRequest, body: dict[str, Any]) -> dict[str, Any]:
+        """The body with the model's and the request's extra fields; a field that is None is left out.
+
+        Two objects without a common key are joined: a field such as `text` or `output_config` holds several settings.
+        """
+        merged = dict(body)
+        for extra in (self.settings.extra, request.extra):
+            for key, value in extra.items():
+                own = merged.get(key)
+                both = isinstance(own, Mapping) and isinstance(value, Mapping) and own.keys().isdisjoint(value)
+                merged[key] = {**own, **value} if both else value  # type: ignore[dict-item]
+        return {key: value for key, value in merged.items() if value is not None}
+
+    def _max_tokens(self, request: ModelRequest) -> int | None:
+        return request.max_tokens if request.max_tokens is not None else self.settings.max_tokens
+
+    def _temperature(self, request: ModelRequest) -> float | None:
+        return request.temperature if request.temperature is not None else self.settings.temperature
+
+    @abstractmethod
+    def _new_http_client(self) -> Any:
+        """The SDK's HTTP client as it comes: its time-outs, its limits, its proxies."""
+
+    @abstractmethod
+    def _new_client(self, **arguments: Any) -> Any:
+        """The SDK's async client."""
+
+    @abstractmethod
+    def _sdk_errors(self) -> tuple[type[Exception], ...]:
+        """The base of the SDK's exceptions."""
+
+    @abstractmethod
+    def _body(self, request: ModelRequest) -> dict[str, Any]:
+        """The request's body."""
+
+    @abstractmethod
+    def _request(self, client: Any, body: dict[str, Any]) -> AbstractAsyncContextManager[Any]:
+        """Send a request; gives the SDK's raw response, whose body is still to be read."""
+
+    @abstractmethod
+    def _as_streamed(self, body: Mapping[str, Any]) -> list[WireEvent]:
+        """A whole response as the events it would have been streamed in."""
+
+    @abstractmethod
+    def _wire(self, body: Mapping[str, Any]) -> Wire:
+        """The machine for one response to a request."""

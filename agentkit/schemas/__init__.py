@@ -1,0 +1,1 @@
+"""JSON Schema: walked, said in words, rewritten for each API."""

@@ -1,0 +1,93 @@
+"""One tool, and the schema of a reply, as each provider's API writes it. Pure; knows no provider's SDK."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from agentkit.schemas.dialects import ANTHROPIC, OPENAI, constrained_schema, strict_schema
+from agentkit.toolspec import OutputSchema, ToolSpec
+
+
+def openai_chat(spec: ToolSpec, strict: bool = False) -> dict[str, Any]:
+    """A tool of OpenAI's chat completions, and of every server compatible with them.
+
+    Args:
+        spec: the tool.
+        strict: ask for guaranteed arguments; `openai_strict` also reports what that mode cannot express.
+    """
+    return {"type": "function", "function": _openai_function(spec, strict)}
+
+
+def openai_responses(spec: ToolSpec, strict: bool = False) -> dict[str, Any]:
+    """A tool of OpenAI's Responses API, where strict is the default and is therefore always stated."""
+    return {"type": "function", "strict": strict, **_openai_function(spec, strict)}
+
+
+def openai_strict(spec: ToolSpec) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """A tool of chat completions in strict mode, and what that mode cannot express of it.
+
+    Optional parameters become required and nullable there; a null for one of them counts as left out when the call is
+    validated.
+
+    Returns:
+        The tool, and one line per loss, such as `/count: default 20 was removed …`; no lines when nothing is lost.
+    """
+    parameters, report = strict_schema(spec.parameters)
+    function = {"name": spec.name, "description": spec.description, "strict": True, "parameters": parameters}
+    return {"type": "function", "function": function}, report
+
+
+def anthropic(spec: ToolSpec) -> dict[str, Any]:
+    """A tool of Anthropic's Messages API."""
+    return {"name": spec.name, "description": spec.description, "input_schema": dict(spec.parameters)}
+
+
+def mcp(spec: ToolSpec) -> dict[str, Any]:
+    """A tool as an MCP server lists it."""
+    return {"name": spec.name, "description": spec.description, "inputSchema": dict(spec.parameters)}
+
+
+def _openai_function(spec: ToolSpec, strict: bool) -> dict[str, Any]:
+    if strict:
+        function: dict[str, Any] = openai_strict(spec)[0]["function"]
+        return function
+    return {"name": spec.name, "description": spec.description, "parameters": dict(spec.parameters)}
+
+
+def _only_strict(spec: ToolSpec) -> dict[str, Any]:
+    return openai_strict(spec)[0]
+
+
+# ---------------------------------------------------------------- what the final reply must be
+
+
+def openai_chat_output(output: OutputSchema) -> dict[str, Any]:
+    """The `response_format` of chat completions: strict where strict mode can say all that the schema allows."""
+    return {"type": "json_schema", "json_schema": _openai_output(output)}
+
+
+def openai_responses_output(output: OutputSchema) -> dict[str, Any]:
+    """The `text.format` of the Responses API."""
+    return {"type": "json_schema", **_openai_output(output)}
+
+
+def anthropic_output(output: OutputSchema) -> dict[str, Any] | None:
+    """The `output_config.format` of the Messages API; None for a schema that it would refuse."""
+    schema = constrained_schema(output.schema, ANTHROPIC)
+    return None if schema is None else {"type": "json_schema", "schema": schema}
+
+
+def _openai_output(output: OutputSchema) -> dict[str, Any]:
+    strict = constrained_schema(output.schema, OPENAI)
+    return {"name": output.name, "strict": strict is not None, "schema": strict or dict(output.schema)}
+
+
+FLAVOURS: Final[dict[str, Callable[[ToolSpec], dict[str, Any]]]] = {
+    "chat": openai_chat,
+    "responses": openai_responses,
+    "strict": _only_strict,
+    "anthropic": anthropic,
+    "mcp": mcp,
+}
+"""Each flavour of `ToolRegistry.get_openapi_schemas` by its name."""

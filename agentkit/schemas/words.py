@@ -1,0 +1,362 @@
+"""What is wrong with a call's arguments, in the words of the JSON Schema that the model was shown.
+
+Turns the errors of pydantic and jsonschema into `Problem`s; knows no tool. A model reads these: no Python class, no
+address of a manual, no traceback.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from agentkit.checks.spelling import nearest
+from agentkit.schemas.walk import alternatives
+
+if TYPE_CHECKING:
+    from jsonschema.exceptions import ValidationError as WrittenError
+    from pydantic_core import ErrorDetails
+
+MAX_PROBLEMS: Final = 20
+"""Problems told to the model at once."""
+
+MAX_ERRORS: Final = 200
+"""Faults of one call that are looked into; a model mends the first ones first."""
+
+MAX_SHOWN: Final = 80
+"""Characters of a wrong value that are quoted back."""
+
+MAX_CHOICES: Final = 50
+"""Allowed values and names that are listed."""
+
+TYPE_NAMES: Final = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
+
+FORMAT_EXAMPLES: Final = {
+    "date-time": "2025-01-31T12:00:00Z",
+    "date": "2025-01-31",
+    "time": "12:00:00",
+    "duration": "PT90S",
+    "uuid": "123e4567-e89b-12d3-a456-426614174000",
+}
+
+BOUNDS: Final = {
+    "minimum": ">= {}",
+    "maximum": "<= {}",
+    "exclusiveMinimum": "> {}",
+    "exclusiveMaximum": "< {}",
+    "multipleOf": "a multiple of {}",
+    "minLength": "at least {} characters",
+    "maxLength": "at most {} characters",
+    "minItems": "at least {} items",
+    "maxItems": "at most {} items",
+    "pattern": "matching {}",
+    "uniqueItems": "no item twice",
+}
+"""How a restriction reads after the type: `integer (>= 1)`."""
+
+
+DESCRIBED: Final = frozenset({*BOUNDS, "type", "enum", "const", "format", "anyOf", "oneOf", "allOf"})
+"""The keywords that `describe` puts into words."""
+
+MAX_MESSAGE: Final = 200
+"""Characters of jsonschema's own message, which stands for every other keyword."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong.
+
+    Args:
+        path: where, as a JSON pointer from the arguments: `/a`, `/items/0/x`.
+        expected: what the schema wants there.
+        found: what came.
+    """
+
+    path: str
+    expected: str
+    found: str
+
+    def __str__(self) -> str:
+        return f"{self.path or '/'}: expected {self.expected}, found {self.found}"
+
+
+TOO_DEEP: Final = Problem("", "arguments that are nested less deeply", "nesting that cannot be read")
+
+
+class InvalidArguments(ValueError):
+    """A call's arguments do not fit the tool; the message is written for the model.
+
+    Args:
+        tool: the tool's name.
+        problems: what is wrong, at least one.
+    """
+
+    def __init__(self, tool: str, problems: Sequence[Problem]) -> None:
+        self.tool = tool
+        self.problems = tuple(problems)
+        shown = [f"- {problem}" for problem in self.problems[:MAX_PROBLEMS]]
+        if (more := len(self.problems) - MAX_PROBLEMS) > 0:
+            shown.append(f"- and {more} more")
+        super().__init__("\n".join([f"invalid arguments for {tool}:", *shown]))
+
+    def __reduce__(self) -> tuple[type[InvalidArguments], tuple[str, tuple[Problem, ...]]]:
+        return InvalidArguments, (self.tool, self.problems)
+
+
+def of_pydantic(
+    errors: Iterable[ErrorDetails], arguments: Mapping[str, Any], schema: Mapping[str, Any]
+) -> list[Problem]:
+    """Problems from pydantic's errors: one per place; of a union's members, only the one the value comes nearest."""
+    problems: dict[str, Problem] = {}
+    for located in _nearest_members([_locate(error, arguments) for error in islice(errors, MAX_ERRORS)]):
+        problem = _problem(located, arguments, schema)
+        before = problems.setdefault(problem.path, problem)
+        if before is not problem and located.key:  # another type that the name may have
+            problems[problem.path] = replace(before, expected=f"{before.expected} or {_own_words(located.error)}")
+    return list(problems.values())
+
+
+def of_written(
+    errors: Iterable[WrittenError], arguments: Mapping[str, Any], schema: Mapping[str, Any]
+) -> list[Problem]:
+    """Problems from jsonschema's errors."""
+    found: dict[str, Problem] = {}
+    for error in islice(errors, MAX_ERRORS):
+        steps = tuple(error.absolute_path)
+        for problem in _written(error, steps, schema):
+            found.setdefault(problem.path, problem)
+    return list(found.values())
+
+
+def _written(error: WrittenError, steps: tuple[str | int, ...], schema: Mapping[str, Any]) -> list[Problem]:
+    instance: Any = error.instance
+    wanted: Any = error.validator_value
+    match error.validator:
+        case "required":
+            absent = [name for name in wanted if name not in instance]
+            return [_missing((*steps, name), schema) for name in absent]
+        case "additionalProperties" if wanted is False and isinstance(error.schema, Mapping):
+            known = list(error.schema.get("properties", {}))
+            return [unknown(name, known, (*steps, name)) for name in instance if name not in known]
+    inner = error.schema if isinstance(error.schema, Mapping) else {}
+    expected = describe(inner, schema) if error.validator in DESCRIBED else f"that {error.message[:MAX_MESSAGE]}"
+    return [Problem(pointer(steps), expected, shown(instance))]
+
+
+def pointer(steps: Sequence[str | int]) -> str:
+    """A JSON pointer: `("items", 0, "x")` is `/items/0/x`; a name longer than `MAX_SHOWN` is cut."""
+    names = (name if len(name := str(step)) <= MAX_SHOWN else f"{name[:MAX_SHOWN]}…" for step in steps)
+    return "".join(f"/{name.replace('~', '~0').replace('/', '~1')}" for name in names)
+
+
+def unknown(name: str, known: Sequence[str], steps: Sequence[str | int]) -> Problem:
+    """A name that the schema does not have: lists those it has, and the nearest."""
+    near = nearest(name, known)
+    listed = "one of the names " + ", ".join(map(_json, known[:MAX_CHOICES])) if known else "no names"
+    hint = f" (did you mean {_json(near)}?)" if near is not None else ""
+    return Problem(pointer(steps), f"{listed}{hint}", f"the unknown name {_json(name)}")
+
+
+def _missing(steps: Sequence[str | int], schema: Mapping[str, Any]) -> Problem:
+    return Problem(pointer(steps), describe_at(steps, schema), "nothing: it is required")
+
+
+class _Located(NamedTuple):
+    """A pydantic error, its way through the arguments, and the union at which its location leaves them."""
+
+    error: ErrorDetails
+    steps: tuple[str | int, ...]
+    key: bool = False  # it is about the name at the last step, not about the value there
+    union: tuple[str | int, ...] | None = None
+    member: str = ""
+
+    @property
+    def cost(self) -> int:
+        """How far the value is from this member: not its type at all, its type with other fields, a field's value."""
+        if self.steps == self.union:
+            return 100
+        return 2 if self.error["type"].startswith(("missing", "extra", "unexpected")) else 1
+
+
+_KEY: Final = "[key]"
+"""What pydantic puts into a location behind the name that is wrong."""
+
+
+def _locate(error: ErrorDetails, arguments: Mapping[str, Any]) -> _Located:
+    """Split an error's location into steps through the arguments and names of the types that were tried."""
+    here: Any = arguments
+    steps: list[str | int] = []
+    tried: list[tuple[tuple[str | int, ...], str]] = []
+    for step in error["loc"]:
+        inside = (isinstance(here, Mapping) and step in here) or (
+            isinstance(here, (list, tuple)) and isinstance(step, int) and step < len(here)
+        )
+        if inside:
+            here = here[step]
+            steps.append(step)
+        else:
+            tried.append((tuple(steps), str(step)))
+    if error["type"].startswith("missing"):  # its last step is the name of what is not there
+        steps.append(error["loc"][-1])
+        tried.pop()
+    key = (tuple(steps), _KEY) in tried
+    return _Located(error, tuple(steps), key, *(tried[0] if tried and not key else ()))
+
+
+def _nearest_members(found: list[_Located]) -> list[_Located]:
+    """Without the errors of those members of a union that another member beats."""
+    costs: dict[tuple[str | int, ...] | None, dict[str, int]] = {}
+    for located in found:
+        of_union = costs.setdefault(located.union, {})
+        of_union[located.member] = of_union.get(located.member, 0) + located.cost
+    nearest = {union: min(members, key=members.__getitem__) for union, members in costs.items()}
+    return [located for located in found if located.union is None or located.member == nearest[located.union]]
+
+
+def _problem(located: _Located, arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> Problem:
+    error, steps = located.error, located.steps
+    kind = error["type"]
+    if kind.startswith("missing"):
+        return _missing(steps, schema)
+    if kind in ("extra_forbidden", "unexpected_keyword_argument"):
+        known = [name for option in _at(steps[:-1], schema) for name in option.get("properties", {})]
+        return unknown(str(steps[-1]), known, steps)
+    if kind == "json_invalid" and not error["loc"]:
+        return TOO_DEEP
+    if located.key:
+        return Problem(pointer(steps), f"a name that is {_own_words(error)}", f"the name {_json(str(steps[-1]))}")
+    value: Any = arguments
+    for step in steps:
+        value = value[step]
+    return Problem(pointer(steps), _wanted(error, value, steps, schema), shown(value))
+
+
+def _wanted(error: ErrorDetails, value: Any, steps: Sequence[str | int], schema: Mapping[str, Any]) -> str:
+    """What the schema wants; where it would take the value, what else there is to it, too."""
+    if error["type"] in ("value_error", "assertion_error"):
+        return _own_words(error)
+    options = _at(steps, schema)
+    described = _joined([describe(option, schema) for option in options])
+    if described and all(_breaks(value, option, error["type"]) for option in options):
+        return described
+    own = _own_words(error)
+    if not described:
+        return own
+    return f"{described}: {own[0].lower() if own[1:2].islower() else own[:1]}{own[1:]}"
+
+
+_SHALLOW: Final = ("type", "enum", "const", *BOUNDS)
+
+
+def _breaks(value: Any, option: Mapping[str, Any], kind: str) -> bool:
+    """Whether a value breaks what `describe` says of a schema, but for what lies inside of it."""
+    wanted = option.get("type")
+    found = type_of(value)
+    if isinstance(wanted, str) and found != wanted and (found, wanted) != ("integer", "number"):
+        return True
+    if "format" in option and kind.endswith(("_parsing", "_format")):
+        return True
+    from jsonschema import Draft202012Validator
+
+    shallow = {key: option[key] for key in _SHALLOW if key in option}
+    return not Draft202012Validator(shallow).is_valid(value)
+
+
+def _own_words(error: ErrorDetails) -> str:
+    """The message of the author's own validator, or pydantic's without its lead."""
+    text = error["msg"]
+    for lead in ("Value error, ", "Assertion failed, ", "Input should be "):
+        text = text.removeprefix(lead)
+    return text
+
+
+def describe_at(steps: Sequence[str | int], schema: Mapping[str, Any]) -> str:
+    """What the schema wants at a path."""
+    return _joined([describe(option, schema) for option in _at(steps, schema)])
+
+
+def _at(steps: Sequence[str | int], schema: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The plain schemas that apply at a path."""
+    here = list(alternatives(schema, schema))
+    for step in steps:
+        inner = [found for option in here if isinstance(found := child(option, step), Mapping)]
+        here = [option for found in inner for option in alternatives(found, schema)]
+    return here
+
+
+def child(schema: Mapping[str, Any], step: str | int) -> Any:
+    """The schema of a property or of an item; None or a boolean where there is none."""
+    if isinstance(step, str):
+        return schema.get("properties", {}).get(step, schema.get("additionalProperties"))
+    prefix = schema.get("prefixItems", ())
+    return prefix[step] if step < len(prefix) else schema.get("items")
+
+
+def describe(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) -> str:
+    """A schema in a few words: `integer (>= 1)`, `one of "a", "b"`, `array of (string or null)`."""
+    return _joined([_described(option, root, depth) for option in alternatives(schema, root)])
+
+
+def _described(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> str:
+    if "const" in schema:
+        return _json(schema["const"])
+    if "enum" in schema:
+        listed = ", ".join(_json(value) for value in schema["enum"][:MAX_CHOICES])
+        return f"one of {listed}" if len(schema["enum"]) > 1 else listed
+    kind = str(schema.get("type", "any value"))
+    if kind == "array" and depth < 2:
+        kind = _array(schema, root, depth)
+    if kind == "object" and schema.get("properties") and depth < 2:
+        kind = "object with " + ", ".join(list(schema["properties"])[:MAX_CHOICES])
+    said = ("minItems", "maxItems") if "prefixItems" in schema else ()
+    limits = [words.format(schema[key]) for key, words in BOUNDS.items() if key in schema and key not in said]
+    if schema.get("contentMediaType") == "application/json":
+        limits.insert(0, "JSON as text")
+    if (named := schema.get("format")) is not None:
+        limits.insert(0, f"{named}, such as {FORMAT_EXAMPLES[named]}" if named in FORMAT_EXAMPLES else str(named))
+    return f"{kind} ({', '.join(limits)})" if limits else kind
+
+
+def _array(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> str:
+    if prefix := schema.get("prefixItems"):
+        return f"array of [{', '.join(describe(item, root, depth + 1) for item in prefix)}]"
+    items = schema.get("items")
+    if not (isinstance(items, Mapping) and items):
+        return "array"
+    each = describe(items, root, depth + 1)
+    return f"array of ({each})" if " or " in each else f"array of {each}"
+
+
+def _joined(words: Sequence[str]) -> str:
+    return " or ".join(dict.fromkeys(words))
+
+
+def type_of(value: Any) -> str:
+    """The JSON type of a JSON value."""
+    return TYPE_NAMES.get(type(value), "null")
+
+
+def shown(value: Any) -> str:
+    """A wrong value in a few words: `string "x"`, `integer 5`, `array of 3 items`."""
+    match value:
+        case None:
+            return "null"
+        case list() | tuple():
+            return f"array of {len(value)} item{'' if len(value) == 1 else 's'}"
+        case Mapping():
+            names = ", ".join(str(name)[:MAX_SHOWN] for name in list(value)[:5])
+            return f"object with {names}" if names else "empty object"
+        case _:
+            return f"{TYPE_NAMES.get(type(value), 'a value')} {_json(value)}"
+
+
+def _json(value: Any) -> str:
+    if isinstance(value, str) and len(value) > MAX_SHOWN:
+        return f"{json.dumps(value[:MAX_SHOWN], ensure_ascii=False)}… ({len(value)} characters)"
+    try:
+        text = json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError):
+        return "that JSON cannot carry"
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"

@@ -1,0 +1,41 @@
+"""Where a thread store is, in one word: a path, a URL or the store itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from agentkit.errors import ConfigError
+from agentkit.threads.store import Store
+
+
+def open_store(where: Store | str | Path) -> Store:
+    """The store that `where` names. Nothing is opened before its first use.
+
+    Args:
+        where: a path or `sqlite:///relative.db`, `sqlite:////absolute.db` (SQLite; `":memory:"` keeps nothing),
+            `postgresql://user:password@host/database` (PostgreSQL), or a store, which is returned.
+
+    Raises:
+        ConfigError: another scheme, or PostgreSQL's driver is not installed.
+    """
+    if not isinstance(where, (str, Path)):
+        return where
+    scheme, separator, rest = str(where).partition("://")
+    if isinstance(where, Path) or not separator:
+        from agentkit.threads.sql.sqlite import SQLiteStore
+
+        return SQLiteStore(where)
+    if scheme == "sqlite" and rest.startswith("/") and len(rest) > 1:
+        from agentkit.threads.sql.sqlite import SQLiteStore
+
+        return SQLiteStore(rest[1:])
+    if scheme in ("postgresql", "postgres"):
+        from agentkit.threads.sql.postgres import PostgresStore
+
+        return PostgresStore(str(where))
+    raise ConfigError(f"a thread store is a path, sqlite:///path or postgresql://host/database, found {_scheme(where)}")
+
+
+def _scheme(where: str) -> str:
+    """What may be shown of a URL: it may hold a password."""
+    return repr(where.partition("://")[0] + "://…")

@@ -1,0 +1,1 @@
+"""Stores in SQL: the operations once, a bridge to threads, two databases."""

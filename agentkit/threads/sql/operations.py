@@ -1,0 +1,435 @@
+"""Every operation of a SQL store, once for all databases. Knows SQL and JSON; does no I/O and has no clock.
+
+An operation is a generator: it yields a statement with its parameters and is sent the rows; what it returns is the
+operation's result, what it raises makes the driver roll back. A driver runs each operation in one transaction, says
+which words its database uses (`SqlDialect`), and throws `Duplicate` in where a row broke a uniqueness rule.
+
+A body is stored as JSON in ASCII, an id likewise without its quotes, so that characters which a database's text cannot
+hold (NUL in PostgreSQL, lone surrogates in both) come back as they were. One thing is not told apart: two surrogates
+that lie next to each other, high then low, are read back as the one character that they mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar, assert_never
+
+from agentkit.errors import StoreConflict, StoreError, ThreadExists, ThreadNotFound
+from agentkit.threads.sql.encoding import decode, encode, encode_id
+from agentkit.threads.sql.rows import (
+    CALL,
+    ENTRY,
+    HEAD,
+    MOST,
+    THREAD,
+    Head,
+    damaged,
+    decode_or_as_it_is,
+    head_of,
+    listed,
+    log_of,
+    thread_of,
+)
+from agentkit.threads.store import Append, Body, Change, Lease, Log, Move, NewCall, Revise, Thread
+
+T = TypeVar("T")
+Rows = Sequence[Sequence[Any]]
+Steps = Generator[tuple[str, tuple[Any, ...]], Rows, T]
+"""An operation under way: yields (SQL with `?` for each parameter, parameters), is sent rows, returns its result."""
+
+SCHEMA_VERSION: Final = 2
+"""Of the tables below. A store with a higher one was written by a newer agentkit and is refused; one with a lower one
+is brought up to it. 2: a lease has its length, `lease_seconds`."""
+
+OLD_LEASE: Final = 30.0
+"""Seconds of a lease that was taken before its length was kept: what runs have always taken."""
+
+CALLS_PER_INSERT: Final = 50
+"""So many calls go into one statement: 550 parameters, below the 999 that an old SQLite allows."""
+
+LARGEST: Final = 2**63 - 1
+"""The largest number that a database takes: more than it has rows."""
+
+LEAP: Final = 2**32
+"""What the floor grows by when a thread is deleted whose fence cannot be read: more than it can have had leases."""
+
+_NEW_THREAD: Final = f"{THREAD}, lease_owner, lease_fence, lease_until, lease_seconds"
+MOVED: Final = (
+    "status = ?, body = COALESCE(?, body), note = COALESCE(?, note), answer = ?,"
+    " attempts = attempts + ?, started = COALESCE(?, started), ended = ?"
+)
+
+
+class Duplicate(StoreError):
+    """A row broke a rule of its table, such as uniqueness; thrown into an operation by its driver."""
+
+
+@dataclass(frozen=True, slots=True)
+class SqlDialect:
+    """What one database says in its own way.
+
+    Args:
+        tables: a query for the names of the tables that there are.
+        now: an expression for the present time, in seconds since the epoch, by the store's clock.
+        prefix: stands before the name of each table.
+        lock: closes a query whose rows nobody else may change before the transaction ends.
+        text: the type of text compared byte by byte.
+        before_install: statements that come before the tables are made, such as one that keeps others from doing so.
+    """
+
+    tables: str
+    now: str
+    prefix: str = ""
+    lock: str = ""
+    text: str = "TEXT"
+    before_install: tuple[str, ...] = ()
+
+
+class Operations:
+    """The operations of `Store`, for one database."""
+
+    def __init__(self, dialect: SqlDialect) -> None:
+        self.dialect = dialect
+        prefix = dialect.prefix
+        self.threads, self.entries, self.calls = (f"{prefix}{name}" for name in ("threads", "entries", "calls"))
+        self.facts = f"{prefix}agentkit"
+
+    # the tables
+
+    def ready(self) -> Steps[bool]:
+        """Whether the tables are there, of the present version.
+
+        Raises:
+            StoreError: they are those of a newer agentkit, or another program's.
+        """
+        names = {row[0] for row in (yield self.dialect.tables, ())}
+        if "agentkit" not in names:
+            if others := names & {"threads", "entries", "calls"}:
+                raise StoreError(f"table {sorted(others)[0]!r} was not made by agentkit; name another place")
+            return False
+        return (yield from self._version()) == SCHEMA_VERSION
+
+    def _version(self) -> Steps[int]:
+        """Which version the tables have, which are there."""
+        rows = yield f"SELECT value FROM {self.facts} WHERE name = ?", ("schema",)
+        found = rows[0][0] if rows else None
+        if not isinstance(found, int) or found < 1:
+            raise StoreError(
+                f"the tables have version {found!r}, wanted a number from 1 to {SCHEMA_VERSION}: they are damaged"
+            )
+        if found > SCHEMA_VERSION:
+            raise StoreError(
+                f"the tables have version {found}, this agentkit knows up to {SCHEMA_VERSION}; install a newer agentkit"
+            )
+        return found
+
+    def install(self) -> Steps[None]:
+        """Make the tables, or bring those of an older agentkit up to date, unless another process was quicker."""
+        for statement in self.dialect.before_install:
+            yield statement, ()
+        if "agentkit" in {row[0] for row in (yield self.dialect.tables, ())}:
+            yield from self._upgrade((yield from self._version()))
+            return
+        yield from self.ready()  # refuses tables of another program
+        text = self.dialect.text
+        # `floor`: no thread begins with a lower fence or version, so that a lease of a deleted thread is worth nothing
+        # in a later thread of the same id.
+        yield f"CREATE TABLE {self.facts} (name {text} PRIMARY KEY, value BIGINT NOT NULL)", ()
+        yield f"INSERT INTO {self.facts} VALUES (?, ?), (?, ?)", ("schema", SCHEMA_VERSION, "floor", 0)
+        yield (
+            (
+                f"CREATE TABLE {self.threads} (id {text} PRIMARY KEY, metadata TEXT NOT NULL, entries BIGINT NOT NULL,"
+                " created DOUBLE PRECISION NOT NULL, updated DOUBLE PRECISION NOT NULL, version BIGINT NOT NULL,"
+                " lease_owner TEXT, lease_fence BIGINT NOT NULL, lease_until DOUBLE PRECISION NOT NULL,"
+                f" lease_seconds DOUBLE PRECISION NOT NULL DEFAULT {OLD_LEASE})"
+            ),
+            (),
+        )
+        yield f"CREATE INDEX threads_updated ON {self.threads} (updated DESC, id)", ()
+        yield (
+            (
+                f"CREATE TABLE {self.entries} (thread {text} NOT NULL, seq BIGINT NOT NULL, kind TEXT NOT NULL,"
+                f" key {text}, body TEXT NOT NULL, created DOUBLE PRECISION NOT NULL, PRIMARY KEY (thread, seq))"
+            ),
+            (),
+        )
+        yield f"CREATE UNIQUE INDEX entries_key ON {self.entries} (thread, key) WHERE key IS NOT NULL", ()
+        yield (
+            (
+                f"CREATE TABLE {self.calls} (thread {text} NOT NULL, seq BIGINT NOT NULL, ordinal BIGINT NOT NULL,"
+                " id TEXT NOT NULL, status TEXT NOT NULL, body TEXT NOT NULL, note TEXT NOT NULL, answer TEXT,"
+                " attempts BIGINT NOT NULL, started DOUBLE PRECISION, ended DOUBLE PRECISION,"
+                " PRIMARY KEY (thread, seq, ordinal))"
+            ),
+            (),
+        )
+
+    def _upgrade(self, version: int) -> Steps[None]:
+        if version == SCHEMA_VERSION:
+            return
+        column = f"lease_seconds DOUBLE PRECISION NOT NULL DEFAULT {OLD_LEASE}"
+        yield f"ALTER TABLE {self.threads} ADD COLUMN {column}", ()
+        yield f"UPDATE {self.facts} SET value = ? WHERE name = ?", (SCHEMA_VERSION, "schema")
+
+    # threads
+
+    def create(self, thread_id: str, metadata: Body, changes: Sequence[Append]) -> Steps[Thread]:
+        """See `Store.create`."""
+        ((now,),) = yield f"SELECT {self.dialect.now}", ()
+        key = encode_id(thread_id)
+        values = (key, encode(metadata, "metadata"), 0, now, now, 1, None, 0, 0.0, 0.0)
+        places = ", ".join("?" * len(values))
+        try:
+            yield f"INSERT INTO {self.threads} ({_NEW_THREAD}) VALUES ({places})", values
+        except Duplicate:
+            raise ThreadExists(f"there is a thread {thread_id!r} already") from None
+        # After the insert: it waits for a transaction that deletes this very id, which may raise the floor.
+        floor = yield from self._floor()
+        seqs = yield from self._change(key, 0, now, changes)
+        entries = max(seqs, default=-1) + 1
+        yield (
+            f"UPDATE {self.threads} SET entries = ?, version = ?, lease_fence = ? WHERE id = ?",
+            (entries, floor + 1, floor, key),
+        )
+        return Thread(thread_id, decode(values[1]), entries, now, now, floor + 1)
+
+    def _floor(self) -> Steps[int]:
+        rows = yield f"SELECT value FROM {self.facts} WHERE name = ?", ("floor",)
+        found = rows[0][0] if rows else None
+        if not isinstance(found, int) or not 0 <= found < LARGEST // 2:
+            wanted = "wanted a number no lower than any version of a thread"
+            raise StoreError(f"the row 'floor' of the table agentkit is damaged: {found!r:.60}, {wanted}")
+        return found
+
+    def get(self, thread_id: str) -> Steps[Thread]:
+        """See `Store.get`."""
+        return thread_of((yield from self._row(thread_id, f"SELECT {THREAD} FROM {self.threads} WHERE id = ?")))
+
+    def update(self, thread_id: str, metadata: Body) -> Steps[Thread]:
+        """See `Store.update`."""
+        head = yield from self._lock(thread_id)
+        yield (
+            f"UPDATE {self.threads} SET metadata = ?, updated = ?, version = ? WHERE id = ?",
+            (encode(metadata, "metadata"), max(head.now, head.updated), head.version + 1, encode_id(thread_id)),
+        )
+        return (yield from self.get(thread_id))
+
+    def list(self, limit: int, before: Thread | None) -> Steps[tuple[Thread, ...]]:
+        """See `Store.list`."""
+        after, values = "", ()  # type: tuple[str, tuple[Any, ...]]
+        if before is not None:
+            after = "WHERE updated < ? OR (updated = ? AND id > ?)"
+            values = (before.updated, before.updated, encode_id(before.id))
+        rows = yield (
+            f"SELECT {THREAD} FROM {self.threads} {after} ORDER BY updated DESC, id LIMIT ?",
+            (*values, min(max(limit, 0), LARGEST)),
+        )
+        return tuple(map(listed, rows))
+
+    def delete(self, thread_id: str) -> Steps[None]:
+        """See `Store.delete`."""
+        try:
+            head = yield from self._lock(thread_id)
+        except ThreadNotFound:
+            raise
+        except StoreError:  # its row: nobody can run it, and nobody knows its last fence
+            yield f"UPDATE {self.facts} SET value = value + {LEAP} WHERE name = ? AND value < ?", ("floor", MOST)
+        else:
+            if head.held:
+                raise head.busy(thread_id, "not deleted while it runs")
+            floor = max(head.fence, head.version)
+            yield f"UPDATE {self.facts} SET value = ? WHERE name = ? AND value < ?", (floor, "floor", floor)
+        for table, column in ((self.calls, "thread"), (self.entries, "thread"), (self.threads, "id")):
+            yield f"DELETE FROM {table} WHERE {column} = ?", (encode_id(thread_id),)
+
+    # entries and calls
+
+    def load(self, thread_id: str, after: int) -> Steps[Log]:
+        """See `Store.load`."""
+        key = encode_id(thread_id)
+        head = yield from self._row(thread_id, f"SELECT version, entries FROM {self.threads} WHERE id = ?")
+        entries = yield (
+            f"SELECT {ENTRY} FROM {self.entries} WHERE thread = ? AND seq > ? ORDER BY seq",
+            (key, min(after, LARGEST)),
+        )
+        calls = yield (
+            f"SELECT {CALL} FROM {self.calls} WHERE thread = ? AND seq > ? ORDER BY seq, ordinal",
+            (key, min(after, LARGEST)),
+        )
+        return log_of(thread_id, head, entries, calls, after)
+
+    def commit(self, thread_id: str, changes: Sequence[Change], fence: int | None) -> Steps[tuple[int, ...]]:
+        """See `Store.commit`."""
+        head = yield from self._lock(thread_id)
+        if fence is not None and (head.owner is None or head.fence != fence):
+            raise head.busy(thread_id, f"lease {fence} was lost, nothing was written")
+        now = max(head.now, head.updated)  # a clock that goes back does not carry a thread into its past
+        key = encode_id(thread_id)
+        seqs = yield from self._change(key, head.entries, now, changes)
+        entries = max(head.entries, max(seqs, default=-1) + 1)
+        if entries > head.entries or any(not isinstance(change, Append) for change in changes):
+            yield (
+                f"UPDATE {self.threads} SET entries = ?, updated = ?, version = ? WHERE id = ?",
+                (entries, now, head.version + 1, key),
+            )
+        return seqs
+
+    def _change(self, key: str, entries: int, now: float, changes: Sequence[Change]) -> Steps[tuple[int, ...]]:
+        """Make the changes; the `seq` of each entry added, found or revised."""
+        seqs: list[int] = []
+        for change in changes:
+            match change:
+                case Append():
+                    seq = yield from self._append(key, entries, now, change)
+                    entries = max(entries, seq + 1)
+                    seqs.append(seq)
+                case Revise():
+                    yield from self._revise(key, now, change)
+                    seqs.append(change.seq)
+                case Move():
+                    yield from self._move(key, now, change)
+                case _:
+                    assert_never(change)
+        return tuple(seqs)
+
+    def _append(self, key: str, entries: int, now: float, change: Append) -> Steps[int]:
+        own = None if change.key is None else encode_id(change.key)
+        if own is not None:
+            found = yield f"SELECT seq FROM {self.entries} WHERE thread = ? AND key = ?", (key, own)
+            if found:
+                return int(found[0][0])
+        # Its place is NULL, which its column refuses, where the entry before it is missing.
+        place = f"CAST(? AS BIGINT) = 0 OR EXISTS (SELECT 1 FROM {self.entries} WHERE thread = ? AND seq = ?)"
+        yield from self._insert(
+            key,
+            entries,
+            f"INSERT INTO {self.entries} VALUES (?, CASE WHEN {place} THEN CAST(? AS BIGINT) END, ?, ?, ?, ?)",
+            (key, entries, key, entries - 1, entries, change.kind, own, encode(change.body, "body"), now),
+        )
+        yield from self._add_calls(key, entries, 0, now, change.calls)
+        return entries
+
+    def _revise(self, key: str, now: float, change: Revise) -> Steps[None]:
+        where = (key, change.seq)
+        found = yield f"SELECT kind FROM {self.entries} WHERE thread = ? AND seq = ?", where
+        if not found or found[0][0] != "partial":
+            what = f"is a {found[0][0]!r}" if found else "is not there"
+            raise StoreConflict(f"entry {change.seq} {what}; only a 'partial' one can be revised")
+        yield (
+            f"UPDATE {self.entries} SET kind = ?, body = ? WHERE thread = ? AND seq = ?",
+            (change.kind, encode(change.body, "body"), *where),
+        )
+        if change.calls:
+            ((there,),) = yield f"SELECT count(*) FROM {self.calls} WHERE thread = ? AND seq = ?", where
+            yield from self._add_calls(key, change.seq, there, now, change.calls)
+
+    def _add_calls(self, key: str, seq: int, ordinal: int, now: float, calls: Sequence[NewCall]) -> Steps[None]:
+        rows = [
+            (
+                *(key, seq, i, encode_id(call.id), call.status, encode(call.body, f"calls[{i}].body"), "{}"),
+                None if call.answer is None else encode(call.answer, f"calls[{i}].answer"),
+                *(int(call.status == "started"), now if call.status == "started" else None),
+                now if call.status == "answered" else None,
+            )
+            for i, call in enumerate(calls, ordinal)
+        ]
+        for i in range(0, len(rows), CALLS_PER_INSERT):
+            some = rows[i : i + CALLS_PER_INSERT]
+            places = ", ".join(["(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"] * len(some))
+            values = tuple(value for row in some for value in row)
+            yield from self._insert(key, seq, f"INSERT INTO {self.calls} VALUES {places}", values)
+
+    def _insert(self, key: str, seq: int, sql: str, values: tuple[Any, ...]) -> Steps[None]:
+        """Add rows of an entry. Only where others were lost, or came from elsewhere, is a rule in their way."""
+        try:
+            yield sql, values
+        except Duplicate as e:
+            where = f"thread {decode_or_as_it_is(key)!r}, entry {seq}"
+            what = "a row is there already, or the one before it is missing; nothing was added"
+            raise damaged(where, f"{what} ({e})") from e
+
+    def _move(self, key: str, now: float, change: Move) -> Steps[None]:
+        where = (key, change.seq, change.ordinal)
+        condition = "WHERE thread = ? AND seq = ? AND ordinal = ?"
+        found = yield f"SELECT status FROM {self.calls} {condition}", where
+        if not found or found[0][0] not in change.expect:
+            what = f"is {found[0][0]!r}" if found else "is not there"
+            wanted = " or ".join(map(repr, change.expect)) or "nothing"
+            raise StoreConflict(f"call {change.ordinal} of entry {change.seq} {what}, expected {wanted}")
+        yield (
+            f"UPDATE {self.calls} SET {MOVED} {condition}",
+            (
+                change.to,
+                None if change.body is None else encode(change.body, "body"),
+                None if change.note is None else encode(change.note, "note"),
+                None if change.answer is None else encode(change.answer, "answer"),
+                int(change.to == "started"),
+                now if change.to == "started" else None,
+                now if change.to == "answered" else None,
+                *where,
+            ),
+        )
+
+    # leases
+
+    def acquire(self, thread_id: str, owner: str, seconds: float, dead: int | None) -> Steps[Lease]:
+        """See `Store.acquire`."""
+        head = yield from self._lock(thread_id)
+        if head.held and head.fence != dead:
+            raise head.busy(thread_id, "somebody else runs it")
+        lease = Lease(thread_id, owner, head.fence + 1, head.now + seconds)
+        yield from self._lease(lease, encode_id(owner), seconds)
+        return lease
+
+    def renew(self, lease: Lease, seconds: float) -> Steps[Lease]:
+        """See `Store.renew`."""
+        head = yield from self._lock(lease.thread_id)
+        if head.owner is None or head.fence != lease.fence:
+            raise head.busy(lease.thread_id, f"lease {lease.fence} was lost")
+        renewed = Lease(lease.thread_id, lease.owner, lease.fence, head.now + seconds)
+        yield from self._lease(renewed, encode_id(head.owner), seconds)
+        return renewed
+
+    def release(self, lease: Lease) -> Steps[None]:
+        """See `Store.release`."""
+        try:
+            head = yield from self._lock(lease.thread_id)
+        except ThreadNotFound:
+            return
+        if head.owner is not None and head.fence == lease.fence:
+            yield from self._lease(lease, None, 0.0)
+
+    def _lease(self, lease: Lease, owner: str | None, seconds: float) -> Steps[None]:
+        """Note who holds a thread; nobody does where `owner` is None."""
+        until = 0.0 if owner is None else lease.until
+        yield (
+            (
+                f"UPDATE {self.threads} SET lease_owner = ?, lease_fence = ?, lease_until = ?, lease_seconds = ?"
+                " WHERE id = ?"
+            ),
+            (owner, lease.fence, until, seconds, encode_id(lease.thread_id)),
+        )
+
+    def _lock(self, thread_id: str) -> Steps[Head]:
+        locked = f"SELECT {HEAD}, {self.dialect.now} FROM {self.threads} WHERE id = ?{self.dialect.lock}"
+        return head_of(thread_id, (yield from self._row(thread_id, locked)))
+
+    def _row(self, thread_id: str, sql: str) -> Steps[Sequence[Any]]:
+        """A thread's row.
+
+        Raises:
+            ThreadNotFound: there is nothing of such a thread.
+            StoreError: its row is missing, and entries of it are there.
+        """
+        key = encode_id(thread_id)
+        rows = yield sql, (key,)
+        if rows:
+            return rows[0]
+        missing = f"NOT EXISTS (SELECT 1 FROM {self.threads} WHERE id = ?)"  # still: it may just have been made
+        ((left,),) = yield f"SELECT count(*) FROM {self.entries} WHERE thread = ? AND {missing}", (key, key)
+        if left:
+            raise damaged(f"thread {thread_id!r}", f"its row is missing; {left} entries of it are there")
+        raise ThreadNotFound(
+            f"there is no thread {thread_id!r}; `await threads.create_thread({thread_id!r})` makes one, and so does say"
+        )

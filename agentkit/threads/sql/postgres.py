@@ -1,0 +1,310 @@
+"""Threads in PostgreSQL: when transactions begin and end, and what a lost connection means.
+
+The operations are those of `sql.py`. Loads asyncpg on first use.
+
+The connections live on an event loop of their own, in a thread of their own: a connection belongs to one loop, while a
+store outlives loops (`asyncio.run` twice), and what was begun is finished whatever becomes of the task that waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import lru_cache
+from importlib import import_module
+from threading import Thread
+from typing import Any, Final
+from urllib.parse import parse_qs, urlsplit
+
+from agentkit.checks.bounds import CALLABLE, SECONDS, TEXT, Bound, Bounds, or_none, refuse, whole
+from agentkit.errors import ConfigError, StoreError
+from agentkit.threads.sql.jobs import Job, answer
+from agentkit.threads.sql.operations import Duplicate, Operations, Rows, SqlDialect, Steps
+from agentkit.threads.sql.store_bridge import Driver, Kind, OnStatement, SqlStore
+
+BEGIN: Final[dict[Kind, str | None]] = {
+    "write": "BEGIN",
+    "read": "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+    "statement": None,
+}
+"""How a transaction of each kind begins. A thread's row is locked: its writers wait for each other."""
+
+INSTALL_LOCK: Final = 7_274_505_163_190_181
+"""The advisory lock under which tables are made. Any number that nobody else uses; this one was drawn at random."""
+
+
+def _names_a_schema(value: object) -> bool:
+    return isinstance(value, str) and re.fullmatch(r"[a-z_][a-z0-9_]{0,62}", value) is not None
+
+
+_BOUNDS: Final[Bounds] = {
+    "dsn": TEXT,
+    "schema": Bound(_names_a_schema, "a name of small letters, digits and _, not beginning with a digit, 63 at most"),
+    "connections": whole(1),
+    "timeout": SECONDS,
+    "on_statement": or_none(CALLABLE),
+}
+
+
+class PostgresStore(SqlStore):
+    """Threads in PostgreSQL, for several machines (see `Store` for the methods).
+
+    Needs `pip install "agentkit[postgres]"`.
+
+    Times are the server's. If a connection breaks while COMMIT runs, nobody can tell whether it was done; the
+    `StoreError` says so.
+
+    Args:
+        dsn: such as `postgresql://user:password@host:5432/database`.
+        schema: where the tables are; made when it is not there.
+        connections: how many there are at most; they are made when needed.
+        timeout: seconds for connecting, and for one statement.
+        on_statement: called before and after each SQL statement, BEGIN and COMMIT too, in the thread that runs it; for
+            tests that crash there.
+
+    Raises:
+        ConfigError: asyncpg is not installed, the DSN cannot be read, or `schema` is not a plain name.
+    """
+
+    def __init__(
+        self,
+        dsn: str,
+        *,
+        schema: str = "agentkit",
+        connections: int = 10,
+        timeout: float = 30.0,
+        on_statement: OnStatement | None = None,
+    ) -> None:
+        given = {
+            "dsn": dsn,
+            "schema": schema,
+            "connections": connections,
+            "timeout": timeout,
+            "on_statement": on_statement,
+        }
+        refuse("PostgresStore", given, _BOUNDS)
+        self.dsn = dsn
+        self.schema = schema
+        name, operations = _without_password(dsn), Operations(_dialect(schema))
+        self._arguments = (_driver(), name, dsn, connections, timeout, on_statement, operations)
+        super().__init__(operations, name)
+
+    def _drivers(self) -> Mapping[Kind, Driver]:
+        server = PoolThread(*self._arguments)
+        return {"write": server, "read": server, "statement": server}
+
+
+class PoolThread:
+    """The thread, its loop and the pool of connections."""
+
+    def __init__(
+        self,
+        driver: Any,
+        name: str,
+        dsn: str,
+        connections: int,
+        timeout: float,
+        on_statement: OnStatement | None,
+        operations: Operations,
+    ) -> None:
+        self._driver = driver
+        self._name = name
+        self._options = {"dsn": dsn, "min_size": 0, "max_size": connections, "reset": _keep}
+        self._options |= {"timeout": timeout, "command_timeout": timeout}
+        self._on_statement = on_statement
+        self._operations = operations
+        self._pool: Any = None
+        self._opening = asyncio.Lock()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._loop = asyncio.new_event_loop()
+        # A daemon: a process that ends does not wait for it, and what was not answered was not promised.
+        Thread(target=self._serve, name="agentkit-postgres", daemon=True).start()
+
+    def submit(self, job: Job, kind: Kind) -> None:
+        """Begin a job; one without steps ends the server, after all jobs before it."""
+        self._loop.call_soon_threadsafe(self._begin, job, kind)
+
+    def _serve(self) -> None:
+        try:
+            self._loop.run_forever()
+        finally:
+            self._loop.close()
+
+    def _begin(self, job: Job, kind: Kind) -> None:
+        task = self._loop.create_task(self._end(job) if job.steps is None else self._answer(job, kind))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _answer(self, job: Job, kind: Kind) -> None:
+        assert job.steps is not None
+        try:
+            result = await self._transaction(job.steps, kind)
+        except BaseException as e:  # noqa: BLE001 (whatever it is, the task that waits must get it)
+            answer([job], [(None, self._explain(e))])
+        else:
+            answer([job], [(result, None)])
+
+    async def _end(self, job: Job) -> None:
+        await asyncio.gather(*self._tasks - {asyncio.current_task()}, return_exceptions=True)
+        try:
+            if self._pool is not None:
+                await self._pool.close()
+        except Exception:  # noqa: BLE001 (whatever it is, a server that does not answer is not waited for)
+            self._pool.terminate()
+        finally:
+            answer([job], [(None, None)])
+            self._loop.stop()
+
+    async def _transaction(self, steps: Callable[[], Steps[Any]], kind: Kind) -> Any:
+        if self._pool is None:
+            async with self._opening:
+                if self._pool is None:
+                    self._pool = await self._open()
+        async with self._pool.acquire() as connection:
+            return await self._work(connection, steps, kind)
+
+    async def _open(self) -> Any:
+        try:
+            pool = await self._driver.create_pool(**self._options)
+        except (ValueError, TypeError) as e:  # asyncpg parses the DSN here; what it quotes of it may be the password
+            raise StoreError(f"{self._name}: asyncpg cannot read this DSN ({type(e).__name__})") from None
+        try:
+            async with pool.acquire() as connection:
+                if not await self._work(connection, self._operations.ready, "read"):
+                    await self._work(connection, self._operations.install, "write")
+        except BaseException:
+            pool.terminate()
+            raise
+        return pool
+
+    async def _work(self, connection: Any, steps: Callable[[], Steps[Any]], kind: Kind) -> Any:
+        begin = BEGIN[kind]
+        if begin is None:
+            return await self._drive(connection, steps())
+        try:
+            await self._execute(connection, begin)
+            result = await self._drive(connection, steps())
+            await self._commit(connection)
+        except BaseException:
+            await self._roll_back(connection)
+            raise
+        return result
+
+    async def _roll_back(self, connection: Any) -> None:
+        """Undo what a transaction did; where that cannot be asked for any more, end its connection, which undoes it."""
+        try:
+            await self._execute(connection, "ROLLBACK")
+        except Exception:  # noqa: BLE001 (whatever it is, the error that led here is the one to tell)
+            with suppress(Exception):  # a connection that broke was given back to the pool and cannot be ended
+                connection.terminate()
+
+    async def _commit(self, connection: Any) -> None:
+        try:
+            await self._execute(connection, "COMMIT")
+        except Exception as e:
+            if not self._is_lost(e):
+                raise
+            lost = "the connection broke during COMMIT, it is not known whether the changes were made"
+            raise StoreError(f"{self._name}: {lost} ({str(e) or type(e).__name__})") from e
+
+    async def _drive(self, connection: Any, steps: Steps[Any]) -> Any:
+        try:
+            sql, values = next(steps)
+            while True:
+                try:
+                    rows = await self._execute(connection, sql, *values)
+                except self._driver.IntegrityConstraintViolationError as e:
+                    sql, values = steps.throw(Duplicate(str(e)))
+                else:
+                    sql, values = steps.send(rows)
+        except StopIteration as e:
+            return e.value
+
+    async def _execute(self, connection: Any, sql: str, *values: Any) -> Rows:
+        if self._on_statement is not None:
+            self._on_statement("before", sql)
+        rows: Rows = await connection.fetch(_numbered(sql), *values)
+        if self._on_statement is not None:
+            self._on_statement("after", sql)
+        return rows
+
+    def _is_lost(self, e: BaseException) -> bool:
+        """Whether an error tells that the connection is lost, or was never made, and not that something was refused."""
+        d = self._driver
+        refused = (d.QueryCanceledError, d.DataError, d.ClientConfigurationError)
+        ended = (d.PostgresConnectionError, d.OperatorInterventionError)  # as the server tells it
+        met = (d.InterfaceError, d.InternalClientError)  # asyncpg used a connection that had ended
+        unreachable = (OSError, TimeoutError, UnicodeError)  # the last: of a host's name
+        return isinstance(e, (*ended, *met, *unreachable)) and not isinstance(e, refused)
+
+    def _explain(self, e: BaseException) -> BaseException:
+        """An error in agentkit's words; others than the database's are left as they are."""
+        if type(e) is StoreError:
+            return e if self._name in str(e) else StoreError(f"{self._name}: {e}")
+        if self._is_lost(e):
+            return _caused(f"{self._name} cannot be reached, nothing was changed: {str(e) or type(e).__name__}", e)
+        if isinstance(e, (self._driver.PostgresError, self._driver.InterfaceError)):
+            return _caused(f"{self._name}: PostgreSQL refused, nothing was changed: {e}", e)
+        return e
+
+
+def _caused(message: str, e: BaseException) -> StoreError:
+    error = StoreError(message)
+    error.__cause__ = e
+    return error
+
+
+async def _keep(connection: Any) -> None:
+    """Nothing to reset: no session setting is ever made, and a round trip is saved."""
+
+
+def _driver() -> Any:
+    try:
+        return import_module("asyncpg")
+    except ImportError as e:
+        raise ConfigError('PostgresStore needs asyncpg: pip install "agentkit[postgres]"') from e
+
+
+def _dialect(schema: str) -> SqlDialect:
+    return SqlDialect(
+        tables=f"SELECT tablename FROM pg_tables WHERE schemaname = '{schema}'",
+        now="extract(epoch FROM clock_timestamp())::float8",
+        prefix=f'"{schema}".',
+        lock=" FOR UPDATE",
+        text='TEXT COLLATE "C"',
+        before_install=(
+            f"SELECT pg_advisory_xact_lock({INSTALL_LOCK})",
+            f'CREATE SCHEMA IF NOT EXISTS "{schema}"',
+        ),
+    )
+
+
+@lru_cache(maxsize=512)
+def _numbered(sql: str) -> str:
+    """The statement with `$1, $2, …`, as PostgreSQL wants, for each `?`."""
+    first, *rest = sql.split("?")
+    return first + "".join(f"${i}{part}" for i, part in enumerate(rest, 1))
+
+
+def _without_password(dsn: str) -> str:
+    """A DSN as it may be shown.
+
+    Raises:
+        ConfigError: it cannot be read. The message shows nothing of it: where one cannot tell what is the password, any
+            part may be.
+    """
+    wanted = "wanted postgresql://user:password@host:5432/database, other characters than letters and digits as %40"
+    try:
+        if not dsn.isprintable():  # asyncpg takes a NUL as far as the system's resolver
+            raise ValueError
+        parts = urlsplit(dsn)
+    except ValueError:
+        raise ConfigError(f"the PostgreSQL DSN is no URL; {wanted}") from None
+    hosts = parts.netloc.rpartition("@")[2]
+    ports = [host.rpartition("]")[2].partition(":")[2] for host in hosts.split(",")]
+    ports += [port for given in parse_qs(parts.query).get("port", ()) for port in given.split(",")]
+    if not all(port == "" or (port.isascii() and port.isdigit() and 0 < int(port) < 65536) for port in ports):
+        raise ConfigError(f"the PostgreSQL DSN has a port that is no number from 1 to 65535; {wanted}")
+    return f"{parts.scheme or 'postgresql'}://{hosts}{parts.path}"

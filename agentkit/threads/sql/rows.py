@@ -1,0 +1,225 @@
+"""The rows of a SQL store's tables as values. A row that agentkit did not write so is a `StoreError` that says where.
+
+SQLite holds any value in any column, and a body is text that anybody may have changed: nothing is taken on trust. Pure.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from types import NoneType
+from typing import Any, Final, get_args
+
+from agentkit.errors import StoreError, ThreadBusy
+from agentkit.threads.owner import in_words
+from agentkit.threads.sql.encoding import decode, decode_id
+from agentkit.threads.store import Call, CallStatus, Entry, EntryKind, Log, Thread
+
+THREAD: Final = "id, metadata, entries, created, updated, version"
+HEAD: Final = "entries, version, updated, lease_owner, lease_fence, lease_until, lease_seconds"
+ENTRY: Final = "seq, kind, body, key, created"
+CALL: Final = "seq, ordinal, id, status, body, note, answer, attempts, started, ended"
+
+_TIME: Final = (int, float)
+_TIME_OR_NONE: Final = (int, float, NoneType)
+_TEXT_OR_NONE: Final = (str, NoneType)
+_TYPES: Final[dict[str, tuple[Any, ...]]] = {
+    THREAD: (str, str, int, _TIME, _TIME, int),
+    f"{HEAD}, now": (int, int, _TIME, _TEXT_OR_NONE, int, _TIME, _TIME, _TIME),
+    ENTRY: (int, str, str, _TEXT_OR_NONE, _TIME),
+    CALL: (int, int, str, str, str, str, _TEXT_OR_NONE, int, _TIME_OR_NONE, _TIME_OR_NONE),
+}
+"""What each column holds, in the order of the columns."""
+
+MOST: Final = 2**53
+"""The largest count that is taken for one. A larger number is damage, which must not spread: no count may overflow."""
+
+_LATEST: Final = 1e15
+"""Seconds since the epoch that may be a time, and not infinite."""
+
+_COUNTS: Final[dict[str, tuple[int, ...]]] = {THREAD: (2, 5), f"{HEAD}, now": (0, 1, 4), ENTRY: (0,), CALL: (0, 1, 7)}
+_TIMES: Final[dict[str, tuple[int, ...]]] = {THREAD: (3, 4), f"{HEAD}, now": (2, 5, 6), ENTRY: (4,), CALL: (8, 9)}
+"""Which columns hold counts, and which times, by their places."""
+
+_KINDS: Final = frozenset(get_args(EntryKind))
+_STATUSES: Final = frozenset(get_args(CallStatus))
+
+CLOCK_STEP: Final = 1.0
+"""Seconds that a clock may be put back while a lease that is in use still counts, such as to another server's clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """A thread's row, locked, and the time."""
+
+    entries: int
+    version: int
+    updated: float
+    owner: str | None
+    fence: int
+    until: float
+    seconds: float
+    now: float
+
+    @property
+    def held(self) -> bool:
+        """Whether somebody holds the lease now.
+
+        A lease that ends later than now and its own length was taken under a clock that has been put back since: it
+        would hold for as long as that clock was wrong. It is void; a holder who lives renews it before long.
+        """
+        return self.owner is not None and self.now < self.until <= self.now + self.seconds + CLOCK_STEP
+
+    def busy(self, thread_id: str, what: str) -> ThreadBusy:
+        """The error that names the holder, if there is one."""
+        if self.owner is None:
+            return ThreadBusy(f"thread {thread_id!r}: {what}; nobody holds it now")
+        left = min(max(self.until - self.now, 0), self.seconds)
+        return ThreadBusy(
+            f"thread {thread_id!r}: {what}; {in_words(self.owner)} holds it for another {left:.1f} s",
+            owner=self.owner,
+            fence=self.fence,
+        )
+
+
+def head_of(thread_id: str, row: Sequence[Any]) -> Head:
+    """A thread's row as it is locked."""
+    where = f"thread {thread_id!r}"
+    _check(where, f"{HEAD}, now", row)
+    entries, version, updated, owner, *lease = row
+    return Head(entries, version, updated, None if owner is None else _id(where, "lease_owner", owner), *lease)
+
+
+def thread_of(row: Sequence[Any]) -> Thread:
+    """A thread's own data."""
+    id = decode_or_as_it_is(row[0])
+    where = f"thread {id!r}"
+    _check(where, THREAD, row)
+    _, metadata, entries, created, updated, version = row
+    return Thread(id, _body(where, "metadata", metadata), entries, created, updated, version)
+
+
+def listed(row: Sequence[Any]) -> Thread:
+    """A thread's own data, in a list that one damaged row must not hide: then with what is wrong, and what is sound.
+
+    An `updated` that is no number sorts before all numbers in a database, as infinity does.
+    """
+    try:
+        return thread_of(row)
+    except StoreError as e:
+        _, _, entries, created, updated, version = row
+        counts = (n if isinstance(n, int) else 0 for n in (entries, version))
+        times = (float(t) if isinstance(t, _TIME) else absent for t, absent in ((created, 0.0), (updated, math.inf)))
+        (count, number), (made, changed) = counts, times
+        return Thread(decode_or_as_it_is(row[0]), {}, count, made, changed, number, str(e))
+
+
+def log_of(
+    thread_id: str, head: Sequence[Any], entries: Sequence[Sequence[Any]], calls: Sequence[Sequence[Any]], after: int
+) -> Log:
+    """A thread's rows behind an entry; none of them may be missing.
+
+    Args:
+        thread_id: the thread.
+        head: its version, and how many entries it has.
+        entries: their rows in order.
+        calls: their calls' rows in order.
+        after: the entry before the first one.
+    """
+    version, count = head
+    for name, value in (("version", version), ("entries", count)):
+        if not isinstance(value, int) or not 0 <= value <= MOST:
+            raise damaged(f"thread {thread_id!r}", f"{name} is {value!r:.60}")
+    read = tuple(entry_of(thread_id, row) for row in entries)
+    expected = first = max(after + 1, 0)
+    for entry in read:
+        if entry.seq != expected:
+            raise damaged(f"thread {thread_id!r}, entry {expected}", f"it is missing; entry {entry.seq} follows")
+        expected += 1
+    if expected != max(count, first):
+        found = f"{expected} are there" if expected > count else "it is missing"
+        raise damaged(f"thread {thread_id!r}, entry {min(expected, count)}", f"{found}, the thread counts {count}")
+    return Log(read, tuple(_calls(thread_id, calls, count)), version)
+
+
+def _calls(thread_id: str, rows: Sequence[Sequence[Any]], count: int) -> Iterator[Call]:
+    """The calls, which belong to one of so many entries, and are counted from 0 in each."""
+    before, ordinal = -1, 0
+    for row in rows:
+        call = call_of(thread_id, row)
+        ordinal = ordinal + 1 if call.seq == before else 0
+        before = call.seq
+        if before >= count:
+            raise damaged(f"thread {thread_id!r}, entry {before}", f"it is missing; call {call.ordinal} of it is there")
+        if call.ordinal != ordinal:
+            raise damaged(f"thread {thread_id!r}, entry {before}, call {ordinal}", "it is missing")
+        yield call
+
+
+def entry_of(thread_id: str, row: Sequence[Any]) -> Entry:
+    """An entry of a thread."""
+    where = f"thread {thread_id!r}, entry {row[0]}"
+    _check(where, ENTRY, row)
+    seq, kind, body, key, created = row
+    if kind not in _KINDS:
+        raise damaged(where, f"kind is {kind!r:.60}")
+    return Entry(seq, kind, _body(where, "body", body), None if key is None else _id(where, "key", key), created)
+
+
+def call_of(thread_id: str, row: Sequence[Any]) -> Call:
+    """A call of a thread."""
+    where = f"thread {thread_id!r}, entry {row[0]}, call {row[1]}"
+    _check(where, CALL, row)
+    seq, ordinal, key, status, body, note, answer, *times = row
+    if status not in _STATUSES or (status == "answered") != (answer is not None):
+        raise damaged(where, f"status is {status!r:.60}, with{'out' if answer is None else ''} an answer")
+    if status == "started" and (times[0] < 1 or times[1] is None):
+        raise damaged(where, f"status is 'started', with {times[0]} attempts and started {times[1]!r}")
+    said = None if answer is None else _body(where, "answer", answer)
+    id = _id(where, "id", key)
+    return Call(seq, ordinal, id, status, _body(where, "body", body), _body(where, "note", note), said, *times)
+
+
+def decode_or_as_it_is(key: Any) -> str:
+    """A stored id; where it cannot be read, what stands there."""
+    try:
+        return decode_id(key)
+    except (TypeError, ValueError, AttributeError):
+        return str(key)
+
+
+def _check(where: str, columns: str, row: Sequence[Any]) -> None:
+    """Raise `StoreError` for a value of a wrong type, and for a number that counts nothing and is no time."""
+    if not all(map(isinstance, row, _TYPES[columns])):
+        for name, value, types in zip(columns.split(", "), row, _TYPES[columns], strict=True):
+            if not isinstance(value, types):
+                raise damaged(where, f"{name} is {value!r:.60}")
+    for place in _COUNTS[columns]:
+        if not 0 <= row[place] <= MOST:
+            raise damaged(where, f"{columns.split(', ')[place]} is {row[place]}")
+    for place in _TIMES[columns]:
+        if not (row[place] is None or -_LATEST < row[place] < _LATEST):
+            raise damaged(where, f"{columns.split(', ')[place]} is {row[place]!r}")
+
+
+def _body(where: str, column: str, text: str) -> dict[str, Any]:
+    try:
+        body = decode(text)
+    except (ValueError, RecursionError) as e:
+        raise damaged(where, f"{column} is no JSON ({type(e).__name__}: {e}): {text[:60]!r}") from e
+    if not isinstance(body, dict):
+        raise damaged(where, f"{column} is no JSON object: {text[:60]!r}")
+    return body
+
+
+def _id(where: str, column: str, text: str) -> str:
+    try:
+        return decode_id(text)
+    except ValueError as e:
+        raise damaged(where, f"{column} is {text[:60]!r}") from e
+
+
+def damaged(where: str, what: str) -> StoreError:
+    """The error for what agentkit did not write so."""
+    return StoreError(f"{where} is damaged in the store: {what}")

@@ -1,0 +1,278 @@
+"""The thread that owns a connection to a SQLite file. Knows its transactions and what its errors mean."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import Any, Final
+
+from agentkit.errors import StoreError
+from agentkit.threads.sql.jobs import Job, answer
+from agentkit.threads.sql.operations import Duplicate, Operations, Rows, Steps
+from agentkit.threads.sql.store_bridge import Kind, OnStatement
+
+MAX_GROUP: Final = 1000
+"""Jobs in one transaction at most, so that the first of many does not wait for ever."""
+
+WAL_RETRY: Final = 0.01
+"""Seconds between two attempts to switch a new file to WAL, for which SQLite does not wait by itself."""
+
+REASONS: Final = {
+    sqlite3.SQLITE_FULL: "the disk is full",
+    sqlite3.SQLITE_READONLY: "the file, or its folder, is read-only",
+    sqlite3.SQLITE_IOERR: "the disk, a quota or a limit on file sizes refused",
+    sqlite3.SQLITE_NOTADB: "the file is not a SQLite database",
+    sqlite3.SQLITE_CORRUPT: "the file is damaged",
+}
+"""What an error of SQLite means, by its primary code."""
+
+NO_ROOM: Final = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM}
+"""Errors with which SQLite gives up a whole transaction although only one of its jobs may have been too large."""
+
+_ABANDONED: Final[list[sqlite3.Connection]] = []
+"""Connections to files that were removed or replaced. To close one would remove the log of the file there now."""
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseFile:
+    """The file, and how it is opened; see `SQLiteStore`."""
+
+    path: str
+    synchronous: str
+    busy_timeout: float
+    clock: Callable[[], float]
+    on_statement: OnStatement | None
+    operations: Operations
+
+    def execute(self, connection: sqlite3.Connection, sql: str, values: Sequence[Any] = ()) -> Rows:
+        """Run one statement and take all its rows."""
+        if self.on_statement is None:
+            return connection.execute(sql, values).fetchall()
+        self.on_statement("before", sql)
+        rows = connection.execute(sql, values).fetchall()
+        self.on_statement("after", sql)
+        return rows
+
+    def drive(self, connection: sqlite3.Connection, steps: Steps[Any]) -> Any:
+        """Run an operation's statements to its result."""
+        try:
+            sql, values = next(steps)
+            while True:
+                try:
+                    rows = self.execute(connection, sql, values)
+                except sqlite3.IntegrityError as e:
+                    sql, values = steps.throw(Duplicate(str(e)))
+                else:
+                    sql, values = steps.send(rows)
+        except StopIteration as e:
+            return e.value
+
+    def open(self) -> sqlite3.Connection:
+        """A connection to the file, with its tables made.
+
+        Raises:
+            StoreError: the file cannot be opened, or is not ours.
+        """
+        connection = None
+        try:
+            connection = sqlite3.connect(self.path, timeout=self.busy_timeout, isolation_level=None)
+            self._prepare(connection)
+        except BaseException as e:
+            if connection is not None:
+                connection.close()
+            raise self.explain(e) from e
+        return connection
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        connection.create_function("agentkit_clock", 0, lambda: float(self.clock()))
+        ready = self.drive(connection, self.operations.ready())  # before anything is changed: the file may be another's
+        self._use_wal(connection)
+        self.execute(connection, f"PRAGMA synchronous = {self.synchronous}")
+        self.execute(connection, "PRAGMA fullfsync = ON")  # macOS: there fsync alone does not reach the disk
+        if not ready:
+            self.execute(connection, "BEGIN IMMEDIATE")
+            self.drive(connection, self.operations.install())
+            self.execute(connection, "COMMIT")
+
+    def _use_wal(self, connection: sqlite3.Connection) -> None:
+        give_up = time.monotonic() + self.busy_timeout
+        mode = ""
+        while not mode:
+            try:
+                ((mode,),) = self.execute(connection, "PRAGMA journal_mode = WAL")
+            except sqlite3.OperationalError as e:
+                if _code(e) != sqlite3.SQLITE_BUSY or time.monotonic() > give_up:
+                    raise
+                time.sleep(WAL_RETRY)
+        if mode not in ("wal", "memory"):
+            raise StoreError(f"no write-ahead log can be kept here (journal mode {mode!r}); a network file system?")
+
+    def explain(self, e: BaseException) -> BaseException:
+        """An error in agentkit's words: what was found, what was wanted, where. Others than SQLite's are left."""
+        if isinstance(e, StoreError):
+            return type(e)(f"thread store {self.path}: {e}") if type(e) is StoreError else e
+        if isinstance(e, OverflowError):
+            return StoreError(f"thread store {self.path}: a number is too large; nothing was changed ({e})")
+        if not isinstance(e, sqlite3.Error):
+            return e
+        code = _code(e)
+        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            reason = f"another process kept it locked for {self.busy_timeout:g} s"
+        elif code == sqlite3.SQLITE_CANTOPEN:
+            reason = _why_not_opened(self.path)
+        else:
+            reason = REASONS.get(code, "SQLite refused")
+        return StoreError(f"thread store {self.path}: {reason}; nothing was changed (SQLite: {e})")
+
+
+def _code(e: sqlite3.Error) -> int:
+    """The primary code; 0 for an error that Python's module found itself."""
+    return int(getattr(e, "sqlite_errorcode", 0)) & 0xFF
+
+
+def _why_not_opened(path: str) -> str:
+    folder = os.path.dirname(path)
+    if os.path.isdir(path):
+        return "this is a folder, a file is wanted"
+    try:
+        os.stat(folder)
+    except FileNotFoundError:
+        return f"there is no folder {folder}; make it first"
+    except OSError:
+        return f"no permission to look into {folder}"
+    if not os.access(path if os.path.exists(path) else folder, os.R_OK | os.W_OK):
+        return "no permission to read and write there"
+    return "the file cannot be opened"
+
+
+class Worker:
+    """A thread with its connection, opened with the first job and again after a failure to open.
+
+    Args:
+        place: the file.
+        writes: whether its transactions write.
+    """
+
+    def __init__(self, place: DatabaseFile, writes: bool) -> None:
+        self._jobs: SimpleQueue[Job] = SimpleQueue()
+        self._place = place
+        self._writes = writes
+        self._begin = "BEGIN IMMEDIATE" if writes else "BEGIN"
+        self._connection: sqlite3.Connection | None = None
+        self._file = (0, 0)
+        name = f"agentkit-{'writer' if writes else 'reader'}"
+        # A daemon: a process that ends does not wait for it, and what was not answered was not promised.
+        Thread(target=self._run, name=name, daemon=True).start()
+
+    def submit(self, job: Job, kind: Kind) -> None:
+        """Begin a job; one without steps ends the worker, after all jobs before it."""
+        self._jobs.put(job)
+
+    def _run(self) -> None:
+        while True:
+            group, end = self._take()
+            if group:
+                answer(group, self._run_group(group))
+            if end is not None:
+                self._close()
+                answer([end], [(None, None)])
+                return
+            del group  # the last job's loop and answer are not kept while waiting
+
+    def _take(self) -> tuple[list[Job], Job | None]:
+        """All jobs that wait, at least one; and the end if it is there."""
+        group: list[Job] = []
+        job = self._jobs.get()
+        while job.steps is not None:
+            group.append(job)
+            if len(group) == MAX_GROUP:
+                return group, None
+            try:
+                job = self._jobs.get_nowait()
+            except Empty:
+                return group, None
+        return group, job
+
+    def _run_group(self, group: list[Job]) -> list[tuple[Any, BaseException | None]]:
+        """Each job's result or error; a group that finds no room is tried again one by one."""
+        try:
+            return self._transaction(group)
+        except sqlite3.Error as e:
+            self._roll_back()
+            if len(group) == 1 or _code(e) not in NO_ROOM:
+                return [(None, self._place.explain(e))] * len(group)
+            return [one for job in group for one in self._run_group([job])]
+        except BaseException as e:  # noqa: BLE001 (whatever it is, the tasks that wait must get it)
+            self._roll_back()
+            return [(None, e)] * len(group)
+
+    def _transaction(self, group: list[Job]) -> list[tuple[Any, BaseException | None]]:
+        connection = self._connected()
+        self._place.execute(connection, self._begin)
+        answers = [self._job(connection, job) for job in group]
+        self._place.execute(connection, "COMMIT")
+        return answers
+
+    def _job(self, connection: sqlite3.Connection, job: Job) -> tuple[Any, BaseException | None]:
+        """One job between its savepoints.
+
+        Raises:
+            sqlite3.Error: SQLite gave up the whole transaction, as it may when the disk is full.
+        """
+        assert job.steps is not None
+        if job.future is not None and job.future.cancelled():
+            return None, None
+        self._mark(connection, "SAVEPOINT job")
+        try:
+            result = self._place.drive(connection, job.steps())
+            self._mark(connection, "RELEASE job")
+        except Exception as e:
+            if not connection.in_transaction:
+                raise
+            self._mark(connection, "ROLLBACK TO job")
+            self._mark(connection, "RELEASE job")
+            return None, self._place.explain(e)
+        return result, None
+
+    def _mark(self, connection: sqlite3.Connection, sql: str) -> None:
+        """A statement about a savepoint, which a job that only reads has no need of."""
+        if self._writes:
+            self._place.execute(connection, sql)
+
+    def _connected(self) -> sqlite3.Connection:
+        path = self._place.path
+        if self._connection is not None and path != ":memory:" and _identity(path) != self._file:
+            _ABANDONED.append(self._connection)  # what were written there would be lost, in silence
+            self._connection = None
+            if not os.path.exists(path):
+                raise StoreError(f"thread store {path}: the file was removed while in use; nothing was changed")
+        if self._connection is None:
+            self._connection = self._place.open()
+            self._file = _identity(path)
+        return self._connection
+
+    def _roll_back(self) -> None:
+        if self._connection is not None and self._connection.in_transaction:
+            try:
+                self._place.execute(self._connection, "ROLLBACK")
+            except sqlite3.Error:
+                self._close()  # closing rolls back too
+
+    def _close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+
+def _identity(path: str) -> tuple[int, int]:
+    """Which file a path names now; zeros when none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return 0, 0
+    return found.st_dev, found.st_ino

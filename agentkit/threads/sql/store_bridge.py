@@ -1,0 +1,152 @@
+"""What the SQL stores share: the methods of `Store`, each an operation that the store's driver runs."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from threading import Lock
+from types import TracebackType
+from typing import Any, Final, Literal, Protocol, Self, TypeVar
+
+from agentkit.checks.awaiting import EnteredAsync
+from agentkit.errors import StoreError
+from agentkit.threads.sql.jobs import Job
+from agentkit.threads.sql.operations import Operations, Steps
+from agentkit.threads.store import Append, Body, Change, Lease, Log, Thread
+
+T = TypeVar("T")
+
+Kind = Literal["write", "read", "statement"]
+"""What an operation needs: a transaction that writes, one that sees a single moment, or one statement that reads."""
+
+OnStatement = Callable[[Literal["before", "after"], str], None]
+"""Called around each SQL statement, in the thread that runs it."""
+
+_INHERITED: Final[list[object]] = []
+"""Connections that came with a fork: to close them would disturb the parent's, so they are kept and never touched."""
+
+
+class Driver(Protocol):
+    """A thread with its connections. It knows nothing of the store, which may be forgotten before it ends."""
+
+    def submit(self, job: Job, kind: Kind) -> None:
+        """Begin a job; one without steps ends the driver, after all jobs before it."""
+        ...
+
+
+class SqlStore(EnteredAsync):
+    """A `Store` whose operations run in other threads. A subclass makes their drivers.
+
+    What was begun is done, whatever becomes of the task that waits. A process that forks may use the store on both
+    sides. Use it as `async with store:` to close it at the end; a store that is forgotten ends its threads too.
+
+    Args:
+        operations: those of `sql.py`, for one database.
+        name: of the store, for messages.
+    """
+
+    def __init__(self, operations: Operations, name: str) -> None:
+        self.name = name
+        self._operations = operations
+        self._closed = False
+        self._start()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
+    def _drivers(self) -> Mapping[Kind, Driver]:
+        """New drivers, for each kind of operation."""
+        raise NotImplementedError
+
+    def _start(self) -> None:
+        self._pid = os.getpid()
+        self._lock = Lock()  # so that no job comes after the end
+        self._by_kind = self._drivers()
+        self._finalizer = weakref.finalize(self, _end, tuple(set(self._by_kind.values())), self._pid)
+
+    async def _run(self, steps: Callable[[], Steps[T]], kind: Kind) -> T:
+        """Run an operation; `steps` makes it, once for each attempt."""
+        if self._pid != os.getpid():  # a child has the parent's memory but not its threads: it begins anew
+            self._finalizer.detach()
+            _INHERITED.append(self._by_kind)
+            self._start()
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Any] = loop.create_future()
+        with self._lock:
+            if self._closed:
+                raise StoreError(f"{self.name}: the store is closed")
+            self._by_kind[kind].submit(Job(steps, loop, future), kind)
+        result: T = await future
+        return result
+
+    async def create(self, thread_id: str, metadata: Body | None = None, changes: Sequence[Append] = ()) -> Thread:
+        """See `Store.create`."""
+        said = {} if metadata is None else metadata
+        return await self._run(lambda: self._operations.create(thread_id, said, changes), "write")
+
+    async def get(self, thread_id: str) -> Thread:
+        """See `Store.get`."""
+        return await self._run(lambda: self._operations.get(thread_id), "statement")
+
+    async def update(self, thread_id: str, metadata: Body) -> Thread:
+        """See `Store.update`."""
+        return await self._run(lambda: self._operations.update(thread_id, metadata), "write")
+
+    async def list(self, *, limit: int = 100, before: Thread | None = None) -> tuple[Thread, ...]:
+        """See `Store.list`."""
+        return await self._run(lambda: self._operations.list(limit, before), "statement")
+
+    async def delete(self, thread_id: str) -> None:
+        """See `Store.delete`."""
+        await self._run(lambda: self._operations.delete(thread_id), "write")
+
+    async def load(self, thread_id: str, *, after: int = -1) -> Log:
+        """See `Store.load`."""
+        return await self._run(lambda: self._operations.load(thread_id, after), "read")
+
+    async def commit(self, thread_id: str, changes: Sequence[Change], *, fence: int | None = None) -> tuple[int, ...]:
+        """See `Store.commit`."""
+        return await self._run(lambda: self._operations.commit(thread_id, changes, fence), "write")
+
+    async def acquire(self, thread_id: str, owner: str, seconds: float, *, dead: int | None = None) -> Lease:
+        """See `Store.acquire`."""
+        return await self._run(lambda: self._operations.acquire(thread_id, owner, seconds, dead), "write")
+
+    async def renew(self, lease: Lease, seconds: float) -> Lease:
+        """See `Store.renew`."""
+        return await self._run(lambda: self._operations.renew(lease, seconds), "write")
+
+    async def release(self, lease: Lease) -> None:
+        """See `Store.release`."""
+        await self._run(lambda: self._operations.release(lease), "write")
+
+    async def aclose(self) -> None:
+        """See `Store.aclose`; a second time does nothing."""
+        loop = asyncio.get_running_loop()
+        ended: list[asyncio.Future[Any]] = []
+        with self._lock:
+            if self._closed or self._pid != os.getpid():
+                return
+            self._closed = True
+            self._finalizer.detach()
+            for driver in set(self._by_kind.values()):
+                ended.append(loop.create_future())
+                driver.submit(Job(None, loop, ended[-1]), "write")
+        await asyncio.gather(*ended)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, e: BaseException | None, t: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+
+def _end(drivers: Sequence[Driver], pid: int) -> None:
+    """End the threads of a store that nobody holds any more."""
+    if pid == os.getpid():
+        for driver in drivers:
+            driver.submit(Job(None, None, None), "write")

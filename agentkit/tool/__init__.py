@@ -1,0 +1,80 @@
+"""Tools: a decorated method of a class becomes a bound tool that any model can call.
+
+`declare` stores what the decorators are given; `signature`, `hints` and `handwritten` read the function; `arguments`
+and `element` say what it accepts; `binding` binds one method of one instance; `registry` finds it by name and by tag.
+Each name loads on first use.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from agentkit.foreign.absent_imports import explained_module
+
+TYPE_CHECKING = False  # as in `agentkit`: `typing` would be most of what this import costs
+if TYPE_CHECKING:
+    from agentkit.schemas.words import InvalidArguments, Problem
+    from agentkit.tool.binding import BoundTool
+    from agentkit.tool.declare import (
+        OpenAPISchema,
+        SchemaType,
+        ToolSchema,
+        XMLMapping,
+        XMLSchema,
+        openapi_schema,
+        xml_schema,
+    )
+    from agentkit.tool.policy import ToolPolicy
+    from agentkit.tool.registry import ToolRegistry
+    from agentkit.tool.result import Tool, ToolContext, ToolResult
+
+_HOMES = {
+    "BoundTool": "agentkit.tool.binding",
+    "InvalidArguments": "agentkit.schemas.words",
+    "OpenAPISchema": "agentkit.tool.declare",
+    "Problem": "agentkit.schemas.words",
+    "SchemaType": "agentkit.tool.declare",
+    "Tool": "agentkit.tool.result",
+    "ToolContext": "agentkit.tool.result",
+    "ToolPolicy": "agentkit.tool.policy",
+    "ToolRegistry": "agentkit.tool.registry",
+    "ToolResult": "agentkit.tool.result",
+    "ToolSchema": "agentkit.tool.declare",
+    "XMLMapping": "agentkit.tool.declare",
+    "XMLSchema": "agentkit.tool.declare",
+    "openapi_schema": "agentkit.tool.declare",
+    "xml_schema": "agentkit.tool.declare",
+}
+
+__all__ = [
+    "BoundTool",
+    "InvalidArguments",
+    "OpenAPISchema",
+    "Problem",
+    "SchemaType",
+    "Tool",
+    "ToolContext",
+    "ToolPolicy",
+    "ToolRegistry",
+    "ToolResult",
+    "ToolSchema",
+    "XMLMapping",
+    "XMLSchema",
+    "openapi_schema",
+    "xml_schema",
+]
+
+
+if not TYPE_CHECKING:  # or checkers would take any name
+
+    def __getattr__(name: str) -> object:
+        if name not in _HOMES:
+            raise AttributeError(name)  # `explained_module` says what was meant
+        value: object = getattr(import_module(_HOMES[name]), name)
+        globals()[name] = value
+        return value
+
+
+explained_module(
+    __name__, "write @openapi_schema above a method, or give a function as it is: Agent(model, [function])"
+)

@@ -1,0 +1,298 @@
+"""A tool's arguments: the JSON Schema that a model sees, and the validation and coercion of what it sends.
+
+Pydantic does both for parameters with hints; a hand-written schema is checked with jsonschema besides. Both libraries
+load on first use. Knows no registry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from agentkit.checks.spelling import did_you_mean, then
+from agentkit.errors import SchemaError
+from agentkit.foreign import renamed
+from agentkit.formats.values import read, without_surrogates
+from agentkit.schemas.walk import alternatives
+from agentkit.schemas.words import TOO_DEEP, InvalidArguments, Problem, child, of_pydantic, of_written, shown, type_of
+from agentkit.tool.declare import OpenAPISchema
+from agentkit.tool.handwritten import compare, json_default, read_written, refuse_invalid, types_of
+from agentkit.tool.hints import argument_type
+from agentkit.tool.policy import KEYWORDS, PolicyKeywords
+from agentkit.tool.signature import NOTHING, Parameter, Signature
+
+if TYPE_CHECKING:
+    from jsonschema.protocols import Validator
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """What a tool accepts.
+
+    Args:
+        schema: JSON Schema 2020-12 of the arguments object, as the model sees it.
+        accept: JSON text of the arguments to keyword arguments; pydantic's compiled validator.
+        checker: the compiled validator of a hand-written schema; None without one.
+        dump: a Python value to JSON text.
+    """
+
+    schema: Mapping[str, Any]
+    accept: Callable[..., dict[str, Any]]
+    checker: Validator | None
+    dump: Callable[..., bytes]
+
+    def validate(self, tool: str, arguments: Mapping[str, Any], *, lenient: bool) -> dict[str, Any]:
+        """Turn what a model sent into the keyword arguments of the call.
+
+        Args:
+            tool: the tool's name, for the message.
+            arguments: values of JSON's types.
+            lenient: read text as the declared type (`"5"` as 5, `"a, b"` as a list); a declared string is never
+                changed.
+
+        Raises:
+            InvalidArguments: they do not fit.
+        """
+        try:  # a format has already read text as the declared types, so this is the common case for both modes
+            if self.checker is None or self.checker.is_valid(arguments):
+                return self.accept(self.dump(arguments, inf_nan_mode="constants"), strict=True)
+        except (ValueError, RecursionError):  # pydantic's errors are ValueErrors; the second look tells them apart
+            pass
+        try:
+            return self._second_look(tool, arguments, lenient)
+        except RecursionError:
+            raise InvalidArguments(tool, [TOO_DEEP]) from None
+
+    def _second_look(self, tool: str, arguments: Mapping[str, Any], lenient: bool) -> dict[str, Any]:
+        """Mend what JSON Schema calls equal, read text where that is allowed, validate again, say what is wrong."""
+        from pydantic_core import PydanticSerializationError, ValidationError
+
+        if not isinstance(arguments, Mapping):
+            raise InvalidArguments(tool, [Problem("", "object", shown(arguments))])
+        given = self._mended(arguments, lenient)
+        problems: dict[str, Problem] = {}
+        if self.checker is not None:
+            found = of_written(self.checker.iter_errors(given), given, self.schema)
+            problems = {problem.path: problem for problem in found}
+        accepted: dict[str, Any] = {}
+        try:
+            accepted = self.accept(self.dump(given, inf_nan_mode="constants"), strict=not lenient)
+        except ValidationError as e:
+            for problem in of_pydantic(e.errors(include_url=False), given, self.schema):
+                problems.setdefault(problem.path, problem)
+        except PydanticSerializationError as e:
+            raise InvalidArguments(tool, [Problem("", "JSON values", "a value that JSON does not have")]) from e
+        if problems:
+            raise InvalidArguments(tool, tuple(problems.values()))
+        return accepted
+
+    def _mended(self, arguments: Mapping[str, Any], lenient: bool) -> dict[str, Any]:
+        properties: Mapping[str, Any] = self.schema.get("properties", {})
+        given = dict(without_surrogates(dict(arguments)))
+        if lenient:
+            given = {name: self._read(value, properties.get(name)) for name, value in given.items()}
+        mended: dict[str, Any] = _mend(given, self.schema, self.schema, 0)
+        return mended
+
+    def _read(self, value: Any, schema: Any) -> Any:
+        """Text as the declared type, unless a string is one of the declared types."""
+        if not isinstance(value, str) or not isinstance(schema, Mapping):
+            return value
+        allowed = types_of(schema, self.schema)
+        return read(value, schema, self.schema) if allowed and "string" not in allowed else value
+
+
+def _mend(value: Any, schema: Any, root: Mapping[str, Any], depth: int) -> Any:
+    """What JSON Schema does not tell apart, and null for "left out".
+
+    5.0 is an integer to JSON Schema; and OpenAI's strict mode makes a model send null for every optional parameter that
+    it leaves out, so null stands for nothing where it is not a value of its own.
+    """
+    if depth > 32 or not isinstance(schema, Mapping):  # arguments nested deeper are validated as they are
+        return value
+    options = list(alternatives(schema, root))
+    if isinstance(value, float) and value.is_integer():
+        kinds = {option.get("type") for option in options}
+        return int(value) if "integer" in kinds and "number" not in kinds else value
+    kind = type_of(value)
+    meant = [option for option in options if option.get("type") == kind]
+    if kind not in ("array", "object") or len(meant) != 1:
+        return value
+    if isinstance(value, list):
+        return [_mend(item, child(meant[0], i), root, depth + 1) for i, item in enumerate(value)]
+    return {
+        name: _mend(item, child(meant[0], name), root, depth + 1)
+        for name, item in value.items()
+        if item is not None or not _left_out(name, meant[0], root)
+    }
+
+
+def _left_out(name: str, owner: Mapping[str, Any], root: Mapping[str, Any]) -> bool:
+    """Whether null for this property can only mean that it was left out."""
+    schema = owner.get("properties", {}).get(name)
+    if not isinstance(schema, Mapping) or name in owner.get("required", ()):
+        return False
+    allowed = types_of(schema, root)
+    return bool(allowed) and "null" not in allowed
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What the hand-written schema and the decorator's keywords make of a signature.
+
+    Args:
+        name: the tool's own name; None leaves the function's.
+        description: for the model; may be empty.
+        policy: the decorator's keywords for the tool's `ToolPolicy`, as written.
+        arguments: the accepted arguments.
+    """
+
+    name: str | None
+    description: str
+    policy: Mapping[str, Any]
+    arguments: Arguments
+
+
+def offer(signature: Signature, declared: OpenAPISchema) -> Offer:
+    """Build a tool's arguments from its signature and its declaration.
+
+    Raises:
+        SchemaError: a parameter without hint and schema, a type without a schema, an unknown name in the decorator, a
+            default that does not fit, or a hand-written schema that disagrees.
+    """
+    own, described = _keywords(signature, declared)
+    fragments = {name: value for name, value in described.items() if isinstance(value, Mapping)}
+    written = read_written(declared.written, signature.where) if declared.written is not None else None
+    if written is not None and described:
+        raise SchemaError(
+            f"{signature.where}: @openapi_schema has both a hand-written schema and descriptions of {list(described)}; "
+            "write the descriptions into the schema"
+        )
+    covered = set(written.parameters.get("properties", {}) if written else fragments)
+    _refuse_unhinted(signature, covered)
+    validator, derived = argument_type(signature)
+    schema = derived if written is None else written.parameters
+    if written is not None:
+        compare(written, signature, derived)
+    else:
+        schema = _shown(derived, signature, described)
+    checker = _checker(schema, signature.where) if written is not None or fragments else None
+    from pydantic_core import to_json
+
+    text = declared.description or (written and written.description) or signature.docstring.description
+    name = own.get("name", written.name if written is not None else None)
+    policy = {name: value for name, value in own.items() if name in KEYWORDS}
+    return Offer(name, text or "", policy, Arguments(schema, validator.validate_json, checker, to_json))
+
+
+def _keywords(signature: Signature, declared: OpenAPISchema) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The decorator's keywords: the tool's own, and the parameters' descriptions or schemas.
+
+    A keyword of the tool that is also a parameter's name describes the parameter when it is a string.
+    """
+    own: dict[str, Any] = {}
+    described = dict(declared.parameters)
+    for name, value in declared.keywords.items():
+        describes = name in signature.names and (name == "name" or isinstance(value, (str, Mapping)))
+        if (name == "name" or name in KEYWORDS) and not describes:
+            own[name] = value
+        else:
+            described[name] = value
+    for name, value in described.items():
+        if name not in signature.names:
+            raise SchemaError(_unknown(name, value, signature))
+        if not isinstance(value, str) and not (isinstance(value, Mapping) and name in declared.parameters):
+            raise SchemaError(
+                f"{signature.where}: @openapi_schema({name}=...) describes parameter {name!r} and must be a string, "
+                f"not {value!r}; a JSON Schema goes into parameters={{{name!r}: {{...}}}}"
+            )
+    return own, described
+
+
+def _unknown(name: str, value: Any, signature: Signature) -> str:
+    if name in signature.context:
+        return f"{signature.where}: @openapi_schema describes {name!r}, which is the ToolContext and hidden; remove it"
+    known = ", ".join(map(repr, signature.names)) or "none"
+    keywords = ["description", "parameters", "name", *PolicyKeywords.__annotations__]
+    hint = did_you_mean(name, [*signature.names, *keywords], renamed.OPENAPI_SCHEMA)
+    if not isinstance(value, str | Mapping):
+        return (
+            f"{signature.where}: @openapi_schema has no keyword {name!r}{then(hint, 'it has ' + ', '.join(keywords))}, "
+            f"and the description of each parameter (parameters: {known})"
+        )
+    return (
+        f"{signature.where}: @openapi_schema describes parameter {name!r}, which does not exist (parameters: {known})"
+        f"{hint or '; rename or remove it'}"
+    )
+
+
+def _refuse_unhinted(signature: Signature, covered: set[str]) -> None:
+    for parameter in signature.parameters:
+        if parameter.hint is NOTHING and parameter.name not in covered:
+            if parameter.name == "self" and signature.names[:1] == ("self",):
+                raise SchemaError(
+                    f"{signature.where}: its first parameter is 'self', but it belongs to no object: leave 'self' out, "
+                    "or put it into a class, above it @openapi_schema, and give an instance: tools=[MyTool()]"
+                )
+            if parameter.name in renamed.CONTEXTS:
+                raise SchemaError(
+                    f"{signature.where}: parameter {parameter.name!r} has no type; for what the application passed "
+                    f"to the run annotate it ({parameter.name}: ToolContext), and read {parameter.name}.state"
+                )
+            raise SchemaError(
+                f"{signature.where}: parameter {parameter.name!r} has no type; annotate it ({parameter.name}: str), or "
+                f"write its schema: @openapi_schema(parameters={{{parameter.name!r}: {{'type': 'string'}}}})"
+            )
+
+
+def _shown(derived: Mapping[str, Any], signature: Signature, described: Mapping[str, Any]) -> dict[str, Any]:
+    """The derived schema with descriptions, defaults, and hand-written schemas of single parameters."""
+    properties = {
+        parameter.name: _property(parameter, derived["properties"][parameter.name], described, derived, signature.where)
+        for parameter in signature.parameters
+    }
+    return {**derived, "properties": properties}
+
+
+def _property(
+    parameter: Parameter, schema: Mapping[str, Any], described: Mapping[str, Any], root: Mapping[str, Any], where: str
+) -> dict[str, Any]:
+    given = described.get(parameter.name)
+    shown = dict(given) if isinstance(given, Mapping) else dict(schema)
+    description = given if isinstance(given, str) else parameter.description
+    if description and (isinstance(given, str) or "description" not in shown):
+        shown["description"] = description
+    default = json_default(parameter)
+    if default is NOTHING:
+        return shown
+    allowed = types_of(shown, root)
+    if allowed and type_of(default) not in allowed:
+        raise SchemaError(
+            f"{where}: parameter {parameter.name!r} has default {parameter.default!r}, which is {type_of(default)}, "
+            f"not {' or '.join(sorted(allowed))} as its hint says; mend one of them"
+        )
+    return {**shown, "default": default}
+
+
+def _checker(schema: Mapping[str, Any], where: str) -> Validator:
+    refuse_invalid(schema, where)
+    from jsonschema import Draft202012Validator
+    from jsonschema.validators import extend
+
+    choices = {key: _or_null(Draft202012Validator.VALIDATORS[key]) for key in NULLABLE}
+    checker: Validator = extend(Draft202012Validator, choices)(schema)  # type: ignore[no-untyped-call]
+    return checker
+
+
+NULLABLE: Final = ("type", "enum", "const", "anyOf", "oneOf", "allOf")
+
+
+def _or_null(check: Callable[..., Any]) -> Callable[..., Any]:
+    """A keyword that lets null pass beside `nullable: true`: OpenAPI 3.0 says it so, JSON Schema knows no such word."""
+
+    def checked(validator: Validator, wanted: Any, instance: Any, schema: Mapping[str, Any]) -> Any:
+        allowed = instance is None and schema.get("nullable") is True
+        return () if allowed else check(validator, wanted, instance, schema)
+
+    return checked

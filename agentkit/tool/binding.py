@@ -1,0 +1,467 @@
+"""One callable method of one tool instance: how it is found, held against its declarations, and called.
+
+Knows signatures, schemas and elements; knows no registry and runs nothing by itself.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any, Final, Literal
+
+from agentkit.checks.spelling import did_you_mean
+from agentkit.errors import SchemaError
+from agentkit.foreign.absent import explained
+from agentkit.formats import control
+from agentkit.formats.quarantine import words
+from agentkit.formats.teach import example_call
+from agentkit.schemas.words import InvalidArguments
+from agentkit.tool.arguments import Arguments, offer
+from agentkit.tool.declare import BothSchemas, OpenAPISchema, XMLSchema, declared, schemas_of
+from agentkit.tool.element import element_of, kebab
+from agentkit.tool.policy import ToolPolicy, policy_of
+from agentkit.tool.result import ToolContext
+from agentkit.tool.signature import name_of, read_signature
+from agentkit.toolspec import ToolSpec
+
+Schemas = tuple[OpenAPISchema | XMLSchema, ...]
+
+FunctionNames = Iterable[str] | Mapping[str, str] | Callable[[str], str | None]
+"""Which methods to register, and under which names; see `ToolRegistry.register_tool`."""
+
+NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
+"""Function names that every provider takes. Source: the API references of OpenAI and Anthropic."""
+
+
+@explained
+@dataclass(frozen=True, slots=True, eq=False)
+class BoundTool:
+    """One method that a model may call, on the instance it belongs to. Equal only to itself.
+
+    Args:
+        name: the function name under which it is registered.
+        tag: its XML tag; None without `@xml_schema`.
+        instance: the tool instance; None for a function.
+        method: what is called: a bound method or a function.
+        spec: the tool as models and formats see it.
+        schema: what `@openapi_schema` declares.
+        xml_schema: what `@xml_schema` declares; None without it.
+        is_async: whether calling it gives an awaitable.
+        policy: how it may be run: limits, approval, what may happen after a crash.
+        where: its class and method, for messages.
+        arguments: its arguments' schema and validator.
+        context: the names of the parameters that receive the `ToolContext`.
+        xml_only: whether `@xml_schema` is all that declares it.
+    """
+
+    name: str
+    tag: str | None
+    instance: Any
+    method: Callable[..., Any] = field(repr=False)
+    spec: ToolSpec = field(repr=False)
+    schema: OpenAPISchema
+    xml_schema: XMLSchema | None
+    is_async: bool = field(repr=False)
+    policy: ToolPolicy = field(repr=False)
+    where: str
+    arguments: Arguments = field(repr=False)
+    context: tuple[str, ...] = field(default=(), repr=False)
+    xml_only: bool = field(default=False, repr=False)
+
+    @property
+    def description(self) -> str:
+        """What it does, for the model."""
+        return self.spec.description
+
+    @property
+    def timeout(self) -> float | None:
+        """Seconds it may take; None leaves that to the processor."""
+        return self.policy.timeout
+
+    @property
+    def xml_example(self) -> str | None:
+        """A worked XML call: the declared example, or one with a sample of each required parameter; None without a tag.
+
+        Raises:
+            FormatError: XML cannot carry a sample that the schema gives, as one with half of a surrogate pair.
+        """
+        element = self.spec.element
+        if element is None or element.example is not None:
+            return element.example if element is not None else None
+        return example_call("xml", self.spec, [self.spec])
+
+    @property
+    def method_name(self) -> str:
+        """The method's own name, whatever it is registered as."""
+        return self.where.rpartition(".")[2]
+
+    def __getitem__(self, key: Literal["instance", "method", "schema"]) -> Any:
+        """An entry as AgentPress keeps it: `["instance"]`, `["method"]` (the method's name), `["schema"]`."""
+        match key:
+            case "instance":
+                return self.instance
+            case "method":
+                return self.method_name
+            case "schema":
+                xml = None if self.xml_schema is None else replace(self.xml_schema, tag_name=self.tag)
+                return self.schema if xml is None else xml if self.xml_only else BothSchemas(self.schema, xml)
+            case _:
+                raise KeyError(f"a registered tool has the keys 'instance', 'method' and 'schema'; found {key!r}")
+
+    def validate(self, arguments: Mapping[str, Any], *, lenient: bool) -> dict[str, Any]:
+        """Turn what a model sent into keyword arguments: typed, with the function's own defaults left to it.
+
+        Args:
+            arguments: values of JSON's types by parameter name.
+            lenient: also read text as the declared type (`"5"` as 5, `"a, b"` as a list), for calls that were written
+                as text. A declared string is never changed.
+
+        Raises:
+            InvalidArguments: they do not fit; the message tells the model what would.
+        """
+        return self.arguments.validate(self.name, arguments, lenient=lenient)
+
+    def invoke(self, kwargs: Mapping[str, Any], context: ToolContext) -> Any:
+        """Call the method; gives its value, or an awaitable of it when `is_async`.
+
+        Args:
+            kwargs: as `validate` returns them.
+            context: handed to the parameters that ask for it by annotation.
+        """
+        return self.method(**kwargs, **dict.fromkeys(self.context, context))
+
+
+def looks_like_tool(tool: Any) -> bool:
+    """Whether this is a class or an instance with methods, rather than a function."""
+    return isinstance(tool, type) or not (callable(tool) and (hasattr(tool, "__name__") or not declared(type(tool))))
+
+
+def bind_methods(tool: Any, function_names: FunctionNames | None, kwargs: Mapping[str, Any]) -> list[BoundTool]:
+    """Bind the decorated methods of a class or an instance; see `ToolRegistry.register_tool`."""
+    owner = tool if isinstance(tool, type) else type(tool)
+    methods = declared(owner)
+    if not methods:
+        raise SchemaError(_no_tool(tool) or _undecorated(tool, owner))
+    chosen = _chosen(function_names, methods, owner)
+    instance = _instance(tool, owner, kwargs)
+    return [_bind_method(instance, owner, method, name, methods[method]) for method, name in chosen.items()]
+
+
+def bind_function(
+    function: Callable[..., Any], name: str | None = None, policy: Mapping[str, Any] = MappingProxyType({})
+) -> BoundTool:
+    """Bind a function or a bound method; see `ToolRegistry.register_function`."""
+    if not callable(function):
+        raise SchemaError(
+            f"{function!r} is no tool; give a function, a class or instance with decorated methods, or 'module:name'"
+        )
+    if isinstance(function, type):
+        raise SchemaError(f"{name_of(function)} is a class; register it with register_tool({name_of(function)})")
+    employer = getattr(function, "__self__", None)
+    if inspect.ismethod(function) and callable(getattr(employer, "as_tool", None)):
+        raise SchemaError(
+            f"{name_of(function)} is no tool by itself: an agent becomes one by "
+            "agent.as_tool('its_name', 'what it is good at')"
+        )
+    own = getattr(function, "__name__", None)
+    if name is None and (own is None or own == "<lambda>"):
+        kind = "a lambda" if own else f"a {type(function).__name__} object"
+        raise SchemaError(
+            f"{kind} has no name that a model could call; write a def, or register_function(..., name='...')"
+        )
+    _refuse_unbound(function)
+    instance = getattr(function, "__self__", None) if inspect.ismethod(function) else None
+    owner = None if instance is None else instance if isinstance(instance, type) else type(instance)
+    source = _Source(getattr(function, "__func__", function), own or "", owner, instance is not None)
+    schemas = declared(owner).get(source.name, ()) if owner is not None else schemas_of(function)
+    return _bind(source, function, instance, name, schemas, policy)
+
+
+def _no_tool(tool: Any) -> str | None:
+    """What to do with a value that is no tool's instance; None for one that might become one."""
+    kind = type(tool).__name__
+    if inspect.isroutine(tool):
+        name = tool.__name__
+        return (
+            f"{name_of(tool)} is a function, not a class or its instance: write registry.register({name}), or "
+            f"threads.registry.register({name}) with a thread manager"
+        )
+    if callable(getattr(tool, "as_tool", None)):
+        what = name_of(tool) if isinstance(tool, type) else f"an instance of {kind}"
+        return f"{what} is no tool by itself: write .as_tool('its_name', 'what it is good at') behind it"
+    if inspect.isawaitable(tool) and not hasattr(tool, "metadata"):  # a ToolResult can be awaited, too
+        if inspect.iscoroutine(tool):
+            tool.close()  # else Python says, too, that nobody awaited it
+        return "a coroutine is no tool: give the async function itself, without calling it"
+    if isinstance(tool, list | tuple | Mapping):
+        return _no_several(tool, kind)
+    if inspect.ismodule(tool):
+        return f"{tool.__name__} is a module: give its functions or classes, as in tools=[{tool.__name__}.name]"
+    if type(tool).__module__.partition(".")[0] == __name__.partition(".")[0] and not isinstance(tool, type):
+        return _ours(tool, kind)
+    return _no_object(tool)
+
+
+def _no_object(tool: Any) -> str | None:
+    """The same of a plain value."""
+    if tool is None:
+        return "None is no tool: leave tools out, or write tools=[], where there are none"
+    if isinstance(tool, str):
+        return (
+            f"{tool!r:.60} is no tool: 'module:Class' is taken by registry.register(…), or threads.registry.register(…)"
+            " with a thread manager"
+        )
+    if isinstance(tool, (bytes, int, float, set, frozenset)):
+        return (
+            f"{tool!r:.60} is no tool: give a function itself, not what it returns when it is called, or a class or "
+            "instance with decorated methods"
+        )
+    return None
+
+
+def _ours(tool: Any, kind: str) -> str | None:
+    """What to do with something of agentkit's own that is no tool; None for a tool without a decorated method."""
+    if hasattr(tool, "register_tool"):
+        return "a ToolRegistry is given by itself, tools=registry; beside others, tools=[*registry.tools.values(), …]"
+    if hasattr(tool, "stream") or hasattr(tool, "add_tool"):
+        return f"an instance of {kind} is no tool: a tool is a function, or an object with decorated methods"
+    if hasattr(tool, "success_response"):
+        return None
+    return f"an instance of {kind} is no tool: give the function itself, not what it returns when it is called"
+
+
+def _no_several(tools: Any, kind: str) -> str:
+    """What to do with a container where one tool is wanted."""
+    if not isinstance(tools, Mapping):
+        return (
+            f"a {kind} of tools is registered by registry.register(*tools), or threads.registry.register(*tools) with "
+            "a thread manager"
+        )
+    if any(map(callable, tools.values())):
+        return f"a {kind} of tools is no tool: give what is in it, tools=list(tools.values())"
+    return (
+        f"a {kind} is no tool, since nothing in it can be run: write the schema above the function, "
+        "@openapi_schema({…}), and give the function; several functions are given as a list"
+    )
+
+
+def _undecorated(tool: Any, owner: type) -> str:
+    what = name_of(owner) if tool is owner else f"an instance of {name_of(owner)}"
+    if tool is not owner and hasattr(tool, "name") and hasattr(tool, "description"):
+        return (
+            f"{what} is a tool of another toolkit: give the function that it was made of, without that toolkit's "
+            "decorator"
+        )
+    if hasattr(owner, "model_fields"):
+        return (
+            f"{what} is a pydantic model, which holds values and does nothing: use it as the hint of a function's "
+            f"parameter, or ask for one as the reply, output_type={name_of(owner)}"
+        )
+    public = [n for n, v in vars(owner).items() if inspect.isfunction(v) and not n.startswith("_")]
+    example = f"def {public[0]}" if public else "def your_method"
+    return (
+        f"{what} has no decorated method; put @openapi_schema (and @xml_schema for an XML tag) on the methods that a "
+        f"model may call, such as `@openapi_schema` above `{example}`"
+    )
+
+
+def _chosen(
+    function_names: FunctionNames | None,
+    methods: Iterable[str],
+    owner: type,
+) -> dict[str, str | None]:
+    """Which methods to register and under which new names; None keeps the declared name."""
+    if function_names is None:
+        return dict.fromkeys(methods)
+    if isinstance(function_names, type):
+        raise SchemaError(
+            f"function_names is a list of method names, found the class {function_names.__name__}: register each class "
+            "by a call of its own"
+        )
+    if callable(function_names):
+        renamed = {method: function_names(method) for method in methods}
+        return {method: None if name == method else name for method, name in renamed.items() if name is not None}
+    if isinstance(function_names, str):
+        raise SchemaError(f"function_names is a list of method names; write [{function_names!r}]")
+    given: Any = function_names  # whatever it is
+    names = list(given) if isinstance(given, Iterable) else [given]
+    if not all(isinstance(name, str) for name in names):
+        raise SchemaError(f"function_names is a list of method names, found {function_names!r:.60}")
+    wanted: dict[str, str | None] = dict(
+        function_names if isinstance(function_names, Mapping) else dict.fromkeys(names)
+    )
+    for name in wanted:
+        if name not in methods:
+            raise SchemaError(
+                f"{name_of(owner)} has no decorated method {name!r}; it has {', '.join(map(repr, methods))}"
+                f"{did_you_mean(name, methods)}"
+            )
+    return {method: wanted[method] for method in methods if method in wanted}
+
+
+def _instance(tool: Any, owner: type, kwargs: Mapping[str, Any]) -> Any:
+    if tool is not owner:
+        if kwargs:
+            raise SchemaError(
+                f"register_tool got an instance of {name_of(owner)} and constructor arguments {list(kwargs)}; pass "
+                f"them with the class, or construct {name_of(owner)}(...) with them yourself"
+            )
+        return tool
+    try:
+        inspect.signature(owner).bind(**kwargs)
+    except TypeError as e:
+        raise SchemaError(
+            f"{name_of(owner)} cannot be constructed with {list(kwargs) or 'no arguments'}: {e}; pass its arguments to "
+            f"register_tool({name_of(owner)}, ...), or an instance"
+        ) from e
+    except ValueError:
+        pass  # a class in C without a signature: the call below tells
+    return owner(**kwargs)
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """Where a method comes from.
+
+    Args:
+        function: the function itself, inside a bound, static or class method.
+        name: under which its class or module knows it.
+        owner: its class; None for a function.
+        bound: whether its first parameter is filled by the instance or class.
+    """
+
+    function: Callable[..., Any]
+    name: str
+    owner: type | None
+    bound: bool
+
+    @property
+    def where(self) -> str:
+        return f"{name_of(self.owner)}.{self.name}" if self.owner is not None else name_of(self.function)
+
+
+def _bind_method(instance: Any, owner: type, method: str, name: str | None, schemas: Schemas) -> BoundTool:
+    attribute = inspect.getattr_static(owner, method)
+    function = getattr(attribute, "__func__", attribute)
+    source = _Source(function, method, owner, not isinstance(attribute, staticmethod))
+    if inspect.isfunction(attribute):
+        _refuse_without_self(attribute, source.where)
+    return _bind(source, getattr(instance, method), instance, name, schemas, {})
+
+
+def _bind(
+    source: _Source,
+    method: Callable[..., Any],
+    instance: Any,
+    new_name: str | None,
+    schemas: Schemas,
+    policy: Mapping[str, Any],
+) -> BoundTool:
+    """Hold one method against its declarations."""
+    where = source.where
+    api = _only(OpenAPISchema, schemas, where) or OpenAPISchema()
+    xml = _only(XMLSchema, schemas, where)
+    signature = read_signature(source.function, where, source.owner, bound=source.bound)
+    made = offer(signature, api)
+    _refuse_control_tokens(made.arguments.schema, where)
+    own_name = source.name if made.name is None else made.name
+    name = new_name or own_name
+    _refuse_name(name, where)
+    tag = kebab(name) if name != own_name else None
+    element = element_of(xml, name, made.arguments.schema, where, tag=tag) if xml is not None else None
+    spec = ToolSpec(name, made.description, made.arguments.schema, element)
+    _refuse_example(spec, made.arguments, where)
+    return BoundTool(
+        name=name,
+        tag=element.tag if element is not None else None,
+        instance=instance,
+        method=method,
+        spec=spec,
+        schema=api,
+        xml_schema=xml,
+        is_async=_is_async(source.function),
+        policy=policy_of({**made.policy, **{k: v for k, v in policy.items() if v is not None}}, instance, where),
+        where=where,
+        arguments=made.arguments,
+        context=signature.context,
+        xml_only=xml is not None and not any(isinstance(schema, OpenAPISchema) for schema in schemas),
+    )
+
+
+def _refuse_example(spec: ToolSpec, arguments: Arguments, where: str) -> None:
+    """A declared example that is no call of its own tool would teach the model wrong calls."""
+    if spec.element is None or spec.element.example is None:
+        return
+    from agentkit import formats
+    from agentkit.events import CallEnd, CallError
+
+    said = f"{where}: @xml_schema(example=…)"
+    found = 0
+    for event in formats.parse(spec.element.example, "xml", [spec], in_code="execute"):
+        if isinstance(event, CallError):
+            raise SchemaError(f"{said} is no readable call: {event.message}")
+        if isinstance(event, CallEnd):
+            found += 1
+            try:
+                arguments.validate(spec.name, event.call.arguments, lenient=True)
+            except InvalidArguments as e:
+                raise SchemaError(f"{said} does not fit the tool: {e}") from e
+    if not found:
+        raise SchemaError(f"{said} shows no call of <{spec.element.tag}>: found {spec.element.example!r:.100}")
+
+
+def _refuse_name(name: Any, where: str) -> None:
+    if not isinstance(name, str) or not NAME.match(name):
+        raise SchemaError(
+            f"{where}: {name!r} cannot be a tool's name: providers take 1 to 64 letters, digits, '_' and '-'; "
+            "register it under another name"
+        )
+
+
+def _refuse_control_tokens(schema: Mapping[str, Any], where: str) -> None:
+    """No model can write a control token as a value: writing it ends the reply, and showing it may end the prompt."""
+    for word, place in words(schema):
+        if token := control.token_in(word):
+            raise SchemaError(
+                f"{where}: {place} {word!r} holds {token!r}, which models' templates read as a control token: no model "
+                "can write it as a value; use another word"
+            )
+
+
+def _only(kind: type[Any], schemas: Schemas, where: str) -> Any:
+    """The one declaration of a kind; None without one."""
+    found = [schema for schema in schemas if isinstance(schema, kind)]
+    if len(found) > 1:
+        decorator = "@openapi_schema" if kind is OpenAPISchema else "@xml_schema"
+        raise SchemaError(f"{where} has {len(found)} {decorator} decorators; keep one")
+    return found[0] if found else None
+
+
+def _is_async(function: Callable[..., Any]) -> bool:
+    """Of the function as it is: a plain wrapper around an async function may run it by itself."""
+    call = getattr(function, "__call__", None)  # noqa: B004 (of a callable object; it may be async)
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
+
+
+def _refuse_without_self(function: Callable[..., Any], where: str) -> None:
+    """A method whose first parameter is one of the tool's: the instance would take its place."""
+    first = next(iter(inspect.signature(function).parameters.values()), None)
+    if first is None or (first.annotation is not first.empty and first.name != "self"):
+        found = f"its first parameter is {first.name!r}" if first is not None else "it takes no parameter"
+        raise SchemaError(f"{where} has no 'self': {found}; write 'self' first, or decorate it with @staticmethod")
+
+
+def _refuse_unbound(function: Callable[..., Any]) -> None:
+    """`Files.read` instead of `Files().read`."""
+    if not inspect.isfunction(function):
+        return
+    first = next(iter(inspect.signature(function).parameters), None)
+    owner, _, _ = function.__qualname__.rpartition(".")
+    if first == "self" and owner and not owner.endswith("<locals>"):
+        raise SchemaError(
+            f"{name_of(function)} is a method without its instance; register {owner.rpartition('.')[2]}() or "
+            f"{owner.rpartition('.')[2]}().{function.__name__}"
+        )

@@ -1,0 +1,196 @@
+"""A hand-written schema: read in any of its shapes, and held against the signature. Knows no provider.
+
+What it says is what the model sees; the signature is what the call needs. Where they differ, one of them is wrong.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from agentkit.errors import SchemaError
+from agentkit.schemas.walk import alternatives, resolve
+from agentkit.schemas.words import type_of
+from agentkit.tool.signature import NOTHING, Parameter, Signature
+
+ARGUMENT_KEYS: Final = ("parameters", "input_schema", "inputSchema")
+"""Under which key a function keeps its arguments' schema: OpenAI, Anthropic, MCP."""
+
+SHAPES: Final = (
+    'an OpenAI function, {"type": "function", "function": {"name": ..., "description": ..., "parameters": {...}}}, its '
+    'inner part alone, or the JSON Schema of the arguments, {"type": "object", "properties": {...}}'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A hand-written schema.
+
+    Args:
+        parameters: the JSON Schema of the arguments, exactly as written.
+        name: the tool's name; None when the schema gives none.
+        description: None when the schema gives none.
+        strict: whether it is written for OpenAI's strict mode, where optional parameters are required too.
+    """
+
+    parameters: Mapping[str, Any]
+    name: str | None = None
+    description: str | None = None
+    strict: bool = False
+
+
+def read_written(raw: Mapping[str, Any], where: str) -> Written:
+    """Read a hand-written schema in any of its shapes.
+
+    Raises:
+        SchemaError: it is none of them, or not a valid JSON Schema of an object.
+    """
+    if raw.get("type") == "object" or "properties" in raw:
+        return Written(_object_schema(raw, where), None, raw.get("description"))
+    function = raw.get("function", raw)
+    if not isinstance(function, Mapping) or not function.keys() & {"name", "description", *ARGUMENT_KEYS}:
+        raise SchemaError(f"{where}: the hand-written schema has the keys {list(raw)}; write {SHAPES}")
+    written = [function[key] for key in ARGUMENT_KEYS if key in function]
+    parameters = written[0] if written else {"type": "object", "properties": {}}
+    strict = bool(function.get("strict") or raw.get("strict"))
+    return Written(_object_schema(parameters, where), function.get("name"), function.get("description"), strict)
+
+
+def _object_schema(schema: Any, where: str) -> Mapping[str, Any]:
+    if not isinstance(schema, Mapping) or schema.get("type", "object") != "object":
+        raise SchemaError(f"{where}: the hand-written schema must describe an object; write {SHAPES}; found {schema!r}")
+    refuse_invalid(schema, where)
+    return schema
+
+
+def refuse_invalid(schema: Mapping[str, Any], where: str) -> None:
+    """Refuse what is no JSON Schema.
+
+    Raises:
+        SchemaError: says at which place, and why.
+    """
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import SchemaError as NotASchema
+
+    try:
+        Draft202012Validator.check_schema(schema)
+    except NotASchema as e:
+        at = "/".join(str(step) for step in e.absolute_path) or "its root"
+        raise SchemaError(f"{where}: the hand-written schema is not valid JSON Schema at {at}: {e.message}") from e
+    for reference in _references(schema):
+        if reference != "#" and not resolve({"$ref": reference}, schema):
+            raise SchemaError(
+                f"{where}: the hand-written schema refers to {reference!r}, which is not in it; put what it names "
+                "under '$defs' and refer to '#/$defs/...'"
+            )
+
+
+def _references(schema: Any) -> Iterator[str]:
+    """Every `$ref` in a schema."""
+    if isinstance(schema, Mapping):
+        for key, value in schema.items():
+            yield from (str(value),) if key == "$ref" and isinstance(value, str) else _references(value)
+    elif isinstance(schema, list):
+        for item in schema:
+            yield from _references(item)
+
+
+def compare(written: Written, signature: Signature, derived: Mapping[str, Any]) -> None:
+    """Hold a hand-written schema against the signature.
+
+    Args:
+        written: the schema.
+        signature: the function.
+        derived: the schema that the hints give, for the types.
+
+    Raises:
+        SchemaError: a parameter too many or too few; one that is required here and optional there; another default;
+            types that have no value in common.
+    """
+    properties: Mapping[str, Any] = written.parameters.get("properties", {})
+    where = signature.where
+    for name in properties:
+        if name not in signature.names:
+            why = "is filled in with the ToolContext" if name in signature.context else "is not in the signature"
+            raise SchemaError(f"{where}: the hand-written schema has parameter {name!r}, which {why}; remove it there")
+    for name in written.parameters.get("required", ()):
+        if name not in properties:
+            raise SchemaError(
+                f"{where}: the hand-written schema requires {name!r}, which is not in its 'properties'; remove it from "
+                "'required'"
+            )
+    for parameter in signature.parameters:
+        if parameter.name not in properties:
+            raise SchemaError(
+                f"{where}: parameter {parameter.name!r} is missing from the hand-written schema; add it to 'properties'"
+            )
+        _compare_required(parameter, written, where)
+        _compare_default(parameter, properties[parameter.name], where)
+        _compare_types(parameter, properties[parameter.name], written.parameters, derived, where)
+
+
+def _compare_required(parameter: Parameter, written: Written, where: str) -> None:
+    required = parameter.name in written.parameters.get("required", ())
+    if parameter.required and not required:
+        raise SchemaError(
+            f"{where}: parameter {parameter.name!r} has no default, but the hand-written schema does not require it; "
+            "add it to 'required', or give it a default"
+        )
+    if required and not parameter.required and not written.strict:
+        raise SchemaError(
+            f"{where}: parameter {parameter.name!r} has a default, but the hand-written schema requires it; remove it "
+            "from 'required', or remove the default"
+        )
+
+
+def _compare_default(parameter: Parameter, schema: Any, where: str) -> None:
+    if not isinstance(schema, Mapping) or "default" not in schema:
+        return
+    theirs = schema["default"]
+    ours = json_default(parameter)
+    if type(ours) is not type(theirs) or ours != theirs:
+        stated = "no default" if parameter.required else f"default {parameter.default!r}"
+        raise SchemaError(
+            f"{where}: parameter {parameter.name!r} has {stated} in the signature, but default {theirs!r} in the "
+            "hand-written schema; make them the same"
+        )
+
+
+def _compare_types(
+    parameter: Parameter, schema: Any, root: Mapping[str, Any], derived: Mapping[str, Any], where: str
+) -> None:
+    ours = types_of(derived["properties"][parameter.name], derived)
+    theirs = types_of(schema if isinstance(schema, Mapping) else {}, root)
+    if ours and theirs and not ours & theirs:
+        raise SchemaError(
+            f"{where}: parameter {parameter.name!r} is {' or '.join(sorted(ours))} by its hint, but "
+            f"{' or '.join(sorted(theirs))} in the hand-written schema; make them the same"
+        )
+
+
+def types_of(schema: Mapping[str, Any], root: Mapping[str, Any]) -> frozenset[str]:
+    """The JSON types that a schema allows; empty when it allows any. An integer is a number too."""
+    found: set[str] = set()
+    for option in alternatives(schema, root):
+        values = option.get("enum", [option["const"]] if "const" in option else [])
+        kinds = [option["type"]] if "type" in option else [type_of(value) for value in values]
+        if not kinds:
+            return frozenset()
+        found.update(kinds)
+    return frozenset(found | ({"integer"} if "number" in found else set()))
+
+
+def json_default(parameter: Parameter) -> Any:
+    """A default as JSON; `NOTHING` for a parameter without one, or with one that JSON does not carry."""
+    if parameter.required:
+        return NOTHING
+    from pydantic_core import PydanticSerializationError, to_jsonable_python
+
+    try:
+        value = to_jsonable_python(parameter.default)
+        json.dumps(value, allow_nan=False)
+    except (PydanticSerializationError, TypeError, ValueError):
+        return NOTHING
+    return value

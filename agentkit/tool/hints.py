@@ -1,0 +1,277 @@
+"""Type hints as one pydantic validator and one JSON Schema. The only file that builds pydantic types.
+
+The arguments are a `TypedDict`: it takes any parameter name, a parameter that was not sent stays out of it so that the
+function's own default applies, and its result is the keyword arguments themselves.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from enum import Enum
+from types import UnionType
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Final,
+    Literal,
+    NotRequired,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+from agentkit.errors import SchemaError
+from agentkit.tool.docstrings import Docstring
+from agentkit.tool.signature import NOTHING, NameScope, Parameter, Signature
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+    from pydantic_core import SchemaValidator
+
+
+def argument_type(signature: Signature) -> tuple[SchemaValidator, dict[str, Any]]:
+    """The validator of a signature's arguments, and their JSON Schema.
+
+    Raises:
+        SchemaError: a hint for which there is no JSON Schema.
+    """
+    try:
+        adapter, schema = _built(signature.parameters, signature)
+    except Exception as e:  # pydantic's own errors, and whatever else the author's types raise
+        raise _blame(signature, e) from e
+    return adapter.validator, without_titles(schema)  # type: ignore[return-value]
+
+
+def value_type(hint: Any) -> tuple[SchemaValidator, dict[str, Any]]:
+    """The validator of an object whose one property `value` is of this type, and its JSON Schema.
+
+    Raises:
+        SchemaError: there is no JSON Schema for the type.
+    """
+    if (meant := _no_type(hint, "output_type={}")) is not None:
+        raise SchemaError(f"output_type is {hint!r:.60}, which is no type: {meant}")
+    parameter = Parameter("value", hint, NOTHING, "")
+    nowhere = Signature("output_type", (parameter,), (), Docstring(), NameScope({}, {}))
+    try:
+        adapter, schema = _built(nowhere.parameters, nowhere)
+    except Exception as e:  # pydantic's own errors, and whatever else the author's types raise
+        raise SchemaError(f"output_type is {_shown(hint)}, {_why(e, '')}") from e
+    return adapter.validator, without_titles(schema)  # type: ignore[return-value]
+
+
+def _no_type(hint: Any, write: str) -> str | None:
+    """What to write in place of a value that stands where a type is wanted; None for what may be one.
+
+    Args:
+        hint: the value.
+        write: how a type is given, such as `output_type={}`.
+    """
+    if isinstance(hint, str):
+        return f"give the class itself, {write.format(hint)}" if hint.isidentifier() else "give the type itself"
+    if isinstance(hint, Mapping):
+        return "a JSON Schema is made from a type; write a dataclass, TypedDict or pydantic model"
+    if isinstance(hint, list) and hint:
+        one = f", one of several types {write.format(' | '.join(map(_shown, hint)))}" if len(hint) > 1 else ""
+        return f"several values are {write.format(f'list[{_shown(hint[0])}]')}{one}"
+    if isinstance(hint, tuple) and hint:
+        return f"one of several types is {write.format(' | '.join(map(_shown, hint)))}"
+    if hint is any:
+        return f"any value is {write.format('Any')}, from typing"
+    if hint is not None and type(hint).__module__ == "builtins" and not isinstance(hint, type) and not get_args(hint):
+        return "give a type, such as int or a dataclass"
+    made = type(hint)
+    of_ours = hasattr(made, "__dataclass_fields__") or hasattr(made, "model_fields")
+    return f"give the class itself, {write.format(made.__name__)}" if of_ours and not isinstance(hint, type) else None
+
+
+class _Unsendable(TypeError):
+    """A type that has a schema, but no value that a model could send; the message completes "has type X,"."""
+
+
+def _built(parameters: tuple[Parameter, ...], signature: Signature) -> tuple[TypeAdapter[Any], dict[str, Any]]:
+    from pydantic import ConfigDict, TypeAdapter
+
+    made: dict[type, type] = {}
+    hints = {p.name: Any if p.hint is NOTHING else _sendable(p.hint, made) for p in parameters}
+    fields = {p.name: hints[p.name] if p.required else NotRequired[hints[p.name]] for p in parameters}
+    arguments = _typed_dict("arguments", fields)
+    arguments.__pydantic_config__ = ConfigDict(extra="forbid", allow_inf_nan=False, defer_build=True)
+    adapter: TypeAdapter[Any] = TypeAdapter(arguments)
+    adapter.rebuild(force=True, _types_namespace={**signature.scope.module, **signature.scope.around})
+    _refuse_names(adapter.core_schema)
+    return adapter, {"type": "object", "properties": {}, "required": [], **adapter.json_schema()}
+
+
+def _blame(signature: Signature, error: Exception) -> SchemaError:
+    """Which parameter's hint has no schema."""
+    for parameter in signature.parameters:
+        try:
+            _built((parameter,), signature)
+        except Exception as e:  # noqa: BLE001 (the same failure, of one parameter alone)
+            meant = _no_type(parameter.hint, f"{parameter.name}: {{}}")
+            return SchemaError(
+                f"{signature.where}: parameter {parameter.name!r} has type {_shown(parameter.hint)}, "
+                f"{_why(e) if meant is None else f'which is no type: {meant}'}"
+            )
+    return SchemaError(f"{signature.where}: its parameters have no JSON Schema together: {_first_line(error)}")
+
+
+def _shown(hint: Any) -> str:
+    return str(hint).replace("typing.", "") if get_args(hint) else getattr(hint, "__name__", str(hint))
+
+
+_SUPPLIED: Final = "; what the application supplies goes into ToolContext.state"
+
+
+def _why(error: Exception, of_parameters: str = _SUPPLIED) -> str:
+    if isinstance(error, _Unsendable):
+        return str(error)
+    if isinstance(error, RecursionError):
+        return "which holds itself; write the recursive type as a dataclass, TypedDict or TypeAliasType"
+    if getattr(error, "code", "") == "typed-dict-version":
+        return (
+            "which holds a typing.TypedDict inside another class; before Python 3.12 import TypedDict from "
+            "typing_extensions there"
+        )
+    unfound = ("undefined-annotation", "class-not-fully-defined")
+    if isinstance(error, NameError) or getattr(error, "code", "") in unfound:
+        return f"which names a type that cannot be found: {_first_line(error)}; define it at module level"
+    why = "" if type(error).__module__.startswith("pydantic") else f" ({type(error).__name__}: {_first_line(error)})"
+    return (
+        "which has no JSON Schema; use a dataclass, TypedDict, NamedTuple, Enum, pydantic model, or the built-in "
+        f"types{of_parameters}{why}"
+    )
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]
+
+
+def _sendable(hint: Any, made: dict[type, type]) -> Any:
+    """The hint in the form in which pydantic validates it from JSON.
+
+    Every `typing.TypedDict` is rebuilt on typing_extensions, since pydantic refuses the former before Python 3.12; an
+    `Iterable` becomes a list, since pydantic would validate it only while the tool iterates.
+
+    Raises:
+        _Unsendable: no JSON value is valid for it.
+    """
+    if sys.version_info < (3, 12) and type(hint).__module__ == "typing" and type(hint).__name__ == "_TypedDictMeta":
+        return made.get(hint) or _rebuilt(hint, made)
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        _refuse_unsendable(hint)
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Literal and any(isinstance(value, Enum) for value in arguments):
+        raise _Unsendable("whose values no model can write; write the Enum class itself, or Literal of their values")
+    if not any(isinstance(a, type) or get_origin(a) is not None for a in arguments):
+        return hint
+    changed = tuple(_sendable(a, made) for a in arguments)
+    if origin is Iterable:
+        item = changed[0]
+        return list[item]  # type: ignore[valid-type]
+    if all(a is b for a, b in zip(changed, arguments, strict=True)):
+        return hint
+    if origin is Annotated:
+        return Annotated[(changed[0], *hint.__metadata__)]
+    generic: Any = Union if origin is UnionType else origin
+    return generic[changed if len(changed) > 1 else changed[0]]
+
+
+def _refuse_unsendable(enum: type[Enum]) -> None:
+    for member in enum:
+        if not isinstance(member.value, (str, int, float, bool, type(None))):
+            raise _Unsendable(
+                f"whose member {member.name} is {member.value!r}, which no model can write; give its members strings "
+                "or numbers"
+            )
+
+
+_NO_NAMES: Final = {
+    **dict.fromkeys(("tuple", "list", "set", "frozenset", "named-tuple"), "an array"),
+    **dict.fromkeys(("dict", "model", "dataclass", "typed-dict"), "an object"),
+    "none": "null",
+}
+"""Core schemas of pydantic that take no string, and what they take."""
+
+
+def _refuse_names(core: Any) -> None:
+    """Refuse a mapping, anywhere in a type, for which no name can be written: in JSON a name is a string."""
+    definitions: dict[str, Any] = {}
+    mappings: list[Any] = []
+    todo: list[Any] = [core]
+    while todo:
+        match todo.pop():
+            case Mapping() as schema:
+                if schema.get("ref"):
+                    definitions[schema["ref"]] = schema
+                if schema.get("type") == "dict" and "keys_schema" in schema:
+                    mappings.append(schema["keys_schema"])
+                todo.extend(schema.values())
+            case list() | tuple() as several:
+                todo.extend(several)
+    for names in mappings:
+        if wanted := _no_name(names, definitions):
+            raise _Unsendable(
+                f"which holds an object whose names would have to be {wanted}; a name is a string in JSON: use str for "
+                "the keys, or a list of pairs"
+            )
+
+
+def _no_name(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
+    """What a name would have to be that no string can be; empty where some string can."""
+    kind = schema["type"]
+    match kind:
+        case "definition-ref":
+            return _no_name(definitions[schema["schema_ref"]], definitions)
+        case "definitions" | "default" | "nullable":
+            return _no_name(schema["schema"], definitions)
+        case "union":
+            choices = [c[0] if isinstance(c, tuple) else c for c in schema["choices"]]
+            wanted = [_no_name(choice, definitions) for choice in choices]
+            return " or ".join(dict.fromkeys(wanted)) if all(wanted) else ""
+        case "model" if schema.get("root_model"):
+            return _no_name(schema["schema"], definitions)
+        case "literal" | "enum":
+            members = [getattr(m, "value", m) for m in schema.get("expected", schema.get("members", ()))]
+            return "" if any(isinstance(m, str) for m in members) else "one of " + ", ".join(map(str, members))
+        case _:
+            return _NO_NAMES.get(kind, "")
+
+
+def _rebuilt(original: Any, made: dict[type, type]) -> type:
+    copy = _typed_dict(original.__name__, {}, total=original.__total__)
+    made[original] = copy  # before its fields, which may name it again
+    hints = get_type_hints(original, include_extras=True)
+    copy.__annotations__ = {name: _sendable(hint, made) for name, hint in hints.items()}
+    for name in ("__required_keys__", "__optional_keys__", "__doc__", "__module__", "__qualname__"):
+        setattr(copy, name, getattr(original, name))
+    result: type = copy
+    return result
+
+
+def _typed_dict(name: str, fields: Mapping[str, Any], *, total: bool = True) -> Any:
+    """A `TypedDict` with computed fields, which type checkers do not follow."""
+    import typing_extensions
+
+    make: Any = typing_extensions.TypedDict
+    return make(name, dict(fields), total=total)
+
+
+def without_titles(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema without the titles that pydantic gives every node; a property called `title` stays."""
+    out: dict[str, Any] = {}
+    for key, value in schema.items():
+        if key in ("properties", "$defs"):
+            out[key] = {name: _untitled(inner) for name, inner in value.items()}
+        elif key != "title":
+            out[key] = _untitled(value) if key not in ("default", "examples", "enum", "const") else value
+    return out
+
+
+def _untitled(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return without_titles(value)
+    return [_untitled(item) for item in value] if isinstance(value, list) else value

@@ -1,0 +1,289 @@
+"""Which tools there are, by function name and by XML tag: both keys lead to the same `BoundTool`.
+
+Everything that is wrong with a definition is refused here, at registration. Registries share nothing and there is no
+global one. Runs no tool: `agentkit.processor` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Unpack
+
+from agentkit import formats
+from agentkit.checks.spelling import did_you_mean, takes, unknown
+from agentkit.errors import ConfigError, SchemaError
+from agentkit.foreign import renamed
+from agentkit.foreign.absent import explained
+from agentkit.formats.format import Format
+from agentkit.schemas.flavours import FLAVOURS, openai_strict
+from agentkit.schemas.words import InvalidArguments, Problem
+from agentkit.tool.binding import BoundTool, FunctionNames, bind_function, bind_methods, looks_like_tool
+from agentkit.tool.policy import PolicyKeywords, ToolPolicy
+from agentkit.tool.references import load
+from agentkit.toolspec import ToolSpec
+
+__all__ = ["BoundTool", "FunctionNames", "InvalidArguments", "Problem", "ToolPolicy", "ToolRegistry"]
+
+
+@explained
+class ToolRegistry:
+    """The tools that a model may call.
+
+    >>> def add(a: int, b: int) -> int:
+    ...     "Add two numbers."
+    ...     return a + b
+    >>> ToolRegistry(add).tools["add"].validate({"a": 1, "b": 2}, lenient=False)
+    {'a': 1, 'b': 2}
+
+    Args:
+        tools: whatever `register` takes.
+    """
+
+    @takes(others=renamed.REGISTRY)
+    def __init__(self, *tools: Any) -> None:
+        self._all: dict[str, BoundTool] = {}  # by function name, those that have a tag only among them
+        self._by_name: dict[str, BoundTool] = {}
+        self._by_tag: dict[str, BoundTool] = {}
+        self.register(*tools)
+
+    @property
+    def tools(self) -> Mapping[str, BoundTool]:
+        """The tools by function name, but for those that `@xml_schema` alone declares.
+
+        A read-only view that follows later registrations.
+        """
+        return _Tools(self._by_name, "tool")
+
+    @property
+    def xml_tools(self) -> Mapping[str, BoundTool]:
+        """The tools that have an `@xml_schema`, by tag; a read-only view that follows later registrations."""
+        return _Tools(self._by_tag, "tag")
+
+    def register(self, *tools: Any) -> tuple[BoundTool, ...]:
+        """Register tools in any shape.
+
+        Args:
+            tools: functions, instances and classes with decorated methods, `"module:Class"` or `"module:function"`,
+                `BoundTool`s of another registry, and lists of these.
+
+        Raises:
+            SchemaError: a definition is wrong, or a name is taken.
+            ConfigError: a reference does not lead to a tool.
+        """
+        return self._add([bound for tool in tools for bound in _bound(tool)])
+
+    def register_tool(
+        self, tool: Any, /, function_names: FunctionNames | None = None, **kwargs: Any
+    ) -> tuple[BoundTool, ...]:
+        """Register a class's decorated methods, all on one instance.
+
+        Args:
+            tool: a class, which is called with `kwargs`, or an instance.
+            function_names: which methods: a list of their names; or a mapping from those names to the names under
+                which to register them; or a function that maps each name to its new one (`"left_{}".format`) or to
+                None for a method to leave out. None registers all as they are. A renamed tool's tag is its new name
+                in kebab-case.
+            kwargs: for the constructor, whatever they are called.
+
+        Returns:
+            The new tools, in the order of definition.
+
+        Raises:
+            SchemaError: a definition is wrong, no method is decorated, a name in `function_names` is no decorated
+                method, or a name or tag is taken. Nothing is registered then.
+        """
+        return self._add(bind_methods(tool, function_names, kwargs))
+
+    @takes(PolicyKeywords, others=renamed.OPENAPI_SCHEMA, error=SchemaError)
+    def register_function(
+        self, function: Callable[..., Any], name: str | None = None, **policy: Unpack[PolicyKeywords]
+    ) -> BoundTool:
+        """Register a function or a bound method, decorated or not.
+
+        Args:
+            function: needs type hints; its docstring describes it.
+            name: the tool's name; the function's own unless given.
+            policy: how the tool may be run, see `ToolPolicy`; what is given here goes before what the decorator says,
+                None leaves it to that.
+
+        Raises:
+            SchemaError: its definition is wrong, or its name or tag is taken.
+        """
+        return self._add([bind_function(function, name, policy)])[0]
+
+    def unregister(self, name: str) -> BoundTool:
+        """Take a tool out, by its function name; its tag goes with it.
+
+        Raises:
+            SchemaError: there is no such tool.
+        """
+        if name not in self._all:
+            raise SchemaError(_absent(name, self._all))
+        bound = self._all.pop(name)
+        self._by_name.pop(name, None)
+        if bound.tag is not None:
+            del self._by_tag[bound.tag]
+        return bound
+
+    def get_tool(self, name: str) -> BoundTool | None:
+        """The tool of a function name, be it declared by `@xml_schema` alone; None when there is none."""
+        return self._all.get(name)
+
+    def get_xml_tool(self, tag: str) -> BoundTool | None:
+        """The tool of a tag; None when there is none."""
+        return self._by_tag.get(tag)
+
+    def specs(self, names: Iterable[str] | None = None) -> tuple[ToolSpec, ...]:
+        """The tools as models and formats see them, in the order of registration, or of `names`.
+
+        Raises:
+            SchemaError: one of `names` is not registered.
+        """
+        return tuple(bound.spec for bound in self._chosen(names))
+
+    def offered(self, format: str | Format | None) -> tuple[ToolSpec, ...]:
+        """The tools that a model is offered: those that `@xml_schema` alone declares where it writes such tags, only.
+
+        Args:
+            format: the text format in which the model writes its calls; None for native calls.
+
+        Raises:
+            FormatError: no format has that name.
+        """
+        if format is not None and formats.get(format).tagged:
+            return self.specs()
+        return tuple(bound.spec for bound in self._by_name.values())
+
+    def get_openapi_schemas(self, flavour: str = "chat", names: Iterable[str] | None = None) -> list[dict[str, Any]]:
+        """The tools as a provider's API takes them.
+
+        Args:
+            flavour: `chat` (OpenAI chat completions and compatible servers), `responses`, `strict` (chat completions in
+                strict mode; see `strict_report`), `anthropic`, or `mcp`.
+            names: which tools; None for all but those that `@xml_schema` alone declares.
+
+        Raises:
+            ConfigError: no such flavour.
+            SchemaError: one of `names` is not registered.
+        """
+        if flavour not in FLAVOURS:
+            raise ConfigError(unknown("flavour of schemas", str(flavour), FLAVOURS, renamed.FLAVOURS))
+        return [FLAVOURS[flavour](spec) for spec in (self.offered(None) if names is None else self.specs(names))]
+
+    def strict_report(self) -> dict[str, tuple[str, ...]]:
+        """What OpenAI's strict mode cannot express, by tool name; only the tools that lose something."""
+        reports = {name: openai_strict(bound.spec)[1] for name, bound in self._by_name.items()}
+        return {name: report for name, report in reports.items() if report}
+
+    def get_xml_examples(self) -> list[str]:
+        """A worked XML call of each tag, in the order of registration: the declared example, or a generated one."""
+        return [bound.xml_example for bound in self._by_tag.values() if bound.xml_example is not None]
+
+    def _chosen(self, names: Iterable[str] | None) -> list[BoundTool]:
+        if names is None:
+            return list(self._all.values())
+        if isinstance(names, str):
+            raise SchemaError(f"names={names!r}: wanted several names: names=[{names!r}]")
+        chosen = list(names)
+        for name in chosen:
+            if name not in self._all:
+                raise SchemaError(_absent(name, self._all))
+        return [self._all[name] for name in chosen]
+
+    def _add(self, tools: Iterable[BoundTool]) -> tuple[BoundTool, ...]:
+        """Add all of them or none."""
+        new = tuple(tools)
+        names, tags = dict(self._all), dict(self._by_tag)
+        for bound in new:
+            _take(names, bound.name, bound, "function name")
+            if bound.tag is not None:
+                _take(tags, bound.tag, bound, "XML tag")
+        self._all.update(names)
+        self._by_name.update((name, bound) for name, bound in names.items() if not bound.xml_only)
+        self._by_tag.update(tags)
+        return new
+
+
+def _take(table: dict[str, BoundTool], key: str, bound: BoundTool, what: str) -> None:
+    if key not in table:
+        table[key] = bound
+        return
+    new, old = bound.where, table[key].where
+    if bound.method == table[key].method:
+        raise SchemaError(f"{new}: the {what} {key!r} is taken by this very function: it is given twice; leave one out")
+    if new == old:  # two instances of one class, or two classes of one name
+        new, old = (f"{getattr(b.method, '__module__', '?')}.{b.where}" for b in (bound, table[key]))
+    raise SchemaError(
+        f"{new}: the {what} {key!r} is taken by {old}; register one of them under another name: "
+        f"register_tool(..., {{{bound.method_name!r}: 'new_name'}}) or register_function(..., name='new_name')"
+    )
+
+
+def _bound(tool: Any) -> tuple[BoundTool, ...]:
+    """The tools of anything that `register` takes."""
+    if isinstance(tool, BoundTool):
+        return (tool,)
+    if isinstance(tool, str):
+        return _bound(_loaded(tool))
+    if isinstance(tool, (list, tuple)):
+        return tuple(bound for one in tool for bound in _bound(one))
+    return tuple(bind_methods(tool, None, {})) if looks_like_tool(tool) else (bind_function(tool),)
+
+
+def _loaded(reference: str) -> Any:
+    """What a string names; one that is no reference was meant to be something else."""
+    if any(map(str.isspace, reference)):
+        raise ConfigError(
+            f"{reference!r:.100} names no tool: a tool is a function itself, tools=[add], or 'module:function'; "
+            "instructions are given as system='…'"
+        )
+    if reference.isidentifier():
+        raise ConfigError(
+            f"{reference!r} names no tool: give the function or class itself, tools=[{reference}], or its module and "
+            f"name, 'module:{reference}'"
+        )
+    return load(reference)
+
+
+def _absent(name: object, names: Iterable[str], what: str = "tool") -> str:
+    known = list(names)
+    listed = ", ".join(map(repr, known)) or "none"
+    return f"no {what} is registered as {name!r} (registered: {listed}){did_you_mean(str(name), known)}"
+
+
+class _Tools(Mapping[str, BoundTool]):
+    """A read-only view of a registry's tools, which says what to do instead of writing to it."""
+
+    def __init__(self, tools: Mapping[str, BoundTool], what: str) -> None:
+        self._tools, self._what = tools, what
+
+    def __getitem__(self, name: str) -> BoundTool:
+        if name not in self._tools:
+            raise KeyError(_absent(name, self._tools, self._what) + self._elsewhere(name))
+        return self._tools[name]
+
+    def _elsewhere(self, name: str) -> str:
+        """Under which name a method is, where it was asked for by its own."""
+        found = next((key for key, bound in self._tools.items() if bound.method_name == name), None)
+        return "" if found is None else f"; the method {name!r} is registered as {found!r}, the name in its schema"
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return self._tools.get(name, default)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._tools
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tools)
+
+    def __len__(self) -> int:
+        return len(self._tools)
+
+    def __repr__(self) -> str:
+        return repr(dict(self._tools))
+
+    def __setitem__(self, name: str, tool: object) -> None:
+        raise TypeError(f"{name!r} is set in a view of the registry; write registry.register(…) or register_tool(…)")
+
+    def __delitem__(self, name: str) -> None:
+        raise TypeError(f"{name!r} is deleted from a view of the registry; write registry.unregister({name!r})")

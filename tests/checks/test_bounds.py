@@ -1,0 +1,219 @@
+"""Wrong settings of agents, budgets, runs and threads: each is refused with what was found and what was wanted."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from agentkit import Agent, Budget, Price, ProcessorConfig, ThreadManager, ToolRegistry, openapi_schema
+from agentkit.errors import ConfigError, SchemaError
+from agentkit.messages import user
+from agentkit.testing import ScriptedModel
+from agentkit.threads import Compaction, SQLiteStore
+
+MODEL = ScriptedModel(["Hello."])
+NOT_A_NUMBER = float("nan")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"max_calls": "3"}, "ProcessorConfig(max_calls='3'): wanted 1 or more, a whole number, or None for no limit"),
+        ({"max_calls": True}, "max_calls=True): wanted 1 or more"),
+        ({"timeout": NOT_A_NUMBER}, "timeout=nan): wanted seconds above 0"),
+        ({"max_output": None}, "max_output=None): wanted 200 characters or more"),
+        ({"native": "no"}, "native='no'): wanted True or False"),
+        ({"formats": 5}, "formats=5): wanted a format, its name, or several of them"),
+        ({"keep": ["head"]}, "keep=['head']): wanted one of head, tail, both"),
+    ],
+)
+def test_of_a_processor(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        ProcessorConfig(**given)
+    assert message in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"tokens": "5"}, "Budget(tokens='5'): wanted 1 or more, a whole number, or None for no bound"),
+        ({"tool_calls": 1.5}, "tool_calls=1.5): wanted 1 or more"),
+        ({"seconds": NOT_A_NUMBER}, "seconds=nan): wanted seconds above 0"),
+        ({"cost": 1, "prices": {"gpt": 3}}, "wanted prices by model"),
+        ({"cost": 1, "prices": {"gpt": Price(-1, 2)}}, "wanted prices by model"),
+    ],
+)
+def test_of_a_budget(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        Budget(**given)
+    assert message in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"window": "large"}, "Compaction(window='large'): wanted 1,000 or more"),
+        ({"keep_turns": 1.5}, "keep_turns=1.5): wanted 0 or more, a whole number"),
+        ({"summary_model": 5}, "summary_model=5): wanted a model or a model string"),
+    ],
+)
+def test_of_a_compaction(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        Compaction(**given)
+    assert message in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"model": None}, "Agent(model=None): wanted a model, or a model string such as 'openai:gpt-5'"),
+        ({"model": ScriptedModel}, "wanted a model, or a model string"),
+        ({"hooks": print}, "wanted several functions: hooks=[print]"),
+        ({"hooks": [5]}, "hooks=[5]): wanted several functions"),
+        ({"config": {}}, "config={}): wanted a ProcessorConfig, such as ProcessorConfig(formats='xml'), or None"),
+        ({"budget": 5}, "budget=5): wanted a Budget, such as Budget(tokens=100_000), or None"),
+        ({"max_turns": "3"}, "max_turns='3'): wanted 1 or more"),
+        ({"max_repeats": 1}, "max_repeats=1): wanted 2 or more, a whole number, or None for no bound"),
+        (
+            {"system": 5},
+            "system=5): wanted text, or a function of the run's context: `def system(context): …`, or None",
+        ),
+        ({"system": lambda: "Be brief."}, "wanted text, or a function of the run's context"),
+        ({"temperature": "hot"}, "temperature='hot'): wanted a number"),
+        ({"stop": "END"}, "stop='END'): wanted several texts: ('END',)"),
+    ],
+)
+def test_of_an_agent(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        Agent(**{"model": MODEL, **given})
+    assert message in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"cancel": True}, "run(cancel=True): wanted an asyncio.Event, or None"),
+        ({"decisions": {"c1": True}}, "wanted Approved(…) or Denied(…) by call id"),
+        ({"decisions": 5}, "wanted Approved(…) or Denied(…) by call id"),
+    ],
+)
+def test_of_a_run(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        Agent(MODEL).stream("Hi", **given)
+    assert message in str(raised.value)
+
+
+@pytest.mark.parametrize("prompt", [5, None, b"Hi", [5]])
+def test_of_a_prompt(prompt: Any) -> None:
+    with pytest.raises(ConfigError, match=r"a prompt is text, parts, messages or OpenAI's message dicts; found \w+ "):
+        Agent(MODEL).stream(prompt)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"store": 42}, "ThreadManager(store=42): wanted a store, the path of a SQLite file, or 'postgresql://…'"),
+        ({"store": SQLiteStore}, "wanted a store"),
+        ({"registry": [print]}, "wanted a ToolRegistry"),
+        ({"hooks": print}, "wanted several functions"),
+        ({"compaction": {"window": 9_000}}, "wanted a Compaction, or None"),
+    ],
+)
+def test_of_threads(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        ThreadManager(**{"store": ":memory:", **given})
+    assert message in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"model": None}, "Agent(model=None): wanted a model"),
+        ({"model": ""}, "run_thread(…, model=…) is missing"),
+        ({"thread_id": None}, "run_thread(thread_id=None): wanted text"),
+        ({"system_prompt": MODEL}, "wanted text, or a function of the run's context"),
+        ({"temporary_message": [user("a"), user("b")]}, "one message is wanted here, found 2"),
+        ({"compaction": 5}, "compaction=5): wanted a Compaction, or None"),
+    ],
+)
+def test_of_a_run_on_a_thread(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        ThreadManager(":memory:").run_thread(**{"thread_id": "t", "model": MODEL, **given})
+    assert message in str(raised.value)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_of_what_is_written_to_a_thread() -> None:
+    threads = ThreadManager(":memory:", ToolRegistry())
+    await threads.create_thread("t", messages="Hi")
+    with pytest.raises(ConfigError, match="found int 5"):
+        await threads.add_message("t", 5)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="one message is wanted here, found 0"):
+        await threads.add_message("t", [])  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=r"add_message\(thread_id=5\): wanted text"):
+        await threads.add_message(5, "Hi")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=r"create_thread\(metadata=5\): wanted a mapping"):
+        await threads.create_thread(metadata=5)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="is not empty"):
+        await threads.create_thread("")
+    with pytest.raises(ConfigError, match=r"fork_thread\(until=9\): thread 't' has 1 entries, from 0"):
+        await threads.fork_thread("t", until=9)
+    with pytest.raises(ConfigError, match=r"list_threads\(limit=-1\): wanted 0 or more"):
+        await threads.list_threads(limit=-1)
+    assert [thread.id for thread in await threads.list_threads()] == ["t"]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"path": 5}, r"SQLiteStore\(path=5\): wanted the path of a file"),
+        ({"durability": "some"}, "wanted one of power, process"),
+        ({"busy_timeout": "long"}, "wanted seconds, 0 or more"),
+    ],
+)
+def test_of_a_store(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        SQLiteStore(**{"path": ":memory:", **given})
+
+
+def test_of_a_tool_whose_output_has_a_broken_bound() -> None:
+    @openapi_schema(max_output=1000.5)
+    def read() -> str:
+        """Read."""
+        return ""
+
+    with pytest.raises(SchemaError, match="wanted 200 characters or more, or None"):
+        ToolRegistry(read)
+
+
+class PassingOn:
+    """A user's own wrapper: it has what it wraps, by `__getattr__`."""
+
+    def __init__(self, inner: Any) -> None:
+        self.inner = inner
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+
+def test_stores_and_models_may_be_wrapped_by_getattr() -> None:
+    model = PassingOn(ScriptedModel(["Hello."]))
+
+    async def run() -> str:
+        manager = ThreadManager(PassingOn(SQLiteStore(":memory:")), compaction=Compaction(summary_model=model))
+        thread = await manager.create_thread()
+        await manager.add_message(thread, user("hi"))
+        result = await manager.run_thread(thread, "Be brief.", model).finished()
+        await manager.aclose()
+        return result.text
+
+    assert asyncio.run(run()) == "Hello."
+
+
+@pytest.mark.parametrize("wrong", [5, SQLiteStore, PassingOn(MODEL)])
+def test_what_lacks_methods_of_a_store_is_refused(wrong: Any) -> None:
+    with pytest.raises(ConfigError, match="wanted a store, the path"):
+        ThreadManager(store=wrong)

@@ -1,0 +1,141 @@
+"""Events as lines of a terminal: literal events in, literal lines out."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from agentkit.cli.screen import ARGUMENT, RESULT, Screen
+from agentkit.cli.table import table
+from agentkit.cli.terminal import plain
+from agentkit.events import (
+    ArgumentDelta,
+    CallEnd,
+    CallStart,
+    Event,
+    Finish,
+    Markup,
+    Text,
+    Thinking,
+    ToolCompleted,
+    ToolFailed,
+    ToolSkipped,
+    ToolStarted,
+    Usage,
+)
+from agentkit.messages import ToolCall
+from agentkit.tool.result import ToolResult
+
+CALL = ToolCall("c0", "add", {"a": 1})
+
+
+def shown(*events: Event, colour: bool = False) -> str:
+    out = io.StringIO()
+    screen = Screen(out, colour)
+    for event in events:
+        screen.show(event)
+    screen.fresh()
+    return out.getvalue()
+
+
+def test_text_goes_on_where_it_stopped() -> None:
+    assert shown(Text("Hel"), Text("lo"), Text(".\nBye")) == "Hello.\nBye\n"
+
+
+def test_a_native_call_between_texts() -> None:
+    events = [
+        Text("Now: "),
+        CallStart(0, "add", "c0"),
+        ArgumentDelta(0, '{"a":'),
+        ArgumentDelta(0, "1}"),
+        CallEnd(0, CALL),
+    ]
+    events += [ToolStarted(0, CALL), ToolCompleted(0, CALL, ToolResult(2), 0.0123), Text("\n\nIt is 2.")]
+    assert shown(*events) == 'Now: \n→ add\n    {"a":1}\n✓ add 12 ms: 2\nIt is 2.\n'
+
+
+def test_a_text_call_shows_its_parameters_and_how_it_was_written() -> None:
+    events = [CallStart(0, "save"), ArgumentDelta(0, "a.py", "path"), ArgumentDelta(0, "x\n", "contents")]
+    end = CallEnd(0, ToolCall("", "save", {}, "xml", '<save path="a.py">x\n\ny\n</save>'))
+    assert shown(*events, ArgumentDelta(0, "\ny\n", "contents"), end, Markup("\n")) == (
+        '→ save\n    path: a.py\n    contents: x\n\n    y\n    (xml: <save path="a.py">x …)\n'
+    )
+
+
+def test_line_ends_show_only_where_something_follows() -> None:
+    events = [Text("a\n"), Text("\n"), Text("b\n\n"), CallStart(0, "f"), Text("\n\nc")]
+    assert shown(*events) == "a\n\nb\n→ f\nc\n"
+
+
+def test_calls_whose_deltas_alternate() -> None:
+    events = [CallStart(0, "f"), CallStart(1, "g"), ArgumentDelta(0, "{}"), ArgumentDelta(1, "{}")]
+    assert shown(*events) == "→ f\n→ g\n  … of call 1\n    {}\n  … of call 2\n    {}\n"
+
+
+@pytest.mark.parametrize(
+    ("event", "line"),
+    [
+        (ToolFailed(0, CALL, ToolResult(error="no\nway", code="timeout"), 1.0), "✗ add timeout:\n    no\n    way\n"),
+        (ToolFailed(0, ToolCall("c", ""), ToolResult(error="bad"), 0.0), "✗ unreadable call tool_error: bad\n"),
+        (ToolSkipped(0, CALL, ToolResult(error="too many", code="limit")), "○ add limit: too many\n"),
+        (
+            ToolCompleted(0, CALL, ToolResult("x" * RESULT + "yz"), 0.0),
+            f"✓ add 0 ms: {'x' * RESULT} … (402 characters)\n",
+        ),
+        (Usage(1, 2), ""),
+        (Finish("stop"), ""),
+    ],
+)
+def test_one_event(event: Event, line: str) -> None:
+    assert shown(event) == line
+
+
+def test_a_long_argument_is_cut_once() -> None:
+    long = "x" * ARGUMENT
+    assert shown(CallStart(0, "f"), ArgumentDelta(0, long + "y", "a"), ArgumentDelta(0, "z", "a")) == (
+        f"→ f\n    a: {long} …\n"
+    )
+
+
+def test_colour_only_where_it_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert shown(Thinking("hm"), colour=True) == "\x1b[2mhm\x1b[0m\n"
+    terminal = io.StringIO()
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    assert [Screen(terminal).colour, Screen(io.StringIO()).colour] == [True, False]
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert not Screen(terminal).colour
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        "\x1b[2J\x1b[H",  # clears the screen
+        "\x1b]52;c;aGk=\x07",  # writes to the clipboard
+        "\x1b]8;;http://evil\x1b\\click\x1b]8;;\x1b\\",  # a link that hides where it leads
+        "\x9b31m",  # an 8-bit escape
+        "a\rb\x08",  # overwrites what was said
+        "\u202eevil",  # turns the direction
+    ],
+)
+def test_no_text_commands_the_terminal(hostile: str) -> None:
+    call = ToolCall("c", hostile)
+    said = shown(
+        Text(hostile),
+        Thinking(hostile),
+        CallStart(0, hostile),
+        ArgumentDelta(0, hostile, hostile),
+        ToolCompleted(0, call, ToolResult(hostile), 0.0),
+        ToolFailed(0, call, ToolResult(error=hostile), 0.0),
+        ToolSkipped(0, call, ToolResult(error=hostile)),
+    )
+    assert said == plain(said)
+
+
+def test_table() -> None:
+    assert table(("name", "n"), [("a", "1"), ("longer", "22")]) == [
+        "name    n",
+        "------  --",
+        "a       1",
+        "longer  22",
+    ]

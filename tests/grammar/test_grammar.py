@@ -1,0 +1,236 @@
+"""What a grammar accepts parses and validates, in every format that has one.
+
+`AGENTKIT_EXAMPLES=200` is the soak: that many random generations per format.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from functools import partial
+from typing import Any
+
+import jsonschema
+import pytest
+from engines import Guidance, accepts, generate
+from format_tools import ADD, NOTE, PING, spec
+from grammar_texts import (
+    CASES,
+    OFFERED,
+    RENDERED,
+    TOOLS,
+    TOOLS_OF,
+    WITH,
+    calls_in,
+    coder,
+    ends_of,
+    hermes,
+    pieces_of,
+    read,
+    validate,
+)  # fmt: skip
+
+from agentkit.errors import FormatError
+from agentkit.formats import CATALOG, Format, ToolSpec, render_calls
+from agentkit.formats.engine import get
+from agentkit.grammar.arguments_as_rules import Target
+from agentkit.grammar.targets import TARGETS, grammar, grammar_gaps, grammar_targets, why_no_grammar
+
+EXAMPLES = int(os.environ.get("AGENTKIT_EXAMPLES", "10"))
+
+every_format = pytest.mark.parametrize("format", WITH, ids=lambda f: f.name)
+SEEDS = ["auto", "required", "shapes"]
+
+
+# ---------------------------------------------------------------- the law
+
+
+@every_format
+@pytest.mark.parametrize("target", ["lark", "gbnf"])
+@pytest.mark.parametrize("choice", SEEDS)
+def test_what_the_grammar_accepts_parses_and_validates(format: Format, target: Target, choice: str) -> None:
+    tools = TOOLS_OF[target]
+    n = max(-(-EXAMPLES // 5), 2)  # five settings: two choices with and without parallel calls, one named tool
+    for parallel in (True, False) if choice != "shapes" else (True,):
+        text = grammar(format, tools, target=target, tool_choice=choice, parallel=parallel)
+        found = Guidance(text, target)
+        rng = random.Random(f"{format.name} {choice} {parallel}")
+        for _ in range(n):
+            written, got = read(partial(generate, found, pieces_of(format), ends_of(format), rng), format, tools)
+            for call in got:
+                validate(call, tools)
+            assert choice == "auto" or got, written
+            assert parallel or len(got) <= 1, written
+            assert choice != "shapes" or [c.name for c in got] == ["shapes"], written
+
+
+@pytest.mark.parametrize("target", ["lark", "gbnf"])
+@pytest.mark.parametrize("name", CASES)
+def test_good_calls_are_accepted_and_bad_ones_refused(name: str, target: Target) -> None:
+    found = Guidance(grammar(name, OFFERED, target=target, tool_choice="required"), target)
+    assert len(CASES[name]) >= 20
+    assert {text: accepts(found, text) for text in CASES[name]} == CASES[name]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_accepted_is_what_the_parser_reads(name: str) -> None:
+    for text, good in CASES[name].items():
+        if good:
+            calls = calls_in(text, get(name), OFFERED)
+            assert calls
+            for call in calls:
+                validate(call, OFFERED)
+
+
+@every_format
+@pytest.mark.parametrize("target", ["lark", "gbnf"])
+@pytest.mark.parametrize("choice", ["auto", "required"])
+def test_what_is_rendered_is_accepted(format: Format, target: Target, choice: str) -> None:
+    """Arguments in declared order, as a model would write them."""
+    found = Guidance(grammar(format, TOOLS, target=target, tool_choice=choice), target)
+    for calls in RENDERED[format.name == "legacy"]:
+        assert accepts(found, render_calls(format, calls, TOOLS))
+
+
+@pytest.mark.parametrize("target", ["lark", "gbnf"])
+def test_tool_choice_and_parallel(target: Target) -> None:
+    one, two = hermes("ping", "{}"), hermes("ping", "{}") + "\n" + hermes("search", '{"query": "a", "tags": []}')
+    prose, broken = "Just text, with {braces} and [1].", "I call <tool_call> now."
+
+    def verdicts(choice: str, parallel: bool) -> list[bool]:
+        text = grammar("hermes", OFFERED, target=target, tool_choice=choice, parallel=parallel)
+        found = Guidance(text, target)
+        texts = (prose, broken, one, f"{prose} {one}", f"{one}{prose}", two, f"<think>{broken}</think>{one}")
+        return [accepts(found, t) for t in texts]
+
+    assert verdicts("auto", True) == [True, False, True, True, True, True, True]
+    assert verdicts("auto", False) == [True, False, True, True, False, False, True]
+    assert verdicts("required", True) == [False, False, True, False, False, True, False]
+    assert verdicts("required", False) == [False, False, True, False, False, False, False]
+    assert verdicts("ping", True) == [False, False, True, False, False, False, False]
+    assert verdicts("search", True) == [False] * 7
+
+
+# ---------------------------------------------------------------- structural tags
+
+FIELDS = {
+    "const_string": {"value"}, "json_schema": {"json_schema"}, "grammar": {"grammar"}, "any_text": {"excludes"},
+    "sequence": {"elements"}, "or": {"elements"}, "optional": {"content"}, "plus": {"content"}, "star": {"content"},
+    "repeat": {"min", "max", "content"}, "tag": {"begin", "content", "end"},
+    "triggered_tags": {"triggers", "tags", "excludes", "at_least_one", "stop_after_first"},
+    "tags_with_separator": {"tags", "separator", "at_least_one", "stop_after_first"},
+}  # fmt: skip
+"""xgrammar's format objects as we use them. Source: xgrammar 0.2.6, docs/structural_tag/structural_tag.md."""
+
+
+def check_tag(node: dict[str, Any]) -> None:
+    """A format object has the fields of its type, valid schemas, grammars that compile, and unambiguous triggers."""
+    assert FIELDS[node["type"]] <= node.keys() <= FIELDS[node["type"]] | {"type", "max_chars"}
+    match node["type"]:
+        case "json_schema":
+            jsonschema.Draft202012Validator.check_schema(node["json_schema"])
+            assert "nullable" not in json.dumps(node["json_schema"])
+        case "grammar":
+            Guidance(node["grammar"], "gbnf")
+        case "tag":
+            assert node["content"]["type"] != "any_text" or node["end"] in node["content"]["excludes"]
+        case "triggered_tags":
+            for tag in node["tags"]:
+                assert len([t for t in node["triggers"] if tag["begin"].startswith(t)]) == 1, (tag, node["triggers"])
+    for below in [*node.get("elements", ()), *node.get("tags", ()), *([node["content"]] if "content" in node else [])]:
+        check_tag(below)
+
+
+@every_format
+@pytest.mark.parametrize("choice", ["auto", "required", "note", "shapes"])
+@pytest.mark.parametrize("parallel", [True, False])
+def test_structural_tags_are_well_formed(format: Format, choice: str, parallel: bool) -> None:
+    tag = grammar(format, TOOLS_OF["structural_tag"], tool_choice=choice, parallel=parallel)
+    assert json.loads(json.dumps(tag)) == tag
+    assert tag["type"] == "structural_tag"
+    check_tag(tag["format"])
+
+
+def test_a_structural_tag_as_servers_take_it() -> None:
+    assert grammar("hermes", [ADD], tool_choice="add") == {
+        "type": "structural_tag",
+        "format": {
+            "type": "tag",
+            "begin": '<tool_call>\n{"name": "add", "arguments": ',
+            "content": {
+                "type": "json_schema",
+                "json_schema": {
+                    "type": "object",
+                    "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
+                    "required": ["a", "b"],
+                    "additionalProperties": False,
+                },
+            },
+            "end": "}\n</tool_call>",
+        },
+    }
+
+
+# ---------------------------------------------------------------- what has no grammar, and what cannot be said
+
+
+def test_every_format_has_a_grammar_or_a_reason() -> None:
+    for format in CATALOG:
+        reason = why_no_grammar(format)
+        assert grammar_targets(format) == (() if reason else TARGETS)
+        if reason:
+            with pytest.raises(FormatError, match="has no grammar"):
+                grammar(format, [NOTE])
+    assert {f.name for f in CATALOG} - {f.name for f in WITH} == set()
+
+
+def test_a_keyword_that_cannot_be_enforced_is_reported() -> None:
+    tool = spec("f", None, (), x={"type": "string", "pattern": "^a"}, y={"type": "array", "uniqueItems": True})
+    with pytest.raises(FormatError, match="f: x: pattern"):
+        grammar("hermes", [tool], target="gbnf")
+    assert [str(g) for g in grammar_gaps("hermes", [tool], target="gbnf")] == ["f: x: pattern", "f: y: uniqueItems"]
+    assert [str(g) for g in grammar_gaps("hermes", [tool], target="lark")] == ["f: y: uniqueItems"]
+    assert grammar("hermes", [tool], target="gbnf", strict=False)
+
+
+def test_a_format_of_a_string_is_no_error() -> None:
+    tool = spec("f", None, (), x={"type": "string", "format": "color"})
+    assert grammar("hermes", [tool], target="gbnf")
+    assert [str(g) for g in grammar_gaps("hermes", [tool])] == ["f: x: format"]
+
+
+@pytest.mark.parametrize(("choice", "tools"), [("nope", [PING]), ("auto", []), ("none", [PING])])
+def test_a_choice_without_a_tool_is_refused(choice: str, tools: list[ToolSpec]) -> None:
+    with pytest.raises(FormatError, match="no offered tool"):
+        grammar("hermes", tools, tool_choice=choice)
+
+
+def test_references_are_hoisted_and_nullable_is_written_out() -> None:
+    tool = ToolSpec("f", "", {
+        "type": "object", "properties": {"p": {"$ref": "#/$defs/P"}, "n": {"type": "string", "nullable": True}},
+        "$defs": {"P": {"type": "object", "properties": {"next": {"$ref": "#/$defs/P"}}}},
+    })  # fmt: skip
+    found = json.dumps(grammar("hermes", [tool], tool_choice="f"))
+    assert '"$defs": {"d0": {"type": "object", "properties": {"next": {"$ref": "#/$defs/d0"}}' in found
+    assert '"n": {"anyOf": [{"type": "string"}, {"type": "null"}]}' in found
+
+
+@pytest.mark.parametrize(
+    ("schema", "good", "bad"),
+    [
+        ({"type": "integer", "minimum": -5, "maximum": 12}, "-5 0 12 9", "-6 13 05 1.0"),
+        ({"type": "integer", "exclusiveMinimum": 99}, "100 12345", "99 0 -1"),
+        ({"type": "integer", "maximum": -10}, "-10 -11 -999", "-9 0 10"),
+        ({"type": "number", "minimum": 0, "maximum": 1}, "0 1 0.5 0.123456 1.00", "1.01 -0.1 2 .5"),
+        ({"type": "number", "exclusiveMinimum": 0.2, "maximum": 0.7}, "0.21 0.70", "0.2 0.20 0.71 1"),
+        ({"type": "number", "minimum": -90, "maximum": 90}, "-90 90 -89.999 48.8566", "90.1 -90.01 180"),
+        ({"type": "number"}, "1e5 -2.5E-3 0 17", "1e999 01 NaN Infinity"),
+    ],
+)
+def test_numbers_between_bounds(schema: dict[str, Any], good: str, bad: str) -> None:
+    found = Guidance(
+        grammar("qwen3_coder", [spec("f", None, ("x",), x=schema)], target="gbnf", tool_choice="f"), "gbnf"
+    )
+    texts = good.split() + bad.split()
+    assert [t for t in texts if accepts(found, coder("f", ("x", t)))] == good.split()

@@ -1,0 +1,157 @@
+"""What the README, the docs and the examples promise, executed."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from replay_server import ReplayServer
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+CALL = {"id": "call_1", "type": "function", "function": {"name": "add", "arguments": '{"a": 19, "b": 23}'}}
+HELLO = [
+    json.dumps({"choices": [{"finish_reason": finish, "message": {"role": "assistant", **said}}]}).encode()
+    for finish, said in [
+        ("tool_calls", {"tool_calls": [CALL]}),
+        ("stop", {"content": "19 + 23 is 42."}),
+        ("stop", {"content": "Noted."}),
+    ]
+]
+"""How the model behind the hello world answers, and the README's thread. A test that asks for more gets an error."""
+FENCE = re.compile(r"^```(\w+)(?: ([^\n]*))?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_BASE_URL")
+
+
+class Block(NamedTuple):
+    """A fenced block: its language, its options, its text, and the line on which its text begins."""
+
+    language: str
+    options: str
+    text: str
+    line: int
+
+
+def blocks(page: Path) -> Iterator[Block]:
+    text = page.read_text(encoding="utf-8")
+    for match in FENCE.finditer(text):
+        yield Block(match[1], match[2] or "", match[3], text.count("\n", 0, match.start(3)) + 1)
+
+
+def named(pages: list[Path]) -> list[object]:
+    return [pytest.param(page, id=str(page.relative_to(ROOT))) for page in pages]
+
+
+def without_keys() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name not in KEYS}
+
+
+@pytest.mark.parametrize("page", named([p for p in PAGES if any(b.language == "python" for b in blocks(p))]))
+def test_python_of_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The ```python blocks of a page are one program; ```text title="output" is what the block before it prints."""
+    monkeypatch.chdir(tmp_path)
+    for key in KEYS:
+        monkeypatch.delenv(key, raising=False)
+    with ReplayServer(HELLO) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        run_page(page, monkeypatch)
+
+
+def run_page(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = types.ModuleType("docs_" + page.stem.replace("-", "_"))
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    printed = ""
+    for block in blocks(page):
+        if block.language == "python":
+            code = compile("\n" * (block.line - 1) + block.text, str(page), "exec")
+            with contextlib.redirect_stdout(io.StringIO()) as out:
+                exec(code, module.__dict__)
+            printed = out.getvalue()
+        elif 'title="output"' in block.options:
+            assert printed == block.text, f"{page.name}:{block.line} prints something else"
+
+
+@pytest.mark.parametrize("example", named(EXAMPLES))
+def test_example_runs(example: Path, tmp_path: Path) -> None:
+    with ReplayServer(HELLO) as server:
+        ran = subprocess.run(
+            [sys.executable, "-W", "error", str(example)],
+            cwd=tmp_path,
+            env=without_keys() | {"OPENAI_BASE_URL": server.url},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout.strip()
+
+
+def test_hello_world_is_short_and_the_same_everywhere() -> None:
+    code = [line for line in (ROOT / "examples" / "hello.py").read_text().splitlines()[1:] if line]
+    assert len(code) <= 6
+    assert [line for line in (ROOT / "README.md").read_text().splitlines() if line in code] == code
+
+
+@pytest.mark.parametrize("options", [[], ["--exports"], ["--repairs"]])
+def test_the_table_of_formats_is_fresh(options: list[str]) -> None:
+    script = ROOT / "docs" / "formats_table.py"
+    ran = subprocess.run([sys.executable, str(script), *options], capture_output=True, text=True, check=True)
+    assert ran.stdout in (ROOT / "docs" / "formats.md").read_text(), "run: python docs/formats_table.py --write"
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the line editor of other systems echoes otherwise")
+def test_recording_of_approvals_is_fresh() -> None:
+    script = ROOT / "docs" / "record_approvals.py"
+    ran = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=110, check=True)
+    assert ran.stdout in (ROOT / "docs" / "terminal.md").read_text(), "run: python docs/record_approvals.py --write"
+
+
+def commands(*programs: str) -> list[object]:
+    """The shell lines of all pages that start one of these programs."""
+    return [
+        pytest.param(line, id=f"{page.stem}:{line}")
+        for page in PAGES
+        for block in blocks(page)
+        if block.language in ("sh", "console", "bash", "shell")
+        for line in (raw.removeprefix("$ ").strip() for raw in block.text.splitlines())
+        if line.split(" ")[0] in programs
+    ]
+
+
+@pytest.mark.parametrize("line", commands("make"))
+def test_make_target_exists(line: str) -> None:
+    targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert [word for word in shlex.split(line, comments=True)[1:] if "=" not in word and word not in targets] == []
+
+
+@pytest.mark.parametrize("line", [p for p in commands("agentkit", "echo", "printf", "cat") if "agentkit" in str(p)])
+def test_command_of_page_runs(line: str, tmp_path: Path) -> None:
+    """A command that needs no key and no thread runs; of the others only the options are checked."""
+    checked = re.sub(r"agentkit (chat|threads \w+)\b", r"agentkit \1 --help", line)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    ran = subprocess.run(
+        ["bash", "-c", checked],
+        cwd=tmp_path,
+        env=without_keys() | {"PATH": path},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    for option in re.findall(r"--[a-z-]+", line):
+        assert option in ran.stdout or checked == line

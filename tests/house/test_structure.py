@@ -1,0 +1,177 @@
+"""The house plan as tests: who imports whom, what `import agentkit` loads, what the wheel holds."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+import zipfile
+from collections import Counter
+from collections.abc import Iterator
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "agentkit"
+
+VALUES = {"unicode", "foreign", "errors", "messages", "events", "toolspec", "checks"}
+PURE = VALUES | {"schemas", "formats", "tokens"}
+RUNTIME = {"models", "processor", "agent", "threads", "telemetry", "testing"}
+
+MAY_IMPORT: dict[str, set[str]] = {
+    # values
+    "unicode": set(),
+    "toolspec": set(),
+    "foreign": {"checks"},  # only when something is missing: `absent_imports` then looks for what was meant
+    "errors": {"unicode", "foreign"},
+    "checks": {"errors", "foreign"},
+    "messages": {"errors", "foreign", "checks"},
+    "events": {"errors", "messages", "foreign", "checks"},
+    # pure and sync
+    "tokens": {"messages"},
+    "schemas": VALUES,
+    "formats": VALUES | {"schemas"},
+    "grammar": VALUES | {"schemas", "formats"},
+    "tool": VALUES | {"schemas", "formats"},
+    # runtime: a model adapter reaches no tool and no registry, the processor reaches no model
+    "models": PURE,
+    "processor": PURE | {"tool"},
+    "agent": PURE | {"tool", "models", "processor"},
+    "threads": PURE | {"tool", "models", "processor", "agent"},
+    "telemetry": VALUES | {"models", "agent", "__init__"},
+    "testing": PURE | RUNTIME | {"tool"},
+    # drivers
+    "cli": PURE | RUNTIME | {"tool", "__init__"},
+    "interop": PURE | RUNTIME | {"tool", "__init__"},
+}
+"""Room by room, the rooms that it may import; a new room gets its own line. Every room may import itself."""
+
+ONLY_FOR_TYPES = {("events", "tool")}
+"""Upward, yet only under TYPE_CHECKING: an event carries a result that it never looks into."""
+
+HEAVY = ("openai", "anthropic", "lxml", "jsonschema", "httpx", "httpx2", "pydantic", "docstring_parser")
+
+
+def imports(tree: ast.AST, typing: bool = False) -> Iterator[tuple[str, bool]]:
+    """Each imported dotted name of a module, and whether only type checkers see it."""
+    for node in ast.iter_child_nodes(tree):
+        match node:
+            case ast.Import(names=names):
+                yield from ((alias.name, typing) for alias in names)
+            case ast.ImportFrom(module=str(module), names=names):
+                yield from ((f"{module}.{alias.name}", typing) for alias in names)
+            case ast.If(test=ast.Name(id="TYPE_CHECKING")):
+                for child in node.body:
+                    yield from imports(ast.Module([child], []), typing=True)
+            case _:
+                yield from imports(node, typing)
+
+
+def room(path: Path) -> str:
+    """The room of a file of the package: its first folder, or its own name."""
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+
+def test_no_two_files_import_each_other() -> None:
+    """Also not in a circle of more, nor inside functions: the order is strict."""
+    files = {".".join(["agentkit", *f.relative_to(PACKAGE).with_suffix("").parts]): f for f in FILES}
+    graph: dict[str, set[str]] = {}
+    for name, file in files.items():
+        seen = {dotted for dotted, typing in imports(ast.parse(file.read_text())) if not typing}
+        graph[name] = {m for d in seen for m in (d, d.rpartition(".")[0]) if m in files and m != name}
+    TopologicalSorter(graph).prepare()
+
+
+def test_every_file_lives_in_a_room() -> None:
+    assert {room(file) for file in FILES} - MAY_IMPORT.keys() <= {"__init__", "__main__"}
+
+
+def test_at_most_24_entries_at_the_top() -> None:
+    assert len({file.relative_to(PACKAGE).parts[0] for file in FILES}) <= 24
+
+
+def test_no_file_name_twice() -> None:
+    names = Counter(file.name for file in FILES if file.name not in ("__init__.py", "__main__.py"))
+    assert [name for name, times in names.items() if times > 1] == []
+
+
+def test_no_public_type_name_twice() -> None:
+    """Classes and aliases of types, by where they are defined."""
+    homes = Counter(name for file in FILES for name in set(type_names(ast.parse(file.read_text()))))
+    assert [name for name, times in homes.items() if times > 1] == []
+
+
+def type_names(tree: ast.Module) -> Iterator[str]:
+    """The public names at a module's top that are spelt as types are."""
+    for node in tree.body:
+        match node:
+            case (
+                ast.ClassDef(name=name)
+                | ast.Assign(targets=[ast.Name(id=name)])
+                | ast.AnnAssign(target=ast.Name(id=name))
+            ):
+                if name[0].isupper() and not name.isupper():
+                    yield name
+
+
+@pytest.mark.parametrize("file", [f for f in FILES if room(f) in MAY_IMPORT], ids=lambda f: str(f.relative_to(PACKAGE)))
+def test_imports_point_downward(file: Path) -> None:
+    here = room(file)
+    reached = {
+        (there if (there := dotted.split(".")[1]) in MAY_IMPORT else "__init__", typing)
+        for dotted, typing in imports(ast.parse(file.read_text()))
+        if dotted.startswith("agentkit.")
+    }
+    upward = {
+        there
+        for there, typing in reached
+        if there not in MAY_IMPORT[here] | {here} and not (typing and (here, there) in ONLY_FOR_TYPES)
+    }
+    assert upward == set(), f"{here} may import only {sorted(MAY_IMPORT[here])}"
+
+
+@pytest.mark.parametrize(
+    "file", sorted([*ROOT.glob("tools/**/*.py"), *ROOT.glob("examples/*.py")]), ids=lambda f: f.name
+)
+def test_ready_made_tools_and_examples_use_the_public_api(file: Path) -> None:
+    public = {"agentkit", "agentkit.messages", "agentkit.events", "agentkit.errors", "agentkit.testing"}
+    modules = {
+        node.module
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "agentkit"
+    }
+    assert modules <= public
+
+
+@pytest.mark.parametrize("module", ["agentkit", "agentkit_tools", "agentkit_tools.files", "agentkit.cli"])
+def test_import_is_light(module: str) -> None:
+    script = f"import sys, {module}; print(*sorted(set({HEAVY}) & sys.modules.keys()))"
+    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    assert loaded == []
+
+
+def test_wheel_holds_two_typed_packages_and_nothing_else(tmp_path: Path) -> None:
+    from hatchling.builders.wheel import WheelBuilder
+
+    (wheel,) = WheelBuilder(str(ROOT)).build(directory=str(tmp_path), versions=["standard"])
+    names = zipfile.ZipFile(wheel).namelist()
+    assert {name.split("/")[0] for name in names} == {"agentkit", "agentkit_tools", "agentkit-0.1.0.dist-info"}
+    assert {"agentkit/py.typed", "agentkit_tools/py.typed"} <= set(names)
+    assert "agentkit-0.1.0.dist-info/licenses/LICENSE" in names
+
+
+def test_the_folder_tools_is_no_package() -> None:
+    assert not (ROOT / "tools" / "__init__.py").exists()
+
+
+def test_the_version_is_said_once() -> None:
+    import tomllib
+
+    import agentkit
+
+    assert agentkit.__version__ == tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]

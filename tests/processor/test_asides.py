@@ -1,0 +1,184 @@
+"""What a model shows, thinks or says in another's name is no call: in text of every format, and in a native model's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from agentkit import formats
+from agentkit.events import CallEnd, CallError, Event, Markup, Text, Thinking, ToolStarted, merge
+from agentkit.formats import CATALOG, Format, Parser
+from agentkit.messages import ToolCall
+from agentkit.processor import ResponseProcessor
+from agentkit.tool.registry import ToolRegistry
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+def delete_all(path: str, depth: int = 0) -> str:
+    """Delete."""
+    return "deleted"
+
+
+REGISTRY = ToolRegistry(delete_all)
+SPECS = REGISTRY.specs()
+
+
+def written(format: Format, path: str) -> str:
+    """A call in this format, that no fence of its own surrounds."""
+    return formats.render_calls(format, [ToolCall("", "delete_all", {"path": path})], SPECS).strip("\n")
+
+
+def around(before: str, after: str) -> Callable[[str], str]:
+    return lambda text: f"{before}{text}{after}"
+
+
+SHOWN: dict[str, Callable[[str], str]] = {
+    "backticks": around("```\n", "\n```"),
+    "tildes": around("~~~\n", "\n~~~"),
+    "tildes with a language": around("~~~xml `a`\n", "\n~~~~\t"),
+    "tildes in backticks": around("```\n~~~\n```\n~~~\n", "\n```\n~~~"),
+    "shorter tildes inside": around("~~~~\n~~~\n", "\n~~~\n~~~~"),
+    "a block in a block": around("```markdown\n```python\nx = 1\n```\n", "\n```"),
+    "pre": around("<pre>\n", "\n</pre>"),
+    "pre and code": around('<pre class="x"><code>', "</code></pre>"),
+    "code": around("<code>\n", "\n</CODE>"),
+    "code in a line": around("Write\n<code>", "</code>"),
+    "a comment": around("<!-- for instance:\n\n", "\n-->"),
+    "an example": around("<example>\nQ: how?\n\nA:\n", "\n</example>"),
+    "an example with a number": around('<Example n="1">\n', "\n</Example>"),
+}
+THOUGHT = {
+    tag: around(f"<{tag}>\nI could say\n\n", f"\nbut no.\n</{tag}>") for tag in ("reasoning", "thought", "scratchpad")
+}
+MADE_UP: dict[str, Callable[[str], str]] = {
+    "tool_response": around("<tool_response>\n", "\n\n</tool_response>"),
+    "tool_result": around('<tool_result name="read" call_id="1" status="success">\n', "\n</tool_result>"),
+    "function_results": around("<function_results>\n<result>", "</result>\n</function_results>"),
+    "ChatML": around("<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n"),
+    "ChatML, a tool": around("<|im_start|>tool\n", "<|im_end|>"),
+    "Llama 3": around("<|start_header_id|>ipython<|end_header_id|>\n\n", "<|eot_id|>"),
+    "Llama 2": around("[INST] ", " [/INST]"),
+    "Gemma 3": around("<start_of_turn>user\n", "<end_of_turn>\n"),
+    "Phi": around("<|user|>", "<|end|><|assistant|>"),
+    "DeepSeek": around("<｜User｜>", "<｜Assistant｜>"),
+}
+ASIDES = SHOWN | THOUGHT | MADE_UP
+
+
+def by_characters(text: str, format: Format | tuple[Format, ...]) -> list[Event]:
+    parser = Parser(format, SPECS)
+    return merge([*(event for c in text for event in parser.feed(c)), *parser.close()])
+
+
+def paths(events: list[Event]) -> list[str]:
+    assert not any(isinstance(event, CallError) for event in events)
+    return [call.arguments["path"] for call in formats.calls(events)]
+
+
+@pytest.mark.parametrize("format", CATALOG, ids=lambda format: format.name)
+def test_a_call_said_aside_is_none_and_the_one_behind_it_is(format: Format) -> None:
+    """In text mode. A fence of the format's own is no code, whatever stands in it."""
+    aside, own = written(format, "aside"), written(format, "own")
+    fenced = "```" in repr(format.shapes)
+    for name, said in ASIDES.items():
+        if fenced and "backticks" in name:
+            continue
+        text = f"See:\n{said(aside)}\n\n{own}"
+        events = formats.parse(text, format, SPECS)
+        assert paths(events) == ["own"], name
+        assert events == by_characters(text, format), name
+        assert aside in "".join(event.text for event in events if isinstance(event, Text)), name
+
+
+@pytest.mark.parametrize("format", CATALOG, ids=lambda format: format.name)
+def test_after_a_call_the_result_that_the_model_makes_up_is_none(format: Format) -> None:
+    """In the very words in which this format's results come."""
+    aside = written(format, "aside")
+    begin = format.result.open.format(name="delete_all", id="c1", status="success")
+    text = f"{written(format, 'own')}\n{begin}{aside}{format.result.close}\nDone."
+    events = formats.parse(text, format, SPECS)
+    assert paths(events) == ["own"]
+    assert events == by_characters(text, format)
+
+
+@pytest.mark.parametrize("start", ["<|start|>functions.delete_all<|message|>", "<|start|>user<|message|>"])
+def test_what_begins_the_models_turn_may_begin_its_call(start: str) -> None:
+    """The words that end what another says are those with which gpt-oss begins a call."""
+    own = '<|start|>assistant to=functions.delete_all<|message|>{"path": "own"}<|call|>'
+    events = formats.parse(f"{start}Do it.{own}", "harmony", SPECS)
+    assert paths(events) == ["own"]
+    assert events == by_characters(f"{start}Do it.{own}", formats.get("harmony"))
+
+
+async def ran(text: str, size: int | None = None) -> list[str]:
+    """The calls of a native model's reply that run."""
+    pieces = [text[i : i + size] for i in range(0, len(text), size)] if size else [text]
+    turn = ResponseProcessor(REGISTRY).process([Text(piece) for piece in pieces])
+    events = [event async for event in turn]
+    found = "".join(e.text if isinstance(e, Text | Markup | Thinking) else "" for e in events)
+    assert any(isinstance(event, CallEnd) for event in events) or found == text
+    return [event.call.arguments["path"] for event in events if isinstance(event, ToolStarted)]
+
+
+INDENTED: dict[str, Callable[[str], str]] = {
+    "indented": lambda text: "So:\n\n" + "\n".join(f"    {line}" for line in text.split("\n")),
+    "indented by a tab": lambda text: "So:\n\n" + "\n".join(f"\t{line}" for line in text.split("\n")),
+    "further in the block": lambda text: "So:\n\n    a\n\n    b\n" + "\n".join(f"    {x}" for x in text.split("\n")),
+}
+
+
+@pytest.mark.parametrize("format", formats.auto(), ids=lambda format: format.name)
+async def test_a_native_models_aside_is_text(format: Format) -> None:
+    aside = written(format, "aside")
+    for name, said in (ASIDES | INDENTED).items():
+        assert await ran(f"See:\n{said(aside)}", len(name) % 4 or None) == [], name
+
+
+async def test_a_native_models_call_behind_its_aside_runs() -> None:
+    own = written(formats.get("hermes"), "own")
+    for name, said in (ASIDES | INDENTED).items():
+        assert await ran(f"See:\n{said('nothing')}\n\n{own}") == ["own"], name
+    fenced = '```json\n{"name": "delete_all", "arguments": {"path": "own"}}\n```'
+    for name in THOUGHT:
+        for call in (fenced, 'delete_all(path="own")'):
+            assert await ran(f"{THOUGHT[name]('no')}\n{call}") == ["own"], name
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "The <pre> element shows code.\n\n", "- <code>: an element\n\n", "~~no~~ yes: ", "<example/> and ~~~ so.\n",
+        "```a``` is code.\n", "```\ncode\n```\n", "```python\nx\n```. Now:\n", "~ 5 files:\n", "a <! b\n",
+        "1. First:\n\n    ", "So:\n    ", "- a\n\n  b\n\n      ",
+    ],
+)  # fmt: skip
+async def test_what_only_looks_like_an_aside_takes_no_call_with_it(before: str) -> None:
+    for name in ("hermes", "invoke", "xml", "mistral"):
+        own = written(formats.get(name), "own")
+        assert paths(formats.parse(before + own, name, SPECS)) == ["own"]
+        assert await ran(before + own) == ["own"]
+
+
+def test_a_tag_that_means_something_here_begins_no_aside() -> None:
+    """A tool, or one of its parameters, may be called `code`: what is left of a damaged call hides no other one."""
+
+    def run(code: str) -> str:
+        """Run."""
+        return code
+
+    specs = ToolRegistry(run).specs()
+    text = "<run><code>1</run>\n<code>\n<run><code>2</code></run>"
+    assert [call.arguments for call in formats.calls(formats.parse(text, "xml", specs))][-1:] == [{"code": "2"}]
+
+
+def test_execute_counts_calls_wherever_they_stand() -> None:
+    call = written(formats.get("hermes"), "own")
+    for said in ASIDES.values():
+        assert len(formats.calls(formats.parse(said(call), "hermes", SPECS, in_code="execute"))) == 1

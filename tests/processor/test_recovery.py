@@ -1,0 +1,650 @@
+"""Calls that a native model wrote as text: which count, which stay text, and that nothing is lost either way."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import count
+from time import process_time
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from agentkit import formats
+from agentkit.agent import Agent
+from agentkit.errors import ConfigError, ProviderError
+from agentkit.events import (
+    CallEnd,
+    CallStart,
+    Event,
+    Finish,
+    Markup,
+    SourceEvent,
+    Text,
+    Thinking,
+    ToolStarted,
+    merge,
+)
+from agentkit.messages import AssistantMessage, MarkupPart, TextPart, ThinkingPart, ToolCall, ToolMessage
+from agentkit.models.text import TextCalling
+from agentkit.processor import ProcessorConfig, ResponseProcessor, Turn
+from agentkit.processor.recovery import Recovery
+from agentkit.processor.response import ResponseReader
+from agentkit.testing.replay import Replay
+from agentkit.testing.scripted import ScriptedModel
+from agentkit.tool.declare import openapi_schema, xml_schema
+from agentkit.tool.registry import ToolRegistry
+from agentkit.toolspec import ToolSpec
+
+
+class Tools:
+    """The tools; `made` are the calls that reached them."""
+
+    def __init__(self) -> None:
+        self.made: list[tuple[Any, ...]] = []
+
+    @openapi_schema
+    async def add(self, a: int, b: int) -> int:
+        """Add."""
+        self.made.append(("add", a, b))
+        return a + b
+
+    @openapi_schema
+    async def note(self, text: str, tag: str | None = None) -> str:
+        """Take a note."""
+        self.made.append(("note", text))
+        return "noted"
+
+    @openapi_schema
+    async def ping(self) -> str:
+        """Answer."""
+        self.made.append(("ping",))
+        return "pong"
+
+    @openapi_schema
+    @xml_schema(name="all-done")
+    async def complete(self) -> str:
+        """End the work."""
+        self.made.append(("complete",))
+        return "bye"
+
+
+class Ran(NamedTuple):
+    """What a response came to."""
+
+    made: list[tuple[Any, ...]]
+    text: str
+    message: AssistantMessage
+    events: list[Event]
+    turn: Turn
+
+
+HERMES = '<tool_call>\n{"name": "add", "arguments": {"a": 1, "b": 2}}\n</tool_call>'
+INVOKE = (
+    '<function_calls>\n<invoke name="add">\n<parameter name="a">1</parameter>\n<parameter name="b">2</parameter>\n'
+    "</invoke>\n</function_calls>"
+)
+QWEN = (
+    "<tool_call>\n<function=add>\n<parameter=a>\n1\n</parameter>\n<parameter=b>\n2\n</parameter>\n"
+    "</function>\n</tool_call>"
+)
+GLM = (
+    "<tool_call>add\n<arg_key>a</arg_key>\n<arg_value>1</arg_value>\n<arg_key>b</arg_key>\n<arg_value>2</arg_value>\n"
+    "</tool_call>"
+)
+KIMI = (
+    "<|tool_calls_section_begin|><|tool_call_begin|>functions.add:0<|tool_call_argument_begin|>"
+    '{"a": 1, "b": 2}<|tool_call_end|><|tool_calls_section_end|>'
+)
+DEEPSEEK = (
+    "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>add<｜tool▁sep｜>"
+    '{"a": 1, "b": 2}<｜tool▁call▁end｜><｜tool▁calls▁end｜>'
+)
+MISTRAL = '[TOOL_CALLS] [{"name": "add", "arguments": {"a": 1, "b": 2}}]'
+COMPACT = '[TOOL_CALLS]add[ARGS]{"a": 1, "b": 2}'
+PYTHONIC = "[add(a=1, b=2)]"
+BARE = '{"name": "add", "arguments": {"a": 1, "b": 2}}'
+FENCE = f"```json\n{BARE}\n```"
+CLINE = "<add>\n<a>1</a>\n<b>2</b>\n</add>"
+
+WRITTEN = {
+    "hermes": HERMES,
+    "invoke": INVOKE,
+    "qwen3_coder": QWEN,
+    "glm45": GLM,
+    "kimi_k2": KIMI,
+    "deepseek_v31": DEEPSEEK,
+    "mistral": MISTRAL,
+    "mistral_compact": COMPACT,
+    "pythonic": PYTHONIC,
+    "bare JSON": BARE,
+    "element": CLINE,
+}
+
+
+def cut(text: str, size: int | None) -> list[str]:
+    return [text[i : i + size] for i in range(0, len(text), size)] if size else [text]
+
+
+def played(events: Iterable[SourceEvent | Exception], offered: Sequence[ToolSpec] | None = None, **config: Any) -> Ran:
+    """One response of a native model, and what became of it."""
+    tools = Tools()
+    ids = iter(range(10_000))
+
+    async def source() -> Any:
+        for event in events:
+            await asyncio.sleep(0)
+            if isinstance(event, Exception):
+                raise event
+            yield event
+
+    async def main() -> Ran:
+        processor = ResponseProcessor(ToolRegistry(tools), ProcessorConfig(**config), new_id=lambda: f"c{next(ids)}")
+        turn = processor.process(source(), offered=offered)
+        seen: list[Event] = []
+        try:
+            async for event in turn:
+                seen.append(event)  # noqa: PERF401 - the events before an error count
+        except ProviderError:
+            pass
+        assert [c.id for c in turn.message.calls] == [r.call_id for r in turn.results]
+        return Ran(tools.made, turn.message.text, turn.message, merge(seen), turn)
+
+    return asyncio.run(main())
+
+
+def told(text: str, *more: SourceEvent, **config: Any) -> Ran:
+    """A response of this text, whole and in pieces, which must come to the same and lose nothing."""
+    first: Ran | None = None
+    for size in (None, 1, 4, 7):
+        ran = played([*map(Text, cut(text, size)), *more, Finish("stop")], **config)
+        assert written(ran.message) == text
+        streamed = "".join(e.text for e in ran.events if isinstance(e, Text))
+        assert streamed == ran.text
+        first = first or ran
+        assert (ran.made, ran.message) == (first.made, first.message)
+        assert [e for e in ran.events if isinstance(e, SourceEvent)] == [
+            e for e in first.events if isinstance(e, SourceEvent)
+        ]
+    assert first is not None
+    return first
+
+
+def written(message: AssistantMessage) -> str:
+    """Every character of a message's text: conservation."""
+    return "".join(
+        p.text if isinstance(p, TextPart | MarkupPart) else p.raw
+        for p in message.content
+        if isinstance(p, TextPart | MarkupPart) or (isinstance(p, ToolCall) and p.format)
+    )
+
+
+def stays(text: str, **config: Any) -> None:
+    """No call in it counts, and it is seen as it was written."""
+    ran = told(text, **config)
+    assert (ran.made, ran.text, ran.turn.results) == ([], text, ())
+
+
+# ---------------------------------------------------------------- what is recovered
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_a_call_in_any_format_runs(name: str) -> None:
+    ran = told(f"Let me add.\n{WRITTEN[name]}")
+    assert (ran.made, ran.text) == ([("add", 1, 2)], "Let me add.\n")
+    assert [(r.text, r.error) for r in ran.turn.results] == [("3", None)]
+
+
+@pytest.mark.parametrize("name", [*WRITTEN, "fence"])
+def test_a_call_alone_leaves_no_text(name: str) -> None:
+    ran = told(WRITTEN.get(name, FENCE))
+    assert (ran.made, ran.text) == ([("add", 1, 2)], "")
+
+
+ADD = ToolRegistry(Tools()).specs(["add"])
+CALLS = [ToolCall("c1", "add", {"a": 1, "b": 2}), ToolCall("c2", "add", {"a": 3, "b": 4})]
+FENCED = {"json_fence", "tool_code"}  # two fences, or more than one call in a fence, are no whole reply
+
+
+@pytest.mark.parametrize("name", [f.name for f in formats.auto() if f.name not in FENCED])
+def test_two_calls_of_every_format_run(name: str) -> None:
+    ran = told(formats.render_calls(name, CALLS, ADD).lstrip())
+    assert (ran.made, ran.text.strip()) == ([("add", 1, 2), ("add", 3, 4)], "")
+
+
+def test_the_events_are_those_of_a_text_call_before_the_finish() -> None:
+    call = ToolCall("c0", "add", {"a": 1, "b": 2}, "hermes", HERMES)
+    source = [
+        e for e in told(f"Hi {HERMES}").events if isinstance(e, Text | CallStart | CallEnd | Finish | ToolStarted)
+    ]
+    assert source == [
+        Text("Hi "),
+        CallStart(0, "add", "c0"),
+        CallEnd(0, call),
+        ToolStarted(0, call),
+        Finish("stop"),
+    ]
+
+
+def test_the_message_holds_the_call_and_its_wrapping() -> None:
+    raw = '{"name": "add", "arguments": {"a": 1, "b": 2}}'
+    assert told(MISTRAL).message.content == (
+        MarkupPart("[TOOL_CALLS] ["),
+        ToolCall("c0", "add", {"a": 1, "b": 2}, "mistral", raw),
+        MarkupPart("]"),
+    )
+
+
+def test_formats_may_be_mixed_and_prose_may_follow_markup() -> None:
+    ran = told(f"One: {HERMES} two: {INVOKE} done.")
+    assert (ran.made, ran.text) == ([("add", 1, 2)] * 2, "One:  two:  done.")
+
+
+def test_what_is_wrong_with_a_value_is_told_to_the_model() -> None:
+    ran = told(HERMES.replace("1", '"one"'))
+    assert [r.error for r in ran.turn.results] == ["invalid_arguments"]
+
+
+def test_json_in_text_is_read_as_strictly_as_native_json() -> None:
+    number = '<tool_call>{"name": "note", "arguments": {"text": 7}}</tool_call>'
+    assert [r.error for r in told(number).turn.results] == ["invalid_arguments"]
+    assert told("<note><text>7</text></note>").made == [("note", "7")]
+
+
+def test_replies_are_those_of_native_calls() -> None:
+    turn = told(HERMES).turn
+    assert turn.replies == turn.results
+
+
+# ---------------------------------------------------------------- the stream
+
+
+MORE = " and so on" * 40  # beyond the length of any name
+
+
+def reading(specs: Sequence[ToolSpec]) -> ResponseReader:
+    """A native model's response about to be read."""
+    ids = map(str, count())
+    recovery = Recovery(lambda _: formats.Parser(formats.auto(), specs, in_code="reply"), specs)
+    return ResponseReader(None, ids.__next__, set(), recovery)
+
+
+def held_after(text: str) -> str:
+    """What the consumer has not seen of a text that streams, when its last character has come."""
+    specs = ToolRegistry(Tools()).specs()
+    reader = reading(specs)
+    seen = "".join(e.text for c in text for e in reader.feed(Text(c)) if isinstance(e, Text))
+    assert text.startswith(seen)
+    return text[len(seen) :]
+
+
+@pytest.mark.parametrize(
+    ("text", "held"),
+    [
+        ("All is well", ""),
+        ("if a < b then c", ""),
+        ("Use <b>bold</b> or [links] and", ""),
+        ("See [1] or [here](https://example.org/a), and", ""),
+        ("Take [a, b, c and", ""),
+        ("I call <tool_ca", "<tool_ca"),
+        (f"I call <tool_call> for that{MORE}", ""),
+        (f"{BARE} is a call", ""),
+        (f"{HERMES.replace('add', 'nope')}{MORE}", ""),
+        (f"No: {HERMES}", HERMES),
+    ],
+)
+def test_only_what_may_be_a_call_is_held_back(text: str, held: str) -> None:
+    assert held_after(text) == held
+
+
+def test_a_native_call_makes_everything_text_in_its_place() -> None:
+    native = ToolCall("call_1", "note", {"text": "n"}, raw='{"text": "n"}')
+    for size in (None, 1, 4):
+        ran = played(
+            [
+                *map(Text, cut(f"A {HERMES} B {INVOKE} C", size)),
+                Thinking("hm"),
+                CallStart(0, "note", "call_1"),
+                CallEnd(0, native),
+                *map(Text, cut(f" D {HERMES}", size)),
+                Finish("tool_calls"),
+            ]
+        )
+        assert ran.made == [("note", "n")]
+        assert ran.message.content == (
+            TextPart(f"A {HERMES} B {INVOKE} C"),
+            ThinkingPart("hm"),
+            native,
+            TextPart(f" D {HERMES}"),
+        )
+
+
+def test_an_open_text_call_that_a_native_one_interrupts_is_text() -> None:
+    native = ToolCall("call_1", "ping", raw="{}")
+    for said in ("<tool_", HERMES[:30], HERMES[:-3], INVOKE[:60], "ping("):
+        ran = played([*map(Text, said), CallStart(0, "ping", "call_1"), CallEnd(0, native), Finish("stop")])
+        assert ran.message.content == (TextPart(said), native)
+        assert ran.made == [("ping",)]
+
+
+def test_a_damaged_native_call_counts_as_one() -> None:
+    ran = played([Text(HERMES), CallStart(0, "add", "call_1"), Finish("length")])
+    assert (ran.made, ran.text, [r.error for r in ran.turn.results]) == ([], HERMES, ["truncated_call"])
+
+
+def test_a_response_that_broke_off_recovers_nothing() -> None:
+    ran = played([Text(f"Hi {HERMES}"), ProviderError("gone", kind="stream", provider="p")])
+    assert (ran.made, ran.text, ran.turn.results) == ([], f"Hi {HERMES}", ())
+
+
+def test_a_consumer_who_leaves_recovers_nothing() -> None:
+    async def main() -> Turn:
+        turn = ResponseProcessor(ToolRegistry(Tools())).process([Text(f"Hi {HERMES}"), Finish("stop")])
+        async with turn:
+            async for _ in turn:
+                break
+        return turn
+
+    turn = asyncio.run(main())
+    assert (turn.message.text, turn.results) == (f"Hi {HERMES}", ())
+
+
+# ---------------------------------------------------------------- the gates
+
+
+@pytest.mark.parametrize("name", [*WRITTEN, "fence"])
+def test_only_offered_tools_count(name: str) -> None:
+    stays(WRITTEN.get(name, FENCE).replace("add", "sub"))
+
+
+@pytest.mark.parametrize("name", [*WRITTEN, "fence"])
+def test_off_without_tools_and_when_switched_off(name: str) -> None:
+    text = WRITTEN.get(name, FENCE)
+    stays(text, offered=())
+    stays(text, recover=False)
+    assert told(text, offered=ToolRegistry(Tools()).specs(["add"])).made == [("add", 1, 2)]
+    stays(text, offered=ToolRegistry(Tools()).specs(["note"]))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<tool_call>\n{"name": "add", "arguments": {"a": 1}}\n</tool_call>',
+        '<tool_call>\n{"name": "add", "arguments": {}}\n</tool_call>',
+        '<invoke name="add">\n<parameter name="a">1</parameter>\n</invoke>',
+        "<tool_call>add\n<arg_key>a</arg_key>\n<arg_value>1</arg_value>\n</tool_call>",
+        "[add(a=1)]",
+        "add()",
+        '{"name": "add"}',
+        "<add>\n<a>1</a>\n</add>",
+        "Use <add> and <note> for it.",
+    ],
+)
+def test_required_arguments_must_be_there(text: str) -> None:
+    stays(text)
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_nothing_in_thinking_counts(name: str) -> None:
+    call = WRITTEN[name]
+    stays(f"<think>maybe\n{call}\n</think>Hello")
+    stays(f"maybe\n{call}\n</think>Hello")
+    stays(f"{call}</think>")
+    for size in (None, 1):
+        ran = played([*map(Thinking, cut(call, size)), Text("Hello"), Finish("stop")])
+        assert (ran.made, ran.text, ran.message.thinking) == ([], "Hello", call)
+
+
+def test_a_call_behind_thinking_counts() -> None:
+    ran = told(f"<think>I could {HERMES}</think>\n{BARE}")
+    assert (ran.made, ran.text) == ([("add", 1, 2)], f"<think>I could {HERMES}</think>\n")
+    ran = told(f"I could {HERMES}</think>\n{HERMES}")
+    assert (ran.made, ran.text) == ([("add", 1, 2)], f"I could {HERMES}</think>\n")
+    ran = told(f"{HERMES}<think>that was</think> a call")
+    assert (ran.made, ran.text) == ([("add", 1, 2)], "<think>that was</think> a call")
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_quoted_calls_stay_text(name: str) -> None:
+    call = WRITTEN[name]
+    stays(f"You write ``{call}`` there." if "\n" not in call else f"So:\n```\n{call}\n```")
+    stays(f"So:\n\n```xml\n{call}\n```\nand no more.")
+    stays(f"Look:\n```\n{call}\n```\n```\n{call}\n```")
+    stays(f'You write "{call}" there.')
+    stays(f"You write “{call}” there.")
+    stays(f"He said:\n> {call}")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{FENCE}\nThis adds.",
+        f"For example:\n{FENCE}",
+        "For example:\n\n```tool_code\nadd(a=1, b=2)\n```",
+        f"{FENCE}\n\n{FENCE}\nLike so.",
+        f"You send {BARE} to it.",
+        f"You send\n{BARE}\nto it.",
+        f"{BARE} is how.",
+        "add(a=1, b=2) gives 3",
+        "You could call\n\nadd(a=1, b=2)\n\nand get 3.",
+        "[add(a=1, b=2)] is a list",
+        "We have [add(a=1, b=2)]",
+        "Send [TOOL_CALLS] first",
+        "<ping></ping>",
+        "Then <ping/> it.",
+        "The list: <ul><li>add</li></ul>",
+        'add\n{"a": 1, "b": 2}\nis GLM\'s way',
+        '{"name": "Ada", "arguments": "none"}',
+        '{"a": 1, "b": 2}',
+        '[{"name": "note"}, {"name": "add"}]',
+    ],
+)
+def test_examples_in_prose_stay_text(text: str) -> None:
+    stays(text)
+
+
+def test_bare_calls_count_where_only_calls_follow() -> None:
+    two = f"{BARE}; {BARE}"
+    assert told(two).made == [("add", 1, 2)] * 2
+    assert told(two).text == ""
+    assert told(f"Sure.\n{BARE}\n\n").made == [("add", 1, 2)]
+    assert told("add(a=1, b=2)\nping()\n").made == [("add", 1, 2), ("ping",)]
+    assert told("```tool_code\nadd(a=1, b=2)\n```").made == [("add", 1, 2)]
+    stays(f'[{BARE}, {{"name": "sub", "arguments": {{}}}}]')
+
+
+def test_a_declared_tag_counts_even_without_arguments() -> None:
+    assert told("I am <all-done></all-done>").made == [("complete",)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        HERMES[:-20],
+        '<tool_call>\n{"name": "add", "arguments": {"a": 1, "b": ]}\n</tool_call> and on',
+        '<invoke name="add"><parameter name="a">1',
+        "<add>\n<a>1</a>",
+        "Use <tool_call> like this",
+        "add(a=1, b=",
+        "<note>it never ends",
+    ],
+)
+def test_damaged_calls_stay_text(text: str) -> None:
+    stays(text)
+
+
+def test_damage_costs_the_neighbours_nothing() -> None:
+    bad = '<tool_call>\n{"name": "add", "arguments": {"a": 1, "b": ]}\n</tool_call>'
+    for text in (f"{HERMES} {bad} {HERMES}", f"{bad} {HERMES} {HERMES}"):
+        ran = told(text)
+        assert ran.made == [("add", 1, 2)] * 2
+        assert bad in ran.text
+
+
+def test_configured_formats_replace_recovery() -> None:
+    ran = told(f"{HERMES} {INVOKE}", formats="invoke")
+    assert (ran.made, ran.text.strip()) == ([("add", 1, 2)], HERMES)
+
+
+PIECES = [
+    *WRITTEN.values(),
+    FENCE,
+    "<think>",
+    "</think>",
+    "`",
+    "```\n",
+    "\n",
+    " so ",
+    "<tool_call>",
+    '"',
+    "; ",
+    "add(",
+    "<note>",
+]
+
+
+@example(pieces=[FENCE, "`"], size=1, native=False)
+@given(st.lists(st.sampled_from(PIECES), max_size=8), st.integers(1, 9), st.booleans())
+def test_nothing_is_ever_lost(pieces: list[str], size: int, native: bool) -> None:
+    text = "".join(pieces)
+    specs = ToolRegistry(Tools()).specs()
+
+    def read(chunks: list[str]) -> tuple[list[Event], AssistantMessage]:
+        reader = reading(specs)
+        events = [e for c in chunks for e in reader.feed(Text(c))]
+        if native:
+            events += reader.feed(CallEnd(0, ToolCall("n", "ping", raw="{}")))
+        events += reader.feed(Finish("stop"))
+        return merge(events), reader.message()
+
+    whole, message = read(cut(text, None) if text else [])
+    assert read(cut(text, size)) == (whole, message)
+    assert written(message) == text
+    if native:
+        assert message.text == text
+
+
+@pytest.mark.parametrize(
+    "unit", [f"{HERMES}\n", f"{HERMES.replace('add', 'sub')}\n", "add(a=1, b=2)\n", f"{BARE}\nso\n"]
+)
+def test_the_time_grows_linearly(unit: str) -> None:
+    specs = ToolRegistry(Tools()).specs()
+
+    def seconds(size: int) -> float:
+        text = unit * (size // len(unit))
+        reader = reading(specs)
+        since = process_time()
+        for chunk in cut(text, 4):
+            reader.feed(Text(chunk))
+        reader.close()
+        return process_time() - since
+
+    pairs = [(seconds(8_000), seconds(32_000)) for _ in range(5)]  # in turn: the machine is shared
+    small, large = (min(column) for column in zip(*pairs, strict=True))
+    assert large <= small * 4 * 1.6
+
+
+# ---------------------------------------------------------------- agents
+
+
+def asked(model: ScriptedModel, **settings: Any) -> tuple[list[tuple[Any, ...]], Any]:
+    tools = Tools()
+    return tools.made, Agent(model, tools, **settings).run_sync("1 + 2?")
+
+
+@pytest.mark.parametrize("chunk", [None, 1, 4])
+@pytest.mark.parametrize("name", [*WRITTEN, "fence"])
+def test_an_agent_goes_on_with_the_result(name: str, chunk: int | None) -> None:
+    model = ScriptedModel([WRITTEN.get(name, FENCE), "It is 3."], chunk=chunk)
+    made, result = asked(model)
+    assert (made, result.text) == ([("add", 1, 2)], "It is 3.")
+    [answer] = [m for m in result.messages if isinstance(m, ToolMessage)]
+    assert answer.text == "3"
+
+
+def test_tool_choice_none_offers_nothing() -> None:
+    made, result = asked(ScriptedModel([HERMES]), tool_choice="none")
+    assert (made, result.text) == ([], HERMES)
+
+
+def test_switched_off_by_the_configuration() -> None:
+    made, result = asked(ScriptedModel([HERMES]), config=ProcessorConfig(recover=False))
+    assert (made, result.text) == ([], HERMES)
+
+
+def test_a_model_with_a_format_is_not_native() -> None:
+    made, result = asked(ScriptedModel([HERMES], format="xml"))
+    assert (made, result.text) == ([], HERMES)
+
+
+def sse(text: str, size: int | None) -> str:
+    """A chat completion of this text, in text deltas."""
+
+    def chunk(delta: dict[str, Any], finish: str | None = None) -> str:
+        choice = {"index": 0, "delta": delta, "finish_reason": finish}
+        body = {"id": "x", "object": "chat.completion.chunk", "created": 0, "model": "m", "choices": [choice]}
+        return f"data: {json.dumps(body)}\n\n"
+
+    return "".join([*(chunk({"content": c}) for c in cut(text, size)), chunk({}, "stop"), "data: [DONE]\n\n"])
+
+
+@pytest.mark.parametrize("size", [None, 1, 4])
+@pytest.mark.parametrize("name", [*WRITTEN, "fence"])
+def test_through_the_real_sdk_and_back_as_a_native_call(name: str, size: int | None) -> None:
+    tape = Replay([sse(WRITTEN.get(name, FENCE), size), sse("It is 3.", None)])
+    tools = Tools()
+
+    async def main() -> tuple[str, str]:
+        async with Agent(tape.model("openai:m"), tools).stream("1 + 2?") as run:
+            shown = "".join([e.text async for e in run if isinstance(e, Text)])
+        return shown, run.result.text
+
+    assert asyncio.run(main()) == ("It is 3.", "It is 3.")
+    assert tools.made == [("add", 1, 2)]
+    _, assistant, answer = tape.requests[1]["messages"]
+    [call] = assistant["tool_calls"]
+    assert (call["function"]["name"], json.loads(call["function"]["arguments"])) == ("add", {"a": 1, "b": 2})
+    assert (answer["role"], answer["tool_call_id"], answer["content"]) == ("tool", call["id"], "3")
+    assert not assistant.get("content")
+
+
+# ---------------------------------------------------------------- formats="auto"
+
+
+def cuttings(text: str) -> Iterator[list[SourceEvent]]:
+    for size in (None, 1, 4):
+        yield [*map(Text, cut(text, size)), Finish("stop")]
+
+
+def test_auto_reads_every_format() -> None:
+    for source in cuttings(f"{HERMES} and {INVOKE}"):
+        ran = played(source, formats="auto")
+        assert (ran.made, ran.text) == ([("add", 1, 2)] * 2, " and ")
+
+
+def test_auto_is_every_format_that_tells_itself() -> None:
+    assert ProcessorConfig(formats="auto").text_formats == formats.auto()
+    first = ProcessorConfig(formats=("glm45", "auto")).text_formats
+    assert (first[0].name, len(first)) == ("glm45", len(formats.auto()))
+
+
+def test_auto_answers_damaged_calls() -> None:
+    assert [r.error for r in played([Text(HERMES[:-20]), Finish("stop")], formats="auto").turn.results] == [
+        "truncated_call"
+    ]
+
+
+def test_auto_is_nothing_to_teach() -> None:
+    with pytest.raises(ConfigError, match=r"format='auto' is for reading.*ProcessorConfig\(formats='auto'\)"):
+        TextCalling(ScriptedModel([]), "auto")
+
+
+def iter_markup(events: Iterable[Event]) -> Iterator[str]:
+    yield from (e.text for e in events if isinstance(e, Markup))
+
+
+def test_separators_between_bare_calls_are_markup() -> None:
+    assert list(iter_markup(told(f"{BARE}; {BARE}").events)) == ["; "]

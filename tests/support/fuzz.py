@@ -1,0 +1,269 @@
+"""The fuzz: damaged texts of every format, read whole, by the character and in random pieces, and judged.
+
+What was written is known (see `damaged_texts`), so what was read can be judged without another parser:
+
+- nothing raises; every cutting gives the same merged events; texts and raw spans of calls are exactly the input;
+- every call is begun once and ends once; a finished call has a name that the text holds;
+- an argument holds one written value, whole, and nothing but what was written for it: nothing cut off, no neighbour, no
+  markup; all that was written inside a finished call is among its arguments; what no damage touched is unchanged;
+- a call that no damage touched is read as it was meant, unless a `CallError` covers it;
+- a call that was cut off is not finished, unless nothing of it is missing but what closes it; nothing is called twice.
+
+    python tests/support/fuzz.py --texts 1000000 --seed 1 --processes 2
+
+prints how many texts of each format and damage were read, and of each kind of fault the number and the smallest text.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import random
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from damaged_texts import CALLED, Plan, Planned, Written
+from damages import damaged, plan
+from format_tools import ADD, ASK, NOTE, PING
+from judging import Judge
+
+from agentkit import formats
+from agentkit.events import Event, SourceEvent, merge
+from agentkit.formats import Format, Parser
+
+SEEDS = 1_000_000_000
+"""Texts of one seed: those of the next one follow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What is wrong with what was read of a text."""
+
+    kind: str
+    plan: Plan
+    text: str
+    detail: str
+
+
+# ---------------------------------------------------------------- reading
+
+
+def readers(plan: Plan) -> tuple[Format, ...]:
+    """In what formats a text is read: mostly its own, sometimes all that tell themselves."""
+    rng = random.Random(plan.seed + 2)
+    kind = rng.random()
+    every = formats.auto()
+    known = (
+        any(f.name == plan.format.name for f in every) and plan.format.name != "cline"
+    )  # its tags are those of `xml`
+    if kind < 0.06 and known and plan.shape == plan.format.shapes[0]:
+        return every
+    return (plan.format,)
+
+
+def read(text: str, declared: Sequence[Format], pieces: Sequence[str]) -> list[Event]:
+    """The merged events of a text that comes in these pieces."""
+    parser = Parser(declared, CALLED)
+    events: list[SourceEvent] = []
+    for piece in pieces:
+        events += parser.feed(piece)
+    return merge([*events, *parser.close()])
+
+
+def cuttings(text: str, seed: int) -> Iterator[Sequence[str]]:
+    """The text by the character, and in random pieces."""
+    yield text
+    rng = random.Random(seed + 3)
+    places = sorted({0, len(text), *(rng.randrange(len(text) + 1) for _ in range(rng.randrange(1, 8)))})
+    yield [text[a:b] for a, b in pairwise(places)]
+
+
+def fuzz(plan: Plan) -> tuple[Written | None, list[Fault]]:
+    """Write the text of a plan, read it in three cuttings, judge it."""
+    written = damaged(plan)
+    if written is None:
+        return None, []
+    text, declared = written.text, readers(plan)
+    try:
+        events = read(text, declared, [text])
+    except Exception as e:  # noqa: BLE001 - whatever is raised is what is looked for
+        return written, [Fault(f"raises {type(e).__name__}", plan, text, str(e)[:200])]
+    found = [Fault(kind, plan, text, detail[:300]) for kind, detail in Judge(written, events).faults()]
+    for pieces in cuttings(text, plan.seed):
+        try:
+            other = read(text, declared, pieces)
+        except Exception as e:  # noqa: BLE001 - as above
+            return written, [*found, Fault(f"raises {type(e).__name__} in pieces", plan, text, str(e)[:200])]
+        if other != events:
+            first = next((f"{a} / {b}" for a, b in zip(events, other, strict=False) if a != b), "more events")
+            found.append(Fault("cuttings differ", plan, text, first))
+            break
+    return written, found
+
+
+# ---------------------------------------------------------------- shrinking
+
+
+def smaller(of: Plan) -> Iterator[Plan]:
+    """Plans like this one with something less."""
+    for i in range(len(of.damages)):
+        yield replace(of, damages=of.damages[:i] + of.damages[i + 1 :])
+    for i in range(len(of.calls) if len(of.calls) > 1 else 0):
+        yield replace(of, calls=of.calls[:i] + of.calls[i + 1 :], prose=of.prose[:i] + of.prose[i + 1 :])
+    yield from (replace(of, prose=(*of.prose[:i], "", *of.prose[i + 1 :])) for i, said in enumerate(of.prose) if said)
+    if of.thought:
+        yield replace(of, thought="")
+    for i, call in enumerate(of.calls):
+        yield from (replace(of, calls=(*of.calls[:i], less, *of.calls[i + 1 :])) for less in _less(call))
+
+
+def _less(call: Planned) -> Iterator[Planned]:
+    if call.quoting:
+        yield replace(call, quoting="")
+    for j, content in enumerate(call.contents):
+        if content:
+            yield replace(call, contents=(*call.contents[:j], "", *call.contents[j + 1 :]))
+    for tool in (PING, NOTE, ASK, ADD):
+        if len(tool.parameters["properties"]) < len(call.tool.parameters["properties"]):
+            yield replace(call, tool=tool)
+
+
+def shrunk(fault: Fault, tries: int = 400) -> Fault:
+    """The smallest text found that has the same kind of fault."""
+    done = 0
+    while True:
+        for candidate in smaller(fault.plan):
+            for seed in range(fault.plan.seed, fault.plan.seed + 4):
+                done += 1
+                found = fuzz(replace(candidate, seed=seed))[1]
+                hit = next((f for f in found if f.kind == fault.kind and len(f.text) <= len(fault.text)), None)
+                if hit or done > tries:
+                    break
+            if hit or done > tries:
+                break
+        else:
+            return fault
+        if hit is None:
+            return fault
+        fault = hit
+
+
+# ---------------------------------------------------------------- many
+
+
+@dataclass(slots=True)
+class Tally:
+    """What many texts showed."""
+
+    texts: int
+    unwritten: int
+    by_format: Counter[str]
+    by_damage: Counter[str]
+    outcomes: Counter[str]
+    faults: Counter[tuple[str, str, str]]
+    examples: dict[tuple[str, str, str], Fault]
+
+    @classmethod
+    def empty(cls) -> Tally:
+        return cls(0, 0, Counter(), Counter(), Counter(), Counter(), {})
+
+    def add(self, other: Tally) -> None:
+        """Take in what another process found."""
+        self.texts += other.texts
+        self.unwritten += other.unwritten
+        for mine, more in (
+            (self.by_format, other.by_format),
+            (self.by_damage, other.by_damage),
+            (self.outcomes, other.outcomes),
+            (self.faults, other.faults),
+        ):
+            mine.update(more)  # type: ignore[arg-type]
+        for key, fault in other.examples.items():
+            if key not in self.examples or len(fault.text) < len(self.examples[key].text):
+                self.examples[key] = fault
+
+
+def run(seeds: range) -> Tally:
+    """Fuzz the texts of these seeds."""
+    tally = Tally.empty()
+    for seed in seeds:
+        of = plan(seed)
+        written, faults = fuzz(of)
+        if written is None:
+            tally.unwritten += 1
+            continue
+        tally.texts += 1
+        tally.by_format[of.format.name] += 1
+        tally.by_damage.update(written.done or ["none"])
+        for fault in faults:
+            key = (fault.kind, of.format.name, "+".join(written.done) or "none")
+            tally.faults[key] += 1
+            if key not in tally.examples or len(fault.text) < len(tally.examples[key].text):
+                tally.examples[key] = fault
+    return tally
+
+
+def many(texts: int, seed: int, processes: int) -> Tally:
+    """Fuzz so many texts in so many processes; the same seed gives the same texts."""
+    size = 2000
+    first = seed * SEEDS
+    parts = [range(first + i, first + min(i + size, texts)) for i in range(0, texts, size)]
+    total = Tally.empty()
+    with multiprocessing.Pool(processes) as pool:
+        for part in pool.imap_unordered(run, parts):
+            total.add(part)
+    return total
+
+
+def report(tally: Tally, show: int) -> None:
+    """Print counts, and of each kind of fault the smallest texts."""
+    print(f"{tally.texts} texts, {tally.unwritten} plans that their format cannot carry")
+    print("formats:", dict(tally.by_format.most_common()))
+    print("damages:", dict(tally.by_damage.most_common()))
+    kinds: Counter[str] = Counter()
+    for (kind, _, _), n in tally.faults.items():
+        kinds[kind] += n
+    print("faults:", dict(kinds.most_common()))
+    for kind, n in kinds.most_common():
+        mine = Counter({k: v for k, v in tally.faults.items() if k[0] == kind})
+        print(f"\n=== {kind}: {n}")
+        print("   formats:", dict(_by(mine, 1).most_common(60)))
+        print("   damages:", dict(_by(mine, 2).most_common(14)))
+        seen: set[str] = set()
+        for key in sorted(mine, key=lambda k: len(tally.examples[k].text)):
+            if key[1] not in seen and len(seen) < show:
+                seen.add(key[1])
+                fault = shrunk(tally.examples[key])
+                print(
+                    f"   {key[1]} [{'+'.join(fault.plan.damages)}] seed {fault.plan.seed}\n      {fault.text[:900]!r}"
+                )
+                print(f"      -> {fault.detail}")
+
+
+def _by(counts: Counter[tuple[str, str, str]], place: int) -> Counter[str]:
+    out: Counter[str] = Counter()
+    for key, n in counts.items():
+        out[key[place]] += n
+    return out
+
+
+def main() -> int:
+    """Run the fuzz as the words say."""
+    words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    words.add_argument("--texts", type=int, default=20_000)
+    words.add_argument("--seed", type=int, default=0)
+    words.add_argument("--processes", type=int, default=2)
+    words.add_argument("--show", type=int, default=3, help="smallest texts to print of each kind of fault")
+    given = words.parse_args()
+    start = time.monotonic()
+    tally = many(given.texts, given.seed, given.processes)
+    report(tally, given.show)
+    print(f"\n{time.monotonic() - start:.0f} s; {sum(tally.faults.values())} faults")
+    return 1 if tally.faults else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,114 @@
+"""What a damaged value may mean: the characters, or what they are in a JSON or Python string. Knows no parser."""
+
+from __future__ import annotations
+
+import ast
+import html
+import json
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator
+from typing import Any
+
+from agentkit.formats.values import load, same, without_surrogates
+from agentkit.messages import ToolCall
+
+
+def leaves(key: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """The strings, numbers, words and keys in a value, each under the key of its argument."""
+    if isinstance(value, dict):
+        for k, v in value.items():
+            yield key, k
+            yield from leaves(key, v)
+    elif isinstance(value, list):
+        for v in value:
+            yield from leaves(key, v)
+    else:
+        yield key, value
+
+
+def readings(text: str) -> set[str]:
+    """What a damaged value may mean as it stands: the characters, or what they are in a JSON or Python string."""
+    text = str(without_surrogates(text))
+    decoded = re.sub(r"&#?\w+;", lambda m: html.unescape(m[0]), text)
+    out = {text, text.strip(), html.unescape(text), decoded, *_in_a_list(text)}
+    for one in list(out):
+        out |= {*_in_json(one), *(twice for decoded in _in_json(one) for twice in _in_json(decoded))}
+        out |= {_unescaped(one), _unescaped(_unescaped(one)), *_in_python(one)}
+    return {str(without_surrogates(one)) for one in out}
+
+
+def _in_a_list(text: str) -> set[str]:
+    """The strings in a list, as JSON or Python write one."""
+    if not text.startswith("["):
+        return set()
+    try:
+        return {str(value) for _, value in leaves("", ast.literal_eval(text))}
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return set()
+
+
+def _in_python(text: str) -> Iterator[str]:
+    """What stands in a Python string of either quotes, or in strings side by side, which are one."""
+    for quote in ("'", '"', ""):
+        try:
+            joined = re.sub(rf"{quote}\s*\+\s*{quote}", f"{quote} {quote}", text)
+            joined = re.sub(r"\\(?:\r\n?|\n)", "", joined)  # a line goes on behind a backslash
+            found = ast.literal_eval(quote + joined.replace("\n", "\\n").replace("\r", "\\r") + quote)
+            if isinstance(found, str):
+                yield found
+        except (ValueError, SyntaxError, MemoryError, RecursionError):  # brackets nested too deep for its parser
+            continue
+
+
+def _unescaped(text: str) -> str:
+    """What stands in a string with the escapes that JSON and Python share; what is no escape of theirs stays."""
+    return _ESCAPE.sub(lambda m: _ESCAPES.get(m[1][:1]) or chr(int(m[1][1:], 16)), text)
+
+
+_ESCAPE = re.compile(r"\\([nrt\"'\\/]|u[0-9a-fA-F]{4})")
+_ESCAPES = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "'": "'", "\\": "\\", "/": "/"}
+
+
+def _in_json(text: str) -> Iterator[str]:
+    """What stands in a JSON string, or in one with its quotes."""
+    for loads in (lambda t: json.loads(f'"{t}"', strict=False), json.loads):
+        try:
+            yield str(without_surrogates(loads(text)))
+        except (ValueError, RecursionError):
+            continue
+
+
+def sound_python(text: str) -> bool:
+    """Whether a text is one call as Python writes it."""
+    try:
+        return isinstance(ast.parse(text.strip(), mode="eval").body, ast.Call)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return False
+
+
+TAG = re.compile(r"<(/?)((?:｜DSML｜ )?[^\s<>/=|\]][^\s<>/=|]*)")
+
+
+def balanced(text: str, tags: Collection[str] | None = None) -> bool:
+    """Whether every tag in a value that is closed is opened there, and the other way round; of these tags, or any."""
+    found = [(closing, name) for closing, name in TAG.findall(text) if tags is None or name in tags]
+    return Counter(n for c, n in found if c) == Counter(n for c, n in found if not c)
+
+
+def agrees(text: str, key: str | None, call: ToolCall) -> bool:
+    """Whether what streamed of a parameter, or of all arguments as JSON, is what the finished call has."""
+    if key is None:
+        try:
+            return bool(same(load(text or "{}", strict=False), dict(call.arguments)))
+        except ValueError:
+            return False
+    value = call.arguments.get(key)
+    said = without_surrogates(text)
+    times = len(said) // len(value) if value and isinstance(value, str) else 1  # what is given twice streams twice
+    return not isinstance(value, str) or said == value * times
+
+
+def plain(text: str) -> str:
+    """A text as names are compared: without escapes, case, joiners and, as nothing can carry them, half surrogates."""
+    return re.sub(r"[_\\-]", "", str(without_surrogates(_unescaped(text)))).casefold()

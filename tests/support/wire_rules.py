@@ -1,0 +1,132 @@
+"""What each provider insists on in a conversation, as far as it can be checked without asking it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import Any
+
+from agentkit.formats.format import Format
+from agentkit.messages import AssistantMessage, Message, SystemMessage, TextPart, ToolCall, ToolMessage, UserMessage
+
+NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+
+
+def check_chat(messages: list[dict[str, Any]]) -> None:
+    """Each call is answered by the tool messages directly after it, in order, under an id of its own."""
+    ids: list[str] = []
+    waiting: list[str] = []
+    for before, message in zip([{"role": ""}, *messages], messages, strict=False):
+        assert not (before["role"] == message["role"] == "user")
+        if message["role"] == "tool":
+            assert message["tool_call_id"] == waiting.pop(0)
+            assert isinstance(message["content"], str)
+            continue
+        assert waiting == []
+        for call in message.get("tool_calls", ()):
+            assert len(call["id"]) <= 40
+            assert NAME.fullmatch(call["function"]["name"])
+            assert isinstance(json.loads(call["function"]["arguments"]), dict)
+            ids.append(call["id"])
+            waiting.append(call["id"])
+        assert message["content"] is not None or waiting
+        assert message["role"] == "assistant" or "tool_calls" not in message
+        if isinstance(message["content"], list):  # an empty list, and images by anybody else, are refused
+            assert message["content"]
+            assert message["role"] == "user"
+    assert waiting == []
+    _check_unique(ids)
+    _check_encodes(messages)
+
+
+def check_anthropic(messages: list[dict[str, Any]]) -> None:
+    """Users and assistants take turns; what a user says begins with the results of all calls before it."""
+    ids: list[str] = []
+    waiting: list[str] = []
+    for at, message in enumerate(messages):
+        assert message["role"] == ("user", "assistant")[at % 2]
+        blocks = message["content"]
+        assert blocks
+        assert all(b["text"].strip() for b in blocks if b["type"] == "text")
+        results = [b["tool_use_id"] for b in blocks if b["type"] == "tool_result"]
+        assert results == waiting
+        assert all(b["type"] == "tool_result" for b in blocks[: len(results)])
+        assert blocks[-1]["type"] not in ("thinking", "redacted_thinking") or message["role"] == "user"
+        waiting = [b["id"] for b in blocks if b["type"] == "tool_use"]
+        assert message["role"] == "assistant" or not waiting
+        ids += waiting
+        assert all(re.fullmatch("[a-zA-Z0-9_-]{1,64}", i) for i in waiting)
+        assert all(
+            NAME.fullmatch(b["name"]) and isinstance(b["input"], dict) for b in blocks if b["type"] == "tool_use"
+        )
+        _check_server_tools(blocks, last=message is messages[-1])
+    assert waiting == []
+    _check_unique(ids)
+    _check_encodes(messages)
+
+
+def _check_server_tools(blocks: Sequence[dict[str, Any]], *, last: bool) -> None:
+    """The provider's own calls have their results in the same message, behind them; in the last one they may lack."""
+    begun: list[str] = []
+    for block in blocks:
+        if block["type"] == "server_tool_use":
+            begun.append(block["id"])
+        elif block["type"].endswith("_tool_result"):
+            begun.remove(block["tool_use_id"])
+    assert not begun or last
+    _check_unique([block["id"] for block in blocks if block["type"] == "server_tool_use"])
+
+
+def check_responses(items: list[dict[str, Any]]) -> None:
+    """Each call has one output, which nobody's message parts from it; reasoning is followed by what it led to."""
+    waiting: list[str] = []
+    ids: list[str] = []
+    for item, after in zip(items, [*items, {}][1:], strict=True):
+        kind = item.get("type", "message")
+        if kind in ("function_call", "custom_tool_call"):
+            assert NAME.fullmatch(item["name"])
+            assert len(item["call_id"]) <= 64
+            assert kind == "custom_tool_call" or isinstance(json.loads(item["arguments"]), dict)
+            waiting.append(item["call_id"])
+            ids.append(item["call_id"])
+        elif kind in ("function_call_output", "custom_tool_call_output"):
+            assert item["call_id"] == waiting.pop(0)
+        elif kind == "computer_call":
+            raise AssertionError("nobody answers it here")
+        elif kind == "reasoning":
+            assert after
+            assert after.get("role", "assistant") == "assistant"  # it led to something that the model wrote
+            assert not after.get("type", "").endswith("_output")
+        elif kind == "message" and item["role"] != "assistant":
+            assert waiting == []
+    assert waiting == []
+    _check_unique(ids)
+    _check_encodes(items)
+
+
+def check_text(messages: Sequence[Message], format: Format, answers: Sequence[str]) -> None:
+    """A conversation in a text format: words and images alone, turn about, with every answer in a user's message.
+
+    Args:
+        messages: the conversation.
+        format: how its calls look.
+        answers: what each result looks like, in order.
+    """
+    spoken = [m for m in messages if isinstance(m, UserMessage | AssistantMessage)]
+    assert not any(isinstance(m, ToolMessage) for m in messages)
+    assert not any(isinstance(p, ToolCall) for m in spoken for p in m.content)
+    for before, message in pairwise(messages):
+        assert type(before) is not type(message) or isinstance(message, SystemMessage)
+    said = [p.text for m in spoken if isinstance(m, UserMessage) for p in m.content if isinstance(p, TextPart)]
+    left = iter(said)
+    assert all(answer in left for answer in answers), format.name
+
+
+def _check_unique(ids: Sequence[str]) -> None:
+    assert len(set(ids)) == len(ids)
+
+
+def _check_encodes(wire: Iterable[dict[str, Any]]) -> None:
+    json.dumps(wire, ensure_ascii=False, allow_nan=False).encode()
