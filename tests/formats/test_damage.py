@@ -288,7 +288,7 @@ def test_a_fault_of_ours_costs_the_call_in_which_it_shows(
     assert [(r.name, r.levelno) for r in caplog.records] == [("agentkit.formats", logging.ERROR)]
 
 
-@pytest.mark.parametrize("where", ["mend_call", "resync_at", "get", "_prose", "_after_call", "_ticks", "_entries"])
+@pytest.mark.parametrize("where", ["repaired_call", "resync_at", "get", "_prose", "_after_call", "_ticks", "_entries"])
 def test_whatever_part_of_reading_is_broken_the_parser_raises_nothing_and_loses_nothing(
     where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
