@@ -300,7 +300,7 @@ def test_whatever_part_of_reading_is_broken_the_parser_raises_nothing_and_loses_
     monkeypatch.setattr(Parser if where.startswith("_") else reading, where, fault)
     text = f"One `x` <tool_call>{{'name': 1}}</tool_call>\n{SOUND} two"
     for size in (1, 1000):
-        parser = parser._again() if where != "get" else parser
+        parser = Parser("hermes", TOOLS) if where != "get" else parser
         events = [e for at in range(0, len(text), size) for e in parser.feed(text[at : at + size])]
         events += parser.close()
         assert source(merge(events)) == text
