@@ -69,14 +69,14 @@ def behind(opening: str, begun: str, names: Iterable[str], stop: str) -> Unread:
         opening = rf"{opening[:-2]}(?!{stop})\["
     space = r"(?!\n[ \t\r]{0,64}\n)\s"
     word = rf"(?!(?:{known})(?![\w-]))\w{{1,{_LONG}}}+(?=[^\s\w.,;!?]|\s{{1,64}}[\w.-]{{1,64}}=[\"'])"
-    between = rf"(?>{space}|(?!{stop})(?:</?[^\s<>`]{{1,64}}(?=\s)|[^\w\s`])|{word}){{0,{_REACH}}}+"
+    between = rf"(?>{space}|(?!{stop})(?:</?[\w:.-]{{1,64}}(?=\s)|[^\w\s`])|{word}){{0,{_REACH}}}+"
     quotes = r"[\"']{0,8}"
-    after = rf"[\"']{{1,8}}{_SPACE}[^\w\s.!?]|{_SPACE}[^\w\s.,;!?:)\"'`]|,{_SPACE}[\"'{{\[<]"
+    after = rf"[\"']{{1,8}}{_SPACE}[^\w\s.!?]|{_SPACE}[^\w\s.,;!?:)\"'`-]|,{_SPACE}[\"'{{\[<]"
     after += rf"|{quotes}\s{{1,64}}[\w.-]{{1,64}}\s{{0,8}}[=:(]"
     opened = rf"(?P<open>{opening})"
     whole = rf"{opened}(?:(?P<joined>{known})(?=[^\w-])|{between}(?P<apart>{known})(?={after}))"
     cut = rf"{opened}(?:(?P<joined>{known})|{between}(?<=[\"'=:{{\[(>])(?P<apart>{known}){quotes})\s*"
-    tail = rf"(?:\w{{0,{_LONG}}}{quotes},?{_SPACE}[\w.-]{{0,64}}\s{{0,8}})"
+    tail = rf"(?:\w{{0,{_LONG}}}{quotes},?{_SPACE}[\w.-]{{0,64}}\s{{0,8}}=?)"
     return Unread(whole, cut, rf"{begun}|(?:{opening}){between}{tail}")
 
 
