@@ -59,7 +59,7 @@ demo: $(CORE) ## one tool class, called by a JSON model and by an XML model; no 
 	@$(BIN)/agentkit demo
 
 test: $(DEV) ## the whole suite; TESTS=tests/test_x.py and PYTEST_ARGS=-x narrow it
-	@$(BIN)/python -m pytest -q -n auto $(PYTEST_ARGS) $(TESTS)
+	@$(BIN)/python -m pytest -q -n auto --dist worksteal $(PYTEST_ARGS) $(TESTS)
 
 soak: $(DEV) ## the long runs: every corpus, the laws on 300 examples for each format, 1,000 kills
 	@AGENTKIT_EXAMPLES=$${AGENTKIT_EXAMPLES:-300} $(BIN)/python -m pytest -q -n auto -m "$(SOAKED)" \

@@ -128,7 +128,13 @@ class ArgumentDelta(NamedTuple):
 
 @event
 class CallEnd(NamedTuple):
-    """A call is complete and was read without damage. `repairs` names what was mended to read it, if anything."""
+    """A call is complete and can be executed.
+
+    Attributes:
+        index: its place among the response's calls.
+        call: the call, with its arguments.
+        repairs: codes of what was repaired to read it, if anything; `agentkit.formats.REPAIRS` says what each means.
+    """
 
     index: int  # type: ignore[assignment]
     call: ToolCall

@@ -254,16 +254,18 @@ def happened(path: Path) -> Counter[str]:
     return Counter(line.split()[0] for line in lines)
 
 
-def points(place: Place, limit: int = 10_000) -> Count:
+def points(place: Place, share: tuple[int, int] = (1, 1), limit: int = 10_000) -> Count:
     """Die before and after every statement of the run, one after the other, and resume each time.
 
     Args:
         place: where the runs are kept.
+        share: the first, second, … of so many: (2, 3) dies at the moments 2, 5, 8 and so on.
         limit: moments at most.
     """
     count = Count()
     place.run()  # so that no child imports anything
-    for number in range(1, limit):
+    first, step = share
+    for number in range(first, limit, step):
         place.number += 1
         status = waited(child(partial(place.run, _dying(number))))
         if status == 0:
@@ -325,11 +327,14 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--kills", type=int, default=300, help="at random moments")
     arguments.add_argument("--points", action="store_true", help="before and after every SQL statement instead")
+    arguments.add_argument("--share", default="1/1", help="of the moments of --points, such as 2/3")
     arguments.add_argument("--store", help="postgresql://…; a SQLite file without it")
     arguments.add_argument("--peer", choices=["openai-agents", "langgraph"], help="another system instead of ours")
     arguments.add_argument("--seed", type=int, default=0)
     arguments.add_argument("--json", action="store_true", help="print one JSON object")
     given = arguments.parse_args()
+    first, _, step = given.share.partition("/")
+    share = int(first), int(step)
     load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as folder:
         if given.peer is not None:
@@ -337,7 +342,7 @@ def main() -> None:
             return
         ours = Place(Path(folder), given.store)
         try:
-            count = points(ours) if given.points else kills(ours, given.kills, given.seed)
+            count = points(ours, share) if given.points else kills(ours, given.kills, given.seed)
         finally:
             asyncio.run(ours.cleared())
     if given.json:

@@ -1,8 +1,9 @@
-"""The table of all formats in docs/formats.md, and the list of what can be a response_template, from the catalogue.
+"""The table of all formats in docs/formats.md, the list of what can be a response_template, and the table of repairs.
 
 python docs/formats_table.py            print the table
 python docs/formats_table.py --exports  print the list
-python docs/formats_table.py --write    put both into the page
+python docs/formats_table.py --repairs  print the table of repairs
+python docs/formats_table.py --write    put all three into the page
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import sys
 from pathlib import Path
 
 from agentkit.errors import FormatError
-from agentkit.formats import CATALOG, Format, ToolSpec, render_calls
+from agentkit.formats import CATALOG, REPAIRS, Format, ToolSpec, render_calls
 from agentkit.formats.format import NestedTags, Pairs, TagParameters, TextArgument, ToolElement
 from agentkit.grammar.targets import grammar_targets
 from agentkit.interop.response_template import to_response_template
@@ -24,6 +25,7 @@ from markup import share_refused  # noqa: E402  # the sample is that of the test
 MARKS = {
     "table": ("<!-- table: python docs/formats_table.py --write -->\n", "<!-- end of table -->\n"),
     "exports": ("<!-- exports: python docs/formats_table.py --write -->\n", "<!-- end of exports -->\n"),
+    "repairs": ("<!-- repairs: python docs/formats_table.py --write -->\n", "<!-- end of repairs -->\n"),
 }
 
 WEATHER = ToolSpec(
@@ -115,6 +117,12 @@ def table() -> str:
     return "\n".join(lines) + "\n"
 
 
+def repairs() -> str:
+    """The table of repairs: each code and what it means."""
+    lines = ["| code | what was found and overlooked |", "|---|---|", *(f"| `{c}` | {REPAIRS[c]} |" for c in REPAIRS)]
+    return "\n".join(lines) + "\n"
+
+
 def page_with(page: str, part: str, new: str) -> str:
     """The page with this part put in anew."""
     start, end = MARKS[part]
@@ -124,12 +132,15 @@ def page_with(page: str, part: str, new: str) -> str:
 
 
 def main() -> None:
-    """Print the table and the list of exports, or write them."""
+    """Print one of the parts, or write all of them."""
     if "--write" in sys.argv[1:]:
         page = page_with(PAGE.read_text(encoding="utf-8"), "table", table())
-        PAGE.write_text(page_with(page, "exports", exports()), encoding="utf-8")
+        page = page_with(page, "exports", exports())
+        PAGE.write_text(page_with(page, "repairs", repairs()), encoding="utf-8")
     elif "--exports" in sys.argv[1:]:
         sys.stdout.write(exports())
+    elif "--repairs" in sys.argv[1:]:
+        sys.stdout.write(repairs())
     else:
         sys.stdout.write(table())
 

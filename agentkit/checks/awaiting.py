@@ -111,4 +111,5 @@ def never_read(what: object, words: str) -> None:
         what: is collected.
         words: what was wanted.
     """
-    warnings.warn(words, RuntimeWarning, stacklevel=3, source=what)
+    if warnings is not None:  # as it is when the interpreter has taken its modules down
+        warnings.warn(words, RuntimeWarning, stacklevel=3, source=what)

@@ -20,6 +20,7 @@ from agentkit.formats.catalog import CATALOG
 from agentkit.formats.engine import InCode, Parser, get
 from agentkit.formats.format import Format, Limits, Shape
 from agentkit.formats.quarantine import quarantine, render_result
+from agentkit.formats.repairs import REPAIRS
 from agentkit.formats.teach import render_output_prompt, render_prompt
 from agentkit.formats.write import render_calls
 from agentkit.messages import ToolCall
@@ -27,6 +28,7 @@ from agentkit.toolspec import Element, Node, OutputSchema, ToolSpec
 
 __all__ = [
     "CATALOG",
+    "REPAIRS",
     "Element",
     "Format",
     "InCode",

@@ -31,8 +31,8 @@ from agentkit.formats.format import (
     Skip,
     Tag,
 )
-from agentkit.formats.literals import QUOTED_VALUE, WRAPPED_ARGUMENTS
 from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Search, Wait, beginnings, literal
+from agentkit.formats.repairs import QUOTED_VALUE, WRAPPED_ARGUMENTS
 from agentkit.formats.valueends import Elements
 from agentkit.schemas import walk
 from agentkit.toolspec import UNDECLARED, Layout, ToolSpec
@@ -87,7 +87,6 @@ class CallReader:
         if self.known_only and name not in self.tools:
             raise Decline
         self.name, self.started = name, True
-        r.named = r.offset
         self.tool = self.tools.get(name)
         self.say_lead(r)
         r.out.append(CallStart(self.index, name))
@@ -129,7 +128,7 @@ class CallReader:
         if repair not in self.repairs:
             self.repairs.append(repair)
 
-    def mend(self, allowed: frozenset[str]) -> None:
+    def repair(self, allowed: frozenset[str]) -> None:
         """Repair arguments that were read, by what the tool's schema says."""
         if self.tool is not None and WRAPPED_ARGUMENTS in allowed:
             self.unwrap()

@@ -20,15 +20,16 @@ from agentkit.formats.asides import Aside, end_of
 from agentkit.formats.bodies.readers import READERS
 from agentkit.formats.call import CallReader
 from agentkit.formats.catalog import CATALOG
-from agentkit.formats.damage.completing import doubtful, mend_call
+from agentkit.formats.damage.completing import doubtful, repaired_call
 from agentkit.formats.damage.listed import REACH, Listed, Next, later, only_punctuation
 from agentkit.formats.damage.missing_close import close_values
 from agentkit.formats.damage.resync import resync_at
+from agentkit.formats.damage.unread import Named, Unread
 from agentkit.formats.format import Envelope, Format, KeyEnvelope, Limits, NameTag, PythonCall, Shape, Tag, ToolElement
-from agentkit.formats.literals import LONE_SURROGATE, MISSING_CLOSE, REPAIRS, WHOLE_CALL_REPAIRS
+from agentkit.formats.jsontext import GOES_ON
 from agentkit.formats.openers import TAG, Opener, Quoting, begins, edge_of, openers_of
-from agentkit.formats.reader import Damage, Decline, Delimiter, Wait, literal, may_begin
-from agentkit.formats.resumed import Resuming
+from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Wait, literal, may_begin
+from agentkit.formats.repairs import LONE_SURROGATE, MISSING_CLOSE, REPAIRS, WHOLE_CALL_REPAIRS
 from agentkit.messages import ToolCall
 from agentkit.toolspec import ToolSpec
 
@@ -46,6 +47,7 @@ _NO_SHAPE = Shape(())
 _LAST_WORD = re.compile(r"[\w.-]+\Z").match
 _UNDECIDED = re.compile(r".\s{0,64}\Z", re.DOTALL).match
 _AT_ONCE = 64  # characters of what may be a list of calls that are looked over with each that comes
+_UNREADABLE = "a call of {0!r} begins here and cannot be read"
 _NO_CALL = "expected one of the calls, or their end"
 _SPACE_RUN = 1024  # white space after a call that is held back until it is known whether another call follows
 
@@ -68,7 +70,7 @@ def get(name: str | Format) -> Format:
     raise FormatError(f"no format is called {name!r}{then(hint, listed)}")
 
 
-class Parser(Resuming):
+class Parser(Reader):
     """Find calls in one response, whole or streamed. One parser per response; never reused.
 
     Args:
@@ -78,8 +80,8 @@ class Parser(Resuming):
         in_code: whether calls inside Markdown code spans and fenced blocks count: `ignore` leaves them text, `reply`
             counts them where a fenced block opens the reply, `execute` counts them all, and those in what else is said
             aside (`asides`: comments, examples, made-up results), too.
-        repairs: what may be mended in a finished, otherwise unreadable body; each repair made is named on its
-            `CallEnd`. What streamed of a mended call's arguments may end where the damage was met.
+        repairs: what may be repaired in a finished, otherwise unreadable body; each repair made is named on its
+            `CallEnd`. What streamed of a repaired call's arguments may end where the damage was met.
         thinking: the text starts inside thinking, as when the prompt ended with `<think>`.
         limits: bounds on what is accepted.
 
@@ -89,8 +91,8 @@ class Parser(Resuming):
     """
 
     __slots__ = (
-        "before", "block", "blocked", "call", "count", "faulty", "fenced", "in_code", "last", "line_tried", "openers",
-        "opening_fence", "quoting", "reopen", "run", "section", "silent", "start_thinking", "tools",
+        "before", "block", "blocked", "call", "count", "faulty", "fenced", "last", "line_tried", "openers",
+        "opening_fence", "quoting", "reopen", "run", "section", "silent", "tools",
     )  # fmt: skip
 
     def __init__(
@@ -108,7 +110,6 @@ class Parser(Resuming):
         self.openers = openers_of(declared, tools)
         self.tools = self.openers.named
         self.quoting = Quoting(off=in_code == "execute")
-        self.in_code: InCode = in_code
         self.opening_fence = self.openers.fence if in_code == "reply" else None
         self.line_tried = -1
         self.fenced = ""  # what ends the fence around the calls: as many backticks as opened it, and no more
@@ -122,8 +123,8 @@ class Parser(Resuming):
         self.section: Opener | None = None
         self.reopen: Opener | None = None  # the section that has just been closed
         self.last: Opener | None = None
-        self.start_thinking = declared[0].thinking[0][1] if thinking and declared and declared[0].thinking else None
-        self.run = self._text(self.start_thinking)
+        inside = declared[0].thinking[0][1] if thinking and declared and declared[0].thinking else None
+        self.run = self._text(inside)
 
     def take(self, text: str) -> list[SourceEvent]:
         """Take a chunk that needs a decision."""
@@ -132,8 +133,6 @@ class Parser(Resuming):
         if not text:
             return []
         self.hot = None
-        if self.beginnings and not (text := self._unless_again(text)):
-            return []
         self.accept(text)
         return self._read_on()
 
@@ -142,7 +141,7 @@ class Parser(Resuming):
         if self.ended:
             return []
         self.hot = None
-        self.accept(self.release())
+        self.accept("")
         self.ended = not self.surplus
         events = self._read_on()
         while not self.ended:  # a call that was too long has been given up; read what came after it
@@ -151,48 +150,12 @@ class Parser(Resuming):
             events += self._read_on()
         return events
 
-    def resume(self, text: str, *, restarts: bool = False) -> Parser:
-        """A parser like this one that has read `text`, and goes on inside whatever the end of `text` cut off.
-
-        It gives what `feed(text)` has not given yet, so that a call cut in two ends once, whole, with the index it had;
-        the same holds for thinking and for half an opener. What `close()` made of the cut-off end is thereby taken
-        back (a `truncated_call`, held-back text), except for a call that it completed, which is not given again.
-
-        Args:
-            text: all that the parser of the cut-off response was fed.
-            restarts: whether the model may begin the cut call again instead of going on, as it may when it is asked in
-                a new turn: then a continuation that begins as the cut call did, its name included, is a new call, and
-                the cut one stays a `truncated_call`. Not for a continued (prefilled) response, whose text may hold
-                anything.
-        """
-        ended, parser = self._again(), self._again()
-        ended.feed(text)
-        parser.given = {e.index: len(e.call.raw) for e in ended.close() if isinstance(e, CallEnd)}
-        parser.feed(text)
-        if restarts and parser.kept is not None and parser.count not in parser.given:
-            parser.hot = None
-            parser.expect_again(parser.section.shape.section if parser.section is not None else None)
-        return parser
-
-    def _again(self) -> Parser:
-        """A new parser of the same make."""
-        formats, tools, thinking = self.openers.formats, self.openers.tools, self.start_thinking is not None
-        return Parser(formats, tools, in_code=self.in_code, thinking=thinking, repairs=self.repairs, limits=self.limits)
-
-    def _unless_again(self, text: str) -> str:
-        """What a resumed parser reads of what arrived: nothing yet while it may still begin the cut call again."""
-        again = self.begins_again(text)
-        if again:
-            self.at = len(self.buf)
-            lost = Damage("truncated_call", "the text ended, and the call begins again", self.offset, ended=True)
-            self.out = self._read_on(lost)
-        return "" if again is None else self.release()
-
-    def _read_on(self, lost: Damage | None = None) -> list[SourceEvent]:
-        """Read what has arrived, and return its events; with `lost`, the open call is lost first.
+    def _read_on(self) -> list[SourceEvent]:
+        """Read what has arrived, and return its events.
 
         The one guard of reading: what raises in it is a fault of ours, and costs one call at most.
         """
+        lost: Damage | None = None
         while True:
             try:
                 if lost is None:
@@ -209,7 +172,7 @@ class Parser(Resuming):
                 break
             lost = Damage("limit", f"the call is longer than {self.limits.call} characters", self.offset)
         events, self.out = self.out, []
-        return self.not_given(events) if self.given else events
+        return events
 
     # ------------------------------------------------------------ between calls
 
@@ -248,14 +211,14 @@ class Parser(Resuming):
                 return
             after_call = False
             for entry in entries:
-                if entry.kind == "markup" and self.section is None and (yield from self._over_damage(entries)):
-                    after_call = True  # it opens a section, be its first call damaged
+                if entry.kind == "markup" and self.section is None and (yield from self._answers(entries)):
+                    after_call = True  # it opens a call or a section, be the first one damaged
                     break
                 if (yield from self._enter(entry)):
                     after_call = entry.kind not in ("thinking", "answer", "markup", "aside")
                     break
             else:
-                if (yield from self._over_damage(entries)):
+                if (yield from self._answers(entries)):
                     after_call = True
                     continue
                 self.section = None
@@ -528,6 +491,55 @@ class Parser(Resuming):
             self.before = ""
             self._plain(self.at + len(junk))
 
+    def _answers(self, entries: Sequence[Opener]) -> Generator[None, None, bool]:
+        """Answer for what opens here and is no call that can be read; False where it is text."""
+        return (yield from self._over_damage(entries)) or (yield from self._unread(entries))
+
+    def _unread(self, entries: Sequence[Opener]) -> Generator[None, None, bool]:
+        """Answer for a call that cannot be read from its beginning on, where what stands here plainly writes one.
+
+        False, with nothing consumed, where it does not: then this is text.
+        """
+        for entry in entries:
+            if (looker := self.openers.unread(entry)) is None or self.quoting.quoted:
+                continue
+            if named := (yield from self._names_a_tool(looker)):
+                yield from self._refuse(entry, named)
+                return True
+        return False
+
+    def _names_a_tool(self, looker: Unread) -> Generator[None, None, Named | Literal[False]]:
+        """Whether a tool is named behind the opening that stands here."""
+        enough = 0
+        while True:
+            size = len(self.buf) - self.at
+            if self.ended or size >= enough:
+                if (named := looker.named(self.buf, self.at, ended=self.ended)) is not None:
+                    return named
+                enough = later(size) if size > _AT_ONCE else 0
+            yield
+
+    def _refuse(self, entry: Opener, named: Named) -> Wait:
+        """The error for a call that names this tool, and no more of which can be read."""
+        cut = self.ended and (named.ended or self.cut >= self.offset)
+        self.open()
+        call = CallReader(entry.format, entry.shape, self.tools, self.count, before=self.before)
+        call.listed = self.openers.listed(entry)
+        if entry.kind == "section":
+            yield from self._section_start(entry, call)
+        else:
+            self.at += named.opening
+        told = f"a call of {named.name!r} begins here and cannot be read"
+        if cut:
+            told = f"the text ended in a call of {named.name!r}"
+        yield from self._damaged(
+            call, Damage("truncated_call" if cut else "invalid_json", told, self.offset, ended=cut)
+        )
+        self._call_over()
+        self.last, self.reopen = entry, None
+        if entry.kind == "section":
+            self.section = entry
+
     def _opens(self, entry: Opener, skip: int) -> bool:
         """Whether a section's opening is whole after so many characters, or at the end of the tag that it is."""
         tag = isinstance(entry.shape.section and entry.shape.section.open, Tag)
@@ -731,7 +743,7 @@ class Parser(Resuming):
                 yield from self._section_start(entry, call)
             for call.part, part in enumerate(entry.shape.call):
                 yield from READERS[type(part)](self, call, part)
-            self._mend(call)
+            self._repair(call)
         except Decline:
             return self._undo(start, inside)
         except Damage as damage:
@@ -786,19 +798,20 @@ class Parser(Resuming):
         done = ToolCall(call.id, call.name, arguments, call.format.name, raw[call.skip :])
         self.out.append(CallEnd(call.index, done, (*repairs, *halves)))
 
-    def _mend(self, call: CallReader) -> None:
+    def _repair(self, call: CallReader) -> None:
         """Repair arguments that were read, by what the tool's schema says."""
         close_values(call, self.offset, repair=MISSING_CLOSE in self.repairs)
         if not self.repairs.isdisjoint(WHOLE_CALL_REPAIRS):
-            call.mend(self.repairs)
+            call.repair(self.repairs)
 
     def _damaged(self, call: CallReader, damage: Damage) -> Wait:
-        """Mend a call that cannot be read as it stands, or answer for it, and find where reading goes on."""
+        """Repair a call that cannot be read as it stands, or answer for it, and find where reading goes on."""
         # in another shape of the format, what the text's end cut off might have been read from further in front
         unread = self.ended and call.body == damage.position
         cut = damage.position == self.cut or (unread and (damage.position < self.cut or _LAST_WORD(self.buf, self.at)))
         if cut and damage.code != "internal_error":
-            damage = Damage("truncated_call", f"the text ended: {damage.message}", self.cut, ended=True, got=damage.got)
+            at = self.cut if self.cut >= self.mark else damage.position
+            damage = Damage("truncated_call", f"the text ended: {damage.message}", at, ended=True, got=damage.got)
         try:
             end = yield from resync_at(self, call, damage)
         except Damage:  # no edge as far as a call may reach
@@ -808,16 +821,18 @@ class Parser(Resuming):
             self.back_to(end)
         else:
             raw = self.raw()
-        mendable = damage.code == "invalid_json" and not damage.ended
-        if mendable and (mended := mend_call(self, call, raw)):
-            call.arguments, call.repairs = mended.arguments, [*mended.repairs]
-            self._mend(call)
-            if mended.end < len(raw) and self.may_rewind(self.mark + mended.end):
-                raw = raw[: mended.end]
-                self.back_to(self.mark + mended.end)
+        repairable = damage.code == "invalid_json" and not damage.ended
+        if repairable and (yield from self.sees(GOES_ON)):  # what seemed to close the body stands in it
+            repairable = False
+        if repairable and (read := repaired_call(self, call, raw)):
+            call.arguments, call.repairs = read.arguments, [*read.repairs]
+            self._repair(call)
+            if read.end < len(raw) and self.may_rewind(self.mark + read.end):
+                raw = raw[: read.end]
+                self.back_to(self.mark + read.end)
             self._done(call, call.arguments, raw, call.repairs)
             return
-        self._lost(call, doubtful(self, call, raw, damage) if mendable else damage, raw)
+        self._lost(call, doubtful(self, call, raw, damage) if repairable else damage, raw)
 
     def _lost(self, call: CallReader, damage: Damage, raw: str) -> None:
         """Answer for a call that cannot be made."""

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from agentkit.formats.literals import MAX_DEPTH
 from agentkit.toolspec import Layout
 
 # ---------------------------------------------------------------- parts
@@ -322,6 +323,6 @@ class Limits:
     """
 
     call: int = 16_000_000
-    depth: int = 128
+    depth: int = MAX_DEPTH
     space: int = 1024
     name: int = 256

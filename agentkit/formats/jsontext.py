@@ -63,7 +63,7 @@ class Span:
         if self.value is UNREAD:
             text = r.raw()[self.start - r.mark : self.end - r.mark]
             try:
-                self.value = values.load(text, strict=not self.loose)
+                self.value = values.load(text, strict=not self.loose, depth=r.limits.depth)
             except values.GivenTwice as e:
                 raise Damage("ambiguous_call", str(e), self.start) from e
             except ValueError as e:

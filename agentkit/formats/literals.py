@@ -16,52 +16,21 @@ import unicodedata
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-MAX_DEPTH: Final = 128
-
-RAW_NEWLINES = "raw_newlines"
-TRAILING_COMMA = "trailing_comma"
-PYTHON_QUOTES = "python_quotes"
-PYTHON_LITERALS = "python_literals"
-MISSING_BRACE = "missing_brace"
-SURPLUS_BRACE = "surplus_brace"
-DOUBLY_ENCODED = "doubly_encoded"
-INNER_QUOTES = "inner_quotes"
-WRAPPED_ARGUMENTS = "wrapped_arguments"
-QUOTED_VALUE = "quoted_value"
-MISSING_COMMA = "missing_comma"
-MISSING_CLOSE = "missing_close"
-ARITHMETIC = "arithmetic"
-JOINED_STRINGS = "joined_strings"
-INVALID_ESCAPE = "invalid_escape"
-LEADING_ZEROS = "leading_zeros"
-ARGUMENTS_KEY = "arguments_key"
-LONE_SURROGATE = "lone_surrogate"
-
-REPAIRS: Final = (
-    RAW_NEWLINES,
-    TRAILING_COMMA,
-    PYTHON_QUOTES,
-    PYTHON_LITERALS,
-    MISSING_BRACE,
-    SURPLUS_BRACE,
-    DOUBLY_ENCODED,
-    INNER_QUOTES,
-    WRAPPED_ARGUMENTS,
-    QUOTED_VALUE,
-    MISSING_COMMA,
-    MISSING_CLOSE,
+from agentkit.formats.repairs import (
     ARITHMETIC,
-    JOINED_STRINGS,
+    INNER_QUOTES,
     INVALID_ESCAPE,
+    JOINED_STRINGS,
     LEADING_ZEROS,
-    ARGUMENTS_KEY,
-    LONE_SURROGATE,
+    MISSING_BRACE,
+    PYTHON_LITERALS,
+    PYTHON_QUOTES,
+    RAW_NEWLINES,
+    SURPLUS_BRACE,
+    TRAILING_COMMA,
 )
-"""Every repair, by name: of JSON bodies, of Python calls (`inner_quotes`, `missing_comma`) and of parameters between
-tags (`missing_close`)."""
 
-WHOLE_CALL_REPAIRS: Final = frozenset((WRAPPED_ARGUMENTS, QUOTED_VALUE))
-"""Repairs of a call that was read, by what its tool's schema says."""
+MAX_DEPTH: Final = 128
 
 _SPACE = re.compile(r"\s*")
 _ODD_SPACE = re.compile(r"[^ \t\n\r]")  # no white space to JSON
@@ -104,7 +73,7 @@ _OCTAL = re.compile(r"[0-7]{1,3}")
 _NAMED = re.compile(r"N\{([^{}]{1,100})\}")
 _ESCAPED = re.compile(r"\r\n|.?", re.DOTALL)
 _HEX = re.compile(r"x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})")
-_PYTHON_WORDS: Final[Mapping[str, Any]] = {"True": True, "False": False, "None": None}
+PYTHON_WORDS: Final[Mapping[str, Any]] = {"True": True, "False": False, "None": None}
 _JSON_WORDS: Final[Mapping[str, Any]] = {"true": True, "false": False, "null": None}
 _CLOSERS: Final = {"{": "}", "[": "]", "(": ")"}
 
@@ -189,10 +158,10 @@ class Literals:
     def word(self, found: re.Match[str]) -> Any:
         """A named constant."""
         word = found[0]
-        for table in (_JSON_WORDS, _PYTHON_WORDS):
+        for table in (_JSON_WORDS, PYTHON_WORDS):
             if word in table:
                 self.at = found.end()
-                if table is _PYTHON_WORDS:
+                if table is PYTHON_WORDS:
                     self.repairs[PYTHON_LITERALS] = None
                 return table[word]
         raise self.bad("a value")
@@ -480,7 +449,7 @@ def _number(text: str) -> int | float:
     return int(text) if text.lstrip("+-").isdigit() else float(text)
 
 
-def mend(text: str, allowed: frozenset[str]) -> tuple[Any, tuple[str, ...]] | None:
+def repaired(text: str, allowed: frozenset[str]) -> tuple[Any, tuple[str, ...]] | None:
     """Read damaged JSON that is all there.
 
     Args:

@@ -12,7 +12,9 @@ from functools import cache, lru_cache
 from typing import Final, Literal
 
 from agentkit.formats.asides import Aside, Asides
+from agentkit.formats.damage import unread
 from agentkit.formats.damage.listed import BLOCKS, Listed
+from agentkit.formats.damage.unread import Unread
 from agentkit.formats.format import (
     Envelope,
     Format,
@@ -36,7 +38,7 @@ from agentkit.formats.reader import (
     pattern,
 )
 from agentkit.formats.remembered import Remembered
-from agentkit.formats.tags import tag
+from agentkit.formats.tags import opening_tag, tag
 from agentkit.formats.valueends import Elements
 from agentkit.toolspec import Layout, ToolSpec
 
@@ -77,6 +79,7 @@ class Openers:
         self.elements: dict[Layout, Elements] = {}
         self.sections: dict[int, tuple[Opener, Opener, Opener]] = {}
         self.lookers: dict[int, tuple[Opener, Listed | None]] = {}
+        self.lost: dict[int, tuple[Opener, Unread | None]] = {}
         self.behind_calls: dict[tuple[str, str | Tag], Search] = {}
         self.tags: dict[tuple[str, bool], list[Opener]] = {}
         self.literals: dict[str, list[Opener]] = {}
@@ -205,6 +208,26 @@ class Openers:
             found = self.lookers[id(entry)] = (entry, looker)  # holds it, so that its id is not used again
         return found[1]
 
+    def unread(self, entry: Opener) -> Unread | None:
+        """What tells that a call was written here that cannot be read; None where what opens it is common in prose."""
+        found = self.lost.get(id(entry))
+        if found is None:
+            found = self.lost[id(entry)] = (entry, self._unread(entry))  # holds it, so that its id is not used again
+        return found[1]
+
+    def _unread(self, entry: Opener) -> Unread | None:
+        if not _tells(entry):
+            return None
+        if entry.tool is not None and entry.tool.element is not None:
+            return unread.in_tag(entry.tool.element.tag, entry.tool.name)
+        if (opening := unread.opening_of(entry.shape, section=entry.kind == "section")) is None:
+            return None
+        literals = [key for key, entries in self.literals.items() if any(map(_tells, entries))]
+        tags = {name for (name, _), entries in self.tags.items() if any(map(_tells, entries))}
+        stop = [any_of(self.spelt[key] for key in literals), *map(opening_tag, tags)]
+        stop += [edge_of(edge).whole.pattern for edge in self.closers[entry.format.name]]
+        return unread.behind(*opening, self.named, f"(?i:{'|'.join(stop)})")
+
     def closes_again(self, format: Format, own: str | Tag) -> Search:
         """Matches where what closes calls of this format stands or begins, but for its section's `own` end."""
         if (found := self.behind_calls.get((format.name, own))) is None:
@@ -227,6 +250,11 @@ class Openers:
 def _one_of(texts: tuple[str, ...]) -> Delimiter:
     """One of several literals: those of a set of formats, whatever the tools are."""
     return Delimiter(any_of(texts), any_beginning(texts) or r"(?!)")
+
+
+def _tells(entry: Opener) -> bool:
+    """Whether nothing but a call begins so."""
+    return entry.kind in ("call", "section") and not entry.weak
 
 
 def edge_of(edge: str | Tag) -> Delimiter:

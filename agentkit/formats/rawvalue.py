@@ -15,10 +15,10 @@ from functools import cache
 from typing import Final
 
 from agentkit.events import ArgumentDelta
-from agentkit.formats.literals import MISSING_CLOSE
 from agentkit.formats.reader import Damage, Delimiter, Reader, Search, Wait
+from agentkit.formats.repairs import MISSING_CLOSE
 from agentkit.formats.tags import SPACES
-from agentkit.formats.valueends import ValueEnd
+from agentkit.formats.valueends import ValueEnd, alike
 
 CDATA_OPEN: Final = "<![CDATA["
 CDATA_CLOSE: Final = "]]>"
@@ -26,6 +26,8 @@ _CDATA = Delimiter(rf"{SPACES}<!\[CDATA\[", rf"{SPACES}(?:<(?:!(?:\[(?:C(?:D(?:A
 _CDATA_STOP = re.compile("]").search
 _NEWLINE = Delimiter(r"\r?\n", r"\r?")
 _BLANK = re.compile(r"\s*")
+_SENTENCE = re.compile(r"(?:[^\s<>]{0,256}>)?[ \t]+[^\s<]").match
+"""Behind the opening of a call, over the rest of its tag: more of a sentence, and nothing of a call."""
 _LINE_OVER = re.compile(r"[ \t]*(?:\r|\n|\Z|[<\[\]])").match
 """Behind the end of a call: the line's end, or what may open or close something; not more of a sentence."""
 
@@ -45,6 +47,7 @@ class Held:
         odd: offset of a closing behind which an undeclared tag stands, and what follows it.
         inside: offsets of ends of quoted calls whose own value was not closed.
         shut: how much of the text is up to the end of the last quoted call, -1 before one.
+        behind: offset behind the last opening of a call inside, -1 before one.
         doubled: whether the enclosing call's end stands right behind that of a quoted one, and may be its double.
     """
 
@@ -58,6 +61,7 @@ class Held:
     odd: tuple[int, int] | None = None
     inside: list[int] = field(default_factory=list)
     shut: int = -1
+    behind: int = -1
     doubled: bool = False
 
     def opened(self, kind: str) -> None:
@@ -94,6 +98,7 @@ class Value:
         self.start = r.offset
         self.first_close = -1
         self.crossed = -1
+        self.closings = False  # whether one of its own kind of closings was taken for content
         self.passed = False  # an end of the enclosing call, behind which a sentence goes on, was taken for content
         self.verbatim = False
         self.unclosed = False
@@ -183,6 +188,8 @@ class Value:
                     self.refuse_stray(start, end)
                 if self.crossed >= 0:
                     raise self.crossing(after)
+                if self.closings and self.end.crossed(r.raw()[start - r.mark : end - r.mark]):
+                    raise self.unsure(start, after)
                 if self.unclosed and (newline := _LAST_NEWLINE.search(r.raw(), max(start, end - 2) - r.mark)):
                     end = r.mark + newline.start()
                 self.spans.append((start, max(start, end)))
@@ -205,10 +212,8 @@ class Value:
             return (yield from self.later(Held(r.offset, first=here)))
         if kind == "close" and self.scalar is not None and self.scalar():
             return here  # what stands behind it belongs to no number and to no word
-        if kind == "close":
-            behind = yield from self.token(token.end() - r.at, over_space=True)
-            if behind is not None and behind.lastgroup == "call":
-                self.crossed = r.offset
+        if kind == "close" and (yield from self.is_crossed(token.end() - r.at)):
+            return here
         if kind == "end":
             clean = yield from self.is_clean(token)
             if clean and r.offset in r.unclosed:
@@ -265,9 +270,31 @@ class Value:
             behind = yield from self.token(ahead, over_space=True)
             if behind is None:
                 return True
+            if behind.lastgroup == "value" and self.is_missing(behind):
+                wanted = f"expected no parameter behind the end of the call, which closes {self.key!r}"
+                raise Damage("invalid_arguments", wanted, r.base + behind.start(), got=True)
             if behind.lastgroup not in ("tail", "section"):
                 return behind.lastgroup not in ("close", "fit", "odd", "end")
             ahead = behind.end() - r.at
+
+    def is_crossed(self, ahead: int) -> Generator[None, None, bool]:
+        """Look behind a value's closing, so many characters ahead, behind which nothing fits.
+
+        Another call there makes the value unsure. The end of this call, misspelt, ends it: returns whether it does.
+        """
+        r, over = self.r, self.end.over
+        self.closings = True
+        behind = yield from self.token(ahead, over_space=True)
+        if behind is not None and behind.lastgroup == "call":
+            self.crossed = r.offset
+        if behind is not None or not over:
+            return False
+        while True:
+            at = _BLANK.match(r.buf, r.at + ahead).end()  # type: ignore[union-attr]  # it matches nothing too
+            line = r.buf[at : at + len(over)].partition("\n")[0]
+            if r.ended or len(line) == len(over) or at + len(line) < len(r.buf) or line[:1] not in ("", over[0]):
+                return line[:1] == over[0] and alike(line, over)
+            yield
 
     def is_clean(self, token: re.Match[str]) -> Generator[None, None, bool]:
         """Whether the call may be over behind this: its line ends there, or other markup follows."""
@@ -318,6 +345,7 @@ class Value:
                 return None
             case "call" | "value":
                 held.opened(kind)
+                held.behind = here[1] if kind == "call" else held.behind
             case "end":
                 return (yield from self.call_ends(held, token))
             case "close" | "fit" | "odd":
@@ -358,7 +386,8 @@ class Value:
         """
         over = held.first is not None or bool(held.ends)
         shut = token.groupdict().get("shut") is not None
-        if (held.open and (held.fits or self.passed)) or (shut and over):
+        passed = self.passed and _SENTENCE("".join(held.pieces), held.behind - held.start) is None
+        if (held.open and (held.fits or passed)) or (shut and over):
             return True
         return (bool(held.fits) or shut) and not self.end.balances("".join(held.pieces))
 
@@ -410,19 +439,30 @@ class Value:
         """
         r = self.r
         text = r.raw()[self.start - r.mark : held.ends[0][0] - r.mark]
-        return self.end.stray(text) >= 0 or self.end.whole(text)
+        return self.end.stray(text) >= 0 or (self.end.whole(text) and not self.opens(text))
+
+    def opens(self, text: str) -> bool:
+        """Whether a value opens in this text and is not closed, but for those of parameters that are still to come."""
+        if self.end.own is None:
+            return False
+        found = [f for f in self.end.own.finditer(text) if f["close"] or not self.is_missing(f)]
+        return 2 * sum(f["close"] is None for f in found) > len(found)
 
     def ambiguous(self, held: Held, *, ended: bool = False) -> Damage:
         """The error for a value whose end nobody can tell; where the text ended, the last end is the call's own."""
         end = held.ends[-1][1] if held.ends else self.r.offset
+        return self.unsure(held.start, end if ended else -1, ended=ended)
+
+    def unsure(self, start: int, end: int, *, ended: bool = False) -> Damage:
+        """The error for a value in which what opens and closes from `start` on does not balance."""
         return Damage(
             "ambiguous_call",
             f"nobody can tell where the value of {self.key!r} ends: what opens and closes in it does not balance. "
             f"Write {self.end.what} behind each value; one that holds parts of a call must stand in {CDATA_OPEN} … "
             f"{CDATA_CLOSE}",
-            held.start,
+            start,
             ended=ended,
-            end=end if ended else -1,
+            end=end,
         )
 
     # ------------------------------------------------------------ CDATA

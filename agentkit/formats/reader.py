@@ -209,7 +209,7 @@ class Reader:
 
     __slots__ = (
         "at", "base", "buf", "cut", "ended", "hot", "hot_index", "hot_key", "hot_kind", "kept", "limits", "mark",
-        "named", "out", "repairs", "rewound", "room", "since", "surplus", "unclosed",
+        "out", "repairs", "rewound", "room", "since", "surplus", "unclosed",
     )  # fmt: skip
 
     def __init__(self, limits: Limits, repairs: frozenset[str]) -> None:
@@ -224,7 +224,6 @@ class Reader:
         self.kept: list[str] | None = None
         self.since = 0
         self.mark = 0  # absolute offset at which the open call starts
-        self.named = -1  # absolute offset at which the open call's name was known, -1 before
         self.room = _UNBOUNDED  # absolute offset at which the open call is too long
         self.surplus = ""  # what has arrived beyond that
         self.rewound = 0
@@ -297,7 +296,6 @@ class Reader:
         self.kept = []
         self.since = self.at
         self.mark = self.offset
-        self.named = -1
         self.room = self.mark + self.limits.call
         if self.base + len(self.buf) > self.room:
             end = self.room - self.base

@@ -217,12 +217,20 @@ def _example(format: Format, shown: Sequence[ToolSpec], tools: Sequence[ToolSpec
     """
     ordered = sorted(shown, key=lambda t: not t.parameters.get("required"))
     for tool in ordered:
-        call = ToolCall("", tool.name, example_arguments(tool))
         try:
-            return render_calls(format, [call], tools), tool
+            return example_call(format, tool, tools), tool
         except FormatError:
             continue
     raise FormatError(f"format {format.name!r} cannot carry an example call of any of {[t.name for t in tools]}")
+
+
+def example_call(format: str | Format, tool: ToolSpec, tools: Sequence[ToolSpec]) -> str:
+    """A call of this tool with sample arguments, as a model of this format would write it.
+
+    Raises:
+        FormatError: a sample that the schema gives cannot be carried by the format.
+    """
+    return render_calls(format, [ToolCall("", tool.name, example_arguments(tool))], tools)
 
 
 def example_arguments(tool: ToolSpec) -> dict[str, Any]:

@@ -24,12 +24,18 @@ _A_TAG: Final = re.compile(r"<(/?)([^\W\d][\w:.-]*)")
 _INSIDE: Final = r"[^<>]{0,512}"  # characters of an opening tag behind its name; a longer one is content
 
 
+def alike(text: str, closing: str) -> bool:
+    """Whether a text is a closing tag misspelt."""
+    return SequenceMatcher(None, text, closing, autojunk=False).ratio() > _ALIKE
+
+
 def halved(text: str, closing: str) -> bool:
     """Whether a text ends with the beginning of a closing tag, with most of it, or with one like it."""
     size, text = len(closing), text.rstrip()
     pieces = (*(closing[:n] for n in range(3, size)), *(closing[n:] for n in range(1, size // 2)))
     tail = text[-size - 1 :]
-    return text.endswith(pieces) or SequenceMatcher(None, tail, closing, autojunk=False).ratio() > _ALIKE
+    tail = tail[max(tail.find(closing[:2]), 0) :]
+    return text.endswith(pieces) or alike(tail, closing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +51,7 @@ class ValueEnd:
         verbatim: whether a newline at the value's start belongs to the value.
         own: matches the closing of a value (group `close`), or the opening of one.
         calls: matches the end of a call (group `end`), or what looks like the opening of one.
+        over: the end of the enclosing call as it is written; empty where that is not one text.
 
     Groups of the token: `close`, a value's closing; `fit`, that what may follow it does, and in it `over`, that this is
     the end of the call, and in that `shut`, that it is only its section's; `odd`, that a tag follows which nobody
@@ -60,6 +67,7 @@ class ValueEnd:
     verbatim: bool = False
     own: re.Pattern[str] | None = None
     calls: re.Pattern[str] | None = None
+    over: str = ""
 
     def balances(self, text: str) -> bool:
         """Whether as many values and calls end in this text as begin there."""
@@ -78,6 +86,14 @@ class ValueEnd:
         """Whether a closing of a value stands in this text, or a part of one at its end."""
         found = self.own.finditer(text) if self.own is not None else ()
         return any(f["close"] for f in found) or halved(text, self.what)
+
+    def crossed(self, text: str) -> bool:
+        """Whether a value is closed in this text that nothing there opens, and one opened that nothing closes."""
+        depth, stray = 0, False
+        for found in self.own.finditer(text) if self.own is not None else ():
+            stray = stray or (found["close"] is not None and not depth)
+            depth = max(depth + (-1 if found["close"] else 1), 0)
+        return stray and depth > 0
 
     def stray(self, text: str) -> int:
         """Where behind the first closing of a value that nothing in this text opens; -1 where there is none.
@@ -181,7 +197,9 @@ def end_of_parameter(shape: Shape, part: TagParameters) -> ValueEnd:
     token = Delimiter(marks.token("", SPACES), "|".join(begun), re.IGNORECASE)
     begins = rf"(?P<end>{marks.end})|<{PREFIX}(?:{calls})\b"
     whole = re.compile(begins, re.IGNORECASE) if ends else None
-    return ValueEnd(token, re.compile(stops, re.IGNORECASE).search, f"</{part.name}>", own=marks.own(), calls=whole)
+    over = next((f"</{p.name}>" for p in shape.call[at:] if isinstance(p, Tag)), "")
+    search = re.compile(stops, re.IGNORECASE).search
+    return ValueEnd(token, search, f"</{part.name}>", own=marks.own(), calls=whole, over=over)
 
 
 @cache
@@ -225,7 +243,8 @@ def end_of_pair(shape: Shape, part: Pairs) -> ValueEnd:
     )
     search = re.compile(stops, re.IGNORECASE).search
     whole = re.compile(rf"(?P<end>{marks.end})|{pattern(_WORD.split(first)[0])}")
-    return ValueEnd(token, search, close, verbatim=part.newlines == "none", own=marks.own(), calls=whole)
+    verbatim = part.newlines == "none"
+    return ValueEnd(token, search, close, verbatim=verbatim, own=marks.own(), calls=whole, over=rest[0])
 
 
 _WORD: Final = re.compile(r"(?<=\S)[\s\"']")  # what stands in front of it names the literal

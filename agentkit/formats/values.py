@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NoReturn
 
 from agentkit.errors import FormatError
-from agentkit.formats.literals import literal_value
+from agentkit.formats.literals import MAX_DEPTH, literal_value
 from agentkit.schemas.walk import Schema, alternatives
 
 MAX_NUMBER = 5_000  # characters; the interpreter itself refuses integers of more than 4,300 digits
@@ -66,8 +66,8 @@ LOOSE = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite, o
 """As `DECODER`, with raw control characters allowed inside strings."""
 
 
-def load(text: str, *, strict: bool = True) -> Any:
-    """Parse JSON: non-finite numbers and nesting beyond 128 are refused, lone surrogates become U+FFFD.
+def load(text: str, *, strict: bool = True, depth: int = MAX_DEPTH) -> Any:
+    """Parse JSON: non-finite numbers and nesting beyond `depth` are refused, lone surrogates become U+FFFD.
 
     Raises:
         ValueError: the text is not such JSON; `json.JSONDecodeError` where a position is known, `GivenTwice` where an
@@ -77,7 +77,27 @@ def load(text: str, *, strict: bool = True) -> Any:
         value = (DECODER if strict else LOOSE).decode(text)
     except RecursionError:
         raise ValueError("nested too deep") from None
+    if too_deep(value, text, depth):
+        raise ValueError(f"nested deeper than {depth} arrays and objects")
     return without_surrogates(value) if "\\u" in text or has_surrogate(text) else value
+
+
+def too_deep(value: Any, text: str, limit: int) -> bool:
+    """Whether JSON, which was read from this text, has more arrays and objects inside each other."""
+    if text.count("{") + text.count("[") <= limit:  # so few cannot lie deeper
+        return False
+    level = [value]
+    for _ in range(limit):
+        level = [
+            inner
+            for outer in level
+            if isinstance(outer, dict | list)
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(inner, dict | list)
+        ]
+        if not level:
+            return False
+    return True
 
 
 def has_surrogate(text: str) -> bool:

@@ -1,7 +1,7 @@
 """The arguments of a native call: the JSON text that a provider sent, read once it is complete.
 
-Pure. Strict but for what servers really send around a good object; whatever was mended is named, and no value is ever
-changed by it.
+Pure. Strict but for what servers really send around a good object; each repair is named by its code in
+`agentkit.formats.REPAIRS`, and changes no value (but for lone surrogates, which no encoding carries).
 """
 
 from __future__ import annotations
@@ -13,9 +13,17 @@ from typing import Any, Final, NamedTuple, NoReturn
 
 from agentkit.errors import ErrorCode
 from agentkit.formats import values
+from agentkit.formats.format import Limits
+from agentkit.formats.repairs import (
+    DOUBLY_ENCODED,
+    LONE_SURROGATE,
+    NULL_ARGUMENTS,
+    RAW_NEWLINES,
+    REPEATED_ARGUMENTS,
+)
 
-MAX_DEPTH: Final = 128  # arrays and objects inside each other; the C decoder itself gives up near 1,000
-MAX_LENGTH: Final = 16_000_000  # characters of one call's arguments, as for a call written in text
+LIMITS: Final = Limits()
+"""As for a call written in text: its length, and arrays and objects inside each other."""
 
 _SPACE = re.compile(r"[\s\ufeff]*")
 _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|-?Infinity|NaN|-?\d[\d.eE+-]*', re.DOTALL)
@@ -23,7 +31,7 @@ _KINDS: Final[Mapping[str, str]] = {"list": "an array", "str": "a string", "bool
 
 
 class NativeArguments(NamedTuple):
-    """The arguments by name, and what was mended to read them."""
+    """The arguments by name, and the codes of the repairs that it took to read them."""
 
     values: dict[str, Any]
     repairs: tuple[str, ...] = ()
@@ -54,23 +62,24 @@ def read_arguments(text: str) -> NativeArguments:
     Raises:
         ArgumentsError: the text is none of these.
     """
-    if len(text) > MAX_LENGTH:
-        raise ArgumentsError("limit", f"the arguments have {len(text):,} characters; at most {MAX_LENGTH:,} are read")
-    escapes = "\\u" in text
+    if len(text) > LIMITS.call:
+        raise ArgumentsError("limit", f"the arguments have {len(text):,} characters; at most {LIMITS.call:,} are read")
+    whole = text
     found, repairs = _decode(text)
     if len(found) == 1 and isinstance(found[0], str):
         text = found[0]
         found, inner = _decode(text)
-        repairs = ("arguments were encoded twice", *inner)
-    brackets = text.count("{") + text.count("[")  # as few as the limit cannot lie deeper inside each other
-    if brackets > MAX_DEPTH and any(deeper_than(value, MAX_DEPTH) for value in found):
+        repairs = (DOUBLY_ENCODED, *inner)
+    if any(values.too_deep(value, text, LIMITS.depth) for value in found):
         raise _too_deep()
     objects = [v for v in found if isinstance(v, dict)]
     if len(objects) < len(found):
         return _without_object(found, repairs)
     arguments, more = _last(objects)
-    if escapes:
+    if "\\u" in whole:
         arguments = values.without_surrogates(arguments)
+        if values.replaced(arguments, whole):
+            more = (*more, LONE_SURROGATE)
     return NativeArguments(arguments, repairs + more)
 
 
@@ -84,7 +93,7 @@ def _decode(text: str) -> tuple[list[Any], tuple[str, ...]]:
     except (ValueError, RecursionError) as e:
         _refuse(text, e)
     try:
-        return _values(text, values.LOOSE), ("control characters in a string were not escaped",)
+        return _values(text, values.LOOSE), (RAW_NEWLINES,)
     except (ValueError, RecursionError) as e:
         _refuse(text, e)
 
@@ -132,28 +141,12 @@ def _bad_number(text: str) -> int:
 
 
 def _too_deep() -> ArgumentsError:
-    return ArgumentsError("limit", f"the arguments are nested deeper than {MAX_DEPTH} arrays and objects")
-
-
-def deeper_than(value: Any, limit: int) -> bool:
-    """Whether JSON has more arrays and objects inside each other."""
-    level = [value]
-    for _ in range(limit):
-        level = [
-            inner
-            for outer in level
-            if isinstance(outer, dict | list)
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-            if isinstance(inner, dict | list)
-        ]
-        if not level:
-            return False
-    return True
+    return ArgumentsError("limit", f"the arguments are nested deeper than {LIMITS.depth} arrays and objects")
 
 
 def _without_object(found: list[Any], repairs: tuple[str, ...]) -> NativeArguments:
     if found == [None]:
-        return NativeArguments({}, (*repairs, "null was read as no arguments"))
+        return NativeArguments({}, (*repairs, NULL_ARGUMENTS))
     other = next(v for v in found if not isinstance(v, dict))
     kind = _KINDS.get(type(other).__name__, "a number")
     raise ArgumentsError("invalid_arguments", f"the arguments must be one JSON object, such as {{}}; found {kind}")
@@ -170,4 +163,4 @@ def _last(objects: list[dict[str, Any]]) -> tuple[dict[str, Any], tuple[str, ...
             raise ArgumentsError(
                 "ambiguous_call", f"found {len(objects)} different objects; a call has one of arguments"
             )
-    return last, (f"the last of {len(objects)} argument objects was taken",) if objects else ()
+    return last, (REPEATED_ARGUMENTS,) if objects else ()

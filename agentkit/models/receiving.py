@@ -12,8 +12,8 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, I
 from contextlib import aclosing
 from typing import Any, Final
 
+from agentkit.formats import values
 from agentkit.models.native import DONE, ErrorInStream, Wire, WireEvent
-from agentkit.models.native_arguments import deeper_than
 from agentkit.models.sse import BOM, EventReader, EventTooLong
 
 MAX_EVENT: Final = 64 * 1024 * 1024
@@ -163,6 +163,6 @@ def _json(text: str) -> Any:
         raise Unreadable(TOO_DEEP) from None
     except ValueError as e:  # an integer of more digits than Python reads
         raise Unreadable(f"JSON in the response cannot be read: {e}") from e
-    if text.count("{") + text.count("[") > MAX_DEPTH and deeper_than(found, MAX_DEPTH):  # fewer cannot lie that deep
+    if values.too_deep(found, text, MAX_DEPTH):
         raise Unreadable(TOO_DEEP)
     return found

@@ -17,10 +17,11 @@ from agentkit.errors import SchemaError
 from agentkit.foreign.absent import explained
 from agentkit.formats import control
 from agentkit.formats.quarantine import words
+from agentkit.formats.teach import example_call
 from agentkit.schemas.words import InvalidArguments
 from agentkit.tool.arguments import Arguments, offer
 from agentkit.tool.declare import BothSchemas, OpenAPISchema, XMLSchema, declared, schemas_of
-from agentkit.tool.element import element_of, example_of, kebab
+from agentkit.tool.element import element_of, kebab
 from agentkit.tool.policy import ToolPolicy, policy_of
 from agentkit.tool.result import ToolContext
 from agentkit.tool.signature import name_of, read_signature
@@ -82,8 +83,15 @@ class BoundTool:
 
     @property
     def xml_example(self) -> str | None:
-        """A worked XML call: the declared example, or a generated one; None without a tag."""
-        return None if self.spec.element is None else example_of(self.spec.element, self.spec.parameters)
+        """A worked XML call: the declared example, or one with a sample of each required parameter; None without a tag.
+
+        Raises:
+            FormatError: XML cannot carry a sample that the schema gives, as one with half of a surrogate pair.
+        """
+        element = self.spec.element
+        if element is None or element.example is not None:
+            return element.example if element is not None else None
+        return example_call("xml", self.spec, [self.spec])
 
     @property
     def method_name(self) -> str:

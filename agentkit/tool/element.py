@@ -1,16 +1,14 @@
-"""`@xml_schema` held against a tool's parameters: where each one sits in the tool's XML element, and a worked example.
+"""`@xml_schema` held against a tool's parameters: where each one sits in the tool's XML element.
 
 Pure; knows no registry and parses no XML.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any, Final, Literal
-from xml.sax.saxutils import quoteattr
 
 from agentkit.errors import SchemaError
 from agentkit.schemas.walk import alternatives
@@ -183,54 +181,3 @@ def _refuse_places(nodes: tuple[Node, ...], where: str) -> None:
                 f"{where}: @xml_schema puts parameters {one.parameter!r} and {other.parameter!r} into the same "
                 f"{one.kind} {'/'.join(one.path)!r}; give one of them another path"
             )
-
-
-def example_of(element: Element, parameters: Mapping[str, Any]) -> str:
-    """The declared example, or one made from the schema: every required parameter, and no other."""
-    if element.example is not None:
-        return element.example
-    properties = parameters.get("properties", {})
-    nodes = [node for node in element.nodes if node.required]
-    values = {node.parameter: _sample(node.parameter, properties[node.parameter], parameters) for node in nodes}
-    attributes = [f" {n.path[0]}={quoteattr(values[n.parameter])}" for n in nodes if n.kind == "attribute"]
-    content = [_raw(values[n.parameter]) for n in nodes if n.kind == "content"]
-    inside = content[0] if content else _elements([n for n in nodes if n.kind == "element"], values, 0)
-    opening = f"<{element.tag}{''.join(attributes)}"
-    return f"{opening}>{inside}</{element.tag}>" if inside else f"{opening}/>"
-
-
-def _elements(nodes: list[Node], values: Mapping[str, str], depth: int) -> str:
-    """Child elements, those of one parent together."""
-    groups: dict[str, list[Node]] = {}
-    for node in nodes:
-        groups.setdefault(node.path[depth], []).append(node)
-    lines = []
-    for name, group in groups.items():
-        leaf = len(group[0].path) == depth + 1
-        inside = _raw(values[group[0].parameter]) if leaf else _elements(group, values, depth + 1)
-        lines.append(f"<{name}>{inside}</{name}>")
-    return "".join(f"\n{line}" for line in lines) + ("\n" if lines else "")
-
-
-def _raw(text: str) -> str:
-    """Text that stands between tags: as it is, since nothing is decoded there; in CDATA where it holds markup."""
-    if "<" not in text and not text.startswith("\n"):
-        return text
-    return "<![CDATA[" + text.replace("]]>", "]]]]><![CDATA[>") + "]]>"
-
-
-SAMPLES: Final = {"integer": "1", "number": "1.5", "boolean": "true", "array": "[]", "object": "{}", "null": "null"}
-
-
-def _sample(name: str, schema: Any, root: Mapping[str, Any]) -> str:
-    """A value for an example: one that the schema gives, else a plain one of its type."""
-    given = schema if isinstance(schema, Mapping) else {}
-    options = list(alternatives(given, root)) or [{}]
-    for source in (given, *options):
-        for value in (
-            *source.get("examples", ()),
-            *source.get("enum", ()),
-            *([source["const"]] if "const" in source else ()),
-        ):
-            return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return SAMPLES.get(str(options[0].get("type")), name)

@@ -73,7 +73,7 @@ def _no_type(hint: Any) -> str | None:
         return f"several values are output_type=list[{_shown(hint[0])}]{one}"
     if isinstance(hint, tuple) and hint:
         return f"one of several types is output_type={' | '.join(map(_shown, hint))}"
-    if type(hint).__module__ == "builtins" and not isinstance(hint, type) and not get_args(hint):
+    if hint is not None and type(hint).__module__ == "builtins" and not isinstance(hint, type) and not get_args(hint):
         return "give a type, such as int or a dataclass"
     made = type(hint)
     of_ours = hasattr(made, "__dataclass_fields__") or hasattr(made, "model_fields")

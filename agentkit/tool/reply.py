@@ -13,7 +13,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
-from agentkit.formats import literals, values
+from agentkit.formats import literals, repairs, values
 from agentkit.schemas import walk
 from agentkit.schemas.words import MAX_PROBLEMS, InvalidArguments, Problem
 from agentkit.tool.arguments import Arguments
@@ -23,8 +23,8 @@ from agentkit.toolspec import OutputSchema
 VALUE: Final = "value"
 """The one property of the object in which a value travels that is no object itself: providers want an object."""
 
-REPAIRS: Final = frozenset(
-    (literals.RAW_NEWLINES, literals.TRAILING_COMMA, literals.PYTHON_QUOTES, literals.PYTHON_LITERALS)
+OVERLOOKED: Final = frozenset(
+    (repairs.RAW_NEWLINES, repairs.TRAILING_COMMA, repairs.PYTHON_QUOTES, repairs.PYTHON_LITERALS)
 )
 """What is overlooked in JSON: nothing that might complete what was cut, or move the end of a string."""
 
@@ -179,9 +179,9 @@ def _read(text: str) -> Iterator[Any]:
     try:
         yield values.load(text)
     except ValueError:
-        mended = literals.mend(text, REPAIRS)
-        if mended is not None:
-            yield mended[0]
+        found = literals.repaired(text, OVERLOOKED)
+        if found is not None:
+            yield found[0]
 
 
 def _fenced(text: str) -> Iterator[Any]:
@@ -207,5 +207,5 @@ def _objects(text: str) -> Iterator[Any]:
                 ) from e
         else:
             at = reader.at
-            if REPAIRS.issuperset(reader.repairs):
+            if OVERLOOKED.issuperset(reader.repairs):
                 yield value

@@ -72,8 +72,8 @@ def test_of_a_compaction(given: dict[str, Any], message: str) -> None:
         ({"model": ScriptedModel}, "wanted a model, or a model string"),
         ({"hooks": print}, "wanted several functions: hooks=[print]"),
         ({"hooks": [5]}, "hooks=[5]): wanted several functions"),
-        ({"config": {}}, "config={}): wanted a ProcessorConfig, or None"),
-        ({"budget": 5}, "budget=5): wanted a Budget, or None"),
+        ({"config": {}}, "config={}): wanted a ProcessorConfig, such as ProcessorConfig(formats='xml'), or None"),
+        ({"budget": 5}, "budget=5): wanted a Budget, such as Budget(tokens=100_000), or None"),
         ({"max_turns": "3"}, "max_turns='3'): wanted 1 or more"),
         ({"max_repeats": 1}, "max_repeats=1): wanted 2 or more, a whole number, or None for no bound"),
         (

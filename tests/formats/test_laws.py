@@ -14,6 +14,8 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from corpora import source
+from format_tools import ADD, ANYTHING, ASK, CREATE_FILE, NOTE, PING, STR_REPLACE, TOOLS, WEB_SEARCH, spec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -25,7 +27,6 @@ from agentkit.events import (
     CallError,
     CallStart,
     Event,
-    Markup,
     SourceEvent,
     Text,
     Thinking,
@@ -34,8 +35,6 @@ from agentkit.events import (
 from agentkit.formats import CATALOG, Format, Parser
 from agentkit.formats.values import same
 from agentkit.messages import ToolCall
-from corpora import source
-from format_tools import ADD, ANYTHING, ASK, CREATE_FILE, NOTE, PING, STR_REPLACE, TOOLS, WEB_SEARCH, resumed
 
 FOUNDING = ("xml", "invoke", "hermes")  # one of each kind of body; what holds for them holds for most
 EXAMPLES = int(os.environ.get("AGENTKIT_EXAMPLES", "0"))
@@ -128,17 +127,6 @@ def calls_of(events: list[Event]) -> list[tuple[str, dict[str, Any]]]:
     return [(c.name, dict(c.arguments)) for c in formats.calls(events)]
 
 
-def without(given: list[Event], events: list[Event]) -> list[Event]:
-    """The events, but of a call that was given already only the text that it did not yet have."""
-    had = {e.index: len(e.call.raw) for e in given if isinstance(e, CallEnd)}
-    ends = CallEnd | CallError
-    return merge(
-        more
-        for e in events
-        if (more := Markup(e.call.raw[had[e.index] :]) if isinstance(e, ends) and e.index in had else e) != Markup("")
-    )
-
-
 # ---------------------------------------------------------------- the laws
 
 
@@ -154,29 +142,33 @@ def test_law_1_any_cutting_gives_the_same_events(format: Format) -> None:
 
 
 @every_format
-def test_law_1_a_text_that_is_cut_off_and_resumed_is_the_uncut_text(format: Format) -> None:
-    def law(text: str, where: float) -> None:
-        at = int(where * len(text))
-        at_end, events = resumed(format, text[:at], text[at:])
-        assert events == without(at_end, formats.parse(text, format, TOOLS))
-
-    hold(format, law, text=texts(format), where=st.floats(0, 1))
-
-
-@every_format
-def test_law_1_a_call_that_is_cut_anywhere_is_truncated_and_resumed(format: Format) -> None:
+def test_law_1_a_call_that_is_cut_anywhere_is_truncated_or_whole(format: Format) -> None:
     def law(calls: list[ToolCall]) -> None:
         text = written(format, *calls)
-        whole = formats.parse(text, format, TOOLS)
+        whole = calls_of(formats.parse(text, format, TOOLS))
         for at in range(0, len(text) + 1, len(text) // 200 + 1):
-            at_end, events = resumed(format, text[:at], text[at:])
-            assert {e.code for e in at_end if isinstance(e, CallError)} <= {"truncated_call"}
-            assert events == without(at_end, whole)
-            ends = sorted((e for e in [*events, *at_end] if isinstance(e, CallEnd)), key=lambda e: e.index)
-            assert calls_of(ends) == calls_of(whole)  # each once, whether its last literal was there or not
+            events = formats.parse(text[:at], format, TOOLS)
+            assert {e.code for e in events if isinstance(e, CallError)} <= {"truncated_call"}
+            assert (ended := calls_of(events)) == whole[: len(ended)]  # with its last literal or without
 
     calls = st.lists(one_call, min_size=1, max_size=2)
     settings(max_examples=EXAMPLES // 10 or 5, deadline=None)(given(calls=calls)(law))()
+
+
+@every_format
+@pytest.mark.parametrize("depth", [129, 900])
+def test_no_value_is_nested_deeper_than_the_limit(format: Format, depth: int) -> None:
+    text = formats.render_calls(format, [ToolCall("", "note", {"text": "DEEP"})], [NOTE])
+    lists = [spec("note", None, ("text",), text="array")]
+    for event in formats.parse(text.replace("DEEP", "[" * depth + "]" * depth), format, lists):
+        assert not isinstance(event, CallEnd) or event.call.arguments["text"] == "[" * depth + "]" * depth
+
+
+@pytest.mark.parametrize("depth", [128, 900])
+def test_arguments_that_were_encoded_twice_are_nested_no_deeper_than_others(depth: int) -> None:
+    arguments = json.dumps('{"text": ' + "[" * depth + "]" * depth + "}")
+    (event,) = formats.parse(f"[TOOL_CALLS]note[ARGS]{arguments}", "mistral_compact", [NOTE])[-1:]
+    assert isinstance(event, CallError)
 
 
 @every_format

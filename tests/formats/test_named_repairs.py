@@ -38,6 +38,7 @@ def test_arguments_that_are_no_json_are_read_by_a_named_repair_or_not_at_all(for
         at = rng.randrange(len(BODY))
         body = BODY[:at] + rng.choice(("", *MARKS)) + BODY[at + rng.randrange(2) :]
         for event in events(format, AROUND[format].format(body)):
+            assert not isinstance(event, CallEnd) or formats.REPAIRS.keys() >= {*event.repairs}
             if isinstance(event, CallEnd) and not event.repairs:
                 assert same(json.loads(body), dict(event.call.arguments)), body
 

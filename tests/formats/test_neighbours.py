@@ -43,7 +43,7 @@ def damages(call: str) -> list[str]:
         f'"{call}"', f"[{call}]", f"({call}", f"{call}}}", f"{call})", call[1:], call.replace("ping", "p ing"),
         f"2*3{call}", f"{call}<cwd>/tmp</cwd>", "x", "{}", '{"a": 1}', '""', '"', "'", "(", "[", "{", "}", "]", ")",
         "x = 1", "0" * 1000, f"{'9' * 5000}{call}", f"<cwd>/tmp</cwd>{call}",
-        call.replace("()", ")("), call.replace("in", "]"), '{"a": "b\n\nc"}', "{,}",
+        call.replace("()", ")("), call.replace("in", "]"), call.replace("ing", "ing<|x|>"), '{"a": "b\n\nc"}', "{,}",
     ]  # fmt: skip
 
 

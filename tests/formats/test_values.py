@@ -18,6 +18,7 @@ from agentkit import formats
 from agentkit.events import ArgumentDelta, CallEnd, CallError, Event, SourceEvent, Text, merge
 from agentkit.formats import CATALOG, Element, Format, Node, Parser, ToolSpec
 from agentkit.formats.format import NestedTags, Pairs, TagParameters, ToolElement
+from agentkit.formats.valueends import end_of_value
 from agentkit.messages import ToolCall
 
 
@@ -209,6 +210,63 @@ def test_a_closing_that_is_not_whole_is_not_run_as_part_of_the_value(format: For
     assert made in ([], [("bash", {"command": "ls"}, ("missing_close",))])
 
 
+LOOK = spec("look", None, (), text="string", number="integer")
+"""A tool that runs without arguments: no validation tells of one that was lost on the way."""
+PARAMETERS = [f for f in RAW if any(isinstance(p, Pairs | TagParameters) for p in f.call)]
+
+
+def between(format: Format) -> tuple[str, str, str, str]:
+    """A call of two arguments: up to the first one's end, that end, what stands before the second one, and the rest."""
+    text = formats.render_calls(format, [ToolCall("", "look", {"text": "ls -a", "number": 912})], (LOOK,))
+    head, rest = text.split("ls -a")
+    middle, tail = rest.split("912")
+    part = next(p for p in format.call if isinstance(p, Pairs | TagParameters))
+    close = part.close.rstrip() if isinstance(part, Pairs) else f"</{part.name}>"
+    assert middle.startswith(close)
+    return f"{head}ls -a", close, middle.removeprefix(close), f"912{tail}"
+
+
+@pytest.mark.parametrize("format", PARAMETERS, ids=lambda f: f.name)
+@pytest.mark.parametrize("spaced", [True, False], ids=["as it is written", "without line breaks"])
+def test_no_value_takes_in_its_neighbour_where_a_delimiter_between_them_is_not_whole(
+    format: Format, spaced: bool
+) -> None:
+    head, close, opening, tail = (p if spaced else p.replace("\n", "") for p in between(format))
+    sound = [{}, {"text": "ls -a"}, {"number": 912}, {"text": "ls -a", "number": 912}]
+    middles = [piece + opening for n in range(len(close)) for piece in (close[:n], close[n:])]
+    middles += [close + piece for n in range(len(opening)) for piece in (opening[:n], opening[n:])]
+    wrong = [
+        (middle, e.call.arguments)
+        for middle in middles
+        for e in formats.parse(head + middle + tail, format, (LOOK,))
+        if isinstance(e, CallEnd) and e.call.arguments not in sound
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("format", PARAMETERS, ids=lambda f: f.name)
+@pytest.mark.parametrize("what", ["the end of the call", "another tag", "the end of the call, misspelt"])
+def test_an_argument_is_not_lost_where_something_stands_before_it(format: Format, what: str) -> None:
+    head, close, opening, tail = between(format)
+    end = end_of_value(format.shapes[0], next(p for p in format.call if isinstance(p, Pairs | TagParameters))).over
+    stray = {"another tag": "<b>", "the end of the call": end}.get(what, end[:-2] + end[-1:])
+    made = [
+        e.call.arguments
+        for e in formats.parse(head + close + stray + opening + tail, format, (LOOK,))
+        if isinstance(e, CallEnd)
+    ]
+    assert made in ([], [{"text": "ls -a", "number": 912}])
+
+
+@pytest.mark.parametrize("format", PARAMETERS, ids=lambda f: f.name)
+def test_values_that_cross_are_one_another_s_and_no_value(format: Format) -> None:
+    """One closes that nothing opens, and behind it one opens that nothing closes."""
+    one = pieces(format, "bash", command="VALUE")
+    opening = between(format)[2].strip().replace("number", "command")
+    text = one.call(f"ls{one.close} , {opening}pwd")
+    assert [g for g in outcomes(read(format, text, (BASH,))) if not isinstance(g, str)] == []
+
+
 def test_what_stands_behind_a_value_s_closing_is_named() -> None:
     text = "<function=bash>\n<parameter=command>\nls\n</parameter>\n<cwd>/tmp</cwd>\n</function>"
     events = read("qwen3_coder", f"{text}\nDone.")
@@ -308,6 +366,13 @@ def nested(body: str) -> list[object]:
 def test_an_empty_element_is_the_empty_value_of_its_type() -> None:
     body = "".join(f"{TOKEN}<{name}>{TOKEN}</{name}>" for name in ("items", "object", "text"))
     assert nested(body) == [("nested", {"items": [], "object": {}, "text": ""}, ())]
+
+
+@pytest.mark.parametrize("element", ["text", "items", "object"])
+@pytest.mark.parametrize("cut", ["<k>a{}</k>", "a{}</text>", ""])
+def test_an_element_that_goes_on_behind_the_end_of_its_call_is_an_error(element: str, cut: str) -> None:
+    body = f"{TOKEN}<{element}>{TOKEN}</invoke>{cut or '<n>'}".replace("{}", TOKEN)
+    assert nested(body) == ["invalid_arguments"]
 
 
 @pytest.mark.parametrize("body", ["a{}<item>b{}</item>", "{}<item>b{}</item>a"])

@@ -105,7 +105,7 @@ def test_hello_world_is_short_and_the_same_everywhere() -> None:
     assert [line for line in (ROOT / "README.md").read_text().splitlines() if line in code] == code
 
 
-@pytest.mark.parametrize("options", [[], ["--exports"]])
+@pytest.mark.parametrize("options", [[], ["--exports"], ["--repairs"]])
 def test_the_table_of_formats_is_fresh(options: list[str]) -> None:
     script = ROOT / "docs" / "formats_table.py"
     ran = subprocess.run([sys.executable, str(script), *options], capture_output=True, text=True, check=True)

@@ -154,7 +154,7 @@ ROWS = [
 
 @pytest.mark.parametrize(("code", "message"), ROWS, ids=[code for code, _ in ROWS])
 def test_an_attribute_of_another_toolkit(code: str, message: str) -> None:
-    from agentkit.tool import result as tool
+    from agentkit import tool
 
     with pytest.raises((AttributeError, TypeError)) as caught:
         eval(code, {**globals(), **NAMES, "tool": tool})
@@ -178,7 +178,7 @@ IMPORTS = [
     ("agentkit.events", "TextPart", ": it is in agentkit: from agentkit import TextPart"),
     ("agentkit.events", "ToolComplete", "; did you mean 'ToolCompleted'?"),
     ("agentkit.tool", "function_tool", ": write @openapi_schema above a method, or give the function itself: Agent(model, [function])"),
-    ("agentkit.tool", "openai_schema", ": it is in agentkit: from agentkit import openapi_schema"),
+    ("agentkit.tool", "openai_schema", "; did you mean 'openapi_schema'?"),
     ("agentkit.models", "ChatAnthropic", ": a model is a string: Agent('openai:gpt-5'), or agentkit.model('openai:gpt-5', base_url=…)"),
     ("agentkit.models", "Agent", ": it is in agentkit: from agentkit import Agent"),
     ("agentkit.agent", "Runner", ": an agent runs itself: agent.run_sync('…'), or await agent.run('…')"),

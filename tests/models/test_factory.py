@@ -115,7 +115,7 @@ def test_what_is_shown_of_a_model() -> None:
 def test_models_are_light_until_they_are_asked() -> None:
     script = (
         "import sys, agentkit.models as m; m.model('openai:x', api_key='k'); m.model('anthropic:x', api_key='k');"
-        "m.ScriptedModel(['hi']); m.Replay([]);"
+        "from agentkit import testing; testing.ScriptedModel(['hi']); testing.Replay([]);"
         "print([n for n in ('openai', 'anthropic', 'httpx2', 'pydantic', 'lxml') if n in sys.modules])"
     )
     ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

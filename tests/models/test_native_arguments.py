@@ -1,4 +1,4 @@
-"""The arguments text of a native call: what is read, what is mended, what is refused and where."""
+"""The arguments text of a native call: what is read, what is repaired, what is refused and where."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentkit.models.native_arguments import MAX_DEPTH, ArgumentsError, read_arguments
+from agentkit.formats import REPAIRS
+from agentkit.models.native_arguments import LIMITS, ArgumentsError, read_arguments
 
-ALL_OF_TWO = ("the last of 2 argument objects was taken",)
+ALL_OF_TWO = ("repeated_arguments",)
 
 
 @pytest.mark.parametrize(
@@ -23,20 +24,22 @@ ALL_OF_TWO = ("the last of 2 argument objects was taken",)
         ("{}", {}, ()),
         ('\ufeff{"a": 1}', {"a": 1}, ()),
         ('{"a": 1, "a": 1}', {"a": 1}, ()),
-        ("null", {}, ("null was read as no arguments",)),
+        ("null", {}, ("null_arguments",)),
         ('{}{"a": 1, "b": 2}', {"a": 1, "b": 2}, ALL_OF_TWO),
         ('{"a": 1}{"a": 1, "b": 2}', {"a": 1, "b": 2}, ALL_OF_TWO),
         ('{"a": 1}{"a": 1}', {"a": 1}, ALL_OF_TWO),
         ('{"a": 1}{}', {"a": 1}, ALL_OF_TWO),
-        ('"{\\"a\\": 1}"', {"a": 1}, ("arguments were encoded twice",)),
-        ('{"a": "x\ny"}', {"a": "x\ny"}, ("control characters in a string were not escaped",)),
-        ('{"a": "\\ud83d\\ude00 \\ud800"}', {"a": "😀 \ufffd"}, ()),
+        ('"{\\"a\\": 1}"', {"a": 1}, ("doubly_encoded",)),
+        ('{"a": "x\ny"}', {"a": "x\ny"}, ("raw_newlines",)),
+        ('{"a": "\\ud83d\\ude00 \\ud800"}', {"a": "😀 \ufffd"}, ("lone_surrogate",)),
+        ('{"a": "\\ufffd"}', {"a": "\ufffd"}, ()),
         ('{"s": "{ a(); } { b(); } int v[]={1,2,};"}', {"s": "{ a(); } { b(); } int v[]={1,2,};"}, ()),
         ('{"a": 123456789012345678901234567890}', {"a": 123456789012345678901234567890}, ()),
     ],
 )
 def test_what_is_read(text: str, arguments: dict[str, Any], repairs: tuple[str, ...]) -> None:
     assert read_arguments(text) == (arguments, repairs)
+    assert REPAIRS.keys() >= {*repairs}
 
 
 @pytest.mark.parametrize(
@@ -66,7 +69,7 @@ def test_what_is_refused(text: str, code: str, position: int) -> None:
 
 
 def test_depth_is_bounded_exactly() -> None:
-    inside = '{"a":' * (MAX_DEPTH - 1) + "{}" + "}" * (MAX_DEPTH - 1)
+    inside = '{"a":' * (LIMITS.depth - 1) + "{}" + "}" * (LIMITS.depth - 1)
     read_arguments(inside)
     with pytest.raises(ArgumentsError, match="nested deeper than 128"):
         read_arguments(f'{{"a":{inside}}}')

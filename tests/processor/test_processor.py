@@ -666,7 +666,7 @@ import asyncio, threading
 from agentkit.events import CallEnd
 from agentkit.messages import ToolCall
 from agentkit.processor import ProcessorConfig, ResponseProcessor
-from agentkit.tool.registry import ToolRegistry
+from agentkit.tool import ToolRegistry
 
 def stuck() -> str:
     "Never return."

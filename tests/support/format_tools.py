@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentkit.events import Event, merge
-from agentkit.formats import Element, Format, Node, Parser, ToolSpec
+from agentkit.formats import Element, Node, ToolSpec
 
 
 def spec(name: str, element: Element | None = None, required: tuple[str, ...] = (), **types: Any) -> ToolSpec:
@@ -68,12 +67,3 @@ ANYTHING = spec(
 )
 
 TOOLS = (CREATE_FILE, STR_REPLACE, WEB_SEARCH, ASK, ADD, NOTE, PING, ANYTHING)
-
-
-def resumed(format: str | Format, cut: str, rest: str, *, restarts: bool = False) -> tuple[list[Event], list[Event]]:
-    """What the end of a cut text gave; and all events but those, when the text went on."""
-    parser = Parser(format, TOOLS)
-    before = parser.feed(cut)
-    at_end = parser.close()
-    parser = parser.resume(cut, restarts=restarts)
-    return [*at_end], merge([*before, *parser.feed(rest), *parser.close()])

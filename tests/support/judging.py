@@ -10,14 +10,14 @@ from typing import Any
 
 from damaged_texts import BEGIN, CALLED, END, MARKS, Written, thinking, write
 from format_tools import NOTE
+from meanings import TAG, agrees, balanced, leaves, plain, readings, sound_python
 
 from agentkit.events import ArgumentDelta, CallEnd, CallError, CallStart, Event, Markup, Text, Thinking
 from agentkit.formats.format import Braced, Envelope, Json, KeyEnvelope, TextArgument, ToolElement
-from agentkit.formats.literals import ARITHMETIC
+from agentkit.formats.repairs import ARITHMETIC
 from agentkit.formats.values import same, without_surrogates
 from agentkit.formats.write import edge
 from agentkit.messages import ToolCall
-from meanings import TAG, agrees, balanced, leaves, plain, readings, sound_python
 
 
 def spans(events: Sequence[Event]) -> list[tuple[Event, int, int]]:
@@ -159,7 +159,7 @@ class Judge:
         said = f"{call.name} {dict(call.arguments)} {event.repairs}"
         if plain(call.name) not in plain(f"{call.raw} {html.unescape(call.raw)}"):
             yield "a name that is not there", said
-        if not runs(call) or self._begins_outside(call.raw):
+        if not runs(call) or self._begins_outside(call.raw) or self._put_in(call):
             return
         found = [
             leaf for k, v in call.arguments.items() for leaf in (Leaf(k, k), *(Leaf(*leaf) for leaf in leaves(k, v)))
@@ -169,6 +169,10 @@ class Judge:
                 yield kind, said
         if ARITHMETIC not in event.repairs:  # of which a number with damage beside it is a part
             yield from self._whole(call, found, said, made)
+
+    def _put_in(self, call: ToolCall) -> bool:
+        """Whether damage wrote the opening of this call, with its name: then what stands behind is in it."""
+        return any(call.name in i and call.raw.startswith(i) for i in self.written.inserted)
 
     def _begins_outside(self, raw: str) -> bool:
         """Whether this call was quoted in a value whose own call damage left without an opening.
@@ -200,7 +204,9 @@ class Judge:
             and not any(self._whole_markup(str(leaf.value)) for leaf in found)
         ):
             meant = w.calls[next(iter(whose))]
-            if meant.name == call.name and not self._alike(dict(call.arguments), dict(meant.arguments)):
+            inside = {k: v for k, v in meant.arguments.items() if not self._put_out(k, v, call)}
+            given = {k: v for k, v in call.arguments.items() if k in inside or k not in meant.arguments}
+            if meant.name == call.name and not self._alike(given, inside):
                 yield "unlike what was written", said
         for number in whose:
             made[number] += 1
@@ -215,17 +221,36 @@ class Judge:
                 named = {k if k in meant else self._without_damage(k): v for k, v in got.items()}
                 return named.keys() == meant.keys() and all(self._alike(named[k], v) for k, v in meant.items())
             case list(), list():
-                gone = [m for m in meant if set(Leaf("", m).numbers) & self.written.touched]
-                return len(got) in (len(meant), len(meant) - len(gone)) and (gone or all(map(self._alike, got, meant)))
+                gone = sum(map(self._erased, meant))
+                if len(got) == len(meant) and not gone:
+                    return all(map(self._alike, got, meant))
+                return len(meant) - gone <= len(got) <= len(meant) + self._parted(meant)
             case _:
                 numbers = Leaf("", meant).numbers
                 held = numbers and (numbers[0] in self.written.touched or Leaf("", got).numbers[:1] == numbers[:1])
                 damaged = isinstance(got, str) and any(i in got for i in self.written.inserted)
                 return bool(same(got, meant) or held or damaged)
 
+    def _erased(self, item: Any) -> bool:
+        """Whether damage wrote something else for an item of a list."""
+        own = Leaf("", item).numbers[:1]
+        now = [t.text for t in self.written.tokens if [t.value] == own]
+        return any(Leaf("", text).numbers[:1] != own for text in now)
+
+    def _parted(self, items: Sequence[Any]) -> int:
+        """How many commas damage put into these numbers: each parts one into two items."""
+        numbers = {n for item in items if isinstance(item, int) for n in Leaf("", item).numbers}
+        return sum(t.text.count(",") for t in self.written.tokens if t.value in numbers)
+
+    def _put_out(self, key: str, value: Any, call: ToolCall) -> bool:
+        """Whether an argument stands behind the end that damage gave to its call."""
+        raw = call.raw.rstrip()
+        ended = any(raw.endswith(i.strip()) for i in self.written.inserted if i.strip())
+        return ended and not call.arguments.get(key) and str(value) not in raw
+
     def _without_damage(self, key: str) -> str:
-        for piece in self.written.inserted:
-            key = key.replace(piece, "", 1)
+        for piece in sorted(self.written.inserted, key=len, reverse=True):
+            key = key.replace(str(without_surrogates(piece)), "", 1)
         return key
 
     def _tags(self) -> set[str]:
@@ -313,7 +338,14 @@ class Judge:
         """What damage wrote for the parameters of a call, which may all be one value."""
         if call not in self.written.rebodied:
             return []
-        return ["".join(t.text for t in self.written.tokens if t.call == call and t.body).strip()]
+        tokens = self.written.tokens
+        own = [i for i, t in enumerate(tokens) if t.call == call and t.body]
+        if not own:
+            return []
+        first, last = own[0], own[-1] + 1
+        while tokens[first - 1].call == call and tokens[first - 1].text in self.written.inserted:
+            first -= 1
+        return ["".join(t.text for t in tokens[start:last]).strip() for start in {first, own[0]}]
 
     def _holds(self, meaning: str, text: str) -> bool:
         return bool(meaning) and meaning in text and self._may_surround(text.replace(meaning, "", 1), text)
@@ -387,7 +419,7 @@ class Judge:
         halves = {call.tool.name for call in self.written.plan.calls if call.quoting == "half"}
         over = (e.call for e in self._made_of_damage(number))
         made = (c for c in over if nests or c.name in halves)
-        return any(any(self._whole_markup(str(v)) for v in c.arguments.values()) for c in made)
+        return any(self._put_in(c) or any(self._whole_markup(str(v)) for v in c.arguments.values()) for c in made)
 
     def _hidden_from(self) -> int:
         """Where damage begins that may quote what stands behind it, or make it reasoning."""
@@ -397,16 +429,41 @@ class Judge:
             fences += [self.text.find(i) for i in w.inserted if "`" in i or "think" in i.lower()] or [0]
             fences += [self.text.find(t) for t in thinking(w.plan.format) if t in w.inserted]
             fences.append(self.text.find("`"))
+        fences += self._no_fences()
         return min((at for at in fences if at >= 0), default=len(self.text))
+
+    def _no_fences(self) -> Iterator[int]:
+        """Where the code fence of a damaged call is none, since something stands before it in its line.
+
+        What was to close it opens one then.
+        """
+        at = 0
+        for token in self.written.tokens:
+            line = self.text[self.text.rfind("\n", 0, at) + 1 : at]
+            if token.call in self.written.hurt and token.text.startswith("```") and line.strip():
+                yield at
+            at += len(token.text)
 
     def _in_sound_python(self, number: int) -> bool:
         """Whether this stands in a call that is sound Python as damage left it: then it is in one of its strings."""
         return any(not e.repairs and sound_python(e.call.raw) for e in self._made_of_damage(number))
 
     def _made_of_damage(self, number: int) -> list[CallEnd]:
-        """The calls that are made of some of what was written for this one, and of some of a damaged one."""
-        made = [(e, self._under(a, b)) for e, a, b in self.spans if isinstance(e, CallEnd)]
-        return [e for e, under in made if number in under and under & self.written.hurt]
+        """The calls that are made of some of what was written for this one, and of some of a damaged one.
+
+        Or of what damage put between the calls.
+        """
+        made = [(e, self._under(a, b), self._strewn(a, b)) for e, a, b in self.spans if isinstance(e, CallEnd)]
+        return [e for e, under, strewn in made if number in under and (strewn or under & self.written.hurt)]
+
+    def _strewn(self, start: int, end: int) -> bool:
+        """Whether something stands here that damage put between the calls."""
+        at = 0
+        for token in self.written.tokens:
+            if token.call == -1 and token.text in self.written.inserted and start <= at < end:
+                return True
+            at += len(token.text)
+        return False
 
     def _over(self, number: int) -> list[Event]:
         """The events that stand over some of what was written for a call."""

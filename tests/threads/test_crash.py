@@ -25,18 +25,23 @@ def faults(counted: dict[str, Any]) -> dict[str, Any]:
     return {name: counted[name] for name in FAULTS if counted[name]} | {"": counted["faults"]}
 
 
-@pytest.mark.timeout(400)
-def test_before_and_after_every_statement_of_sqlite() -> None:
-    counted = crash("--points")
-    assert faults(counted) == {"": []}
-    assert counted["crashes"] > 300
+SHARES = ("1/4", "2/4", "3/4", "4/4")
 
 
 @pytest.mark.timeout(400)
-def test_before_and_after_every_statement_of_postgres(postgres_dsn: str) -> None:
-    counted = crash("--points", "--store", postgres_dsn)
+@pytest.mark.parametrize("share", SHARES)
+def test_before_and_after_every_statement_of_sqlite(share: str) -> None:
+    counted = crash("--points", "--share", share)
     assert faults(counted) == {"": []}
-    assert counted["crashes"] > 150
+    assert counted["crashes"] > 75
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("share", SHARES)
+def test_before_and_after_every_statement_of_postgres(postgres_dsn: str, share: str) -> None:
+    counted = crash("--points", "--share", share, "--store", postgres_dsn)
+    assert faults(counted) == {"": []}
+    assert counted["crashes"] > 40
 
 
 @pytest.mark.timeout(400)

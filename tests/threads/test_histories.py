@@ -187,7 +187,7 @@ def test_any_thread_is_valid_for_every_provider(steps: Steps) -> None:
     asyncio.run(main())
 
 
-@given(STEPS, st.none() | TEXTS, st.sampled_from([None, *TEXT_FORMATS]))
+@given(STEPS, st.none() | TEXTS.filter(str.strip), st.sampled_from([None, *TEXT_FORMATS]))
 def test_any_thread_can_be_resumed_and_what_is_sent_is_valid(
     steps: Steps, temporary: str | None, format: str | None
 ) -> None:

@@ -11,11 +11,11 @@ from pydantic import Field
 from agentkit import formats
 from agentkit.errors import SchemaError
 from agentkit.events import CallEnd
+from agentkit.formats.teach import example_call
 from agentkit.tool.declare import openapi_schema, xml_schema
-from agentkit.tool.element import example_of
 from agentkit.tool.registry import BoundTool, ToolRegistry
 from agentkit.tool.result import Tool, ToolContext, ToolResult
-from agentkit.toolspec import Element, Node
+from agentkit.toolspec import Element, Node, ToolSpec
 
 # ruff: noqa: D417 (some parameters are left undescribed)
 
@@ -133,7 +133,10 @@ def test_a_function_renames_all_methods_so_that_two_instances_fit_into_one_regis
         *("left-create-file", "left-str-replace", "right-create-file", "right-str-replace")
     ]
     assert registry.tools["right_size"].instance.root == "right"
-    assert registry.get_xml_examples()[0] == '<left-create-file file_path="file_path">file_contents</left-create-file>'
+    assert (
+        registry.get_xml_examples()[0]
+        == '<left-create-file file_path="the file path">the file contents</left-create-file>'
+    )
 
 
 def test_a_function_leaves_methods_out_by_none() -> None:
@@ -207,7 +210,7 @@ def test_specs_are_chosen_and_ordered_by_names() -> None:
 def test_examples_are_declared_or_generated() -> None:
     assert ToolRegistry(Files).get_xml_examples() == [
         '<create-file file_path="a.txt">hello</create-file>',
-        '<str_replace_editor command="view" path="path"/>',
+        '<str_replace_editor command="view" path="the path"/>',
     ]
 
 
@@ -218,21 +221,23 @@ TEXT = {"type": "string"}
     ("nodes", "properties", "example"),
     [
         ([], {}, "<t/>"),
-        ([Node("x", "content")], {"x": TEXT}, "<t>x</t>"),
+        ([Node("x", "content")], {"x": TEXT}, "<t>the x</t>"),
         ([Node("x", "content", (), False)], {"x": TEXT}, "<t/>"),
-        ([Node("x", "attribute", ("a",))], {"x": {"enum": ['"<&>"']}}, "<t a='\"&lt;&amp;&gt;\"'/>"),
-        ([Node("x", "content")], {"x": {"const": "a && b < c"}}, "<t><![CDATA[a && b < c]]></t>"),
+        ([Node("x", "attribute", ("a",))], {"x": {"enum": ['"<&>"']}}, '<t a="&quot;&lt;&amp;&gt;&quot;"/>'),
+        ([Node("x", "content")], {"x": {"const": "a && b < c"}}, "<t>a && b < c</t>"),
         ([Node("x", "content")], {"x": {"const": "<t>]]></t>"}}, "<t><![CDATA[<t>]]]]><![CDATA[></t>]]></t>"),
         ([Node("x", "content")], {"x": {"examples": [[1, 2]]}}, "<t>[1, 2]</t>"),
         (
             [Node("x", "element", ("o", "x")), Node("z", "element", ("z",)), Node("y", "element", ("o", "y"))],
             {"x": TEXT, "y": {"type": "integer"}, "z": {"type": "array"}},
-            "<t>\n<o>\n<x>x</x>\n<y>1</y>\n</o>\n<z>[]</z>\n</t>",
+            "<t>\n<o>\n<x>the x</x>\n<y>1</y>\n</o>\n<z>[]</z>\n</t>",
         ),
     ],
 )
 def test_a_generated_example(nodes: list[Node], properties: dict[str, Any], example: str) -> None:
-    assert example_of(Element("t", tuple(nodes)), {"type": "object", "properties": properties}) == example
+    parameters = {"type": "object", "properties": properties, "required": [n.parameter for n in nodes if n.required]}
+    tool = ToolSpec("t", "", parameters, Element("t", tuple(nodes)))
+    assert example_call("xml", tool, [tool]) == example
 
 
 def edit(

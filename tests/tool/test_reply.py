@@ -251,7 +251,7 @@ def test_an_agent_has_a_type_and_a_run_may_have_another() -> None:
 
 
 def test_a_type_without_a_schema_is_refused_when_the_agent_is_made() -> None:
-    with pytest.raises(SchemaError, match="has no JSON Schema"):
+    with pytest.raises(SchemaError, match="which is no type: give a type, such as int or a dataclass"):
         Agent(ScriptedModel([]), output_type=object.__repr__)
 
 

@@ -12,8 +12,9 @@ from typing import Any, Final
 from agentkit.formats import values
 from agentkit.formats.call import CallReader
 from agentkit.formats.format import Braced
-from agentkit.formats.literals import PYTHON_QUOTES, Literals, NotALiteral
+from agentkit.formats.literals import PYTHON_WORDS, Literals, NotALiteral
 from agentkit.formats.reader import Damage, Reader, Search, Wait, literal, may_begin
+from agentkit.formats.repairs import PYTHON_QUOTES
 
 _KEY = re.compile(r"\s*([^\s:{}\[\],]+)\s*:\s*")
 _PLAIN = re.compile(r"[^,{}\[\]]*")
@@ -175,6 +176,9 @@ class _Braced:
             return self.plain_string(c)
         found = _PLAIN.match(self.text, self.at)
         text = found[0] if found else ""
+        if self.plain_quotes and text.strip() in PYTHON_WORDS:
+            self.at += len(text)
+            return PYTHON_WORDS[text.strip()]
         if self.quote in text:  # something stands before a string: neither of them is the value
             raise self.bad(f"',', {self.quote!r} or a value without it")
         self.at += len(text)

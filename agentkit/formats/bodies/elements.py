@@ -17,9 +17,9 @@ from agentkit.formats.bodies.json import read_json
 from agentkit.formats.call import CallReader, ended, until
 from agentkit.formats.damage.missing_close import unsure
 from agentkit.formats.format import Json, NameTag, Pairs, Tag, TagParameters, TextArgument, ToolElement
-from agentkit.formats.literals import MISSING_CLOSE
 from agentkit.formats.rawvalue import Value
 from agentkit.formats.reader import Damage, Decline, Reader, Wait, literal
+from agentkit.formats.repairs import MISSING_CLOSE
 from agentkit.toolspec import Element, Node, ToolSpec
 
 
@@ -41,7 +41,14 @@ def read_name_tag(r: Reader, call: CallReader, part: NameTag) -> Wait:
     if carries:
         for key, text in opening.attributes.items():
             if key != part.attribute:
-                call.put(r, key.removeprefix(_AGAIN), text, nulls=False)
+                _attribute(r, call, key.removeprefix(_AGAIN), text)
+
+
+def _attribute(r: Reader, call: CallReader, parameter: str, text: str | None) -> None:
+    """Take an argument from an attribute; the value of a string must be written, and be it an empty one."""
+    if text is None and values.accepts("", *call.schema(parameter)) and call.schema(parameter)[0]:
+        raise Damage("invalid_arguments", f"expected '=' and a value behind {parameter!r}", r.offset)
+    call.put(r, parameter, text, nulls=False)
 
 
 _AGAIN: Final = " "
@@ -224,7 +231,7 @@ def read_element(r: Reader, call: CallReader, part: ToolElement) -> Wait:
     if not call.started:
         call.begin(r, tool.name)
     for key, text in opening.attributes.items():
-        call.put(r, attributes.parameter(key), text, nulls=False)
+        _attribute(r, call, attributes.parameter(key), text)
     if opening.empty:
         return
     content = element.of("content")

@@ -15,8 +15,8 @@ from agentkit.formats.call import CallReader
 from agentkit.formats.damage import otherkeys
 from agentkit.formats.damage.otherkeys import BESIDE, NESTED
 from agentkit.formats.format import Envelope, Json, KeyEnvelope
-from agentkit.formats.literals import DOUBLY_ENCODED, RAW_NEWLINES
 from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Wait
+from agentkit.formats.repairs import DOUBLY_ENCODED, RAW_NEWLINES
 
 _FENCE = Delimiter(r"`{3,16}[ \t]{0,8}(?:json\w{0,8})?\s{0,64}(?=[{\[])", r"`{0,16}[ \t]{0,8}\w{0,12}\s{0,64}")
 

@@ -16,8 +16,8 @@ from typing import Any
 from agentkit.formats import values
 from agentkit.formats.call import CallReader
 from agentkit.formats.format import NestedTags, Tag
-from agentkit.formats.literals import MISSING_CLOSE
 from agentkit.formats.reader import Damage, Delimiter, Reader, Search, Wait, beginnings, literal, may_begin, pattern
+from agentkit.formats.repairs import MISSING_CLOSE
 from agentkit.formats.valueends import halved
 from agentkit.schemas import walk
 
@@ -44,11 +44,13 @@ def read_nested_tags(r: Reader, call: CallReader, part: NestedTags) -> Wait:
     around = (section.open, section.close) if section is not None else ("", "")
     edges = _edges(str(call.shape.call[0]).strip(), closing.strip(), *around)
     stops = re.compile(may_begin(part.token)).search
-    stack = [_Node("")]
+    stack, unclosed = [_Node("")], False
     while True:
         if len(stack) == 1:
             yield from r.space()
             if (yield from r.sees(end)) is not None:
+                if unclosed and (yield from r.sees(_goes_on(closing.strip(), part.token))):
+                    raise Damage("invalid_arguments", "expected no tag behind the call's end", r.offset, got=True)
                 break
         elif edge := (yield from _edge(r, edges, part, stack)):
             if edge["opens"]:
@@ -56,6 +58,7 @@ def read_nested_tags(r: Reader, call: CallReader, part: NestedTags) -> Wait:
                 continue
             if edge["ends"]:
                 _leave(r, call, stack, 1, closing.strip())
+                unclosed = True
                 continue
         if (found := (yield from r.sees(token))) is None:
             yield from _text(r, call, part, stack, stops)
@@ -66,6 +69,13 @@ def read_nested_tags(r: Reader, call: CallReader, part: NestedTags) -> Wait:
     for node in stack[0].children:
         schema, root = call.schema(node.name)
         call.set(r, node.name, _value(node, raw, r.mark, schema, root))
+
+
+@cache
+def _goes_on(end: str, token: str) -> Delimiter:
+    """More than another token at the very end of a call, or a tag without one: what is not closed in it goes on."""
+    whole = rf"{pattern(end)}(?:\s{{0,64}}</?[^\W\d]|(?!{pattern(token)})\S)"
+    return Delimiter(whole, rf"{beginnings(end)}|{pattern(end)}(?:{beginnings(token)}|\s{{0,64}}(?:</?)?)")
 
 
 @cache

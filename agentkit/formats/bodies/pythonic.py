@@ -12,8 +12,9 @@ from typing import Any, Final
 
 from agentkit.formats.call import CallReader
 from agentkit.formats.format import PythonCall
-from agentkit.formats.literals import ARITHMETIC, INNER_QUOTES, LEADING_ZEROS, MISSING_COMMA, Literals, NotALiteral
+from agentkit.formats.literals import Literals, NotALiteral
 from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Search, Wait, text_run
+from agentkit.formats.repairs import ARITHMETIC, INNER_QUOTES, LEADING_ZEROS, MISSING_COMMA
 
 _NAME = Delimiter(r"(?P<name>[^\W\d][\w.-]{0,255})\s{0,64}\(", r"(?:[^\W\d][\w.-]{0,255}\s{0,64})?")
 _ARGUMENT = Delimiter(
@@ -86,10 +87,10 @@ def _end_of_print(r: Reader) -> Wait:
 
 
 _MORE: Final = Delimiter(
-    r"[ \t]{0,16}(?:,[ \t]{0,16})?[^\W\d]\w{0,64}[ \t]{0,8}=(?!=)",
+    r"[ \t]{0,16}(?:,[ \t]{0,16})?(?P<name>[^\W\d]\w{0,64})(?:(?P<given>[ \t]{0,8}=(?!=))|(?=[^\w( \t=]))",
     r"[ \t]{0,16}(?:,[ \t]{0,16})?(?:[^\W\d]\w{0,64}[ \t]{0,8}=?)?",
 )
-"""One more argument behind the bracket that closes a call: one bracket is doubled, or stands in the wrong place."""
+"""One more argument, or its name, behind the bracket that closes a call, which is doubled or in the wrong place."""
 
 
 def _refuse_computed(r: Reader, call: CallReader) -> Wait:
@@ -97,7 +98,7 @@ def _refuse_computed(r: Reader, call: CallReader) -> Wait:
     if call.blocked:
         told = f"{call.name!r} is called in a block, of which only Python could tell whether it runs"
         raise Damage("invalid_arguments", f"{told}; write the call alone", r.mark)
-    if (yield from r.sees(_MORE)):
+    if (more := (yield from r.sees(_MORE))) and (more["given"] or _is_missing(call, more["name"])):
         told = f"expected the end of the call of {call.name!r} at its closing bracket, and an argument stands behind it"
         raise Damage("invalid_arguments", told, r.offset, got=True)
     section = call.shape.section
@@ -107,6 +108,12 @@ def _refuse_computed(r: Reader, call: CallReader) -> Wait:
         return
     told = f"expected the end of the call of {call.name!r}; what Python would have to compute is not run"
     raise Damage("invalid_arguments", told, r.offset, got=True)
+
+
+def _is_missing(call: CallReader, name: str) -> bool:
+    """Whether this names, in a section of calls, a parameter that was not given."""
+    known = call.tool.parameters.get("properties", {}) if call.tool and call.shape.section is not None else {}
+    return name in known and name not in call.arguments
 
 
 class _Brackets:

@@ -1,4 +1,4 @@
-"""Mend the finished, otherwise unreadable JSON body of a call.
+"""Repair the finished, otherwise unreadable JSON body of a call.
 
 Every repair has a name; none changes the inside of a string. Knows the call in progress and the reader.
 """
@@ -13,13 +13,14 @@ from agentkit.formats.call import CallReader
 from agentkit.formats.damage.otherkeys import BESIDE, NESTED, NoReading, arguments_elsewhere, describes
 from agentkit.formats.format import Envelope, KeyEnvelope
 from agentkit.formats.jsontext import GOES_ON
-from agentkit.formats.literals import DOUBLY_ENCODED, MISSING_BRACE, Doubtful, Literals, NotALiteral, mend
+from agentkit.formats.literals import Doubtful, Literals, NotALiteral, repaired
 from agentkit.formats.reader import Damage, Decline, Reader, pattern
+from agentkit.formats.repairs import DOUBLY_ENCODED, MISSING_BRACE
 from agentkit.formats.values import load, without_surrogates
 
 
 @dataclass(frozen=True, slots=True)
-class Mended:
+class Repaired:
     """A damaged call that can be read: its arguments, the repairs that it took, and where in its text it ends."""
 
     arguments: dict[str, Any]
@@ -27,20 +28,20 @@ class Mended:
     end: int
 
 
-def mend_call(r: Reader, call: CallReader, raw: str) -> Mended | None:
+def repaired_call(r: Reader, call: CallReader, raw: str) -> Repaired | None:
     """Read a damaged call; None where the permitted repairs do not suffice.
 
     Says that the call has begun where that was not yet known.
 
     Args:
-        r: the parser, which says what may be mended.
+        r: the parser, which says what may be repaired.
         call: the call; its `body` tells where its JSON starts.
         raw: the call's whole text, its closing literal included.
     """
     if call.body < 0 or not r.repairs:
         return None
     start = call.body - r.mark
-    found = _mended_body(call, raw, start, r.repairs, ended=r.ended and r.at >= len(r.buf))
+    found = _repaired_body(call, raw, start, r.repairs, ended=r.ended and r.at >= len(r.buf))
     if found is None:
         return None
     value, repairs, end = found
@@ -53,7 +54,7 @@ def mend_call(r: Reader, call: CallReader, raw: str) -> Mended | None:
             return None
     if not isinstance(arguments, dict) or (MISSING_BRACE in repairs and _misplaced(call, arguments)):
         return None
-    return Mended(arguments, repairs, end)
+    return Repaired(arguments, repairs, end)
 
 
 def _misplaced(call: CallReader, arguments: dict[str, Any]) -> bool:
@@ -63,7 +64,7 @@ def _misplaced(call: CallReader, arguments: dict[str, Any]) -> bool:
 
 
 def doubtful(r: Reader, call: CallReader, raw: str, damage: Damage) -> Damage:
-    """What to say of a call that was not mended: which number in it may be none, else what the damage says."""
+    """What to say of a call that was not repaired: which number in it may be none, else what the damage says."""
     if call.body >= 0 and r.repairs:
         try:
             Literals(raw, call.body - r.mark).value()
@@ -74,7 +75,7 @@ def doubtful(r: Reader, call: CallReader, raw: str, damage: Damage) -> Damage:
     return damage
 
 
-def _mended_body(
+def _repaired_body(
     call: CallReader, raw: str, start: int, allowed: frozenset[str], *, ended: bool
 ) -> tuple[Any, tuple[str, ...], int] | None:
     """The body that starts at `start`, the repairs, and where in `raw` the call ends; None where it cannot be told.
@@ -85,8 +86,8 @@ def _mended_body(
     last = call.shape.call[-1]
     closing = pattern(last.strip()) if isinstance(last, str) and last.strip() else ""
     if closing and (found := re.search(rf"\s*{closing}\s*\Z", raw[start:])):
-        mended = mend(raw[start : start + found.start()], allowed)
-        return (*mended, len(raw)) if mended else None
+        read = repaired(raw[start : start + found.start()], allowed)
+        return (*read, len(raw)) if read else None
     reader = Literals(raw, start)
     try:
         value = reader.value()

@@ -29,7 +29,8 @@ _TAG: Final = r"<[^<>\[\]\n]{0,64}"
 _LIKE_A_CALL: Final = re.compile(
     rf"(?:{_TAG}>[^<>()\[\]\n=,\"']{{0,64}}+){{0,4}}+(?:{_TAG}(?P<tag>\Z)|"
     rf"[^\w\],.;:!?-]{{0,64}}[\w.-]{{0,{REACH}}}(?:\s{{1,64}}[\w.-]{{1,128}})?\s{{0,64}}"
-    r"(?:[(){=\"'\[*+/%]|\][\w.-]{0,128}(?:(?<=[\w.-])[(=]|(?P<word>\Z))|(?P<open>\Z)))"
+    rf"(?:{_TAG}(?P<mark>\Z)|(?:{_TAG}>)?"
+    r"(?:[(){=\"'\[*+/%]|\][\w.-]{0,128}(?:(?<=[\w.-])[(=]|(?P<word>\Z))|(?P<open>\Z))))"
 )
 """What a list of calls begins with, be the first one damaged; a named group where more of the text must tell."""
 _ITEM: Final = re.compile(rf"\]?[^\w\],.;:!?-]{{0,64}}[\w.-]{{0,{REACH}}}\s{{0,64}},\s{{0,64}}")

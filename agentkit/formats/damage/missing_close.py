@@ -2,21 +2,22 @@
 
 Told only after the whole call, by what the tool's schema says: where a required parameter is missing, and its opening
 stands in the value of another one and is not closed there, that value ends there. Where it is a parameter that may be
-left out, nobody can tell; nor where a closing tag ends a line of a value and nothing there opens it. Knows the call in
-progress and the declarations.
+left out, nobody can tell; nor where a closing tag stands in a value, nothing there opens it, and it is no part of a
+sentence. Knows the call in progress and the declarations.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 
 from agentkit.formats import values
 from agentkit.formats.call import CallReader
 from agentkit.formats.format import Pairs, TagParameters
-from agentkit.formats.literals import MISSING_CLOSE
 from agentkit.formats.reader import Damage, pattern
+from agentkit.formats.repairs import MISSING_CLOSE
 from agentkit.formats.tags import closing_tag, opening_tag
-from agentkit.formats.valueends import end_of_pair, end_of_parameter
+from agentkit.formats.valueends import ValueEnd, end_of_pair, end_of_parameter
 
 
 def close_values(call: CallReader, end: int, *, repair: bool) -> None:
@@ -42,7 +43,8 @@ def close_values(call: CallReader, end: int, *, repair: bool) -> None:
     opening = re.compile("|".join(f"(?P<_{i}>{_opening(part, name)})" for i, name in enumerate(known)))
     for name, value in list(call.arguments.items()):
         behind = edge.unopened(value) if isinstance(value, str) and name in call.raw else -1
-        if behind >= 0 and _LINE_ENDS(value, behind):  # in a sentence it is likelier content
+        shut = behind >= 0 and not _in_a_sentence(value[behind:], part, known)
+        if shut or (isinstance(value, str) and name in call.raw and _misspelt(value, edge, known)):
             raise _unopened(name, known[0], edge.what, end)
         found = list(opening.finditer(value)) if isinstance(value, str) and name in call.raw else []
         if not found or closing.search(value, found[0].end()):  # none, or balanced: content
@@ -83,10 +85,49 @@ def _unopened(name: str, missing: str, what: str, end: int) -> Damage:
     )
 
 
+def _misspelt(value: str, edge: ValueEnd, missing: Sequence[str]) -> bool:
+    """Whether a tag stands behind a closing one that names a parameter which was not given, and opens nothing."""
+    if edge.own is None:
+        return False
+    names = re.compile(rf"<[^\n]{{0,64}}?\b(?:{'|'.join(map(re.escape, missing))})\b")
+    for closed in (f for f in edge.own.finditer(value) if f["close"]):
+        at = _SPACE(value, closed.end()).end()  # type: ignore[union-attr]  # it matches nothing too
+        if names.match(value, at) and not edge.own.match(value, at):
+            return True
+    return False
+
+
+def _in_a_sentence(rest: str, part: Pairs | TagParameters, missing: Sequence[str]) -> bool:
+    """Whether a closing tag is part of a sentence, or of a line of code, that goes on behind it like this.
+
+    Not where what stands there is all that is left of the opening of a parameter that was not given.
+    """
+    if rest and _SENTENCE(rest) is None:
+        return False
+    for name in missing:
+        for opening in _written(part, name):
+            if any(rest.startswith(opening[n:]) for n in range(len(opening))):
+                return False
+    return True
+
+
+def _written(part: Pairs | TagParameters, name: str) -> Iterator[str]:
+    """What may be written before the value of a parameter, without line ends."""
+    if isinstance(part, TagParameters):
+        kinds = (f' {part.kind}="{word}"' for word in ("true", "false"))
+        yield from (f'<{part.name} {part.attribute}="{name}"{kind}>' for kind in (kinds if part.kind else ("",)))
+        return
+    middles = (part.middle, *(f"{part.kind[0]}{word}{part.kind[1]}" for word in _TYPES if part.kind))
+    yield from (f"{part.key}{name}{middle}".replace("\n", "") for middle in middles)
+
+
 def _opening(part: Pairs | TagParameters, name: str) -> str:
     """A regular expression for all that stands before the value of a parameter."""
     if isinstance(part, Pairs):
-        return pattern(f"{part.key}{name}{part.middle}".rstrip())
+        middle = pattern(part.middle.rstrip())
+        if part.kind:
+            middle = rf"(?:{middle}|{pattern(part.kind[0])}[^<>\"\n]{{0,64}}{pattern(part.kind[1].rstrip())})"
+        return pattern(f"{part.key}{name}") + middle
     return (
         rf"""{opening_tag(part.name)}\s+{re.escape(part.attribute)}\s*=\s*["']?{re.escape(name)}["'\s][^<>]{{0,64}}>"""
     )
@@ -99,6 +140,9 @@ def _trimmed(part: Pairs | TagParameters, text: str, *, first: bool, last: bool)
     return text if last else _NEWLINE_AT_END.sub("", text)
 
 
-_LINE_ENDS = re.compile(r"[ \t]*\r?\n").match
+_TYPES = ("string", "integer", "number", "boolean", "array", "object", "null")
+_SPACE = re.compile(r"\s*").match
+_SENTENCE = re.compile(r"[ \t]+[^\s<]|[\"'`)\]},.;:!?\\]").match
+"""Behind a tag, how a sentence or a line of code goes on."""
 _NEWLINE_AT_START = re.compile(r"\A\r?\n")
 _NEWLINE_AT_END = re.compile(r"\r?\n\Z")

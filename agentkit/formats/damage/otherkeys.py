@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from agentkit.errors import ErrorCode
 from agentkit.formats import values
-from agentkit.formats.literals import ARGUMENTS_KEY, DOUBLY_ENCODED
+from agentkit.formats.repairs import ARGUMENTS_KEY, DOUBLY_ENCODED
 from agentkit.toolspec import ToolSpec
 
 BESIDE: Final = ("type", "id", "index", "call_id", "tool_call_id")

@@ -35,7 +35,7 @@ def readings(text: str) -> set[str]:
     for one in list(out):
         out |= {*_in_json(one), *(twice for decoded in _in_json(one) for twice in _in_json(decoded))}
         out |= {_unescaped(one), _unescaped(_unescaped(one)), *_in_python(one)}
-    return out
+    return {str(without_surrogates(one)) for one in out}
 
 
 def _in_a_list(text: str) -> set[str]:
@@ -49,12 +49,14 @@ def _in_a_list(text: str) -> set[str]:
 
 
 def _in_python(text: str) -> Iterator[str]:
-    """What stands in a Python string of either quotes; where it closes and opens again, the strings are one."""
-    for quote in "'\"":
+    """What stands in a Python string of either quotes, or in strings side by side, which are one."""
+    for quote in ("'", '"', ""):
         try:
             joined = re.sub(rf"{quote}\s*\+\s*{quote}", f"{quote} {quote}", text)
             joined = re.sub(r"\\(?:\r\n?|\n)", "", joined)  # a line goes on behind a backslash
-            yield str(ast.literal_eval(quote + joined.replace("\n", "\\n").replace("\r", "\\r") + quote))
+            found = ast.literal_eval(quote + joined.replace("\n", "\\n").replace("\r", "\\r") + quote)
+            if isinstance(found, str):
+                yield found
         except (ValueError, SyntaxError, MemoryError, RecursionError):  # brackets nested too deep for its parser
             continue
 
@@ -85,7 +87,7 @@ def sound_python(text: str) -> bool:
         return False
 
 
-TAG = re.compile(r"<(/?)([^\s<>/=|\]][^\s<>/=|]*)")
+TAG = re.compile(r"<(/?)((?:｜DSML｜ )?[^\s<>/=|\]][^\s<>/=|]*)")
 
 
 def balanced(text: str, tags: Collection[str] | None = None) -> bool:
@@ -103,9 +105,10 @@ def agrees(text: str, key: str | None, call: ToolCall) -> bool:
             return False
     value = call.arguments.get(key)
     said = without_surrogates(text)
-    return not isinstance(value, str) or said in (value, value + value)  # a parameter that is given twice streams twice
+    times = len(said) // len(value) if value and isinstance(value, str) else 1  # what is given twice streams twice
+    return not isinstance(value, str) or said == value * times
 
 
 def plain(text: str) -> str:
-    """A text as names are compared: without case, joiners and, as nothing can carry them, half surrogates."""
-    return re.sub(r"[_\\-]", "", str(without_surrogates(text))).casefold()
+    """A text as names are compared: without escapes, case, joiners and, as nothing can carry them, half surrogates."""
+    return re.sub(r"[_\\-]", "", str(without_surrogates(_unescaped(text)))).casefold()

@@ -1,0 +1,106 @@
+"""What stands behind an opening that nothing but calls has, and cannot be read as one: whether it plainly names a tool.
+
+Where it does, a call was written and is lost, and the model must hear of it. Where it does not, the opening is text:
+prose may speak of one ("the token <tool_call> begins a call"), and a tool's name in a sentence makes it no call. Knows
+the declarations; reads nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from agentkit.formats.format import CountedName, Name, NameTag, Shape, Tag
+from agentkit.formats.reader import beginnings, pattern
+from agentkit.formats.tags import opening_tag
+
+_REACH: Final = 1024  # pieces of what is no sentence that are looked over for the name
+_LONG: Final = 8192  # characters of one word, a number among them
+_SPACE: Final = r"\s{0,64}"
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A tool is named: how long the opening is, and whether the text ended before more could be told."""
+
+    opening: int
+    name: str
+    ended: bool = False
+
+
+class Unread:
+    """Looks for a tool's name behind one opening; made by `behind` or by `in_tag`."""
+
+    __slots__ = ("_cut", "_part", "_tool", "_whole")
+
+    def __init__(self, whole: str, cut: str, part: str, tool: str = "") -> None:
+        self._whole = re.compile(whole).match
+        self._cut = re.compile(rf"(?:{cut})\Z").match
+        self._part = re.compile(rf"(?:{part})\Z").match
+        self._tool = tool
+
+    def named(self, text: str, at: int, *, ended: bool) -> Named | Literal[False] | None:
+        """What tool is named behind the opening that stands here; False for none, None while more must tell."""
+        if found := self._whole(text, at):
+            return Named(len(found["open"]), self._tool or found["joined"] or found["apart"])
+        if ended:
+            cut = self._cut(text, at)
+            return Named(len(cut["open"]), self._tool or cut["joined"] or cut["apart"], ended=True) if cut else False
+        return None if self._part(text, at) else False
+
+
+def behind(opening: str, begun: str, names: Iterable[str], stop: str) -> Unread:
+    """What tells of a tool's name behind an opening.
+
+    Between the two there may be brackets, quotes, tags, keys, and words to which such a character is joined, but no
+    words of a sentence, no code and no other opening. Behind the name, no sentence goes on, unless the name is joined
+    to the opening.
+
+    Args:
+        opening: a regular expression for what nothing but calls begins with.
+        begun: one for its beginnings.
+        names: of the offered tools.
+        stop: a regular expression for all openings of calls, and for what ends this one.
+    """
+    known = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True)) or "(?!)"
+    if opening.endswith("\\["):  # it may be the first character of another opening
+        opening = rf"{opening[:-2]}(?!{stop})\["
+    space = r"(?!\n[ \t\r]{0,64}\n)\s"
+    word = rf"(?!(?:{known})(?![\w-]))\w{{1,{_LONG}}}+(?=[^\s\w.,;!?]|\s{{1,64}}[\w.-]{{1,64}}=[\"'])"
+    between = rf"(?>{space}|(?!{stop})(?:</?[\w:.-]{{1,64}}(?=\s)|[^\w\s`])|{word}){{0,{_REACH}}}+"
+    quotes = r"[\"']{0,8}"
+    after = rf"[\"']{{1,8}}{_SPACE}[^\w\s.!?]|{_SPACE}[^\w\s.,;!?:)\"'`-]|,{_SPACE}[\"'{{\[<]"
+    after += rf"|{quotes}\s{{1,64}}[\w.-]{{1,64}}\s{{0,8}}[=:(]"
+    opened = rf"(?P<open>{opening})"
+    whole = rf"{opened}(?:(?P<joined>{known})(?=[^\w-])|{between}(?P<apart>{known})(?={after}))"
+    cut = rf"{opened}(?:(?P<joined>{known})|{between}(?<=[\"'=:{{\[(>])(?P<apart>{known}){quotes})\s*"
+    tail = rf"(?:\w{{0,{_LONG}}}{quotes},?{_SPACE}[\w.-]{{0,64}}\s{{0,8}}=?)"
+    return Unread(whole, cut, rf"{begun}|(?:{opening}){between}{tail}")
+
+
+def in_tag(tag: str, tool: str) -> Unread:
+    """What tells that a tool's own tag calls it: it is whole, or something in it is given as attributes are."""
+    opened = rf"(?P<open>(?i:{opening_tag(tag)}))(?:(?!\n[ \t\r]{{0,64}}\n)[^<>`\"=]|=(?!\s{{0,8}}[\"'])){{0,512}}+"
+    whole = rf"{opened}(?:=\s{{0,8}}[\"']|>|(?:(?<=[\w,:])|(?<=\w[\[{{(]))\")"
+    return Unread(whole, rf"{opened}(?<==)\s*", rf"{beginnings(f'<{tag} ')}|{opened}=?\s{{0,8}}", tool)
+
+
+def opening_of(shape: Shape, *, section: bool) -> tuple[str, str] | None:
+    """Regular expressions for what a call of this shape begins with, and for the beginnings of that.
+
+    With `section`, in front of it stands what opens its section. None where a name tells that it is a call.
+    """
+    first = next(part for part in shape.call if not isinstance(part, str) or part.strip())
+    own = prefix = ""
+    if isinstance(first, str):
+        own, second = first.strip(), shape.call[shape.call.index(first) + 1]
+        prefix = f"(?:{re.escape(second.prefix)})?" if isinstance(second, Name | CountedName) and second.prefix else ""
+    elif isinstance(first, NameTag):
+        return None if section else (f"(?i:{opening_tag(first.name)})", beginnings(f"<{first.name} "))
+    edge = shape.section.open if section and shape.section is not None else ""
+    if isinstance(edge, Tag):
+        return rf"(?i:{opening_tag(edge.name)})\s{{0,64}}>", beginnings(f"<{edge.name} >")
+    text = f"{edge.strip()} {own}".strip()
+    return (pattern(text) + prefix, beginnings(text)) if text else None

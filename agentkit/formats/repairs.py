@@ -1,0 +1,69 @@
+"""The vocabulary of repairs: each code that `CallEnd.repairs` may hold, of text and native calls, with its meaning.
+
+No repair changes the inside of a string (but for a lone surrogate), and none completes what was cut off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+RAW_NEWLINES: Final = "raw_newlines"
+TRAILING_COMMA: Final = "trailing_comma"
+PYTHON_QUOTES: Final = "python_quotes"
+PYTHON_LITERALS: Final = "python_literals"
+MISSING_BRACE: Final = "missing_brace"
+SURPLUS_BRACE: Final = "surplus_brace"
+DOUBLY_ENCODED: Final = "doubly_encoded"
+INNER_QUOTES: Final = "inner_quotes"
+WRAPPED_ARGUMENTS: Final = "wrapped_arguments"
+QUOTED_VALUE: Final = "quoted_value"
+MISSING_COMMA: Final = "missing_comma"
+MISSING_CLOSE: Final = "missing_close"
+ARITHMETIC: Final = "arithmetic"
+JOINED_STRINGS: Final = "joined_strings"
+INVALID_ESCAPE: Final = "invalid_escape"
+LEADING_ZEROS: Final = "leading_zeros"
+ARGUMENTS_KEY: Final = "arguments_key"
+NULL_ARGUMENTS: Final = "null_arguments"
+REPEATED_ARGUMENTS: Final = "repeated_arguments"
+LONE_SURROGATE: Final = "lone_surrogate"
+
+REPAIRS: Final[Mapping[str, str]] = MappingProxyType({
+    RAW_NEWLINES: "Line ends and other control characters stood unescaped inside a JSON string.",
+    TRAILING_COMMA: "A comma stood after the last value of an object or array.",
+    PYTHON_QUOTES: "A string stood in single or triple quotes, or in plain quotes where the format has its own.",
+    PYTHON_LITERALS: "Values were written as Python has them, such as `True`, `None`, `0x1F` or `.5`.",
+    MISSING_BRACE: "Braces or brackets at the end were missing.",
+    SURPLUS_BRACE: "There was a brace or bracket too many at the end.",
+    DOUBLY_ENCODED: "The arguments were a string that holds their JSON.",
+    INNER_QUOTES: "In a Python call, a string held unescaped quotes of the kind that delimits it.",
+    WRAPPED_ARGUMENTS: "The arguments were the value of a single argument that the tool does not have.",
+    QUOTED_VALUE: "A number, boolean or other value was in quotes where the schema allows no string.",
+    MISSING_COMMA: "In a Python call, there was no comma before the next argument.",
+    MISSING_CLOSE: (
+        "A value's closing tag was missing: at the end of the call, or where a required parameter's opening stood, "
+        "unbalanced, inside another's value."
+    ),
+    ARITHMETIC: "A number was written as a calculation that is plainly meant, such as `5*60`; its result was taken.",
+    JOINED_STRINGS: "In JSON, a string was written as several joined by `+`.",
+    INVALID_ESCAPE: r"A string had an escape that JSON does not have, such as `\'` or `\d`.",
+    LEADING_ZEROS: "A number of two digits began with a zero, as in a date: `07` was read as 7.",
+    ARGUMENTS_KEY: (
+        "An envelope had its arguments under another key (`args`, `input`, …), or next to the name; only one reading "
+        "fits the tool."
+    ),
+    NULL_ARGUMENTS: "A native call's arguments were `null`, which was read as no arguments.",
+    REPEATED_ARGUMENTS: (
+        "A native call had several argument objects, each empty or contained in the last one; the last one was taken."
+    ),
+    LONE_SURROGATE: (
+        r'Half of a UTF-16 pair (`"\ud800"`), which no encoding can carry, became U+FFFD. '
+        "It always does, whatever `Parser(repairs=…)` permits."
+    ),
+})  # fmt: skip
+"""Every code, with the sentence that says what was found and overlooked."""
+
+WHOLE_CALL_REPAIRS: Final = frozenset((WRAPPED_ARGUMENTS, QUOTED_VALUE))
+"""Repairs of a call that was read, by what its tool's schema says."""

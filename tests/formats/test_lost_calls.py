@@ -1,0 +1,106 @@
+"""No call is lost without an error where the text plainly writes one; and what only speaks of calls stays text.
+
+A text writes a call plainly where the call's own opening stands, which nothing but calls has, and its tool's name
+behind it. `lost_calls.py` finds those in damaged texts; run by hand, it prints what becomes text all the same.
+"""
+
+from __future__ import annotations
+
+import os
+
+import lost_calls
+import pytest
+from format_tools import ADD, ASK, NOTE, PING
+from fuzz import SEEDS
+
+from agentkit.events import CallEnd, CallError, Event, merge
+from agentkit.formats import CATALOG, Format, Parser
+from agentkit.formats.format import NameTag, Tag
+from agentkit.formats.openers import weak
+from agentkit.formats.write import edge
+
+TOOLS = (PING, NOTE, ADD, ASK)
+SEED = int(os.environ.get("AGENTKIT_FUZZ_SEED", "0"))
+REMAIN = 0.001
+"""What may become text, of the calls that must be answered for: a bare word of prose stands before the name, or nothing
+in a tool's own damaged tag is written as an attribute is."""
+
+
+def read(format: str | Format, text: str, size: int) -> list[Event]:
+    parser = Parser(format, TOOLS)
+    events = [event for i in range(0, len(text), size) for event in parser.feed(text[i : i + size])]
+    return merge([*events, *parser.close()])
+
+
+def hold(first: int, texts: int) -> None:
+    found = lost_calls.answers(range(first, first + texts))
+    assert found.asked > texts
+    assert sum(found.lost.values()) <= REMAIN * found.asked, found.texts
+
+
+def test_a_call_that_stands_plainly_in_a_damaged_text_is_made_or_answered_for() -> None:
+    hold(SEED * SEEDS, 2500)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("share", range(4))
+def test_of_many_damaged_texts_no_call_is_lost(share: int) -> None:
+    hold((SEED + 2) * SEEDS + share * 10_000, 10_000)
+
+
+@pytest.mark.parametrize(
+    ("format", "text", "code"),
+    [
+        ("mistral_compact", "[TOOL_CALLS]ping<cwd>/tmp</cwd>{}", "invalid_json"),
+        ("mistral_compact", '[TOOL_CALLS]"ping"[ARGS]{}', "invalid_json"),
+        ("functiongemma", "<start_function_call>call:ping<cwd>/tmp</cwd>{}<end_function_call>", "invalid_json"),
+        ("k2_horizon", "<ifm|tool_call>ping,</ifm|tool_call>", "invalid_json"),
+        ("kimi_k2", "<|tool_call_begin|>functions.ping ping:0<|tool_call_argument_begin|>{}", "invalid_json"),
+        ("hermes", '<tool_call>\n"{"name": "ping", "arguments": {}}\n</tool_call>', "invalid_json"),
+        ("hermes", '<tool_call><x/>{"name": "ping, "arguments": {}}</tool_call>', "invalid_json"),
+        ("deepseek_v31", "<｜tool▁call▁begin｜>ping<｜tool▁s", "truncated_call"),
+        ("glm45", "Sure.\n<tool_call>ping", "truncated_call"),
+        ("olmo3", '<function_calls>\n"ping"()\n</function_calls>', "invalid_json"),
+        ("llama4_pythonic", '<|python_start|>[{"name": "ping", "input": {}}]<|python_end|>', "invalid_json"),
+        ("invoke", '<invoke naAe="ping"></invoke>', "invalid_json"),
+        ("xml", '<add a, b="2"/>', "invalid_json"),
+    ],
+)
+def test_what_names_a_tool_behind_its_opening_and_cannot_be_read_is_an_error(format: str, text: str, code: str) -> None:
+    for size in (len(text), 1):
+        events = read(format, text, size)
+        assert [e.code for e in events if isinstance(e, CallError)] == [code]
+        assert not any(isinstance(e, CallEnd) for e in events)
+
+
+def test_a_call_behind_one_that_cannot_be_read_is_made() -> None:
+    text = '[TOOL_CALLS]"add"[ARGS]{"a": 1}[TOOL_CALLS]ping[ARGS]{}'
+    first, second = [e for e in read("mistral_compact", text, 3) if isinstance(e, CallEnd | CallError)]
+    assert isinstance(first, CallError)
+    assert first.call.raw == '[TOOL_CALLS]"add"[ARGS]{"a": 1}'
+    assert first.message == "a call of 'add' begins here and cannot be read at position 12"
+    assert isinstance(second, CallEnd)
+
+
+MENTIONS = (
+    "Behind {0}, note that ping ends it.", "The {0} delimiter", "{0}. Then (ask) note.", "I would say {0}; note: this.",
+    '{0}, "ping" and "add" are words.', "Some write {0} (ping) or so.",
+    "{0} or {0} or {0}: ask me.", "Use {0} `ping(`.",
+)  # fmt: skip
+NAMES = ("deepseek_v3", "kimi_k3", "harmony")
+"""Here any word behind the opening is read as a tool's name, for what follows a name may stand far behind it."""
+
+
+@pytest.mark.parametrize("format", [f for f in CATALOG if f.name not in NAMES], ids=lambda format: format.name)
+def test_an_opening_of_which_prose_speaks_is_text(format: Format) -> None:
+    for shape in format.shapes:
+        first = shape.call[0]
+        own = f"<{first.name}" if isinstance(first, NameTag) else first if isinstance(first, str) else ""
+        around = shape.section.open if shape.section is not None and not isinstance(shape.section.open, Tag) else ""
+        for opening in {text.strip() for text in (own, edge(around)) if text.strip() and not weak(text)}:
+            for said in MENTIONS:
+                text = said.format(opening)
+                if "ping(" in text and "[" in opening:
+                    continue  # a list of calls may hold code
+                for size in (len(text), 1):
+                    assert not any(isinstance(e, CallEnd | CallError) for e in read(format, text, size)), text
