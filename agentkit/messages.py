@@ -176,7 +176,8 @@ class ToolCall(ByAttribute):
     raw: str = ""
 
     def __post_init__(self) -> None:
-        _refuse_call(self.id, self.name, self.arguments)
+        if not (type(self.id) is type(self.name) is str and type(self.arguments) is dict):
+            _refuse_call(self.id, self.name, self.arguments)
 
 
 ResultContent = tuple[TextPart | ImagePart, ...]
@@ -187,8 +188,8 @@ MessagePart = AssistantPart | ImagePart
 
 _SAID: Final = (TextPart, ImagePart)
 _WRITTEN: Final = (TextPart, ThinkingPart, ToolCall, MarkupPart, ProviderPart)
-
-
+_ALL_SAID: Final = frozenset(_SAID).issuperset
+_ALL_WRITTEN: Final = frozenset(_WRITTEN).issuperset
 _CHAT: Final = "agent.run({'role': 'user', 'content': […]})"
 
 
@@ -214,8 +215,6 @@ def _parts_of(content: Any, kinds: tuple[type, ...], owner: str) -> tuple[Any, .
     Raises:
         ConfigError: one of them is no part of such a message.
     """
-    if type(content) is tuple and all(map(kinds.__contains__, map(type, content))):
-        return content
     several = isinstance(content, Iterable) and not isinstance(content, (str, bytes, Mapping))
     parts = tuple(TextPart(part) if isinstance(part, str) else part for part in (content if several else (content,)))
     for part in parts:
@@ -257,7 +256,8 @@ class UserMessage(ByAttribute):
     content: UserContent
 
     def __init__(self, content: str | TextPart | ImagePart | Iterable[str | TextPart | ImagePart]) -> None:
-        _set(self, "content", _parts_of(content, _SAID, "UserMessage"))
+        fits = type(content) is tuple and _ALL_SAID(map(type, content))
+        _set(self, "content", content if fits else _parts_of(content, _SAID, "UserMessage"))
 
     @property
     def text(self) -> str:
@@ -281,7 +281,8 @@ class AssistantMessage(ByAttribute):
     content: AssistantContent
 
     def __init__(self, content: str | AssistantPart | Iterable[str | AssistantPart]) -> None:
-        _set(self, "content", _parts_of(content, _WRITTEN, "AssistantMessage"))
+        fits = type(content) is tuple and _ALL_WRITTEN(map(type, content))
+        _set(self, "content", content if fits else _parts_of(content, _WRITTEN, "AssistantMessage"))
 
     @property
     def text(self) -> str:
@@ -318,7 +319,8 @@ class ToolMessage(ByAttribute):
     error: ErrorCode | None = None
 
     def __post_init__(self) -> None:
-        _set(self, "content", _parts_of(self.content, _SAID, "ToolMessage"))
+        if type(self.content) is not tuple or not _ALL_SAID(map(type, self.content)):
+            _set(self, "content", _parts_of(self.content, _SAID, "ToolMessage"))
 
     @property
     def text(self) -> str:

@@ -1,9 +1,10 @@
 """What changed in speed since another checkout: every row measured in both, by turns, in one run.
 
-Two processes, one with the `agentkit` of each checkout, run the same row again and again: this one, the other, the
-other, this one. Told is the CPU time of this checkout and the median of the ratios of neighbouring runs, so that
-whatever else the machine does meets both alike. A row that seems slower than allowed is measured again before that
-counts.
+Two processes run the same row again and again: this one, the other, the other, this one. Each has the `agentkit` of
+its checkout and the benchmarks beside it, which import by that checkout's own paths; so compare with one whose
+`formats.py`, `agents.py` and `dispatch.py` measure the same. Told is the CPU time of this checkout and the median of
+the ratios of neighbouring runs, so that whatever else the machine does meets both alike. A row that seems slower than
+allowed is measured again before that counts.
 
     git worktree add /tmp/before v0.1.0
     python benchmarks/against.py /tmp/before [word of a row …]
@@ -33,7 +34,7 @@ Row = tuple[str, Callable[[], object], float]  # its name, what is run, and how 
 
 def format_rows() -> Iterator[Row]:
     """Calls in every format: many and one in a whole text, and a long one that streams; and all formats at once."""
-    import formats as of  # the benchmark beside this file, with the checkout's agentkit
+    import formats as of  # the benchmark of the checkout that is measured
     from agentkit.formats import CATALOG, Parser, auto, get, parse
 
     offered = of.tools()
@@ -119,8 +120,9 @@ class Side:
     """The process that measures one checkout."""
 
     def __init__(self, checkout: Path) -> None:
-        environment = {**os.environ, "PYTHONPATH": f"{checkout}{os.pathsep}{checkout / 'tools'}", "PYTHONHASHSEED": "0"}
-        command = [sys.executable, str(HERE / "against.py"), "--serve"]
+        paths = (checkout, checkout / "tools", checkout / "benchmarks")
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths)), "PYTHONHASHSEED": "0"}
+        command = [sys.executable, "-P", str(HERE / "against.py"), "--serve"]  # -P: not what lies beside this file
         pipe = subprocess.PIPE
         self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=environment)
         self.read()

@@ -10,7 +10,6 @@ import asyncio
 import logging
 import secrets
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from time import monotonic
 from typing import Any, Final, Generic, TypeVar
@@ -40,7 +39,7 @@ from agentkit.foreign.absent import explain_with, explained
 from agentkit.foreign.renamed import TOOL_CHOICE
 from agentkit.messages import AssistantMessage, Message, ToolCall, ToolMessage, user
 from agentkit.models.base import Model, ModelRequest, continues
-from agentkit.processor import EventStream, ProcessorConfig, ResponseProcessor, Source, Turn, no_scope
+from agentkit.processor import EventStream, ProcessorConfig, ResponseProcessor, Source, Turn
 from agentkit.tool.registry import ToolRegistry
 from agentkit.tool.reply import InvalidOutput, Output
 from agentkit.tool.result import ToolContext
@@ -335,7 +334,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
             taken=taken,
             new_context=self._context,
             heard=heard,
-            scope=self._scope,
+            scope=self._hooks.scope if self._hooked else None,
             gate=self._gate,
         )
         if not unsettled.calls or left == 0 or self._stopped is not None:
@@ -542,10 +541,6 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         if context is None:
             return ToolContext(call.id, call.name, self.plan.context, f"{self.id}/{call.id}", 1, self)
         return replace(context, state=self.plan.context, run=self)
-
-    def _scope(self, call: ToolCall) -> AbstractContextManager[Any]:
-        """What the hooks want to hold inside a tool."""
-        return self._hooks.scope(call) if self._hooked else no_scope(call)
 
 
 def _last_response(messages: Sequence[Message]) -> AssistantMessage | None:

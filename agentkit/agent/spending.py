@@ -109,7 +109,7 @@ class Spending:
 
     def take_call(self) -> bool:
         """Count a call that is about to start; False where none is left."""
-        if self.calls_left == 0:
+        if self._bounded and self.calls_left == 0:
             return False
         for one in self._all:
             one.tool_calls += 1

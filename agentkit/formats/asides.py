@@ -21,6 +21,7 @@ _ANSWERS: Final = (
     "tool_response", "tool_responses", "tool_result", "tool_results", "tool_output", "tool_outputs",
     "function_response", "function_result", "function_results", "observation",
 )  # fmt: skip
+_TAGS: Final = {tag: f"<{tag}>" for tag in (*_SHOWN, *REASONING, *_ANSWERS)}
 _ROLES: Final = ("user", "system", "tool", "developer", "ipython", "observation")
 _OTHERS: Final = {
     # ChatML (Qwen, Hermes, Yi), Llama 3, Gemma 2/3, Gemma 4, gpt-oss
@@ -67,7 +68,7 @@ class Asides:
     """
 
     def __init__(self, taken: Collection[str], literals: Collection[str]) -> None:
-        tags = tuple(tag for tag in (*_SHOWN, *REASONING, *_ANSWERS) if tag not in taken and f"<{tag}>" not in literals)
+        tags = tuple([tag for tag, opened in _TAGS.items() if tag not in taken and opened not in literals])
         self.literals = {text: aside for text, aside in _LITERALS.items() if text not in literals}
         self.opens = _opens(tags, tuple(self.literals))
 

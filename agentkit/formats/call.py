@@ -216,20 +216,24 @@ def until(r: Reader, ends: tuple[str, ...], never: Search | None = None) -> Gene
     pieces: list[str] = []
     room = r.limits.name + 1
     while True:
-        found = first(r.buf, r.at, r.at + room)
-        stop = found.start() if found else min(len(r.buf), r.at + room)
-        pieces.append(r.buf[r.at : stop])
-        r.at, room = stop, room - len(pieces[-1])
-        if never is not None and never(pieces[-1]):
+        at = r.at
+        found = first(r.buf, at, at + room)
+        r.at = stop = found.start() if found else min(len(r.buf), at + room)
+        piece = r.buf[at:stop]
+        room -= stop - at
+        if never is not None and never(piece):
             return None
-        if found and (delimiter.match(r.buf, stop) or (yield from r.sees(delimiter))):
-            return "".join(pieces)
+        pieces.append(piece)
         if found:
-            pieces[-1] += r.buf[r.at : r.at + 1]
+            if delimiter.match(r.buf, stop) or (yield from r.sees(delimiter)):
+                return "".join(pieces)
+            pieces.append(piece := r.buf[r.at : r.at + 1])
             r.at, room = r.at + 1, room - 1
-        if not room or (never is not None and never(pieces[-1])) or (not found and r.ended):
+            if not room or (never is not None and never(piece)):
+                return None
+        elif not room or r.ended:
             return None
-        if not found:
+        else:
             yield
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import Final, Literal
 
 from agentkit.formats.asides import Aside, Asides
@@ -99,10 +99,7 @@ class Openers:
                 self._literal(text, Opener("markup", format, Shape(())))
         self.closers = {format.name: closers(format) for format in formats}
         alternatives = sorted(self.literals, key=len, reverse=True)
-        self.literal = Delimiter(
-            any_of(self.spelt[key] for key in alternatives),
-            any_beginning(self.spelt[key] for key in alternatives) or r"(?!)",
-        )
+        self.literal = _one_of(tuple([self.spelt[key] for key in alternatives]))
         self.line = _line_start(self.words, tools) if self.lines else None
         python = any(isinstance(part, PythonCall) for entry in self.lines for part in entry.shape.call)
         self.block = _BLOCK if python and tools else None
@@ -158,9 +155,12 @@ class Openers:
 
     def _taken(self, tools: Sequence[ToolSpec]) -> set[str]:
         """The names of tags that stand for a tool, for a parameter or for a format's own markup."""
-        elements = [node.path for tool in tools if tool.element is not None for node in tool.element.nodes]
-        parameters = [name for tool in tools for name in tool.parameters.get("properties", {})]
-        return {name.lower() for name in (*(n for n, _ in self.tags), *parameters, *(n for p in elements for n in p))}
+        names = [name for name, _ in self.tags]
+        for tool in tools:
+            names += tool.parameters.get("properties", ())
+            for node in tool.element.nodes if tool.element is not None else ():
+                names += node.path
+        return set(map(str.lower, names))
 
     def _edge(self, edge: str | Tag, entry: Opener, inside: str = "") -> None:
         if isinstance(edge, Tag):
@@ -170,7 +170,8 @@ class Openers:
 
     def _tag(self, name: str, closing: bool, entry: Opener) -> None:
         self.tags.setdefault((name.lower(), closing), []).append(entry)
-        self.behind.setdefault("<", set()).add(rf"[/\w{re.escape(name[0])}]")
+        word = name[0].isalnum() or name[0] == "_"  # as most are: to escape each would cost more than all the rest
+        self.behind.setdefault("<", set()).add(r"[/\w]" if word else rf"[/\w{re.escape(name[0])}]")
 
     def _literal(self, text: str, entry: Opener, follows: str | None = None) -> None:
         text = text.strip()
@@ -243,6 +244,12 @@ class Openers:
         entries = self.tags.get((whole, closing)) or self.tags.get((found["name"].lower(), closing)) or []
         exact = [e for e in entries if e.tool is None or (e.tool.element and e.tool.element.tag == found["name"])]
         return exact or entries
+
+
+@lru_cache(64)
+def _one_of(texts: tuple[str, ...]) -> Delimiter:
+    """One of several literals: those of a set of formats, whatever the tools are."""
+    return Delimiter(any_of(texts), any_beginning(texts) or r"(?!)")
 
 
 def _tells(entry: Opener) -> bool:

@@ -149,13 +149,21 @@ def any_of(texts: Iterable[str]) -> str:
 
 
 def any_beginning(texts: Iterable[str]) -> str:
-    """A regular expression for every proper beginning of several literals, the empty one included."""
+    """A regular expression for every proper beginning of several literals, the empty one included.
 
-    def read(node: _Branches) -> str:
-        branches = "|".join(atom + read(child) for atom, child in node.items() if child.keys() - {_WHOLE})
-        return f"(?:{branches})?" if branches else ""
+    Where one branch at most can be the right one, it tries no shorter beginning: behind those the text does not end.
+    """
 
-    return read(_branches(texts))
+    def read(node: _Branches) -> tuple[str, bool]:
+        """What a node's texts begin with, and whether there is only one way to read that."""
+        inner = [(atom, *read(child)) for atom, child in node.items() if child.keys() - {_WHOLE}]
+        firsts = {atom.casefold() for atom, _, _ in inner}
+        sure = len(firsts) == len(inner) and (len(inner) < 2 or f"{_SOFT}+" not in firsts)
+        sure = sure and all(one_way for _, _, one_way in inner)
+        either = "|".join(atom + rest for atom, rest, _ in inner)
+        return f"(?:{either})?{'+' if sure else ''}" if either else "", sure
+
+    return read(_branches(texts))[0]
 
 
 @cache
@@ -234,12 +242,14 @@ class Reader:
 
     def accept(self, text: str) -> None:
         """Take a chunk into the buffer; what was consumed leaves it. A call never sees what is beyond its room."""
-        if self.surplus or self.base + len(self.buf) + len(text) > self.room:
-            fits = max(self.room - self.base - len(self.buf), 0) if not self.surplus else 0
+        buf = self.buf
+        if self.surplus or self.base + len(buf) + len(text) > self.room:
+            fits = max(self.room - self.base - len(buf), 0) if not self.surplus else 0
             text, self.surplus = text[:fits], self.surplus + text[fits:]
         if self.at:
             self._drop()
-        self.buf = self.buf + text if self.buf else text
+            buf = self.buf
+        self.buf = buf + text if buf else text
 
     def _drop(self) -> None:
         """What was consumed leaves the buffer."""

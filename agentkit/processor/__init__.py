@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from agentkit.foreign.absent_imports import explained_module
 from agentkit.processor.config import ProcessorConfig
-from agentkit.processor.execution import no_scope
 from agentkit.processor.inbox import Source
 from agentkit.processor.processor import ResponseProcessor
 from agentkit.processor.running import ask_outcome
 from agentkit.processor.streams import EventStream
 from agentkit.processor.turn import More, Turn
 
-__all__ = ["EventStream", "More", "ProcessorConfig", "ResponseProcessor", "Source", "Turn", "ask_outcome", "no_scope"]
+__all__ = ["EventStream", "More", "ProcessorConfig", "ResponseProcessor", "Source", "Turn", "ask_outcome"]
 
 explained_module(__name__)

@@ -230,7 +230,7 @@ class Made:
     """
 
     def __init__(self, calls: Iterable[ToolCall] = ()) -> None:
-        self._calls = {_key(call) for call in calls}
+        self._calls = set(map(_key, calls))
 
     def add(self, call: ToolCall) -> None:
         """One more."""

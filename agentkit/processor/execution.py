@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter
@@ -51,24 +51,12 @@ _NOT_BEGUN = "not run: the run was cancelled before this call began"
 _INTERRUPTED = "not run: the response broke off with an error"
 
 Scope = Callable[[ToolCall], AbstractContextManager[Any]]
-"""Entered while a call's task is made: what it sets in context variables holds inside the tool."""
+"""Entered while a call's task is made: what it sets in context variables holds inside the tool. (None sets nothing.)"""
 
 Gate = Callable[[ToolCall], str | None]
-"""Asked once when a call is about to start: None lets it, words keep it from starting."""
+"""Asked once when a call is about to start: None lets it, words keep it from starting. (No gate lets every call.)"""
 
 _ABANDONED: set[asyncio.Task[Any]] = set()  # tools that ignore their cancellation; held so that the loop can end them
-
-
-_NOTHING_SET: AbstractContextManager[Any] = nullcontext()
-
-
-def no_scope(_: ToolCall) -> AbstractContextManager[None]:
-    """Sets nothing."""
-    return _NOTHING_SET
-
-
-def no_gate(_: ToolCall) -> None:
-    """Lets every call start."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,11 +80,15 @@ class _Running:
     timeout: float | None = None
     place: lines.LinePlace | None = None  # in the line of calls that must not run beside each other
     begun: bool = False  # its task has
-    claim: Claim = field(default_factory=Claim)  # on the tool itself, which may have to wait for a thread
+    claim: Claim | None = None  # on a plain function, which may have to wait for a thread
     stopped: ToolResult | None = None  # the answer it gets because it was stopped, by its timeout or by the caller
 
+    def keep_out(self) -> bool:
+        """Keep the tool's own code from beginning; False where it has begun."""
+        return not self.begun if self.claim is None else self.claim.take()
 
-def _leave(place: lines.LinePlace, claim: Claim, _: asyncio.Task[Any]) -> None:
+
+def _leave(place: lines.LinePlace, claim: Claim | None, _: asyncio.Task[Any]) -> None:
     """A task that held a place in line is over."""
     place.task_over(claim)
 
@@ -110,8 +102,8 @@ class Execution:
         contexts: makes a call's context.
         inbox: takes the event of each tool that ends.
         approved: the ids of the calls that a person has approved.
-        scope: entered while a call's task is made.
-        gate: asked when a call is about to start.
+        scope: entered while a call's task is made; None enters nothing.
+        gate: asked when a call is about to start; None lets every call start.
         faults: told what the tools' authors must mend.
     """
 
@@ -122,8 +114,8 @@ class Execution:
         contexts: Callable[[ToolCall], ToolContext],
         inbox: Inbox,
         approved: Collection[str] = (),
-        scope: Scope = no_scope,
-        gate: Gate = no_gate,
+        scope: Scope | None = None,
+        gate: Gate | None = None,
         faults: Faults | None = None,
     ) -> None:
         self.answers: dict[int, ToolMessage] = {}
@@ -264,7 +256,7 @@ class Execution:
         """
         while (ready := self._ready()) is not None:
             blocked = self._blocked.pop(ready.index, None) if self._blocked else None
-            refused = blocked or self._gate(ready.call)
+            refused = blocked or (None if self._gate is None else self._gate(ready.call))
             if refused is None:
                 return ready
             self.waiting.remove(ready)
@@ -318,21 +310,28 @@ class Execution:
             raise
 
     def _begin(self, admitted: Admitted) -> None:
-        loop = asyncio.get_running_loop()
         running = _Running(admitted, perf_counter())
+        if not admitted.tool.is_async:
+            running.claim = Claim()
         context = self._contexts(admitted.call)
-        with self._scope(admitted.call):
-            self._running.add(running)  # only now: what raised above would leave it there for good
-            running.place = place = self._places.pop(admitted.index, None)
-            running.task = loop.create_task(self._run(running, context))
-            if place is not None:
-                running.task.add_done_callback(partial(_leave, place, running.claim))
+        if self._scope is None:
+            self._make_task(running, context)
+        else:
+            with self._scope(admitted.call):
+                self._make_task(running, context)
         timeout = admitted.tool.policy.timeout
         if timeout is None:
             timeout = self._config.timeout
         running.timeout = timeout
         if timeout is not None and running in self._running:  # an eager task may be done by now
-            running.timer = loop.call_later(timeout, self._expire, running, timeout)
+            running.timer = asyncio.get_running_loop().call_later(timeout, self._expire, running, timeout)
+
+    def _make_task(self, running: _Running, context: ToolContext) -> None:
+        self._running.add(running)  # only now: what raised before would leave it there for good
+        running.place = place = self._places.pop(running.admitted.index, None)
+        running.task = asyncio.get_running_loop().create_task(self._run(running, context))
+        if place is not None:
+            running.task.add_done_callback(partial(_leave, place, running.claim))
 
     async def _run(self, running: _Running, context: ToolContext) -> None:
         running.begun = True
@@ -368,7 +367,7 @@ class Execution:
         return (policy.max_output or config.max_output, policy.keep or config.keep)
 
     def _expire(self, running: _Running, timeout: float) -> None:
-        if running.claim.take():  # it waits for a thread, and now gets none
+        if running.keep_out():  # it waits for a thread, and now gets none
             why = f"not run: no thread was free for it within {timeout:g} s: {WORKERS.state()}"
         else:
             effects = "; it may still be at work, and its effects may yet appear"
@@ -441,7 +440,7 @@ class Execution:
             self._inbox.put(self._skip(*held, self._closed))
         running = list(self._running)
         for one in running:
-            self._stop(one, failed("cancelled", _NOT_BEGUN if one.claim.take() else _CANCELLED))
+            self._stop(one, failed("cancelled", _NOT_BEGUN if one.keep_out() else _CANCELLED))
         return [one.task for one in running]
 
     def finish(self, calls: Sequence[ToolCall | None]) -> tuple[ToolMessage, ...]:
@@ -457,7 +456,7 @@ class Execution:
         for index, call in enumerate(calls):
             if call is not None and index not in self.answers and index not in self.pending:
                 self._skip(index, call, failed("cancelled", _NOT_BEGUN))
-        return tuple(self.answers[index] for index in range(len(calls)) if index in self.answers)
+        return tuple([self.answers[index] for index in range(len(calls)) if index in self.answers])
 
     def _skip(self, index: int, call: ToolCall, answer: ToolResult) -> ToolEvent:
         return self._answer(ToolSkipped(index, call, answer))

@@ -62,8 +62,8 @@ class LinePlace:
         self._settle()
 
     def task_over(self, claim: Claim | None = None) -> None:
-        """The call's task has ended; or it was never made, where there is no claim on its function."""
-        if claim is None or claim.take():  # the function never began
+        """The call's task has ended, or was never made. A claim is on a function in a thread, which may yet begin."""
+        if claim is None or claim.take():  # there is none, or it never began
             self._function_over = True
         self._task_over = True
         self._settle()

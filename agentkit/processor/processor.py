@@ -19,7 +19,7 @@ from agentkit.messages import Message, ToolCall
 from agentkit.processor.config import ProcessorConfig
 from agentkit.processor.continuing import Made, Record
 from agentkit.processor.echo import Heard
-from agentkit.processor.execution import Execution, Gate, Scope, no_gate, no_scope
+from agentkit.processor.execution import Execution, Gate, Scope
 from agentkit.processor.faults import Faults
 from agentkit.processor.inbox import Inbox, Source
 from agentkit.processor.recovery import Quoted, Recovery
@@ -56,8 +56,9 @@ class ResponseProcessor:
         heard: gives the conversation so far, for a model that calls natively: a call in its text that stands in a
             user's message or a tool's result is not run, nor is an example of the system prompt or of a tool's
             description. None compares with nothing, as for a model that writes calls.
-        scope: entered while a call's task is made: what it sets in context variables holds inside the tool.
-        gate: asked when a call is about to start; what it says keeps the call from starting.
+        scope: entered while a call's task is made: what it sets in context variables holds inside the tool. None enters
+            nothing.
+        gate: asked when a call is about to start; what it says keeps the call from starting. None lets every call.
 
     >>> import asyncio
     >>> from agentkit.events import CallEnd
@@ -82,8 +83,8 @@ class ResponseProcessor:
         taken: Iterable[str] = (),
         new_context: Callable[[ToolCall], ToolContext] | None = None,
         heard: Callable[[], Iterable[Message]] | None = None,
-        scope: Scope = no_scope,
-        gate: Gate = no_gate,
+        scope: Scope | None = None,
+        gate: Gate | None = None,
     ) -> None:
         refuse("ResponseProcessor", {"registry": registry, "config": config}, _BOUNDS)
         self.registry = registry

@@ -22,6 +22,8 @@ from agentkit.tool.registry import BoundTool
 from agentkit.tool.result import ToolContext, ToolResult, unreadable
 
 _LOG: Final = logging.getLogger("agentkit.processor")
+_WORDS: Final = frozenset((str, int, float, bool, type(None)))
+"""What can be read whatever its value is."""
 _READABLE: Final = frozenset((str, int, float, bool, dict, list, tuple, type(None), ToolResult))
 """What most tools return; needs no closer look."""
 
@@ -51,7 +53,7 @@ async def run_tool(
         context: given to a method that asks for it.
         limit: characters of the result that the model reads.
         keep: which end of a longer one is kept.
-        claim: taken when the tool begins; one that was taken before lets it never begin.
+        claim: taken when a plain function begins; one that was taken before lets it never begin.
         ended: called when a plain function has returned, in its thread, be it that nobody waits for it any more.
         faults: told what its author must mend; a log of its own unless given.
 
@@ -61,9 +63,7 @@ async def run_tool(
     """
     faults = Faults() if faults is None else faults
     try:
-        claim = Claim() if claim is None else claim
         if tool.is_async:
-            claim.take()
             value = await tool.invoke(arguments, context)
             return returned(tool, await value if waits(value) else value, limit, keep, faults)
         done = await WORKERS.run(partial(_run_plain, tool, arguments, context, limit, keep, ended, faults), claim)
@@ -100,15 +100,17 @@ def _run_plain(
 
 def waits(value: Any) -> bool:
     """Whether a value is still to be awaited."""
-    return inspect.isawaitable(value) and not isinstance(value, ToolResult)
+    return type(value) not in _READABLE and inspect.isawaitable(value) and not isinstance(value, ToolResult)
 
 
 def returned(tool: BoundTool, value: Any, limit: int, keep: Keep, faults: Faults) -> Outcome:
     """What a tool returned; its author is told of a value of which the model can read nothing."""
+    if type(value) in _WORDS:
+        return outcome(ToolResult(value), limit, keep)
     result = ToolResult.of(value)
     done = outcome(result, limit, keep)
     given = result.output if isinstance(value, ToolResult) else value
-    suspect = type(value) is not str and any(NO_VALUE in p.text for p in done.parts if isinstance(p, TextPart))
+    suspect = any(NO_VALUE in p.text for p in done.parts if isinstance(p, TextPart))
     refused = result.error is not None and not isinstance(value, ToolResult)
     if (suspect or refused) and (problem := unreadable(given)) is not None:
         faults.returned(tool.where, f"returned {problem}")

@@ -8,6 +8,7 @@ import warnings
 from typing import Any
 
 import pytest
+from format_tools import spec
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -16,7 +17,6 @@ from agentkit.events import CallEnd, CallError
 from agentkit.formats import ToolSpec
 from agentkit.formats.values import same
 from agentkit.messages import ToolCall
-from format_tools import spec
 
 TOOLS = (spec("run", None, ("x",), x={}, y={}, s={"type": "string"}),)
 

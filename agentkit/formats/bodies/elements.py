@@ -104,7 +104,9 @@ def read_tag_parameters(r: Reader, call: CallReader, part: TagParameters) -> Wai
         if opening.empty:
             call.put(r, key, None)
             continue
-        value = yield from _read_value(r, call, key, end)
+        value = _value(r, call, key, end)
+        yield from value.read()
+        _note(call, value)
         kind = opening.attributes.get(part.kind) if part.kind else None
         if kind == "true":
             call.set(r, key, value.text())
@@ -114,8 +116,8 @@ def read_tag_parameters(r: Reader, call: CallReader, part: TagParameters) -> Wai
             call.put(r, key, value.text(), nulls=not value.verbatim)
 
 
-def _read_value(r: Reader, call: CallReader, key: str, end: valueends.ValueEnd) -> Generator[None, None, Value]:
-    """One of the call's raw values."""
+def _value(r: Reader, call: CallReader, key: str, end: valueends.ValueEnd) -> Value:
+    """One of the call's raw values, to be read."""
 
     def missing(name: str) -> bool:
         properties = call.tool.parameters.get("properties", {}) if call.tool is not None else {}
@@ -124,13 +126,15 @@ def _read_value(r: Reader, call: CallReader, key: str, end: valueends.ValueEnd) 
     def scalar() -> bool:
         return values.is_scalar(*call.schema(key))
 
-    value = Value(r, call.index, key, end, missing, scalar)
-    yield from value.read()
+    return Value(r, call.index, key, end, missing, scalar)
+
+
+def _note(call: CallReader, value: Value) -> None:
+    """How a value of the call that has been read was written."""
     if value.unclosed:
         call.note(MISSING_CLOSE)
     if not value.verbatim:
-        call.raw.add(key)
-    return value
+        call.raw.add(value.key)
 
 
 def _maybe_json(r: Reader, call: CallReader) -> Wait:
@@ -151,7 +155,9 @@ def read_pairs(r: Reader, call: CallReader, part: Pairs) -> Wait:
             return
         r.at = found.end()
         key, kind = yield from _key_and_kind(r, part)
-        value = yield from _read_value(r, call, key, end)
+        value = _value(r, call, key, end)
+        yield from value.read()
+        _note(call, value)
         if kind == "string":
             call.set(r, key, value.text())
         elif kind:
@@ -327,7 +333,9 @@ class _Children:
         """The value of one that is open."""
         r, call, element = self.r, self.call, self.tool.element
         assert element is not None
-        value = yield from _read_value(r, call, parameter, self.elements.end(self.tool, name, group, parents))
+        value = _value(r, call, parameter, self.elements.end(self.tool, name, group, parents))
+        yield from value.read()
+        _note(call, value)
         if value.unclosed and (swallowed := _swallowed(value.text(), call, group, name)):
             raise unsure(parameter, swallowed, r.offset, -1)
         call.put(r, parameter, _stripped(element, value), nulls=not value.verbatim)
