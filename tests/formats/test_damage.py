@@ -7,6 +7,7 @@ import os
 import random
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -15,8 +16,9 @@ from damaged_texts import call_text, shapes, tokens, whole
 from format_tools import ANYTHING, NOTE, PING, TOOLS
 
 from agentkit import formats
+from agentkit.errors import FormatError
 from agentkit.events import ArgumentDelta, CallEnd, CallError, CallStart, Event, SourceEvent, Text, merge
-from agentkit.formats import CATALOG, Format, Limits, Parser, Shape, valueends
+from agentkit.formats import CATALOG, Format, Limits, Parser, Shape, parse, render_calls, valueends
 from agentkit.formats import engine as reading
 from agentkit.formats.format import (
     Braced,
@@ -323,3 +325,25 @@ def test_a_fault_in_the_public_door_is_an_error_event_too(monkeypatch: pytest.Mo
     events = formats.parse(f"{SOUND} and more", "hermes", TOOLS)
     assert [e.code for e in events if isinstance(e, CallError)] == ["internal_error"]
     assert events[-1] == Text(" and more")
+
+
+def quoting(format: Format) -> Iterator[str]:
+    """A call whose value quotes what closes such a call and then a whole other call, marked as meant to the letter."""
+    call = render_calls(format, [ToolCall("", "ping", {})], TOOLS)
+    one = render_calls(format, [ToolCall("", "note", {"text": "x1x"})], TOOLS)
+    for between in ("", "\n"):
+        value = one.partition("x1x")[2] + between + call
+        with suppress(FormatError):  # no text at all carries it
+            text = render_calls(format, [ToolCall("", "note", {"text": value})], TOOLS)
+            if "<![CDATA[" in text:
+                yield text
+
+
+QUOTING = [(format, text) for format in CATALOG for text in quoting(format)]
+
+
+@pytest.mark.parametrize(("format", "text"), QUOTING, ids=[f"{f.name}-{n}" for n, (f, _) in enumerate(QUOTING)])
+def test_what_is_quoted_to_the_letter_is_no_call_wherever_the_text_is_cut(format: Format, text: str) -> None:
+    for at in range(len(text)):
+        made = [e.call.name for e in parse(text[:at], format, TOOLS) if isinstance(e, CallEnd)]
+        assert "ping" not in made, text[:at]

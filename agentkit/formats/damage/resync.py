@@ -67,6 +67,8 @@ def _section_end(shape: Shape) -> str:
 
 _RAW = (TagParameters, Pairs, TextArgument, NestedTags, Braced)
 """Bodies in whose values a call may stand as it is."""
+_CDATA = r"<!\[CDATA\[(?s:.*?)(?:\]\]>|\Z)"
+"""What is marked as meant to the letter, up to its own end alone: a call that stands there is quoted."""
 _INSIDE_TAG = re.compile(r"""<[^\s<>/]+(?:[^<>"']|"[^"]*"|'[^']*')*["']?\Z""")
 
 
@@ -108,9 +110,9 @@ def _over(r: Reader, damage: Damage, starts: str, ends: str) -> int:
     """The end of a call that another one follows, in front of the damage: a string that was not closed ran over it."""
     if starts is _NEVER and ends is _NEVER:
         return r.offset
-    between = re.compile(f"(?:{ends})(?=\\s*(?:{starts}))", re.IGNORECASE)
-    over = between.search(r.raw()[: None if damage.ended else damage.position - r.mark])
-    return r.mark + over.end() if over else -1
+    between = re.compile(f"{_CDATA}|(?P<end>{ends})(?=\\s*(?:{starts}))", re.IGNORECASE)
+    text = r.raw()[: None if damage.ended else damage.position - r.mark]
+    return next((r.mark + found.end() for found in between.finditer(text) if found["end"] is not None), -1)
 
 
 def _starts_here(r: Reader, damage: Damage, starts: str) -> bool:
