@@ -201,7 +201,10 @@ def shown(value: Any) -> str:
 def _refuse_call(id: Any, name: Any, arguments: Any) -> None:
     """Refuse arguments that stand in each other's places."""
     if isinstance(arguments, str):
-        raise ConfigError(f"ToolCall(id, name, arguments): arguments are values by name, found {shown(arguments)}")
+        raise ConfigError(
+            f"ToolCall(id, name, arguments): arguments are values by name, such as "
+            f"{{'a': 1}} (of JSON text: json.loads(arguments)), found {shown(arguments)}"
+        )
     if not isinstance(id, str) or not isinstance(name, str):
         raise ConfigError(
             f"ToolCall(id, name, arguments): id and name are text, found {id!r:.60} and {shown(name)}; an id that does "

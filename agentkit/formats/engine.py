@@ -525,10 +525,10 @@ class Parser(Reader):
         self.open()
         call = CallReader(entry.format, entry.shape, self.tools, self.count, before=self.before)
         call.listed = self.openers.listed(entry)
+        begins = self.offset
         if entry.kind == "section":
             yield from self._section_start(entry, call)
-        else:
-            self.at += named.opening
+        self.at += max(begins + named.opening - self.offset, 0)  # the call's own opening belongs to what is refused
         told = f"a call of {named.name!r} begins here and cannot be read"
         if cut:
             told = f"the text ended in a call of {named.name!r}"

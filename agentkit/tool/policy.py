@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, get_args
 
+from agentkit.checks.spelling import did_you_mean
 from agentkit.errors import SchemaError
 
 if TYPE_CHECKING:
@@ -142,7 +143,9 @@ def _method(instance: Any, keyword: str, name: Any, wanted: str, where: str) -> 
     owner = instance.__name__ if isinstance(instance, type) else type(instance).__name__
     method = getattr(instance, name, None)
     if not callable(method):
-        raise SchemaError(f"{where}: {given} is no method of {owner}; write `def {name}{wanted}` there")
+        methods = [n for n in dir(instance) if not n.startswith("__") and inspect.isroutine(getattr(instance, n, None))]
+        hint = did_you_mean(name, methods) or f"; write `def {name}{wanted}` there"
+        raise SchemaError(f"{where}: {given} is no method of {owner}{hint}")
     _refuse_arity(method, given, wanted, where)
     return method  # type: ignore[no-any-return]
 

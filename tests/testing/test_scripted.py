@@ -128,7 +128,7 @@ def test_it_is_a_model() -> None:
 
 
 def test_bad_chunk() -> None:
-    with pytest.raises(ConfigError, match="at least 1"):
+    with pytest.raises(ConfigError, match=r"chunk=0\): wanted 1 characters or more"):
         ScriptedModel(["a"], chunk=0)
 
 

@@ -43,12 +43,11 @@ class Unread:
 
     def named(self, text: str, at: int, *, ended: bool) -> Named | Literal[False] | None:
         """What tool is named behind the opening that stands here; False for none, None while more must tell."""
+        if ended and (cut := self._cut(text, at)):
+            return Named(len(cut["open"]), self._tool or cut["joined"] or cut["apart"], ended=True)
         if found := self._whole(text, at):
             return Named(len(found["open"]), self._tool or found["joined"] or found["apart"])
-        if ended:
-            cut = self._cut(text, at)
-            return Named(len(cut["open"]), self._tool or cut["joined"] or cut["apart"], ended=True) if cut else False
-        return None if self._part(text, at) else False
+        return None if not ended and self._part(text, at) else False
 
 
 def behind(opening: str, begun: str, names: Iterable[str], stop: str) -> Unread:
@@ -75,7 +74,7 @@ def behind(opening: str, begun: str, names: Iterable[str], stop: str) -> Unread:
     after += rf"|{quotes}\s{{1,64}}[\w.-]{{1,64}}\s{{0,8}}[=:(]"
     opened = rf"(?P<open>{opening})"
     whole = rf"{opened}(?:(?P<joined>{known})(?=[^\w-])|{between}(?P<apart>{known})(?={after}))"
-    cut = rf"{opened}(?:(?P<joined>{known})|{between}(?<=[\"'=:{{\[(>])(?P<apart>{known}){quotes})\s*"
+    cut = rf"{opened}(?:(?P<joined>{known})(?::\d{{0,9}})?|{between}(?<=[\"'=:{{\[(>])(?P<apart>{known}){quotes})\s*"
     tail = rf"(?:\w{{0,{_LONG}}}{quotes},?{_SPACE}[\w.-]{{0,64}}\s{{0,8}}=?)"
     return Unread(whole, cut, rf"{begun}|(?:{opening}){between}{tail}")
 
