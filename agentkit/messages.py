@@ -202,8 +202,8 @@ def _refuse_call(id: Any, name: Any, arguments: Any) -> None:
     """Refuse arguments that stand in each other's places."""
     if isinstance(arguments, str):
         raise ConfigError(
-            f"ToolCall(id, name, arguments): arguments are values by name, such as "
-            f"{{'a': 1}} (of JSON text: json.loads(arguments)), found {shown(arguments)}"
+            f"ToolCall(id, name, arguments): arguments are values by name, found {shown(arguments)}; of JSON text, "
+            "give json.loads(arguments)"
         )
     if not isinstance(id, str) or not isinstance(name, str):
         raise ConfigError(
