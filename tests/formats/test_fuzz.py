@@ -32,7 +32,7 @@ def told(tally: fuzz.Tally) -> str:
 
 REMAIN = 0.002
 """The share of texts in the soak that may show a fault: of 30,000 five did, most by two damages that meet, such as a
-closing tag that is gone in front of an opening that is misspelt. It is to become 0. In the suite's own share none may."""
+closing tag that is gone in front of a misspelt opening. It is to become 0. In the suite's own share none may."""
 
 
 def hold(first: int, texts: int, remain: float = 0) -> None:
