@@ -423,3 +423,11 @@ def test_floods_of_what_must_be_weighed_take_linear_time(format: Format, flood: 
         return spent
 
     assert any(seconds(2 * size) <= 2.3 * seconds(size) for size in (8_000, 8_000, 16_000, 16_000, 32_000, 64_000))
+
+
+def test_an_attribute_without_a_value_is_null_where_the_parameter_is_null_if_left_out_and_else_an_error() -> None:
+    string: dict[str, Any] = {"type": "string"}
+    for schema, read in (({**string, "default": None}, [{"day": None}]), (string, [])):
+        tool = ToolSpec("ask", "", {"type": "object", "properties": {"day": schema}})
+        made = [e.call.arguments for e in formats.parse("<ask day/>", "xml", [tool]) if isinstance(e, CallEnd)]
+        assert made == read

@@ -66,8 +66,12 @@ def _refuse_strays(name: str, attributes: Iterable[str], own: Collection[str], p
 
 
 def _attribute(r: Reader, call: CallReader, parameter: str, text: str | None) -> None:
-    """Take an argument from an attribute; the value of a string must be written, and be it an empty one."""
-    if text is None and values.accepts("", *call.schema(parameter)) and call.schema(parameter)[0]:
+    """Take an argument from an attribute; the value of a string must be written, and be it an empty one.
+
+    Without one it is null, as our own writer has it, where that is what the parameter is if it is left out.
+    """
+    schema, root = call.schema(parameter)
+    if text is None and schema and schema.get("default", "") is not None and values.accepts("", schema, root):
         raise Damage("invalid_arguments", f"expected '=' and a value behind {parameter!r}", r.offset)
     call.put(r, parameter, text, nulls=False)
 
