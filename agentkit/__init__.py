@@ -113,20 +113,5 @@ if not TYPE_CHECKING:  # or checkers would take any name
         return value
 
 
-class _Missing:
-    """Asked for a module that nobody has found; see `agentkit.absent_imports.refuse_module`."""
-
-    @staticmethod
-    def find_spec(name: str, path: object = None, target: object = None) -> None:
-        if name.startswith("agentkit."):
-            from agentkit.foreign.absent_imports import refuse_module
-
-            refuse_module(name, sys._getframe(1))
-
-
-if not any(getattr(finder, "__qualname__", "") == "_Missing" for finder in sys.meta_path):  # not twice, at a reload
-    sys.meta_path.append(_Missing)
-
-
 def __dir__() -> list[str]:
     return sorted([*globals(), *__all__])

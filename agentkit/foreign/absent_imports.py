@@ -1,4 +1,4 @@
-"""What is said to who imports a name from a module that has it not, or a module that there is not: what to write.
+"""What is said to who imports a name from a module that has it not: where it is, or what it is called here.
 
 Loads nothing until then.
 """
@@ -6,11 +6,8 @@ Loads nothing until then.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from types import FrameType, ModuleType
-from typing import Any, Final
-
-_ROOT: Final = "agentkit"
+from typing import Any
 
 
 class _ExplainedModule(ModuleType):
@@ -34,65 +31,6 @@ def explained_module(name: str, called: str = "") -> None:
     module.__class__ = _ExplainedModule
     if called:
         vars(module)["_called"] = f": {called}"
-
-
-def refuse_module(name: str, frame: FrameType | None) -> None:
-    """Say what to write for a module that nobody has found.
-
-    Only an import is told so: who asks by `importlib.util.find_spec` whether there is one is told that there is none.
-
-    Args:
-        name: the module's.
-        frame: who asks: the import machinery, and behind it the statement.
-
-    Raises:
-        ModuleNotFoundError: it is an import that asks.
-    """
-    imports = False
-    while frame is not None and frame.f_code.co_filename.startswith("<frozen importlib"):
-        imports = imports or frame.f_code.co_name == "_find_and_load"
-        frame = frame.f_back
-    if imports and frame is not None and not frame.f_code.co_filename.endswith(_BY_NAME):
-        raise ModuleNotFoundError(f"No module named {name!r}{_module_hint(name, _wanted(frame))}", name=name)
-
-
-_BY_NAME: Final = ("importlib/util.py", "importlib\\util.py", "pkgutil.py", "runpy.py")
-"""Python's own, which ask for a parent first and take no for an answer."""
-
-
-def _wanted(frame: FrameType) -> Sequence[str]:
-    """The names that the statement `from … import …` wants: what it puts on the stack before it asks."""
-    import dis
-
-    last: Any = None
-    for step in dis.get_instructions(frame.f_code):
-        if step.offset >= frame.f_lasti:
-            break
-        if step.opname == "LOAD_CONST":
-            last = step.argval
-    return last if isinstance(last, tuple) else ()
-
-
-def _module_hint(name: str, wanted: Sequence[str]) -> str:
-    """Where the first of the names is, or what it is called here; else which module was meant."""
-    from pkgutil import iter_modules
-
-    from agentkit.checks.spelling import nearest
-    from agentkit.foreign.imports import FOREIGN, HOMES, MODULES
-
-    parent, _, last = name.rpartition(".")
-    for one in wanted:
-        if one in sys.modules[_ROOT].__all__:
-            return f": write from {_ROOT} import {one}"
-        if one in HOMES:
-            return f": write from {HOMES[one]} import {one}"
-        if one in FOREIGN:
-            return f"; for {one!r}: {FOREIGN[one]}"
-    if last in MODULES:
-        return f"; did you mean {MODULES[last]!r}?"
-    there = [module.name for module in iter_modules(getattr(sys.modules.get(parent), "__path__", []))]
-    near = nearest(last, there)
-    return f"; did you mean '{parent}.{near}'?" if near else ""
 
 
 def absent(module: ModuleType, name: str, asker: FrameType) -> Exception:

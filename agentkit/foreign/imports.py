@@ -28,23 +28,6 @@ _HAVE: Final[Mapping[str, str]] = {
     "agentkit.tool": "BoundTool InvalidArguments OpenAPISchema Problem ToolPolicy XMLMapping XMLSchema",
 }
 
-MODULES: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("tools", "tool_registry", "toolsets", "toolkits", "builtin_tools", "registry"), "agentkit.tool"),
-    **dict.fromkeys(("agents", "runner", "run", "runners", "core", "orchestration", "teams"), "agentkit.agent"),
-    **dict.fromkeys(("thread", "thread_manager", "memory", "session", "sessions", "checkpoint"), "agentkit.threads"),
-    **dict.fromkeys(("thread_store", "stores", "store", "state_manager"), "agentkit.threads"),
-    **dict.fromkeys(("model", "llm", "llms", "providers", "chat_models", "clients"), "agentkit.models"),
-    **dict.fromkeys(("message", "types", "content", "chat"), "agentkit.messages"),
-    **dict.fromkeys(("event", "streaming", "stream", "stream_events"), "agentkit.events"),
-    **dict.fromkeys(("exceptions", "error"), "agentkit.errors"),
-    **dict.fromkeys(("format", "parsers", "parser", "output_parsers", "xml"), "agentkit.formats"),
-    **dict.fromkeys(("response_processor", "processors"), "agentkit.processor"),
-    **dict.fromkeys(("test", "mock", "fake"), "agentkit.testing"),
-    **dict.fromkeys(("decorators", "schema"), "agentkit.tool"),
-    **dict.fromkeys(("tracing", "callbacks", "otel", "hooks", "instrumentation"), "agentkit.telemetry"),
-}
-"""What other toolkits call a module, by its last name; and where such things are here."""
-
 HOMES: Final[Mapping[str, str]] = {name: module for module, names in _HAVE.items() for name in names.split()}
 """Where names are that are not in `agentkit` itself."""
 

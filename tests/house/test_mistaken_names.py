@@ -59,7 +59,6 @@ from agentkit.events import (
     ToolStarted,
     Usage,
 )
-from agentkit.foreign import imports
 from agentkit.foreign.attributes import ATTRIBUTES
 from agentkit.foreign.imports import FOREIGN, HOMES
 from agentkit.messages import AssistantMessage, SystemMessage, ThinkingPart, ToolMessage, UserMessage
@@ -201,40 +200,6 @@ IMPORTS = [
     ("agentkit.threads", "SQLiteSession", ": conversations are kept by agentkit.ThreadManager"),
     ("agentkit.testing", "TestModel", ": write agentkit.testing.ScriptedModel"),
 ]  # fmt: skip
-
-
-MODULES = [
-    ("from agentkit.tools import Files", "No module named 'agentkit.tools': write from agentkit_tools.files import Files"),
-    ("from agentkit.tools import tool", "No module named 'agentkit.tools'; for 'tool': write @openapi_schema above a method, or give the function itself: Agent(model, [function])"),
-    ("from agentkit.thread import ThreadManager", "No module named 'agentkit.thread': write from agentkit import ThreadManager"),
-    ("from agentkit.tool_registry import ToolRegistry", "No module named 'agentkit.tool_registry': write from agentkit import ToolRegistry"),
-    ("from agentkit.models.test import TestModel", "No module named 'agentkit.models.test'; for 'TestModel': write agentkit.testing.ScriptedModel"),
-    ("from agentkit.types import UserMessage", "No module named 'agentkit.types': write from agentkit.messages import UserMessage"),
-    ("import agentkit.agents", "No module named 'agentkit.agents'; did you mean 'agentkit.agent'?"),
-    ("import agentkit.thread_manager", "No module named 'agentkit.thread_manager'; did you mean 'agentkit.threads'?"),
-    ("import agentkit.messgaes", "No module named 'agentkit.messgaes'; did you mean 'agentkit.messages'?"),
-    ("import agentkit.qqqqq", "No module named 'agentkit.qqqqq'"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("code", "message"), MODULES, ids=[code for code, _ in MODULES])
-def test_a_module_that_there_is_not(code: str, message: str) -> None:
-    with pytest.raises(ModuleNotFoundError) as caught:
-        exec(code)
-    assert str(caught.value) == message
-    assert importlib.util.find_spec(str(caught.value.name)) is None  # who only asks is told that there is none
-
-
-def test_other_packages_are_left_alone() -> None:
-    with pytest.raises(ModuleNotFoundError, match=r"^No module named 'pydantic\.nothing'$"):
-        exec("import pydantic.nothing")
-    assert [getattr(finder, "__qualname__", "") for finder in sys.meta_path].count("_Missing") == 1
-
-
-def test_the_names_of_other_modules_lead_somewhere() -> None:
-    for name, module in imports.MODULES.items():
-        assert importlib.import_module(module)
-        assert importlib.util.find_spec(f"agentkit.{name}") is None, name
 
 
 @pytest.mark.parametrize(("module", "name", "hint"), IMPORTS, ids=[f"{m}-{n}" for m, n, _ in IMPORTS])
