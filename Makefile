@@ -67,13 +67,13 @@ soak: $(DEV) ## the long runs: every corpus, the laws on 300 examples for each f
 	@$(BIN)/python -m pytest -q -n auto -m soak --timeout=1800 $(PYTEST_ARGS) tests/threads tests/processor/test_echo.py
 
 lint: $(DEV) ## ruff: rules and format, changing nothing
-	@$(BIN)/ruff check --quiet .
-	@$(BIN)/ruff format --quiet --check . || { echo "run: make format"; exit 1; }
+	@$(BIN)/ruff check --quiet --no-cache .
+	@$(BIN)/ruff format --no-cache --quiet --check . || { echo "run: make format"; exit 1; }
 	@echo "lint: clean"
 
 format: $(DEV) ## ruff: format and mend what can be mended
-	@$(BIN)/ruff check --quiet --fix-only .
-	@$(BIN)/ruff format --quiet .
+	@$(BIN)/ruff check --quiet --no-cache --fix-only .
+	@$(BIN)/ruff format --no-cache --quiet .
 
 types: $(DEV) ## mypy --strict on both packages and the examples
 	@$(BIN)/mypy

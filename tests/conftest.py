@@ -7,10 +7,10 @@ import os
 import sys
 
 import pytest
+from command_line import Say
 from hypothesis import HealthCheck, settings
 
 from agentkit.cli import main
-from command_line import Say
 
 # No deadline: the machine is shared, and one slow example says nothing about the code. Deterministic in CI: a run that
 # fails there fails again at home; elsewhere random, so that daily work keeps searching.

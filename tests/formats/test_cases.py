@@ -10,17 +10,17 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from corpora import calls_of, equal, specs
+from format_tools import ANYTHING, TOOLS
 from jsonschema import Draft202012Validator
+from markup import placed, sample
+from recordings import ABSENT, rows
 
 from agentkit import formats
 from agentkit.errors import FormatError
 from agentkit.formats import CATALOG, Format, ToolSpec
 from agentkit.formats.values import read
 from agentkit.messages import ToolCall
-from corpora import calls_of, equal, specs
-from format_tools import ANYTHING, TOOLS
-from markup import placed, sample
-from recordings import ABSENT, rows
 
 every_format = pytest.mark.parametrize("format", CATALOG, ids=lambda f: f.name)
 CASES = [r for r in rows("bfcl_cases.jsonl") if r["ground_truth_calls"]]

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from format_tools import spec
+
 from agentkit.events import ArgumentDelta, CallEnd, CallError, CallStart, Event, Markup, SourceEvent, Text, merge
 from agentkit.formats import Parser
-from format_tools import spec
 
 TOOLS = (
     spec("write_file", None, ("path",), path="string", content="string"),

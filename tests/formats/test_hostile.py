@@ -8,14 +8,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from corpora import calls_of, source
+from format_tools import NOTE, TOOLS
 
 from agentkit import formats
 from agentkit.errors import FormatError
 from agentkit.events import CallEnd, CallError, CallStart, Text
 from agentkit.formats import CATALOG, Format, Limits, Parser
 from agentkit.messages import ToolCall
-from corpora import calls_of, source
-from format_tools import NOTE, TOOLS
 
 every_format = pytest.mark.parametrize("format", CATALOG, ids=lambda f: f.name)
 QUOTED = {

@@ -10,14 +10,14 @@ import re
 from typing import Any
 
 import pytest
+from format_tools import NOTE, TOOLS
+from recordings import ABSENT, rows
 
 from agentkit import SchemaError, ToolRegistry, formats, openapi_schema
 from agentkit.errors import FormatError
 from agentkit.events import CallEnd, CallError, CallStart, Event, merge
 from agentkit.formats import CATALOG, Format, OutputSchema, Parser, ToolSpec, control
 from agentkit.messages import ToolCall
-from format_tools import NOTE, TOOLS
-from recordings import ABSENT, rows
 
 every_format = pytest.mark.parametrize("format", CATALOG, ids=lambda f: f.name)
 

@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import pytest
+from corpora import Sample, calls_of, cut, equal, samples, source
+from recordings import ABSENT, rows
 
 from agentkit import formats
 from agentkit.events import CallError, Event, Text, Thinking
-from corpora import Sample, calls_of, cut, equal, samples, source
-from recordings import ABSENT, rows
 
 SHORT = 400  # characters up to which every 2-way split is tried
 SPLITS = 4  # 2-way splits of a text in the normal run

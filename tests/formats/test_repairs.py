@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from format_tools import ADD, ASK, CREATE_FILE, NOTE, PING, spec
 
 from agentkit.events import CallEnd, CallError, Event, Markup, SourceEvent, Text, merge
 from agentkit.formats import Parser, ToolSpec
-from format_tools import ADD, ASK, CREATE_FILE, NOTE, PING, spec
 
 WEATHER = spec("weather", None, ("city", "state"), city="string", state="string", unit="string", days="integer")
 BASH = spec("bash", None, ("command",), command="string", timeout="integer")

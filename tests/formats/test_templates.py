@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
+from corpora import TEMPLATES, Emission, begun, calls_of, declared, emissions, equal
+from recordings import ABSENT
 
 from agentkit import formats
 from agentkit.events import CallError, Text
-from corpora import TEMPLATES, Emission, begun, calls_of, declared, emissions, equal
-from recordings import ABSENT
 
 BROKEN: Mapping[str, str] = {
     "tool_chat_template_toolace": "prints strings without quotes: `city=Paris`",

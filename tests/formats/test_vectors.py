@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 import pytest
-
 from corpora import UNDECLARED, Vector, equal, read, vectors
 from recordings import ABSENT
 
