@@ -15,8 +15,9 @@ from agentkit.agent.journal import Conversation, Journal
 from agentkit.agent.limits import UNBOUNDED, Budget
 from agentkit.agent.options import RunOptions, Settings, checked
 from agentkit.agent.outcome import OutputT, RunResult
+from agentkit.agent.plan import Plan
 from agentkit.agent.prompts import Prompt, messages_from
-from agentkit.agent.run import Plan, RunStream
+from agentkit.agent.run import RunStream
 from agentkit.agent.spending import Spending
 from agentkit.agent.system import SYSTEM, System
 from agentkit.checks.awaiting import EnteredAsync, waits

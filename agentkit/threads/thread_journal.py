@@ -14,9 +14,9 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from agentkit.agent.cancelling import uncancelled
 from agentkit.agent.decisions import edited
 from agentkit.agent.journal import Ask, Response, Unsettled
-from agentkit.agent.run import uncancelled
 from agentkit.errors import ConfigError, StoreConflict, StoreError, ThreadBusy, ThreadExists
 from agentkit.events import ApprovalRequired, ToolEvent, ToolStarted
 from agentkit.messages import AssistantMessage, Message, SystemMessage, ToolCall, ToolMessage, UserMessage, user
@@ -48,7 +48,6 @@ from agentkit.tokens import json_tokens, message_tokens, messages_tokens, text_t
 from agentkit.tool.result import ToolContext
 
 if TYPE_CHECKING:
-    from agentkit.processor import Turn
     from agentkit.tool.registry import ToolRegistry
 
 ASKING = 60.0  # seconds that a tool without a timeout of its own has to say what became of a call
@@ -329,22 +328,27 @@ class ThreadJournal:
         key, attempt = self._keys[call.id], self._attempts.get(call.id, 1)
         return ToolContext(call.id, call.name, idempotency_key=key, attempt=attempt)
 
-    async def record(self, turn: Turn, event: ToolEvent, response: Response | None = None) -> None:
+    async def record(
+        self, event: ToolEvent, said: AssistantMessage | None, answer: ToolMessage | None, response: Response | None
+    ) -> None:
         """Write what the event says, before the consumer hears of it; with the response, once that is over too.
 
         The answer to a call that was not begun is written with what comes next: nothing is lost without it. Who is
         cancelled meanwhile still knows what was written.
         """
-        await uncancelled(self._record(turn, event, response))
+        await uncancelled(self._record(event, said, answer, response))
 
-    async def _record(self, turn: Turn, event: ToolEvent, response: Response | None) -> None:
+    async def _record(
+        self, event: ToolEvent, said: AssistantMessage | None, answer: ToolMessage | None, response: Response | None
+    ) -> None:
         id = event.call.id
         match event:
             case ToolStarted():
                 if id in self._open:
                     begin: Change = Move(*self._open[id], "started", ("planned", "approved", "started"))
                 else:
-                    begin = self._response(turn.message, "partial", starting=id)
+                    assert said is not None
+                    begin = self._response(said, "partial", starting=id)
                 await self._write([begin])
             case ApprovalRequired() if id in self._open:
                 note = {"edited": True} if id in self._edits else {}
@@ -352,25 +356,25 @@ class ThreadJournal:
             case ApprovalRequired():
                 self._held[id] = None
             case _:
-                said = turn.answer(event.index)
                 changes: list[Change] = []
                 if id in self._open:
-                    changes.append(self._answer(id, said))
+                    changes.append(self._answer(id, answer))
                 else:
-                    self._held[id] = said
+                    self._held[id] = answer
                 if response is not None:
-                    changes.insert(0, self._response(turn.message, "message", response))
+                    assert said is not None
+                    changes.insert(0, self._response(said, "message", response))
                 await self._write(changes)
                 self._open.pop(id, None)
                 self._complete = response is not None
 
-    async def respond(self, turn: Turn, response: Response | None) -> None:
+    async def respond(self, said: AssistantMessage, answers: Sequence[ToolMessage], response: Response | None) -> None:
         """Write the response, complete, and the answers that are not in the store yet, in one transaction."""
         if self._lost is not None:
-            await self._save(turn.results)
+            await self._save(answers)
             raise self._lost
         if not self._complete:
-            await self._write(self._rest(turn, response))
+            await self._write(self._rest(said, answers, response))
         self._complete = False
         self._seq = None
         self._written.clear()
@@ -378,22 +382,24 @@ class ThreadJournal:
         self._held.clear()
         if response is None:
             self._read(await read_log(self._store, self.thread_id))
-        elif turn.message.content:
-            self._say([turn.message, *turn.results])
+        elif said.content:
+            self._say([said, *answers])
             if self._compaction is not None and response.usage.input_tokens:
                 self._tokens = response.usage.input_tokens + response.usage.output_tokens
-                self._tokens += messages_tokens(turn.results)
+                self._tokens += messages_tokens(answers)
 
-    def _rest(self, turn: Turn, response: Response | None) -> list[Change]:
+    def _rest(
+        self, message: AssistantMessage, answers: Sequence[ToolMessage], response: Response | None
+    ) -> list[Change]:
         """What a turn that is over has left to be written."""
         changes: list[Change] = []
-        for said in turn.results:
+        for said in answers:
             if said.call_id in self._open:
                 changes.append(self._answer(said.call_id, said))
             elif said.call_id not in self._written:
                 self._held[said.call_id] = said
-        if response is not None and (turn.message.content or self._seq is not None):
-            changes.insert(0, self._response(turn.message, "message", response))
+        if response is not None and (message.content or self._seq is not None):
+            changes.insert(0, self._response(message, "message", response))
         return changes
 
     async def _save(self, answers: Sequence[ToolMessage]) -> None:

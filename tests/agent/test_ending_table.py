@@ -1,0 +1,90 @@
+"""Why a run ends, row by row: how it stands, and what follows. No model, no loop, no clock."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import get_args
+
+import pytest
+
+from agentkit.agent.ending import Outcome, Standing, ending
+from agentkit.agent.options import RunFinish
+
+ROWS = [
+    # nothing has happened yet
+    (Standing(), None),
+    (Standing(turns=0), "max_turns"),
+    (Standing(exhausted="time_budget"), "time_budget"),
+    (Standing(exhausted="token_budget", turns=0), "token_budget"),
+    (Standing(stopped="cancelled"), "cancelled"),
+    # the model has said its last word
+    (Standing(Outcome("stop")), "stop"),
+    (Standing(Outcome("length")), "length"),
+    (Standing(Outcome("unknown")), "unknown"),
+    (Standing(Outcome("content_filter")), "content_filter"),
+    (Standing(Outcome("refusal")), "refusal"),
+    (Standing(Outcome("stop"), exhausted="cost_budget", turns=0), "stop"),
+    # … and a user wrote meanwhile
+    (Standing(Outcome("stop"), news=True), None),
+    (Standing(Outcome("stop"), news=True, turns=0), "max_turns"),
+    (Standing(Outcome("stop"), news=True, exhausted="token_budget"), "token_budget"),
+    (Standing(Outcome("length"), news=True), "length"),
+    # calls were answered: it is the model's turn
+    (Standing(Outcome("tool_calls", answered=True)), None),
+    (Standing(Outcome("stop", answered=True)), None),
+    (Standing(Outcome("length", answered=True)), None),
+    (Standing(Outcome("tool_calls", answered=True), turns=0), "max_turns"),
+    (Standing(Outcome("tool_calls", answered=True), exhausted="call_budget"), "call_budget"),
+    (Standing(Outcome("tool_calls", answered=True), exhausted="call_budget", turns=0), "call_budget"),
+    (Standing(Outcome("pause")), None),
+    # calls that say themselves that it is over
+    (Standing(Outcome("tool_calls", waits=True)), "approval"),
+    (Standing(Outcome("tool_calls", answered=True, waits=True, terminated=True, circles=True)), "approval"),
+    (Standing(Outcome("tool_calls", answered=True, terminated=True)), "agent_terminated"),
+    (Standing(Outcome("tool_calls", answered=True, terminated=True, circles=True)), "agent_terminated"),
+    (Standing(Outcome("tool_calls", answered=True, circles=True)), "loop_detected"),
+    (Standing(Outcome("tool_calls", answered=True, circles=True), exhausted="token_budget"), "loop_detected"),
+    # calls of an earlier run, others of which still wait
+    (Standing(Outcome("unknown", answered=True, left="approval")), "approval"),
+    (Standing(Outcome("unknown", answered=True, terminated=True, left="approval")), "agent_terminated"),
+    # a reply that is not what was wanted
+    (Standing(Outcome("stop", misfits=True), retries=1), None),
+    (Standing(Outcome("stop", misfits=True), retries=0), "invalid_output"),
+    (Standing(Outcome("stop", misfits=True), retries=1, turns=0), "max_turns"),
+    (Standing(Outcome("stop", misfits=True), retries=1, exhausted="token_budget"), "token_budget"),
+    (Standing(Outcome("stop", misfits=True), retries=0, news=True), "invalid_output"),
+    # stopped from outside, whatever else is so
+    (Standing(Outcome("stop"), stopped="cancelled"), "cancelled"),
+    (Standing(Outcome("tool_calls", waits=True), stopped="time_budget"), "time_budget"),
+    (Standing(Outcome("stop"), stopped="cancelled", news=True, exhausted="time_budget", turns=0), "cancelled"),
+]
+
+
+@pytest.mark.parametrize(("run", "finish"), ROWS, ids=str)
+def test_why_a_run_ends(run: Standing, finish: RunFinish | None) -> None:
+    assert ending(run) == finish
+
+
+def test_what_else_is_so_never_undoes_a_stronger_reason() -> None:
+    """Over every standing that there can be: the reasons have one order, and none is made up."""
+    flags = (False, True)
+    outcomes = [
+        None,
+        *(Outcome(*row) for row in product(("stop", "length", "pause"), *[flags] * 5, (None, "approval"))),
+    ]
+    stops, budgets = (None, "cancelled"), (None, "token_budget")
+    for outcome, stopped, news, exhausted, turns in product(outcomes, stops, flags, budgets, (0, 1)):
+        run = Standing(outcome, stopped, news, exhausted, turns)  # type: ignore[arg-type]
+        found = ending(run)
+        assert found in (None, *_words(RunFinish))
+        if stopped is not None:
+            assert found == stopped
+        elif outcome is not None and outcome.waits:
+            assert found == "approval"
+        elif found is None:  # only then the model is asked
+            assert exhausted is None
+            assert turns == 1
+
+
+def _words(union: object) -> set[str]:
+    return {word for part in get_args(union) for word in (get_args(part) or (part,))}
