@@ -31,8 +31,8 @@ class Progress:
         self._plan = plan
         self._start = start
         self._text = ""
-        self._reply = FinalReply(plan.output, plan.output_retries)
-        self._repeats = Repeats(plan.max_repeats)
+        self._reply = FinalReply(plan.output, plan.limits.output_retries)
+        self._repeats = Repeats(plan.limits.max_repeats)
         self._outcome: Outcome | None = None
         self._earlier = Unsettled()
         self._pending: tuple[ToolCall, ...] = ()
@@ -79,7 +79,7 @@ class Progress:
 
     def standing(self, stopped: RunFinish | None, *, news: bool = False) -> Standing:
         """All that decides whether the run goes on."""
-        left = self._plan.max_turns - self.turns
+        left = self._plan.limits.max_turns - self.turns
         return Standing(self._outcome, stopped, news, self._plan.spending.exhausted, left, self._reply.retries)
 
     def result(self, messages: tuple[Message, ...]) -> RunResult[Any]:

@@ -102,7 +102,7 @@ class Requests:
         """The rest of a response that its token limit cut inside a call; None where it is not asked for."""
         plan = self._plan
         spending = plan.spending
-        if not self._continues or self._continued >= plan.auto_continue or spending.exhausted is not None:
+        if not self._continues or self._continued >= plan.limits.auto_continue or spending.exhausted is not None:
             return None
         self._continued += 1
         request = replace(self._request, messages=[*self._request.messages, partial])

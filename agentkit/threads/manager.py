@@ -14,9 +14,10 @@ from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, Unpack, overload
 
 from agentkit import models
-from agentkit.agent import Agent, Budget, Hook, RunOptions, RunResult, RunStream, call_hash, checked_hooks
+from agentkit.agent import Agent, Hook, RunOptions, RunResult, RunStream, call_hash, checked_hooks
 from agentkit.agent.blocking import blocking, close
 from agentkit.agent.decisions import denial
+from agentkit.agent.options import ThreadRunOptions, limits_in, spelt_out
 from agentkit.agent.prompts import Prompt, messages_from
 from agentkit.agent.system import SYSTEM, System
 from agentkit.checks.awaiting import EnteredAsync, waits
@@ -338,7 +339,8 @@ class ThreadManager(EnteredAsync):
 
     # -------------------------------------------------------------- runs
 
-    @takes(RunOptions, others=at("run_thread"))
+    @spelt_out
+    @takes(ThreadRunOptions, others=at("run_thread"))
     def run_thread(
         self,
         thread_id: str,
@@ -347,16 +349,10 @@ class ThreadManager(EnteredAsync):
         processor_config: ProcessorConfig | None = None,
         *,
         temporary_message: Prompt | None = None,
-        max_turns: int = 50,
-        max_repeats: int | None = 10,
-        auto_continue: int = 5,
-        output_retries: int = 2,
-        budget: Budget | None = None,
-        max_depth: int = 3,
         compaction: Compaction | None = None,
         name: str = "agent",
         output_type: TypeForm[_OutputT] = str,  # type: ignore[assignment]  # the default of OutputT
-        **options: Unpack[RunOptions],
+        **options: Unpack[ThreadRunOptions],
     ) -> RunStream[_OutputT]:
         """Let a model answer the thread's last message, with the registry's tools, until it calls nothing more.
 
@@ -371,16 +367,10 @@ class ThreadManager(EnteredAsync):
             processor_config: what the calls of a response may do.
             temporary_message: put before the last user message in this run, or behind the reply to it; not kept in the
                 thread.
-            max_turns: see `Agent`, as for the arguments after it.
-            max_repeats: see `Agent`.
-            auto_continue: see `Agent`.
-            output_retries: see `Agent`.
-            budget: what the run may spend.
-            max_depth: see `Agent`.
             compaction: in place of the manager's.
             name: of the agent, in traces.
             output_type: see `Agent`.
-            **options: see `RunOptions`.
+            **options: its limits, see `AgentLimits`, and further ones, see `RunOptions`.
 
         Returns:
             A stream of events; iterate it, or await its `finished()`. It raises `ThreadBusy` if somebody else runs the
@@ -392,21 +382,17 @@ class ThreadManager(EnteredAsync):
             said = system_prompt if isinstance(system_prompt, str) and ":" in system_prompt[:40] else None
             hint = f"; {said!r} is the system prompt here" if said else ""
             raise ConfigError(f"run_thread(…, model=…) is missing: name a model, such as 'openai:gpt-5'{hint}")
+        limits, rest = limits_in(options)
         agent = Agent[Any, _OutputT](
             self._model(model),
             self.registry,
             config=processor_config,
-            max_turns=max_turns,
-            max_repeats=max_repeats,
-            auto_continue=auto_continue,
-            output_retries=output_retries,
-            budget=budget,
-            max_depth=max_depth,
             name=name,
             output_type=output_type,
+            **limits,
         )
         return self.run_agent(
-            thread_id, agent, system_prompt, temporary_message=temporary_message, compaction=compaction, **options
+            thread_id, agent, system_prompt, temporary_message=temporary_message, compaction=compaction, **rest
         )
 
     resume_thread = run_thread
