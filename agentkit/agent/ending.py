@@ -24,7 +24,7 @@ from agentkit.agent.options import RunFinish
 from agentkit.agent.spending import Exhausted
 
 
-class Outcome(NamedTuple):
+class TurnOutcome(NamedTuple):
     """What a turn came to.
 
     Attributes:
@@ -58,7 +58,7 @@ class Standing(NamedTuple):
         retries: how often a reply that misfits may still be asked for again.
     """
 
-    outcome: Outcome | None = None
+    outcome: TurnOutcome | None = None
     stopped: RunFinish | None = None
     news: bool = False
     exhausted: Exhausted | None = None
@@ -69,7 +69,7 @@ class Standing(NamedTuple):
 def ending(run: Standing) -> RunFinish | None:
     """Why the run ends now; None where the model is to be asked.
 
-    >>> ending(Standing(Outcome("stop"))), ending(Standing(Outcome("stop"), news=True))
+    >>> ending(Standing(TurnOutcome("stop"))), ending(Standing(TurnOutcome("stop"), news=True))
     ('stop', None)
     """
     if run.stopped is not None:
@@ -82,7 +82,7 @@ def ending(run: Standing) -> RunFinish | None:
     return "max_turns" if run.turns < 1 else None
 
 
-def _over(turn: Outcome, retries: int) -> RunFinish | None:
+def _over(turn: TurnOutcome, retries: int) -> RunFinish | None:
     """Why the run is over after this turn, whatever it may still spend."""
     if turn.waits:
         return "approval"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from agentkit.agent.ending import Outcome, Standing
+from agentkit.agent.ending import Standing, TurnOutcome
 from agentkit.agent.final_reply import FinalReply
 from agentkit.agent.journal import Unsettled
 from agentkit.agent.limits import Repeats
@@ -33,7 +33,7 @@ class Progress:
         self._text = ""
         self._reply = FinalReply(plan.output, plan.limits.output_retries)
         self._repeats = Repeats(plan.limits.max_repeats)
-        self._outcome: Outcome | None = None
+        self._outcome: TurnOutcome | None = None
         self._earlier = Unsettled()
         self._pending: tuple[ToolCall, ...] = ()
 
@@ -49,7 +49,7 @@ class Progress:
         if (last := _last_response(messages)) is not None:
             self._text = last.text
             misfits = not last.calls and self._reply.misfits(last.text, finish)
-        self._outcome = Outcome(finish, misfits=misfits)
+        self._outcome = TurnOutcome(finish, misfits=misfits)
 
     def asking(self) -> UserMessage | None:
         """The model is to be asked again: what to say to it first, where its last reply was not what is wanted."""
@@ -67,7 +67,7 @@ class Progress:
         pending, answers, reason = turn.pending, turn.results, turn.finish.reason
         self._pending = (*self._earlier.waiting, *pending)
         final = not answers and not pending and reason != "pause"
-        self._outcome = Outcome(
+        self._outcome = TurnOutcome(
             reason,
             answered=bool(answers),
             waits=bool(pending),

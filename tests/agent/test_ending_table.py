@@ -7,7 +7,7 @@ from typing import get_args
 
 import pytest
 
-from agentkit.agent.ending import Outcome, Standing, ending
+from agentkit.agent.ending import Standing, TurnOutcome, ending
 from agentkit.agent.options import RunFinish
 
 ROWS = [
@@ -18,45 +18,45 @@ ROWS = [
     (Standing(exhausted="token_budget", turns=0), "token_budget"),
     (Standing(stopped="cancelled"), "cancelled"),
     # the model has said its last word
-    (Standing(Outcome("stop")), "stop"),
-    (Standing(Outcome("length")), "length"),
-    (Standing(Outcome("unknown")), "unknown"),
-    (Standing(Outcome("content_filter")), "content_filter"),
-    (Standing(Outcome("refusal")), "refusal"),
-    (Standing(Outcome("stop"), exhausted="cost_budget", turns=0), "stop"),
+    (Standing(TurnOutcome("stop")), "stop"),
+    (Standing(TurnOutcome("length")), "length"),
+    (Standing(TurnOutcome("unknown")), "unknown"),
+    (Standing(TurnOutcome("content_filter")), "content_filter"),
+    (Standing(TurnOutcome("refusal")), "refusal"),
+    (Standing(TurnOutcome("stop"), exhausted="cost_budget", turns=0), "stop"),
     # … and a user wrote meanwhile
-    (Standing(Outcome("stop"), news=True), None),
-    (Standing(Outcome("stop"), news=True, turns=0), "max_turns"),
-    (Standing(Outcome("stop"), news=True, exhausted="token_budget"), "token_budget"),
-    (Standing(Outcome("length"), news=True), "length"),
+    (Standing(TurnOutcome("stop"), news=True), None),
+    (Standing(TurnOutcome("stop"), news=True, turns=0), "max_turns"),
+    (Standing(TurnOutcome("stop"), news=True, exhausted="token_budget"), "token_budget"),
+    (Standing(TurnOutcome("length"), news=True), "length"),
     # calls were answered: it is the model's turn
-    (Standing(Outcome("tool_calls", answered=True)), None),
-    (Standing(Outcome("stop", answered=True)), None),
-    (Standing(Outcome("length", answered=True)), None),
-    (Standing(Outcome("tool_calls", answered=True), turns=0), "max_turns"),
-    (Standing(Outcome("tool_calls", answered=True), exhausted="call_budget"), "call_budget"),
-    (Standing(Outcome("tool_calls", answered=True), exhausted="call_budget", turns=0), "call_budget"),
-    (Standing(Outcome("pause")), None),
+    (Standing(TurnOutcome("tool_calls", answered=True)), None),
+    (Standing(TurnOutcome("stop", answered=True)), None),
+    (Standing(TurnOutcome("length", answered=True)), None),
+    (Standing(TurnOutcome("tool_calls", answered=True), turns=0), "max_turns"),
+    (Standing(TurnOutcome("tool_calls", answered=True), exhausted="call_budget"), "call_budget"),
+    (Standing(TurnOutcome("tool_calls", answered=True), exhausted="call_budget", turns=0), "call_budget"),
+    (Standing(TurnOutcome("pause")), None),
     # calls that say themselves that it is over
-    (Standing(Outcome("tool_calls", waits=True)), "approval"),
-    (Standing(Outcome("tool_calls", answered=True, waits=True, terminated=True, circles=True)), "approval"),
-    (Standing(Outcome("tool_calls", answered=True, terminated=True)), "agent_terminated"),
-    (Standing(Outcome("tool_calls", answered=True, terminated=True, circles=True)), "agent_terminated"),
-    (Standing(Outcome("tool_calls", answered=True, circles=True)), "loop_detected"),
-    (Standing(Outcome("tool_calls", answered=True, circles=True), exhausted="token_budget"), "loop_detected"),
+    (Standing(TurnOutcome("tool_calls", waits=True)), "approval"),
+    (Standing(TurnOutcome("tool_calls", answered=True, waits=True, terminated=True, circles=True)), "approval"),
+    (Standing(TurnOutcome("tool_calls", answered=True, terminated=True)), "agent_terminated"),
+    (Standing(TurnOutcome("tool_calls", answered=True, terminated=True, circles=True)), "agent_terminated"),
+    (Standing(TurnOutcome("tool_calls", answered=True, circles=True)), "loop_detected"),
+    (Standing(TurnOutcome("tool_calls", answered=True, circles=True), exhausted="token_budget"), "loop_detected"),
     # calls of an earlier run, others of which still wait
-    (Standing(Outcome("unknown", answered=True, left="approval")), "approval"),
-    (Standing(Outcome("unknown", answered=True, terminated=True, left="approval")), "agent_terminated"),
+    (Standing(TurnOutcome("unknown", answered=True, left="approval")), "approval"),
+    (Standing(TurnOutcome("unknown", answered=True, terminated=True, left="approval")), "agent_terminated"),
     # a reply that is not what was wanted
-    (Standing(Outcome("stop", misfits=True), retries=1), None),
-    (Standing(Outcome("stop", misfits=True), retries=0), "invalid_output"),
-    (Standing(Outcome("stop", misfits=True), retries=1, turns=0), "max_turns"),
-    (Standing(Outcome("stop", misfits=True), retries=1, exhausted="token_budget"), "token_budget"),
-    (Standing(Outcome("stop", misfits=True), retries=0, news=True), "invalid_output"),
+    (Standing(TurnOutcome("stop", misfits=True), retries=1), None),
+    (Standing(TurnOutcome("stop", misfits=True), retries=0), "invalid_output"),
+    (Standing(TurnOutcome("stop", misfits=True), retries=1, turns=0), "max_turns"),
+    (Standing(TurnOutcome("stop", misfits=True), retries=1, exhausted="token_budget"), "token_budget"),
+    (Standing(TurnOutcome("stop", misfits=True), retries=0, news=True), "invalid_output"),
     # stopped from outside, whatever else is so
-    (Standing(Outcome("stop"), stopped="cancelled"), "cancelled"),
-    (Standing(Outcome("tool_calls", waits=True), stopped="time_budget"), "time_budget"),
-    (Standing(Outcome("stop"), stopped="cancelled", news=True, exhausted="time_budget", turns=0), "cancelled"),
+    (Standing(TurnOutcome("stop"), stopped="cancelled"), "cancelled"),
+    (Standing(TurnOutcome("tool_calls", waits=True), stopped="time_budget"), "time_budget"),
+    (Standing(TurnOutcome("stop"), stopped="cancelled", news=True, exhausted="time_budget", turns=0), "cancelled"),
 ]
 
 
@@ -70,7 +70,7 @@ def test_what_else_is_so_never_undoes_a_stronger_reason() -> None:
     flags = (False, True)
     outcomes = [
         None,
-        *(Outcome(*row) for row in product(("stop", "length", "pause"), *[flags] * 5, (None, "approval"))),
+        *(TurnOutcome(*row) for row in product(("stop", "length", "pause"), *[flags] * 5, (None, "approval"))),
     ]
     stops, budgets = (None, "cancelled"), (None, "token_budget")
     for outcome, stopped, news, exhausted, turns in product(outcomes, stops, flags, budgets, (0, 1)):
