@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -117,6 +118,64 @@ def type_names(tree: ast.Module) -> Iterator[str]:
             ):
                 if name[0].isupper() and not name.isupper():
                     yield name
+
+
+FEW_ATTRIBUTES: Final = ("agent", "threads")
+"""Rooms whose classes keep at most `MOST_ATTRIBUTES` each."""
+
+MOST_ATTRIBUTES: Final = 12
+
+MORE: Final[dict[str, str]] = {}
+"""The classes that may keep more, each with the reason."""
+
+
+def test_no_class_keeps_more_attributes_than_can_be_held_in_mind() -> None:
+    """What decides why something happens is a small value or a noun of its own, not one flag more.
+
+    Attributes that a class inherits are counted where they are declared.
+    """
+    kept = {
+        node.name: len(attributes(node))
+        for file in FILES
+        if room(file) in FEW_ATTRIBUTES
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.ClassDef) and not is_typed_dict(node)
+    }
+    assert {name: many for name, many in kept.items() if many > MOST_ATTRIBUTES and name not in MORE} == {}
+    assert [name for name in MORE if kept.get(name, 0) <= MOST_ATTRIBUTES] == [], "these need no exception"
+
+
+def attributes(cls: ast.ClassDef) -> set[str]:
+    """What is assigned on `self` anywhere in a class, and the fields that it declares."""
+    assigned = {
+        node.attr
+        for node in ast.walk(cls)
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
+        if isinstance(node.value, ast.Name) and node.value.id == "self"
+    }
+    declared = {
+        node.target.id for node in cls.body if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
+    }
+    return assigned | declared
+
+
+def is_typed_dict(cls: ast.ClassDef) -> bool:
+    """Whether it only says which keywords a function takes: nothing has these as attributes."""
+    return any("TypedDict" in ast.unparse(base) for base in cls.bases)
+
+
+def test_no_function_is_longer_than_60_lines() -> None:
+    long = [
+        (str(file.relative_to(PACKAGE)), node.name)
+        for file in FILES
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and (node.end_lineno or 0) - node.lineno >= 60
+    ]
+    assert [one for one in long if one not in LONG] == []
+
+
+LONG: Final = [("models/__init__.py", "model")]
+"""Longer ones: a signature and its docstring, for each option of a model is said there."""
 
 
 @pytest.mark.parametrize("file", [f for f in FILES if room(f) in MAY_IMPORT], ids=lambda f: str(f.relative_to(PACKAGE)))
