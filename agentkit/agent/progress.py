@@ -53,8 +53,10 @@ class Progress:
 
     def asking(self) -> UserMessage | None:
         """The model is to be asked again: what to say to it first, where its last reply was not what is wanted."""
-        self._outcome, self._earlier = None, self._earlier._replace(finish=None)
-        return self._reply.correction()
+        last, self._outcome = self._outcome, None
+        if self._earlier.finish is not None:
+            self._earlier = self._earlier._replace(finish=None)
+        return self._reply.correction() if last is not None and last.misfits else None
 
     def heard(self, text: str | None, finish: RunFinish) -> None:
         """A turn is over: its words, None for those of an earlier run's calls, and why the model stopped."""
