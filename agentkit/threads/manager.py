@@ -299,7 +299,7 @@ class ThreadManager(KeptThreads, EnteredAsync):
         system_prompt: System[Any] | None = None,
         *,
         output_type: TypeForm[_OutputT] = str,  # type: ignore[assignment]
-        **options: Unpack[RunOptions],
+        **options: Unpack[ThreadRunOptions],
     ) -> RunResult[_OutputT]: ...
     @overload
     async def say(
@@ -357,7 +357,7 @@ class ThreadManager(KeptThreads, EnteredAsync):
         system_prompt: System[Any] | None = None,
         *,
         output_type: TypeForm[_OutputT] = str,  # type: ignore[assignment]
-        **options: Unpack[RunOptions],
+        **options: Unpack[ThreadRunOptions],
     ) -> RunResult[_OutputT]: ...
     @overload
     def say_sync(
