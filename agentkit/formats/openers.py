@@ -13,7 +13,7 @@ from typing import Final, Literal
 
 from agentkit.formats.asides import Aside, Asides
 from agentkit.formats.damage import unread
-from agentkit.formats.damage.listed import BLOCKS, Listed
+from agentkit.formats.damage.listed import BLOCKS, Listed, formed
 from agentkit.formats.damage.unread import Unread
 from agentkit.formats.format import (
     Envelope,
@@ -80,6 +80,8 @@ class Openers:
         self.sections: dict[int, tuple[Opener, Opener, Opener]] = {}
         self.lookers: dict[int, tuple[Opener, Listed | None]] = {}
         self.lost: dict[int, tuple[Opener, Unread | None]] = {}
+        self.strongs: dict[int, tuple[Opener, Opener]] = {}
+        self.forms: dict[int, tuple[Opener, Delimiter]] = {}
         self.behind_calls: dict[tuple[str, str | Tag], Search] = {}
         self.tags: dict[tuple[str, bool], list[Opener]] = {}
         self.literals: dict[str, list[Opener]] = {}
@@ -193,6 +195,25 @@ class Openers:
             inside = (replace(entry, kind="call"), replace(entry, kind="close"))
             found = self.sections[id(entry)] = (*inside, entry)  # holds it, so that its id is not used again
         return found[:2]
+
+    def strong(self, entry: Opener) -> Opener:
+        """The same opener where something else tells that a call is meant, whatever its name."""
+        found = self.strongs.get(id(entry))
+        if found is None:
+            found = self.strongs[id(entry)] = (entry, replace(entry, weak=False))  # holds it, as above
+        return found[1]
+
+    def formed(self, entry: Opener) -> Delimiter:
+        """What has the form of a call here, behind its section's opening if that stands here, whatever its name."""
+        found = self.forms.get(id(entry))
+        if found is None:
+            of, section = formed(entry.shape.call[0]), entry.shape.section
+            if entry.kind == "section" and section is not None:
+                edge = edge_of(section.open)
+                around = rf"(?:{edge.whole.pattern})\s{{0,64}}"
+                of = Delimiter(around + of.whole.pattern, rf"{edge.part.pattern}|{around}(?:{of.part.pattern})?")
+            found = self.forms[id(entry)] = (entry, of)
+        return found[1]
 
     def listed(self, entry: Opener) -> Listed | None:
         """What finds the next call of a section; None where its calls tell themselves."""
