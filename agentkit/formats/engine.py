@@ -18,7 +18,7 @@ from agentkit.foreign import renamed
 from agentkit.formats import values
 from agentkit.formats.asides import Aside, end_of
 from agentkit.formats.bodies.readers import READERS
-from agentkit.formats.call import CallReader
+from agentkit.formats.call import CallReader, read_loosely, read_opening_tag
 from agentkit.formats.catalog import CATALOG
 from agentkit.formats.damage.completing import doubtful, repaired_call
 from agentkit.formats.damage.listed import REACH, Listed, Next, later, only_punctuation
@@ -359,8 +359,9 @@ class Parser(Reader):
             yield  # what stands here may be the beginning of a longer opener
         if found := self.openers.literal.match(self.buf, self.at):
             entries += self.openers.literals["".join(found[0].split())]
-        if self.openers.tags and self.buf.startswith("<", self.at) and (found := (yield from self.sees(TAG))):
-            entries += self.openers.at_tag(found)
+        tags = self.openers.tags or self.openers.loose
+        if tags and self.buf.startswith("<", self.at) and (found := (yield from self.sees(TAG))):
+            entries += self.openers.at_tag(found, loose=not entries)
         return entries
 
     def _after_call(self) -> Generator[None, None, list[Opener] | None]:
@@ -534,8 +535,13 @@ class Parser(Reader):
         call = CallReader(entry.format, entry.shape, self.tools, self.count, before=self.before)
         call.listed = self.openers.listed(entry)
         begins = self.offset
-        if entry.kind == "section":
-            yield from self._section_start(entry, call)
+        section = entry.kind == "section"
+        if section:
+            try:
+                yield from self._section_start(entry, call)
+            except Decline:  # it is written too badly to be one
+                section = False
+                self.back_to(begins)
         self.at += max(begins + named.opening - self.offset, 0)  # the call's own opening belongs to what is refused
         told = f"a call of {named.name!r} begins here and cannot be read"
         if cut:
@@ -545,7 +551,7 @@ class Parser(Reader):
         )
         self._call_over()
         self.last, self.reopen = entry, None
-        if entry.kind == "section":
+        if section:
             self.section = entry
 
     def _opens(self, entry: Opener, skip: int) -> bool:
@@ -804,15 +810,12 @@ class Parser(Reader):
         """The opening of a section, which becomes markup once the call behind it has begun."""
         assert entry.shape.section is not None
         edge = entry.shape.section.open
-        found = yield from self.sees(edge_of(edge))
-        if found is None:
-            raise Decline
-        self.at = found.end()
         if isinstance(edge, Tag):
-            yield from self.space()
-            if (found := (yield from self.sees(literal(">")))) is None:
-                raise Decline
+            yield from read_opening_tag(self, edge.name)
+        elif (found := (yield from self.sees(edge_of(edge)))) is not None:
             self.at = found.end()
+        else:
+            call.id = yield from read_loosely(self, edge)
         yield from self.space()
         call.lead = self.raw()
 

@@ -38,7 +38,7 @@ from agentkit.formats.reader import (
     pattern,
 )
 from agentkit.formats.remembered import Remembered
-from agentkit.formats.tags import opening_tag, tag
+from agentkit.formats.tags import TAG_PART, folded, opening_tag, tag, tag_of
 from agentkit.formats.valueends import Elements
 from agentkit.toolspec import Layout, ToolSpec
 
@@ -85,6 +85,7 @@ class Openers:
         self.behind_calls: dict[tuple[str, str | Tag], Search] = {}
         self.tags: dict[tuple[str, bool], list[Opener]] = {}
         self.literals: dict[str, list[Opener]] = {}
+        self.loose: dict[str, list[Opener]] = {}  # by the name of the tag that a literal is
         self.spelt: dict[str, str] = {}
         self.behind: dict[str, set[str]] = {}  # by an opener's first character, what may stand behind it
         self.lines: list[Opener] = []
@@ -169,9 +170,12 @@ class Openers:
             self._tag(edge.name, edge.closing, entry)
         elif edge.strip():
             self._literal(opener(edge), entry, behind(edge.strip()) or inside)
+            if _tells(entry) and (name := tag_of(edge)):
+                self.loose.setdefault(folded(name), []).append(entry)
+                self.behind["<"].add(f"[{name[0].lower()}{name[0].upper()}]")
 
     def _tag(self, name: str, closing: bool, entry: Opener) -> None:
-        self.tags.setdefault((name.lower(), closing), []).append(entry)
+        self.tags.setdefault((folded(name), closing), []).append(entry)
         word = name[0].isalnum() or name[0] == "_"  # as most are: to escape each would cost more than all the rest
         self.behind.setdefault("<", set()).add(r"[/\w]" if word else rf"[/\w{re.escape(name[0])}]")
 
@@ -240,7 +244,7 @@ class Openers:
         if not _tells(entry):
             return None
         if entry.tool is not None and entry.tool.element is not None:
-            return unread.in_tag(entry.tool.element.tag, entry.tool.name)
+            return unread.in_tag(entry.tool.element.tag, entry.tool.name, entry.tool.parameters.get("properties", ()))
         if (opening := unread.opening_of(entry.shape, section=entry.kind == "section")) is None:
             return None
         literals = [key for key, entries in self.literals.items() if any(map(_tells, entries))]
@@ -258,13 +262,14 @@ class Openers:
             self.behind_calls[(format.name, own)] = found
         return found
 
-    def at_tag(self, found: re.Match[str]) -> Iterable[Opener]:
-        """What this tag may open, the exactly spelt tool first."""
+    def at_tag(self, found: re.Match[str], *, loose: bool) -> Iterable[Opener]:
+        """What this tag may open, the exactly spelt tool first; with `loose`, also where it is a literal misspelt."""
         closing = bool(found["slash"])
-        whole = found[0].lstrip("</").lower()
-        entries = self.tags.get((whole, closing)) or self.tags.get((found["name"].lower(), closing)) or []
+        whole = folded(found[0].lstrip("</"))
+        entries = self.tags.get((whole, closing)) or self.tags.get((folded(found["name"]), closing)) or []
         exact = [e for e in entries if e.tool is None or (e.tool.element and e.tool.element.tag == found["name"])]
-        return exact or entries
+        other = self.loose.get(whole, ()) if loose and not closing else ()
+        return [*(exact or entries), *other] if other else exact or entries
 
 
 @lru_cache(64)
@@ -279,8 +284,27 @@ def _tells(entry: Opener) -> bool:
 
 
 def edge_of(edge: str | Tag) -> Delimiter:
-    """An edge of a call or a section as a delimiter."""
-    return tag(edge.name, closing=edge.closing) if isinstance(edge, Tag) else literal(edge.strip())
+    """An edge of a call or a section as a delimiter; one that ends with a closing tag, as tags are read."""
+    return tag(edge.name, closing=edge.closing) if isinstance(edge, Tag) else _edge_of(edge.strip())
+
+
+@cache
+def _edge_of(edge: str) -> Delimiter:
+    bracket, behind_it = ("]", edge[1:].strip()) if _BRACKET_FIRST(edge) else ("", edge)
+    before, slash, name = behind_it.rpartition("</")
+    if slash and name.endswith(">"):
+        closing = tag(name[:-1], closing=True)
+        whole, part = pattern(before) + closing.whole.pattern, f"{beginnings(before)}|{pattern(before)}(?:{TAG_PART})?"
+    elif bracket:
+        whole, part = pattern(behind_it), beginnings(behind_it)
+    else:
+        return literal(edge)
+    if bracket:  # the token behind it says that the list is over, with the bracket or without it
+        whole, part = rf"(?:\]\s{{0,1024}})?{whole}", rf"(?:\]\s{{0,1024}})?(?:{part})"
+    return Delimiter(whole, part, re.IGNORECASE)
+
+
+_BRACKET_FIRST: Final = re.compile(r"\]\s*(?=<[|/]|```)").match
 
 
 def begins(own: str | Tag, edge: str | Tag) -> bool:

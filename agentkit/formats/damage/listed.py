@@ -283,11 +283,11 @@ def formed(first: FormatPart) -> Delimiter:
         case PythonCall():
             return Delimiter(rf"{_ANY_NAME}{_SPACE}\(", rf"(?:{_ANY_NAME}{_SPACE})?")
         case Envelope(name=key):
-            named = rf'\{{{_SPACE}"{re.escape(key)}"{_SPACE}:{_SPACE}"'
-            return Delimiter(rf'{named}{_ANY_NAME}"', rf'\{{{_SPACE}(?:"[^"{{}}]{{0,128}}(?:"{_SPACE}(?::{_SPACE}(?:"[\w.-]*)?)?)?)?')
+            whole = rf'\{{{_SPACE}"{re.escape(key)}"{_SPACE}:{_SPACE}"{_ANY_NAME}"'
+            return Delimiter(whole, rf'\{{{_SPACE}(?:"[^"{{}}]{{0,128}}(?:"[\s:]{{0,64}}(?:"[\w.-]*)?)?)?')
         case KeyEnvelope():
-            named = rf'\{{{_SPACE}"'
-            return Delimiter(rf'{named}{_ANY_NAME}"{_SPACE}:{_SPACE}\{{', rf'\{{{_SPACE}(?:"[\w.-]*(?:"{_SPACE}(?::{_SPACE})?)?)?')
+            whole = rf'\{{{_SPACE}"{_ANY_NAME}"{_SPACE}:{_SPACE}\{{'
+            return Delimiter(whole, rf'\{{{_SPACE}(?:"[\w.-]*(?:"[\s:]{{0,64}})?)?')
         case _:
             return Delimiter("(?!)", "(?!)")
 

@@ -14,7 +14,7 @@ from typing import Final, Literal
 
 from agentkit.formats.format import CountedName, Name, NameTag, Shape, Tag
 from agentkit.formats.reader import beginnings, pattern
-from agentkit.formats.tags import opening_tag
+from agentkit.formats.tags import TAG_PART, opening_tag, tag_of
 
 _REACH: Final = 1024  # pieces of what is no sentence that are looked over for the name
 _LONG: Final = 8192  # characters of one word, a number among them
@@ -67,7 +67,7 @@ def behind(opening: str, begun: str, names: Iterable[str], stop: str) -> Unread:
     if opening.endswith("\\["):  # it may be the first character of another opening
         opening = rf"{opening[:-2]}(?!{stop})\["
     space = r"(?!\n[ \t\r]{0,64}\n)\s"
-    word = rf"(?!(?:{known})(?![\w-]))\w{{1,{_LONG}}}+(?=[^\s\w.,;!?]|\s{{1,64}}[\w.-]{{1,64}}=[\"'])"
+    word = rf"(?!(?:{known})(?![\w-]))\w{{1,{_LONG}}}+(?=[^\s\w.,;!?]|\s{{1,64}}(?:[\w.-]{{1,64}}=[\"']|[{{\[<]))"
     between = rf"(?>{space}|(?!{stop})(?:</?[\w:.-]{{1,64}}(?=\s)|[^\w\s`])|{word}){{0,{_REACH}}}+"
     quotes = r"[\"']{0,8}"
     after = rf"[\"']{{1,8}}{_SPACE}[^\w\s.!?]|{_SPACE}[^\w\s.,;!?:)\"'`-]|,{_SPACE}[\"'{{\[<]"
@@ -79,11 +79,20 @@ def behind(opening: str, begun: str, names: Iterable[str], stop: str) -> Unread:
     return Unread(whole, cut, rf"{begun}|(?:{opening}){between}{tail}")
 
 
-def in_tag(tag: str, tool: str) -> Unread:
-    """What tells that a tool's own tag calls it: it is whole, or something in it is given as attributes are."""
-    opened = rf"(?P<open>(?i:{opening_tag(tag)}))(?:(?!\n[ \t\r]{{0,64}}\n)[^<>`\"=]|=(?!\s{{0,8}}[\"'])){{0,512}}+"
-    whole = rf"{opened}(?:=\s{{0,8}}[\"']|>|(?:(?<=[\w,:])|(?<=\w[\[{{(]))\")"
-    return Unread(whole, rf"{opened}(?<==)\s*", rf"{beginnings(f'<{tag} ')}|{opened}=?\s{{0,8}}", tool)
+def in_tag(tag: str, tool: str, parameters: Iterable[str]) -> Unread:
+    """What tells that a tool's own tag calls it: it is whole, or something in it is given as attributes are.
+
+    At the text's end, a parameter's name in it tells, too.
+    """
+    begins = rf"(?P<open>(?i:{opening_tag(tag)}))"
+    stray = r"<[|｜][^<>]{0,64}>|<(?=[\w.-]{1,64}=[\"'])"  # a token, or a character in the place of another one
+    plain = rf"(?!\n[ \t\r]{{0,64}}\n)[^<>`\"=]|=(?!\s{{0,8}}[\"'])|{stray}"
+    opened = rf"{begins}(?:{plain}){{0,512}}+"
+    whole = rf"{opened}(?:=\s{{0,8}}[\"']|>|(?:(?<=[\w,:])|(?<=\w[^\w\s<>`.;!?]))\")"
+    names = "|".join(map(re.escape, parameters)) or "(?!)"
+    cut = rf"{begins}(?:(?:{plain}){{0,512}}+(?<==)|\s{{1,64}}(?:{names})[\w.-]{{0,256}})\s*"
+    part = rf"{beginnings(f'<{tag} ')}|{opened}(?:=?\s{{0,8}}|<(?:[|｜][^<>]{{0,64}}|[\w.-]{{0,64}}=?))"
+    return Unread(whole, cut, part, tool)
 
 
 def opening_of(shape: Shape, *, section: bool) -> tuple[str, str] | None:
@@ -100,6 +109,13 @@ def opening_of(shape: Shape, *, section: bool) -> tuple[str, str] | None:
         return None if section else (f"(?i:{opening_tag(first.name)})", beginnings(f"<{first.name} "))
     edge = shape.section.open if section and shape.section is not None else ""
     if isinstance(edge, Tag):
-        return rf"(?i:{opening_tag(edge.name)})\s{{0,64}}>", beginnings(f"<{edge.name} >")
+        return rf"(?i:{opening_tag(edge.name)})", beginnings(f"<{edge.name} ")
     text = f"{edge.strip()} {own}".strip()
-    return (pattern(text) + prefix, beginnings(text)) if text else None
+    if not text:
+        return None
+    opening = pattern(text) + prefix
+    if edge.strip() and own:
+        opening = rf"{pattern(edge.strip())}(?:\s{{0,64}}{pattern(own)}{prefix})?"
+    if name := tag_of(text):
+        return rf"(?:{opening}|(?i:{opening_tag(name)}))", TAG_PART
+    return opening, beginnings(text)
