@@ -85,12 +85,16 @@ class CallReader:
         if name not in self.tools and "." in name:
             server, _, own = name.partition(".")
             name = own if server == own and own in self.tools else name
-        if self.known_only and name not in self.tools:
+        if self.known_only and not self.knows(name):
             raise Decline
         self.name, self.started = name, True
         self.tool = self.tools.get(name)
         self.say_lead(r)
         r.out.append(CallStart(self.index, name))
+
+    def knows(self, name: str) -> bool:
+        """Whether this is the name of an offered tool, or one with something in front, as of a module."""
+        return name in self.tools or name.rpartition(".")[2] in self.tools
 
     def say_lead(self, r: Reader) -> None:
         """What separates the call from the last one, and a section's opening, are markup and not part of it."""
@@ -172,7 +176,7 @@ def read_literal(r: Reader, call: CallReader, part: str) -> Wait:
         r.at = found.end()
     elif not call.started:
         call.id = yield from read_loosely(r, wanted)
-    elif (closing := tags.in_tag(wanted)) and (found := (yield from r.sees(tags.tag(closing[0][1:], closing=True)))):
+    elif (closing := tags.in_tag(wanted)) and (found := (yield from r.sees(tags.closing(closing[0][1:])))):
         r.at = found.end()
     elif call.complete and r.ended and wanted.startswith(r.buf[r.at :]):
         r.at = len(r.buf)  # everything was said; a sampler that stops at the closing literal leaves it out

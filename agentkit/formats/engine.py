@@ -607,7 +607,7 @@ class Parser(Reader):
             return [replace(self.opening_fence, kind="fence_end")] if self.opening_fence else []
         if (entry := self.section) is None or entry.shape.section is None:
             entries = [*(yield from self._entries()), *self._without_opening()]
-            return (yield from self._formed(entries)) if apart else entries
+            return (yield from self._formed(entries)) if apart and self._listed() else entries
         if (yield from self.sees(edge_of(entry.shape.section.close))):
             return [self.openers.of_section(entry)[1]]
         if isinstance(entry.shape.call[0], str | NameTag | ToolElement):

@@ -38,7 +38,7 @@ from agentkit.formats.reader import (
     pattern,
 )
 from agentkit.formats.remembered import Remembered
-from agentkit.formats.tags import TAG_PART, folded, opening_tag, tag, tag_of
+from agentkit.formats.tags import closing, folded, opening_tag, tag, tag_of
 from agentkit.formats.valueends import Elements
 from agentkit.toolspec import Layout, ToolSpec
 
@@ -174,8 +174,8 @@ class Openers:
                 self.loose.setdefault(folded(name), []).append(entry)
                 self.behind["<"].add(f"[{name[0].lower()}{name[0].upper()}]")
 
-    def _tag(self, name: str, closing: bool, entry: Opener) -> None:
-        self.tags.setdefault((folded(name), closing), []).append(entry)
+    def _tag(self, name: str, closes: bool, entry: Opener) -> None:
+        self.tags.setdefault((folded(name), closes), []).append(entry)
         word = name[0].isalnum() or name[0] == "_"  # as most are: to escape each would cost more than all the rest
         self.behind.setdefault("<", set()).add(r"[/\w]" if word else rf"[/\w{re.escape(name[0])}]")
 
@@ -264,11 +264,11 @@ class Openers:
 
     def at_tag(self, found: re.Match[str], *, loose: bool) -> Iterable[Opener]:
         """What this tag may open, the exactly spelt tool first; with `loose`, also where it is a literal misspelt."""
-        closing = bool(found["slash"])
+        closes = bool(found["slash"])
         whole = folded(found[0].lstrip("</"))
-        entries = self.tags.get((whole, closing)) or self.tags.get((folded(found["name"]), closing)) or []
+        entries = self.tags.get((whole, closes)) or self.tags.get((folded(found["name"]), closes)) or []
         exact = [e for e in entries if e.tool is None or (e.tool.element and e.tool.element.tag == found["name"])]
-        other = self.loose.get(whole, ()) if loose and not closing else ()
+        other = self.loose.get(whole, ()) if loose and not closes else ()
         return [*(exact or entries), *other] if other else exact or entries
 
 
@@ -293,8 +293,9 @@ def _edge_of(edge: str) -> Delimiter:
     bracket, behind_it = ("]", edge[1:].strip()) if _BRACKET_FIRST(edge) else ("", edge)
     before, slash, name = behind_it.rpartition("</")
     if slash and name.endswith(">"):
-        closing = tag(name[:-1], closing=True)
-        whole, part = pattern(before) + closing.whole.pattern, f"{beginnings(before)}|{pattern(before)}(?:{TAG_PART})?"
+        own = closing(name[:-1])
+        whole = pattern(before) + own.whole.pattern
+        part = rf"{beginnings(before)}|{pattern(before)}\s{{0,1024}}(?:{own.part.pattern[3:-3]})"
     elif bracket:
         whole, part = pattern(behind_it), beginnings(behind_it)
     else:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Final
 
-from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Wait
+from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Wait, beginnings
 
 SPACES: Final = r"\s{0,1024}"  # white space looked over before a delimiter; more than that is content
 PREFIX: Final = r"(?:[^\W\d][\w.-]{0,31}:)?"  # a namespace
@@ -55,6 +55,13 @@ def closing_tag(name: str) -> str:
 def tag(name: str, *, closing: bool) -> Delimiter:
     """One tag as a delimiter: a whole closing tag, or an opening tag up to its name's end."""
     return Delimiter(closing_tag(name) if closing else opening_tag(name), TAG_PART, re.IGNORECASE)
+
+
+@cache
+def closing(name: str) -> Delimiter:
+    """A closing tag without a namespace: what is another tag cannot be its beginning, also where the text ends."""
+    part = re.sub(r"\\?[-_]", "[-_]", beginnings(f"</{name} >"))
+    return Delimiter(rf"</{spelt(name)}\s{{0,64}}>", part, re.IGNORECASE)
 
 
 def in_tag(text: str) -> tuple[str, str] | None:

@@ -102,6 +102,12 @@ PYTHON = "ask(text='a')"
         ("hy_v3", "<tool_call>\n<tool_calls>ask<tool_sep>\n</tool_call>\n</tool_calls>"),
         ("deepseek_v31", "<｜tool▁call▁begin｜><｜tool▁calls▁begin｜>ask<｜tool▁sep｜>{}<｜tool▁call▁end｜>"),
         ("jamba", '<tool_calls name="ask">{"text": "a"}</tool_calls>'),
+        ("jamba", '<tool_calls>{"name": "ask", "arguments": {"text": "a"}}</tool_calls>'),
+        ("granite", '<|tool_call|>{"name": "ask", "arguments": {"text": "a"}}'),
+        ("cohere_command", '<|START_ACTION|>{"tool_name": "ask", "parameters": {}}<|END_ACTION|>'),
+        ("apertus", '<|tools_prefix|>{"ask": {"text": "a"}}<|tools_suffix|>'),
+        ("kimi_k2", "<|tool_calls_section_begin|>functions.ask:0<|tool_call_argument_begin|>{}<|tool_call_end|>"),
+        ("deepseek_v3", "<｜tool▁calls▁begin｜>function<｜tool▁sep｜>ask\n```json\n{}\n```<｜tool▁call▁end｜>"),
     ],
 )
 def test_a_call_written_as_another_family_writes_it_is_an_error(format: str, text: str) -> None:
@@ -134,6 +140,27 @@ def test_a_list_is_over_with_the_token_behind_its_bracket_if_that_is_missing(for
     assert [e.call.arguments for e in events if isinstance(e, CallEnd)] == [{"text": "a"}]
     assert [e for e in events if isinstance(e, Text) and e.text.strip()] == [Text(" Done.")]
     assert not [e for e in events if isinstance(e, CallError)]
+
+
+@pytest.mark.parametrize(
+    ("format", "text"),
+    [
+        ("pythonic", "[tools.ask(text='a')]"),
+        ("pythonic", "[functions.ask(text='a'), ping()]"),
+        ("llama3_json", '{"name": "functions.ask", "parameters": {"text": "a"}}'),
+        ("xlam", '[{"name": "functions.ask", "arguments": {"text": "a"}}]'),
+    ],
+)
+def test_a_tools_name_behind_a_modules_is_a_call_of_an_unknown_tool(format: str, text: str) -> None:
+    first, *_ = [e for e in read(text, format) if isinstance(e, CallEnd)]
+    assert first.call.name in ("tools.ask", "functions.ask")
+    assert not [e for e in read(text, format) if isinstance(e, Text)]
+
+
+def test_a_list_with_what_only_python_could_unpack_is_an_error() -> None:
+    (event,) = [e for e in read("[ask(**{'text': 'a'})]", "pythonic") if isinstance(e, CallEnd | CallError)]
+    assert isinstance(event, CallError)
+    assert event.code == "invalid_arguments"
 
 
 # ---------------------------------------------------------------- a tool's own tag

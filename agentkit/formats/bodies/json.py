@@ -126,7 +126,7 @@ class _Envelope:
         self.name = name
         if not self.call.known_only:
             _begin_named(self.r, self.call, name, self.arguments)
-        elif name not in self.call.tools:
+        elif not self.call.knows(name):
             raise Decline
         elif self.arguments is not None:
             self.begin()

@@ -71,11 +71,12 @@ def behind(opening: str, begun: str, names: Iterable[str], stop: str) -> Unread:
     between = rf"(?>{space}|(?!{stop})(?:</?[\w:.-]{{1,64}}(?=\s)|[^\w\s`])|{word}){{0,{_REACH}}}+"
     quotes = r"[\"']{0,8}"
     after = rf"[\"']{{1,8}}{_SPACE}[^\w\s.!?]|{_SPACE}[^\w\s.,;!?:)\"'`-]|,{_SPACE}[\"'{{\[<]"
-    after += rf"|{quotes}\s{{1,64}}[\w.-]{{1,64}}\s{{0,8}}[=:(]"
+    after += rf"|{_SPACE}`{{3}}\w{{0,16}}{_SPACE}[{{\[]|{quotes}\s{{1,64}}[\w.-]{{1,64}}\s{{0,8}}[=:(]"
     opened = rf"(?P<open>{opening})"
     whole = rf"{opened}(?:(?P<joined>{known})(?=[^\w-])|{between}(?P<apart>{known})(?={after}))"
     cut = rf"{opened}(?:(?P<joined>{known})(?::\d{{0,9}})?|{between}(?<=[\"'=:{{\[(>])(?P<apart>{known}){quotes})\s*"
-    tail = rf"(?:\w{{0,{_LONG}}}{quotes},?{_SPACE}[\w.-]{{0,64}}\s{{0,8}}=?)"
+    fence = rf"{_SPACE}`{{1,3}}\w{{0,16}}{_SPACE}"
+    tail = rf"\w{{0,{_LONG}}}(?:{quotes},?{_SPACE}[\w.-]{{0,64}}\s{{0,8}}=?|{fence})"
     return Unread(whole, cut, rf"{begun}|(?:{opening}){between}{tail}")
 
 
@@ -93,6 +94,9 @@ def in_tag(tag: str, tool: str, parameters: Iterable[str]) -> Unread:
     cut = rf"{begins}(?:(?:{plain}){{0,512}}+(?<==)|\s{{1,64}}(?:{names})[\w.-]{{0,256}})\s*"
     part = rf"{beginnings(f'<{tag} ')}|{opened}(?:=?\s{{0,8}}|<(?:[|｜][^<>]{{0,64}}|[\w.-]{{0,64}}=?))"
     return Unread(whole, cut, part, tool)
+
+
+_BEFORE_LIST: Final = re.compile(r"(.*[>\]])\s*\[").fullmatch
 
 
 def opening_of(shape: Shape, *, section: bool) -> tuple[str, str] | None:
@@ -115,7 +119,9 @@ def opening_of(shape: Shape, *, section: bool) -> tuple[str, str] | None:
         return None
     opening = pattern(text) + prefix
     if edge.strip() and own:
-        opening = rf"{pattern(edge.strip())}(?:\s{{0,64}}{pattern(own)}{prefix})?"
+        opening = rf"{pattern(edge.strip())}(?:\s{{0,64}}{pattern(own)})?(?:\s{{0,64}}{prefix})?"
+    elif token := _BEFORE_LIST(text):
+        opening = pattern(token[1])  # the bracket of the list may be missing
     if name := tag_of(text):
         return rf"(?:{opening}|(?i:{opening_tag(name)}))", TAG_PART
     return opening, beginnings(text)
