@@ -38,6 +38,7 @@ from agentkit.formats.valueends import Elements
 from agentkit.schemas import walk
 from agentkit.toolspec import UNDECLARED, Layout, ToolSpec
 
+_MODULES = ("functions", "tools", "default_api")
 _WRAPPERS = ("arguments", "input", "parameters", "properties")
 
 
@@ -93,8 +94,9 @@ class CallReader:
         r.out.append(CallStart(self.index, name))
 
     def knows(self, name: str) -> bool:
-        """Whether this is the name of an offered tool, or one with something in front, as of a module."""
-        return name in self.tools or name.rpartition(".")[2] in self.tools
+        """Whether this is the name of an offered tool, or one behind that of a module, as prompts show tools."""
+        module, _, own = name.partition(".")
+        return name in self.tools or (module in _MODULES and own in self.tools)
 
     def say_lead(self, r: Reader) -> None:
         """What separates the call from the last one, and a section's opening, are markup and not part of it."""
