@@ -359,10 +359,15 @@ class Parser(Reader):
             yield  # what stands here may be the beginning of a longer opener
         if found := self.openers.literal.match(self.buf, self.at):
             entries += self.openers.literals["".join(found[0].split())]
-        tags = self.openers.tags or self.openers.loose
-        if tags and self.buf.startswith("<", self.at) and (found := (yield from self.sees(TAG))):
+        if self.buf.startswith("<", self.at) and self._tag_may_open(entries) and (found := (yield from self.sees(TAG))):
             entries += self.openers.at_tag(found, loose=not entries)
         return entries
+
+    def _tag_may_open(self, entries: Sequence[Opener]) -> bool:
+        """Whether the tag that stands here may open something, beside what its very letters do."""
+        if self.openers.tags or entries or self.openers.may_be_loose is None:
+            return bool(self.openers.tags)
+        return self.openers.may_be_loose(self.buf, self.at) is not None
 
     def _after_call(self) -> Generator[None, None, list[Opener] | None]:
         """What stands behind a call, up to the next one; None at the text's end.

@@ -110,6 +110,8 @@ class Openers:
         for first, following in self.asides.behind():
             self.behind.setdefault(first, set()).add(following)
         self.firsts = "".join(sorted(self.behind))
+        either = "|".join(sorted({rf"{re.escape(name[0])}(?:\Z|{re.escape(name[1:2])})" for name in self.loose}))
+        self.may_be_loose = re.compile(rf"<(?:\Z|{either})", re.IGNORECASE).match if either else None
         self.search, self.within = self._searches(tools)
         order = {key: n for n, key in enumerate(self.literals)}
         for long in alternatives:  # an opener that begins another one is tried after it
