@@ -109,7 +109,7 @@ class Turn(EventStream[Event]):
     @property
     def message(self) -> AssistantMessage:
         """The response: complete once the turn is over, until then as far as its events were yielded."""
-        return self._message or self._reader.message()
+        return self._message or self._reader.intake.message()
 
     def answer(self, index: int) -> ToolMessage | None:
         """A call's answer, from the moment at which its event is yielded; None before that.
@@ -145,14 +145,14 @@ class Turn(EventStream[Event]):
             return Finish("cancelled")
         if self._ended is not None and self._ended.failure is not None:
             return Finish("error")
-        if self._ended is None and self._over.is_set() and self._reader.finish.reason == "unknown":
+        if self._ended is None and self._over.is_set() and self._reader.intake.finish.reason == "unknown":
             return Finish("cancelled")  # the consumer left before the response was whole
-        return self._reader.finish
+        return self._reader.intake.finish
 
     @property
     def usage(self) -> Usage:
         """The tokens of the response."""
-        return self._reader.usage
+        return self._reader.intake.usage
 
     @property
     def replies(self) -> tuple[Message, ...]:
@@ -210,7 +210,7 @@ class Turn(EventStream[Event]):
                 yield event
                 if isinstance(event, (CallEnd, CallError)):
                     yield from self._follow(event)
-        if self._reader.full and self._drain_timer is None:
+        if self._reader.intake.full and self._drain_timer is None:
             self._drain_timer = asyncio.get_running_loop().call_later(DRAIN_SECONDS, self._inbox.stop)
         if self._execution.waiting:
             yield from self._started()
@@ -227,7 +227,7 @@ class Turn(EventStream[Event]):
             return self._end(item) if self._ended is None else ()
         if self._cancelled:
             return ()
-        if self._reader.full:
+        if self._reader.intake.full:
             self._drained += 1
             if self._drained == DRAIN:
                 self._inbox.stop()
@@ -239,7 +239,8 @@ class Turn(EventStream[Event]):
 
     def _at_limit(self, item: Finish) -> Iterator[Event]:
         """The token limit: the response may go on, if it ended inside a call."""
-        yield from self._reader.join(cut=True)
+        if self._reader.text is not None:
+            yield from self._reader.text.join(cut=True)
         if self._reader.open:
             self._cut = item
         else:
@@ -248,15 +249,22 @@ class Turn(EventStream[Event]):
     def _end(self, end: SourceEnd) -> Iterable[Event]:
         """The source is over: go on with a further one, or bring the response to its end."""
         cut, self._cut = self._cut, None
-        if self._cancelled or self._reader.full:
+        if self._cancelled or self._reader.intake.full:
             end = SourceEnd()  # what becomes of the rest does not matter
-        if isinstance(end.failure, ProviderError) and self._limit is not None and self._reader.waits:
+        text = self._reader.text
+        if isinstance(end.failure, ProviderError) and self._limit is not None and text is not None and text.waits:
             self.refused, end, cut = end.failure, SourceEnd(), self._limit
-        if cut is not None and self._more is not None and end.failure is None and not self._cancelled:
-            source = None if self.refused is not None else self._more(self._reader.partial())
+        if (
+            cut is not None
+            and text is not None
+            and self._more is not None
+            and end.failure is None
+            and not self._cancelled
+        ):
+            source = None if self.refused is not None else self._more(text.partial())
             if source is not None:
                 self._limit = cut
-                self._reader.resume()
+                text.resume()
                 self._inbox.read(source)
                 return ()
         self._ended = end
@@ -273,7 +281,7 @@ class Turn(EventStream[Event]):
 
     def _started(self) -> Iterator[Event]:
         """Start what may start. Lazy: a tool starts when the consumer, having seen `ToolStarted`, goes on."""
-        over = self._config.execute == "stream" or self._ended is not None or self._reader.full
+        over = self._config.execute == "stream" or self._ended is not None or self._reader.intake.full
         while over and self._execution.waiting:
             ready = self._execution.next()
             if ready is None:
@@ -321,6 +329,6 @@ class Turn(EventStream[Event]):
                 if isinstance(event, CallError):
                     self._execution.admit(event)
         finally:
-            self.results = self._execution.finish(self._reader.calls)
-            self._message = self._reader.message()
+            self.results = self._execution.finish(self._reader.intake.calls)
+            self._message = self._reader.intake.message()
             self._over.set()  # whatever went wrong: `aclose` waits for this
