@@ -70,6 +70,7 @@ class Draft:
         self._parts: list[AssistantPart | None] = []
         self._run: list[str] = []  # the pieces of the text, thinking or markup that goes on
         self._run_kind: TextualPart = TextPart
+        self._whole: AssistantMessage | None = None
 
     @property
     def empty(self) -> bool:
@@ -109,10 +110,16 @@ class Draft:
 
     def message(self) -> AssistantMessage:
         """What was written so far; calls that are still open are left out."""
+        if self._whole is not None:
+            return self._whole
         content = [part for part in self._parts if part is not None]
         if self._run:
             content.append(self._run_kind("".join(self._run)))
         return AssistantMessage(tuple(content))
+
+    def close(self) -> None:
+        """Nothing follows: the message is made once, for all who ask."""
+        self._whole = self.message()
 
     def _end_run(self) -> None:
         if self._run:

@@ -25,9 +25,10 @@ from agentkit.processor.inbox import Inbox, Source
 from agentkit.processor.intake import CallIds, Intake
 from agentkit.processor.recovery import Quoted, Recovery
 from agentkit.processor.response import ResponseReader
+from agentkit.processor.sources import More
 from agentkit.processor.textcalls import TextCalls
 from agentkit.processor.textreader import TextReader
-from agentkit.processor.turn import More, Turn
+from agentkit.processor.turn import Turn
 from agentkit.tool.registry import ToolRegistry
 from agentkit.tool.result import NO_CONTEXT, ToolContext
 from agentkit.toolspec import ToolSpec

@@ -11,9 +11,9 @@ import pytest
 from agentkit.errors import ProviderError
 from agentkit.events import ArgumentDelta, CallEnd, CallStart, Event, Finish, SourceEvent, Text, ToolCompleted, Usage
 from agentkit.messages import ImagePart, TextPart, ToolCall
-from agentkit.processor import ProcessorConfig, ResponseProcessor, Turn, ask_outcome, turn
+from agentkit.processor import ProcessorConfig, ResponseProcessor, Turn, ask_outcome, sources
 from agentkit.processor.replies import capped
-from agentkit.processor.turn import DRAIN
+from agentkit.processor.sources import DRAIN
 from agentkit.tool.declare import openapi_schema
 from agentkit.tool.registry import ToolRegistry
 from agentkit.tool.result import ToolContext, ToolResult
@@ -79,7 +79,7 @@ def test_what_stands_behind_is_read_for_a_hundred_events_at_most() -> None:
 
 
 def test_a_stream_that_goes_quiet_behind_the_last_call_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turn, "DRAIN_SECONDS", 0.01)
+    monkeypatch.setattr(sources, "DRAIN_SECONDS", 0.01)
 
     async def quiet() -> AsyncIterator[SourceEvent]:
         yield end(0)
