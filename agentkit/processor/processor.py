@@ -19,7 +19,7 @@ from agentkit.messages import Message, ToolCall
 from agentkit.processor.config import ProcessorConfig
 from agentkit.processor.continuing import Made, Record
 from agentkit.processor.echo import Heard
-from agentkit.processor.execution import Execution, Gate, Scope
+from agentkit.processor.execution import Execution, Scope
 from agentkit.processor.faults import Faults
 from agentkit.processor.inbox import Inbox, Source
 from agentkit.processor.intake import CallIds, Intake
@@ -29,6 +29,7 @@ from agentkit.processor.sources import More
 from agentkit.processor.textcalls import TextCalls
 from agentkit.processor.textreader import TextReader
 from agentkit.processor.turn import Turn
+from agentkit.processor.waiting import Gate
 from agentkit.tool.registry import ToolRegistry
 from agentkit.tool.result import NO_CONTEXT, ToolContext
 from agentkit.toolspec import ToolSpec

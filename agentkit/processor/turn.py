@@ -39,11 +39,12 @@ from agentkit.messages import (
     UserMessage,
 )
 from agentkit.processor.config import ProcessorConfig
-from agentkit.processor.execution import GRACE, Execution
+from agentkit.processor.execution import Execution
 from agentkit.processor.inbox import Inbox, Source, SourceEnd
 from agentkit.processor.response import ResponseReader
 from agentkit.processor.sources import More, Sources
 from agentkit.processor.streams import EventStream
+from agentkit.processor.tooltask import GRACE
 from agentkit.tool.registry import ToolRegistry
 from agentkit.toolspec import ToolSpec
 
@@ -205,7 +206,7 @@ class Turn(EventStream[Event]):
                     yield from self._follow(event)
         if self._reader.intake.full:
             self._sources.drain.begin()
-        if self._execution.waiting:
+        if self._execution.waiting.calls:
             yield from self._started()
 
     def _read(self, item: SourceEvent | ToolEvent | SourceEnd) -> Iterable[Event]:
@@ -250,7 +251,7 @@ class Turn(EventStream[Event]):
     def _started(self) -> Iterator[Event]:
         """Start what may start. Lazy: a tool starts when the consumer, having seen `ToolStarted`, goes on."""
         over = self._config.execute == "stream" or self._sources.ended is not None or self._reader.intake.full
-        while over and self._execution.waiting:
+        while over and self._execution.waiting.calls:
             ready = self._execution.next()
             if ready is None:
                 return

@@ -46,7 +46,7 @@ from agentkit.messages import (
     ToolMessage,
     UserMessage,
 )
-from agentkit.processor import ProcessorConfig, ResponseProcessor, Turn, execution, inbox
+from agentkit.processor import ProcessorConfig, ResponseProcessor, Turn, inbox, tooltask
 from agentkit.processor.workers import Workers
 from agentkit.tool.registry import ToolRegistry
 from agentkit.tool.result import ToolContext, ToolResult
@@ -733,7 +733,7 @@ def test_a_tools_own_timeout_counts() -> None:
 
 
 def test_a_tool_that_ignores_its_cancellation_is_answered_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(execution, "GRACE", 0.01)
+    monkeypatch.setattr(tooltask, "GRACE", 0.01)
 
     async def main() -> Turn:
         release = asyncio.Event()
