@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agentkit.events import CallError
+from agentkit.events import CallEnd, CallError, ToolFailed, ToolSkipped
 from agentkit.messages import ToolCall
 from agentkit.processor.config import ProcessorConfig
 from agentkit.processor.faults import Faults
@@ -44,8 +44,30 @@ class Admission:
         self._last: Admitted | None = None  # the terminating call: those behind it do not run
         self._closed: ToolResult | None = None  # the answer to every further call
 
-    def check(self, index: int, call: ToolCall) -> Admitted | ToolResult:
-        """A call with the arguments as its tool takes them; or what is wrong with it."""
+    def admit(self, event: CallEnd | CallError) -> Admitted | ToolFailed | ToolSkipped:
+        """A call with the arguments as its tool takes them; or its answer, which says what is wrong with it."""
+        index, call = event.index, event.call
+        if self._last is not None and index > self._last.index:
+            return ToolSkipped(index, call, self._terminated(self._last))
+        if isinstance(event, CallError):
+            return ToolFailed(index, call, self._misread(event), 0.0)
+        if self._closed is not None:
+            return ToolSkipped(index, call, self._closed)
+        if call.format is None and not self._config.native:
+            return ToolSkipped(index, call, self._not_native())
+        checked = self._check(index, call)
+        return checked if isinstance(checked, Admitted) else ToolFailed(index, call, checked, 0.0)
+
+    def close(self, answer: ToolResult) -> None:
+        """Every further call that can be read gets this answer."""
+        self._closed = answer
+
+    def terminate(self, last: Admitted) -> ToolResult:
+        """No call behind this one runs; the answer that they get."""
+        self._last = last
+        return self._terminated(last)
+
+    def _check(self, index: int, call: ToolCall) -> Admitted | ToolResult:
         tool = self._registry.get_tool(call.name)
         if tool is None or (tool.xml_only and not self._config.is_tagged(call.format)):
             return failed("unknown_tool", unknown_tool(call.name, self._names(call)))
@@ -59,42 +81,20 @@ class Admission:
             return crashed(e)
         return Admitted(index, call, tool, arguments)
 
-    def misread(self, event: CallError) -> ToolResult:
-        """What is wrong with a call that could not be read."""
+    def _misread(self, event: CallError) -> ToolResult:
         if event.code == "unknown_tool":
             return failed("unknown_tool", unknown_tool(event.call.name, self._names(event.call)))
         return failed(event.code, event.message, position=event.position)
+
+    def _not_native(self) -> ToolResult:
+        names = ", ".join(f.name for f in self._config.text_formats) or "no format"
+        return failed("denied", f"not run: native calls are turned off; write the call in your text, as {names}")
 
     def _names(self, call: ToolCall) -> tuple[str, ...]:
         """The tools that a call of this format might have meant."""
         if self._config.is_tagged(call.format):
             return tuple(spec.name for spec in self._registry.specs())
         return tuple(self._registry.tools)
-
-    # -------------------------------------------------------------- what is not even looked at
-
-    def close(self, answer: ToolResult) -> None:
-        """Every further call gets this answer."""
-        self._closed = answer
-
-    def terminate(self, last: Admitted) -> ToolResult:
-        """No call behind this one runs; the answer that they get."""
-        self._last = last
-        return self._terminated(last)
-
-    def behind_last(self, index: int) -> ToolResult | None:
-        """The answer to a call behind the terminating one; None for any other."""
-        last = self._last
-        return self._terminated(last) if last is not None and index > last.index else None
-
-    def refused(self, call: ToolCall) -> ToolResult | None:
-        """The answer to a call that does not run, however well it reads; None where it may."""
-        if self._closed is not None:
-            return self._closed
-        if call.format is None and not self._config.native:
-            names = ", ".join(f.name for f in self._config.text_formats) or "no format"
-            return failed("denied", f"not run: native calls are turned off; write the call in your text, as {names}")
-        return None
 
     def _terminated(self, last: Admitted) -> ToolResult:
         return failed("skipped", f"skipped: terminated by the call of {last.call.name} before it; it was not run")

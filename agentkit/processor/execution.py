@@ -74,7 +74,7 @@ class Execution:
         self._scope = scope
         self._faults = Faults() if faults is None else faults
         self._admission = Admission(registry, config, self._faults)
-        self._approvals = Approvals(config.requires_approval, contexts, approved)
+        self.approvals = Approvals(config.requires_approval, contexts, approved)
         self._running: set[ToolTask] = set()
 
     @property
@@ -82,30 +82,18 @@ class Execution:
         """Whether no call waits for its start or runs."""
         return not self.waiting.calls and not self._running
 
-    @property
-    def pending(self) -> dict[int, ToolCall]:
-        """The calls that wait for a person."""
-        return self._approvals.pending
-
     # -------------------------------------------------------------- admission
 
     def admit(self, event: CallEnd | CallError) -> ToolEvent | None:
         """Let a call wait for its start or for its approval, or answer it at once with what is wrong with it."""
-        index, call = event.index, event.call
-        if (skipped := self._admission.behind_last(index)) is not None:
-            return self._skip(index, call, skipped)
-        if isinstance(event, CallError):
-            return self._answer(ToolFailed(index, call, self._admission.misread(event), 0.0))
-        if (refused := self._admission.refused(call)) is not None:
-            return self._skip(index, call, refused)
-        checked = self._admission.check(index, call)
-        if isinstance(checked, ToolResult):
-            return self._answer(ToolFailed(index, call, checked, 0.0))
-        if checked.tool.policy.terminates:
-            self._terminate(checked)
-        required = self._approvals.ask(checked, self._decided)
+        admitted = self._admission.admit(event)
+        if not isinstance(admitted, Admitted):
+            return self._answer(admitted)
+        if admitted.tool.policy.terminates:
+            self._terminate(admitted)
+        required = self.approvals.ask(admitted, self._decided)
         if required is None:
-            self.waiting.calls.append(checked)
+            self.waiting.calls.append(admitted)
         return required
 
     def _terminate(self, last: Admitted) -> None:
@@ -123,7 +111,7 @@ class Execution:
 
     def _held(self, after: int = -1) -> list[tuple[int, ToolCall]]:
         """Take out the calls that wait, for their start or for a person, in call order."""
-        return sorted((self.waiting.drop_all(after) | self._approvals.withdraw(after)).items())
+        return sorted((self.waiting.drop_all(after) | self.approvals.withdraw(after)).items())
 
     # -------------------------------------------------------------- running
 
@@ -135,7 +123,7 @@ class Execution:
         """
         waiting = self.waiting
         while waiting.calls and not (waiting.sequential and (self._running or self.untold)):
-            ready = waiting.ready(self._approvals.asking)
+            ready = waiting.ready(self.approvals.asking)
             if ready is None:
                 return None
             refused = waiting.kept_back(ready)
@@ -162,7 +150,7 @@ class Execution:
             raise
 
     def _begin(self, admitted: Admitted, context: ToolContext) -> ToolTask:
-        place = self.waiting.place(admitted.index)
+        place = self.waiting.place(admitted.index) if admitted.tool.policy.exclusive else None
         task = ToolTask(admitted, self._config, self._faults, self._settled, place)
         self._running.add(task)  # only now: what raised before would leave it there for good
         task.start(context)
@@ -212,7 +200,7 @@ class Execution:
             one.abandon()
         self.waiting.leave_lines()
         for index, call in enumerate(calls):
-            if call is not None and index not in self.answers and index not in self.pending:
+            if call is not None and index not in self.answers and index not in self.approvals.pending:
                 self._skip(index, call, failed("cancelled", NOT_BEGUN))
         return tuple([self.answers[index] for index in range(len(calls)) if index in self.answers])
 

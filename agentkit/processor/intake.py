@@ -139,27 +139,28 @@ class OpenCall:
 
 
 class OpenCalls:
-    """The calls of one source that have begun and not ended, by the source's own numbers."""
+    """The calls of one source that have begun and not ended, by the source's own numbers. Here, native ones."""
 
     textual = False
-    """Whether they stand in text, which has no ids and keeps what was written."""
+    """Whether they stand in text, which has no ids, keeps what was written, and may hold calls that are not to be run
+    although they could be read."""
 
     def __init__(self) -> None:
         self.by_number: dict[int, OpenCall] = {}
 
     def refused(self, call: ToolCall) -> str | None:
-        """Why a call that could be read is not to be run; None where it is."""
+        """Why a call that stands in text is not to be run; None where it is."""
         return None
 
     def ended(self, call: ToolCall) -> None:
-        """A call is whole, and is to be run."""
+        """A call that stands in text is whole, and is to be run."""
 
 
 class Intake:
     """Takes one response's events.
 
     What it gives has one count for native and text calls, in the order in which they began, and an id for every call.
-    It is read as far as it is taken: `message` holds what the events taken so far have said.
+    It is read as far as it is taken: `draft` holds what the events taken so far have said.
 
     Args:
         ids: of the conversation's calls.
@@ -176,10 +177,6 @@ class Intake:
         self._limit = inf if limit is None else limit
         self._ended = 0
         self._spent: Usage | None = None  # by the responses that this one goes on with
-
-    def message(self) -> AssistantMessage:
-        """What was taken so far; calls that are still open are left out."""
-        return self.draft.message()
 
     def keep(self, events: Iterable[SourceEvent], opened: OpenCalls) -> Iterator[SourceEvent]:
         """Keep events one by one, as they are taken; the response may be full before their end."""
@@ -257,10 +254,11 @@ class Intake:
         return event if event.index == call.index else ArgumentDelta(call.index, event.text, event.key)
 
     def _take_end(self, event: CallEnd, opened: OpenCalls) -> SourceEvent:
-        if (why := opened.refused(event.call)) is not None:
+        if opened.textual and (why := opened.refused(event.call)) is not None:
             return self._take_error(CallError(event.index, "ambiguous_call", why, event.call), opened)
         index, call = self._end(event.index, event.call, opened)
-        opened.ended(call)
+        if opened.textual:
+            opened.ended(call)
         return event if call is event.call and index == event.index else CallEnd(index, call, event.repairs)
 
     def _take_error(self, event: CallError, opened: OpenCalls) -> SourceEvent:

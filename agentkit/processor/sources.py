@@ -31,23 +31,13 @@ class Drain:
     def __init__(self, stop: Callable[[], None]) -> None:
         self._stop = stop
         self._read = 0
-        self._timer: asyncio.TimerHandle | None = None
-
-    def begin(self) -> None:
-        """The response is full; said again, it changes nothing."""
-        if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(DRAIN_SECONDS, self._stop)
+        self.timer = asyncio.get_running_loop().call_later(DRAIN_SECONDS, stop)
 
     def one_more(self) -> None:
-        """An event was read behind it."""
+        """An event was read behind the response's end."""
         self._read += 1
         if self._read == DRAIN:
             self._stop()
-
-    def over(self) -> None:
-        """Nothing is read any more."""
-        if self._timer is not None:
-            self._timer.cancel()
 
 
 class Sources:
@@ -64,10 +54,10 @@ class Sources:
         """The last of them is over; None until then."""
         self.refused: ProviderError | None = None
         """Why the response could not go on behind its token limit, where it was asked to and its provider refused."""
-        self.drain = Drain(inbox.stop)
         self._inbox = inbox
         self._first = first
         self._more = more
+        self._drain: Drain | None = None
         self._cut: Finish | None = None  # at the token limit, inside a call that may go on
         self._limit: Finish | None = None  # the one behind which it was asked to go on
 
@@ -78,6 +68,17 @@ class Sources:
     def leave(self) -> None:
         """None of them is read."""
         self.ended = SourceEnd()
+
+    def drain(self) -> Drain:
+        """The response is full: what is still read, from now on."""
+        if self._drain is None:
+            self._drain = Drain(self._inbox.stop)
+        return self._drain
+
+    def over(self) -> None:
+        """Nothing is read any more."""
+        if self._drain is not None:
+            self._drain.timer.cancel()
 
     def may_go_on(self, event: SourceEvent) -> bool:
         """Whether this is the token limit, behind which there may be more."""

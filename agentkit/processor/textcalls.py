@@ -151,7 +151,7 @@ class TextCalls:
         in_text = record is not None and record.thought
         content: list[AssistantPart] = [
             part
-            for part in self._intake.message().content
+            for part in self._intake.draft.message().content
             if (isinstance(part, ProviderPart) and part.call_id is None)
             or (isinstance(part, ThinkingPart) and (part.data is not None or not in_text))
         ]

@@ -56,26 +56,17 @@ class ToolTask:
     ) -> None:
         self.admitted = admitted
         self.task: asyncio.Task[Any]
-        self._config = config
         self._faults = faults
         self._settled: Callable[[ToolTask, Outcome, float], None] | None = settled
         self._place = place
         self._claim = None if admitted.tool.is_async else Claim()  # a plain function may have to wait for a thread
         self._since = perf_counter()
+        own = admitted.tool.policy
+        self._timeout = config.timeout if own.timeout is None else own.timeout
+        self._cap: tuple[int, Keep] = (own.max_output or config.max_output, own.keep or config.keep)
         self._begun = False  # its task has
         self._timer: asyncio.TimerHandle | None = None
         self._stopped: ToolResult | None = None  # the answer it gets because it was stopped: too late, or cancelled
-
-    @property
-    def _timeout(self) -> float | None:
-        own = self.admitted.tool.policy.timeout
-        return self._config.timeout if own is None else own
-
-    @property
-    def _cap(self) -> tuple[int, Keep]:
-        """How much of its result the model reads, and of which end."""
-        policy, config = self.admitted.tool.policy, self._config
-        return policy.max_output or config.max_output, policy.keep or config.keep
 
     # -------------------------------------------------------------- running
 

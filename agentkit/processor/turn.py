@@ -96,7 +96,7 @@ class Turn(EventStream[Event]):
     @property
     def message(self) -> AssistantMessage:
         """The response: complete once the turn is over, until then as far as its events were yielded."""
-        return self._reader.intake.message()
+        return self._reader.intake.draft.message()
 
     @property
     def refused(self) -> ProviderError | None:
@@ -119,7 +119,7 @@ class Turn(EventStream[Event]):
     @property
     def pending(self) -> tuple[ToolCall, ...]:
         """The calls that wait for a person's approval and have no answer, in call order."""
-        return tuple(call for _, call in sorted(self._execution.pending.items()))
+        return tuple(call for _, call in sorted(self._execution.approvals.pending.items()))
 
     @property
     def terminated(self) -> bool:
@@ -205,7 +205,7 @@ class Turn(EventStream[Event]):
                 if isinstance(event, (CallEnd, CallError)):
                     yield from self._follow(event)
         if self._reader.intake.full:
-            self._sources.drain.begin()
+            self._sources.drain()
         if self._execution.waiting.calls:
             yield from self._started()
 
@@ -215,14 +215,14 @@ class Turn(EventStream[Event]):
             execution = self._execution
             execution.untold.discard(item.index)  # type: ignore[union-attr]
             over = self._sources.ended is not None and not self._inbox.items
-            self._complete = over and execution.idle and not execution.pending
+            self._complete = over and execution.idle and not execution.approvals.pending
             return (item,)  # type: ignore[return-value]
         if isinstance(item, SourceEnd):
             return self._end(item) if self._sources.ended is None else ()
         if self._cancelled:
             return ()
         if self._reader.intake.full:
-            self._sources.drain.one_more()
+            self._sources.drain().one_more()
         if isinstance(item, Finish):
             if self._sources.may_go_on(item):
                 return self._sources.at_limit(item, self._reader)
@@ -291,7 +291,7 @@ class Turn(EventStream[Event]):
         yield from self._reader.close(whole=False)
 
     def _conclude(self) -> None:
-        self._sources.drain.over()
+        self._sources.over()
         try:
             for event in self._rest():
                 if isinstance(event, CallError):

@@ -79,7 +79,7 @@ class WaitingCalls:
 
     def place(self, index: int) -> lines.LinePlace | None:
         """The place in line of a call that starts; it is the call's from now on."""
-        return self._places.pop(index, None) if self._places else None
+        return self._places.pop(index, None)
 
     def drop(self, admitted: Admitted) -> None:
         """A call is not going to start."""

@@ -519,7 +519,7 @@ def test_nothing_is_ever_lost(pieces: list[str], size: int, native: bool) -> Non
         if native:
             events += reader.feed(CallEnd(0, ToolCall("n", "ping", raw="{}")))
         events += reader.feed(Finish("stop"))
-        return merge(events), reader.intake.message()
+        return merge(events), reader.intake.draft.message()
 
     whole, message = read(cut(text, None) if text else [])
     assert read(cut(text, size)) == (whole, message)
