@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agentkit.errors import ProviderError
 from agentkit.events import ArgumentDelta, CallEnd, CallStart, Event, Finish, SourceEvent, Text, ToolCompleted, Usage
@@ -118,7 +121,7 @@ LONG = "".join(f"line {i}\n" for i in range(1000))
 
 @pytest.mark.parametrize(
     ("keep", "head", "tail"),
-    [("head", "line 0\n", "cut here ...]\n"), ("tail", "\n[... ", "line 999\n"), ("both", "line 0\n", "line 999\n")],
+    [("head", "line 0\n", "left out …]\n"), ("tail", "\n[… ", "line 999\n"), ("both", "line 0\n", "line 999\n")],
 )
 def test_which_end_of_a_long_output_is_kept(keep: Any, head: str, tail: str) -> None:
     [part] = capped((TextPart(LONG),), 300, keep)
@@ -126,7 +129,18 @@ def test_which_end_of_a_long_output_is_kept(keep: Any, head: str, tail: str) -> 
     assert len(part.text) == 300
     assert part.text.startswith(head)
     assert part.text.endswith(tail)
-    assert "8,590 of 8,890 characters are cut here" in part.text
+    assert "8,632 of 8,890 characters left out" in part.text
+
+
+@given(st.integers(200, 2_000), st.integers(128, 1_999), st.sampled_from(["head", "tail", "both"]))
+def test_the_mark_says_how_much_is_left_out(size: int, limit: int, keep: Any) -> None:
+    [part] = capped((TextPart("x" * size),), limit, keep)
+    assert isinstance(part, TextPart)
+    told = re.search(r"\n\[… ([\d,]+) of ([\d,]+) characters left out …\]\n", part.text)
+    assert len(part.text) <= limit if told else len(part.text) == size
+    if told:
+        left, whole = (int(number.replace(",", "")) for number in told.groups())
+        assert (left + len(part.text) - len(told[0]), whole) == (size, size)
 
 
 @pytest.mark.parametrize(("keep", "first", "last"), [("head", "a" * 300, ""), ("tail", "", "b" * 300)])
