@@ -78,8 +78,8 @@ class _Held:
 
     def __init__(self) -> None:
         self.out: list[SourceEvent] = []
+        self.loose: list[int] = []  # where in `_waits` the bare calls are
         self._waits: list[_Waiting] = []
-        self._loose: list[int] = []  # places in `_waits`
         self._firm = 0
 
     def put(self, event: SourceEvent) -> None:
@@ -105,17 +105,15 @@ class _Held:
     def hold(self, found: _Found) -> None:
         """A call that counts so far."""
         if found.loose:
-            self._loose.append(len(self._waits))
+            self.loose.append(len(self._waits))
         else:
             self._firm += 1
         self._waits.append(found)
 
     def give_up_loose(self) -> None:
         """Something is said behind bare calls: they are examples in prose."""
-        if not self._loose:
-            return
-        first = self._loose[0]
-        self._loose = []
+        first = self.loose[0]
+        self.loose = []
         if self._firm:
             self._waits[first:] = [
                 Text(h.text) if isinstance(h, _Wrapping) or (isinstance(h, _Found) and h.loose) else h
@@ -239,7 +237,7 @@ class Recovery:
                 self._refuse(call)
 
     def _say(self, text: str) -> None:
-        if text.strip(FILLER):
+        if self._held.loose and text.strip(FILLER):
             self._held.give_up_loose()
         self._before.said(text)
         self._held.put(Text(text))
