@@ -80,9 +80,9 @@ class Sources:
         if self._drain is not None:
             self._drain.timer.cancel()
 
-    def may_go_on(self, event: SourceEvent) -> bool:
+    def may_go_on(self, finish: Finish) -> bool:
         """Whether this is the token limit, behind which there may be more."""
-        return self._more is not None and isinstance(event, Finish) and event.reason == "length"
+        return self._more is not None and finish.reason == "length"
 
     def at_limit(self, limit: Finish, reader: ResponseReader) -> Iterator[SourceEvent]:
         """The token limit: the response may go on, if it ended inside a call."""
