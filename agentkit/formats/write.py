@@ -43,6 +43,7 @@ from agentkit.formats.tags import spelt
 from agentkit.messages import ToolCall
 from agentkit.schemas import walk
 from agentkit.toolspec import Element, Node, ToolSpec
+from agentkit.unicode import has_surrogate
 
 _ATTRIBUTE_ESCAPES: Final = {
     "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\n": "&#10;", "\r": "&#13;", "\t": "&#9;"
@@ -91,7 +92,7 @@ def _write(w: Writing) -> str:
         text = "".join(WRITERS[type(p)](w, p) for p in w.format.call)
     except FormatError as e:
         raise e if w.tool.name in str(e) else FormatError(f"{w.tool.name}: {e}") from e
-    if values.has_surrogate(text):
+    if has_surrogate(text):
         raise FormatError(f"{w.tool.name}: a string with a lone surrogate cannot be written in any format")
     return text
 
