@@ -46,7 +46,7 @@ class TurnOutcome(NamedTuple):
     left: RunFinish | None = None
 
 
-class Standing(NamedTuple):
+class RunState(NamedTuple):
     """How a run stands between two turns.
 
     Attributes:
@@ -66,10 +66,10 @@ class Standing(NamedTuple):
     retries: int = 0
 
 
-def ending(run: Standing) -> RunFinish | None:
+def ending(run: RunState) -> RunFinish | None:
     """Why the run ends now; None where the model is to be asked.
 
-    >>> ending(Standing(TurnOutcome("stop"))), ending(Standing(TurnOutcome("stop"), news=True))
+    >>> ending(RunState(TurnOutcome("stop"))), ending(RunState(TurnOutcome("stop"), news=True))
     ('stop', None)
     """
     if run.stopped is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from agentkit.agent.ending import Standing, TurnOutcome
+from agentkit.agent.ending import RunState, TurnOutcome
 from agentkit.agent.final_reply import FinalReply
 from agentkit.agent.journal import Unsettled
 from agentkit.agent.limits import Repeats
@@ -79,10 +79,10 @@ class Progress:
             left=self._earlier.finish,
         )
 
-    def standing(self, stopped: RunFinish | None, *, news: bool = False) -> Standing:
+    def state(self, stopped: RunFinish | None, *, news: bool = False) -> RunState:
         """All that decides whether the run goes on."""
         left = self._plan.limits.max_turns - self.turns
-        return Standing(self._outcome, stopped, news, self._plan.spending.exhausted, left, self._reply.retries)
+        return RunState(self._outcome, stopped, news, self._plan.spending.exhausted, left, self._reply.retries)
 
     def result(self, messages: tuple[Message, ...]) -> RunResult[Any]:
         """What it has brought so far, with the conversation as it stands."""

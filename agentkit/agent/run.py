@@ -204,15 +204,15 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         elif turn is not None:
             self._requests.see(turn.refused, answered=bool(turn.results))
             progress.see(turn)
-        reason = ending(progress.standing(brake.reason))
+        reason = ending(progress.state(brake.reason))
         if reason == "stop":
             news = await self.journal.news()  # a user may have written while the model was answering
-            reason = ending(progress.standing(brake.reason, news=news))
+            reason = ending(progress.state(brake.reason, news=news))
         if reason is None:
             turn = await self._ask()
             if turn is not None:
                 return turn
-            reason = ending(progress.standing(brake.reason))
+            reason = ending(progress.state(brake.reason))
         progress.finish = reason or "cancelled"
         return None
 

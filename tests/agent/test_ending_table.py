@@ -7,61 +7,61 @@ from typing import get_args
 
 import pytest
 
-from agentkit.agent.ending import Standing, TurnOutcome, ending
+from agentkit.agent.ending import RunState, TurnOutcome, ending
 from agentkit.agent.options import RunFinish
 
 ROWS = [
     # nothing has happened yet
-    (Standing(), None),
-    (Standing(turns=0), "max_turns"),
-    (Standing(exhausted="time_budget"), "time_budget"),
-    (Standing(exhausted="token_budget", turns=0), "token_budget"),
-    (Standing(stopped="cancelled"), "cancelled"),
+    (RunState(), None),
+    (RunState(turns=0), "max_turns"),
+    (RunState(exhausted="time_budget"), "time_budget"),
+    (RunState(exhausted="token_budget", turns=0), "token_budget"),
+    (RunState(stopped="cancelled"), "cancelled"),
     # the model has said its last word
-    (Standing(TurnOutcome("stop")), "stop"),
-    (Standing(TurnOutcome("length")), "length"),
-    (Standing(TurnOutcome("unknown")), "unknown"),
-    (Standing(TurnOutcome("content_filter")), "content_filter"),
-    (Standing(TurnOutcome("refusal")), "refusal"),
-    (Standing(TurnOutcome("stop"), exhausted="cost_budget", turns=0), "stop"),
+    (RunState(TurnOutcome("stop")), "stop"),
+    (RunState(TurnOutcome("length")), "length"),
+    (RunState(TurnOutcome("unknown")), "unknown"),
+    (RunState(TurnOutcome("content_filter")), "content_filter"),
+    (RunState(TurnOutcome("refusal")), "refusal"),
+    (RunState(TurnOutcome("stop"), exhausted="cost_budget", turns=0), "stop"),
     # … and a user wrote meanwhile
-    (Standing(TurnOutcome("stop"), news=True), None),
-    (Standing(TurnOutcome("stop"), news=True, turns=0), "max_turns"),
-    (Standing(TurnOutcome("stop"), news=True, exhausted="token_budget"), "token_budget"),
-    (Standing(TurnOutcome("length"), news=True), "length"),
+    (RunState(TurnOutcome("stop"), news=True), None),
+    (RunState(TurnOutcome("stop"), news=True, turns=0), "max_turns"),
+    (RunState(TurnOutcome("stop"), news=True, exhausted="token_budget"), "token_budget"),
+    (RunState(TurnOutcome("length"), news=True), "length"),
     # calls were answered: it is the model's turn
-    (Standing(TurnOutcome("tool_calls", answered=True)), None),
-    (Standing(TurnOutcome("stop", answered=True)), None),
-    (Standing(TurnOutcome("length", answered=True)), None),
-    (Standing(TurnOutcome("tool_calls", answered=True), turns=0), "max_turns"),
-    (Standing(TurnOutcome("tool_calls", answered=True), exhausted="call_budget"), "call_budget"),
-    (Standing(TurnOutcome("tool_calls", answered=True), exhausted="call_budget", turns=0), "call_budget"),
-    (Standing(TurnOutcome("pause")), None),
+    (RunState(TurnOutcome("tool_calls", answered=True)), None),
+    (RunState(TurnOutcome("stop", answered=True)), None),
+    (RunState(TurnOutcome("length", answered=True)), None),
+    (RunState(TurnOutcome("tool_calls", answered=True), turns=0), "max_turns"),
+    (RunState(TurnOutcome("tool_calls", answered=True), exhausted="call_budget"), "call_budget"),
+    (RunState(TurnOutcome("tool_calls", answered=True), exhausted="call_budget", turns=0), "call_budget"),
+    (RunState(TurnOutcome("pause")), None),
     # calls that say themselves that it is over
-    (Standing(TurnOutcome("tool_calls", waits=True)), "approval"),
-    (Standing(TurnOutcome("tool_calls", answered=True, waits=True, terminated=True, circles=True)), "approval"),
-    (Standing(TurnOutcome("tool_calls", answered=True, terminated=True)), "agent_terminated"),
-    (Standing(TurnOutcome("tool_calls", answered=True, terminated=True, circles=True)), "agent_terminated"),
-    (Standing(TurnOutcome("tool_calls", answered=True, circles=True)), "loop_detected"),
-    (Standing(TurnOutcome("tool_calls", answered=True, circles=True), exhausted="token_budget"), "loop_detected"),
+    (RunState(TurnOutcome("tool_calls", waits=True)), "approval"),
+    (RunState(TurnOutcome("tool_calls", answered=True, waits=True, terminated=True, circles=True)), "approval"),
+    (RunState(TurnOutcome("tool_calls", answered=True, terminated=True)), "agent_terminated"),
+    (RunState(TurnOutcome("tool_calls", answered=True, terminated=True, circles=True)), "agent_terminated"),
+    (RunState(TurnOutcome("tool_calls", answered=True, circles=True)), "loop_detected"),
+    (RunState(TurnOutcome("tool_calls", answered=True, circles=True), exhausted="token_budget"), "loop_detected"),
     # calls of an earlier run, others of which still wait
-    (Standing(TurnOutcome("unknown", answered=True, left="approval")), "approval"),
-    (Standing(TurnOutcome("unknown", answered=True, terminated=True, left="approval")), "agent_terminated"),
+    (RunState(TurnOutcome("unknown", answered=True, left="approval")), "approval"),
+    (RunState(TurnOutcome("unknown", answered=True, terminated=True, left="approval")), "agent_terminated"),
     # a reply that is not what was wanted
-    (Standing(TurnOutcome("stop", misfits=True), retries=1), None),
-    (Standing(TurnOutcome("stop", misfits=True), retries=0), "invalid_output"),
-    (Standing(TurnOutcome("stop", misfits=True), retries=1, turns=0), "max_turns"),
-    (Standing(TurnOutcome("stop", misfits=True), retries=1, exhausted="token_budget"), "token_budget"),
-    (Standing(TurnOutcome("stop", misfits=True), retries=0, news=True), "invalid_output"),
+    (RunState(TurnOutcome("stop", misfits=True), retries=1), None),
+    (RunState(TurnOutcome("stop", misfits=True), retries=0), "invalid_output"),
+    (RunState(TurnOutcome("stop", misfits=True), retries=1, turns=0), "max_turns"),
+    (RunState(TurnOutcome("stop", misfits=True), retries=1, exhausted="token_budget"), "token_budget"),
+    (RunState(TurnOutcome("stop", misfits=True), retries=0, news=True), "invalid_output"),
     # stopped from outside, whatever else is so
-    (Standing(TurnOutcome("stop"), stopped="cancelled"), "cancelled"),
-    (Standing(TurnOutcome("tool_calls", waits=True), stopped="time_budget"), "time_budget"),
-    (Standing(TurnOutcome("stop"), stopped="cancelled", news=True, exhausted="time_budget", turns=0), "cancelled"),
+    (RunState(TurnOutcome("stop"), stopped="cancelled"), "cancelled"),
+    (RunState(TurnOutcome("tool_calls", waits=True), stopped="time_budget"), "time_budget"),
+    (RunState(TurnOutcome("stop"), stopped="cancelled", news=True, exhausted="time_budget", turns=0), "cancelled"),
 ]
 
 
 @pytest.mark.parametrize(("run", "finish"), ROWS, ids=str)
-def test_why_a_run_ends(run: Standing, finish: RunFinish | None) -> None:
+def test_why_a_run_ends(run: RunState, finish: RunFinish | None) -> None:
     assert ending(run) == finish
 
 
@@ -74,7 +74,7 @@ def test_what_else_is_so_never_undoes_a_stronger_reason() -> None:
     ]
     stops, budgets = (None, "cancelled"), (None, "token_budget")
     for outcome, stopped, news, exhausted, turns in product(outcomes, stops, flags, budgets, (0, 1)):
-        run = Standing(outcome, stopped, news, exhausted, turns)  # type: ignore[arg-type]
+        run = RunState(outcome, stopped, news, exhausted, turns)  # type: ignore[arg-type]
         found = ending(run)
         assert found in (None, *_words(RunFinish))
         if stopped is not None:

@@ -120,48 +120,31 @@ def type_names(tree: ast.Module) -> Iterator[str]:
                     yield name
 
 
-FEW_ATTRIBUTES: Final = ("agent", "threads")
-"""Rooms whose classes keep at most `MOST_ATTRIBUTES` each."""
+NARROW = {"models", "processor", "agent", "threads"}
+"""Rooms in which no class knows more than a reader can hold. What one decides is then in the open: a value, a table."""
 
-MOST_ATTRIBUTES: Final = 12
-
-MORE: Final[dict[str, str]] = {}
-"""The classes that may keep more, each with the reason."""
+OPTIONS = {"ModelSettings", "ProcessorConfig"}
+"""Values of which each field is an option of the user's; nothing decides by all of them."""
 
 
-def test_no_class_keeps_more_attributes_than_can_be_held_in_mind() -> None:
-    """What decides why something happens is a small value or a noun of its own, not one flag more.
-
-    Attributes that a class inherits are counted where they are declared.
-    """
-    kept = {
-        node.name: len(attributes(node))
-        for file in FILES
-        if room(file) in FEW_ATTRIBUTES
-        for node in ast.walk(ast.parse(file.read_text()))
-        if isinstance(node, ast.ClassDef) and not is_typed_dict(node)
-    }
-    assert {name: many for name, many in kept.items() if many > MOST_ATTRIBUTES and name not in MORE} == {}
-    assert [name for name in MORE if kept.get(name, 0) <= MOST_ATTRIBUTES] == [], "these need no exception"
+@pytest.mark.parametrize("file", [f for f in FILES if room(f) in NARROW], ids=lambda f: str(f.relative_to(PACKAGE)))
+def test_no_class_has_more_than_12_attributes(file: Path) -> None:
+    """Those that it sets on itself, and its fields."""
+    classes = [node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.ClassDef)]
+    known = {node.name: set(attributes(node)) for node in classes if node.name not in OPTIONS}
+    assert {name: sorted(of) for name, of in known.items() if len(of) > 12} == {}
 
 
-def attributes(cls: ast.ClassDef) -> set[str]:
-    """What is assigned on `self` anywhere in a class, and the fields that it declares."""
-    assigned = {
-        node.attr
-        for node in ast.walk(cls)
-        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
-        if isinstance(node.value, ast.Name) and node.value.id == "self"
-    }
-    declared = {
-        node.target.id for node in cls.body if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
-    }
-    return assigned | declared
-
-
-def is_typed_dict(cls: ast.ClassDef) -> bool:
-    """Whether it only says which keywords a function takes: nothing has these as attributes."""
-    return any("TypedDict" in ast.unparse(base) for base in cls.bases)
+def attributes(known: ast.ClassDef) -> Iterator[str]:
+    """The names of a class's fields, and of what its methods set on it; not what all of its objects share."""
+    for field in known.body:
+        match field:
+            case ast.AnnAssign(target=ast.Name(id=name)) if "ClassVar" not in ast.unparse(field.annotation):
+                yield name
+    for node in ast.walk(known):
+        match node:
+            case ast.Attribute(value=ast.Name(id="self"), attr=name, ctx=ast.Store()):
+                yield name
 
 
 def test_no_function_is_longer_than_60_lines() -> None:
