@@ -6,9 +6,11 @@ import html
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
 from typing import Any
 
-from damaged_texts import BEGIN, CALLED, END, MARKS, Written, thinking, write
+from damaged_texts import BEGIN, CALLED, END, MARKS, Token, Written, thinking, write
 from format_tools import NOTE
 from meanings import TAG, agrees, balanced, leaves, plain, readings, sound_python
 
@@ -100,12 +102,13 @@ class Judge:
 
     def _under(self, start: int, end: int) -> set[int]:
         """The calls of which something was written here."""
-        at, found = 0, set()
-        for token in self.written.tokens:
-            if token.call >= 0 and at < end and at + len(token.text) > start:
-                found.add(token.call)
-            at += len(token.text)
-        return found
+        return {t.call for t, a, b in self._tokens if t.call >= 0 and a < end and b > start}
+
+    @cached_property
+    def _tokens(self) -> list[tuple[Token, int, int]]:
+        """The pieces that were written, with where each stands."""
+        ends = [*accumulate(len(t.text) for t in self.written.tokens)]
+        return [*zip(self.written.tokens, [0, *ends], ends, strict=False)]
 
     def _times(self, number: int) -> int:
         """How often a call is written: damage may double it."""
@@ -253,6 +256,7 @@ class Judge:
             key = key.replace(str(without_surrogates(piece)), "", 1)
         return key
 
+    @cached_property
     def _tags(self) -> set[str]:
         """The names of the tags with which this text's own calls were written, without those around several calls."""
         sound = write(self.written.plan) or self.written
@@ -302,8 +306,8 @@ class Judge:
 
     def _whole_markup(self, text: str) -> bool:
         """Whether markup stands in a value and is balanced there: its own, or that of this text's calls."""
-        tags = self._tags() & {name for _, name in TAG.findall(text)}
-        return bool(TAG.search(text) and balanced(text)) or bool(tags and balanced(text, tags))
+        names = {name for _, name in TAG.findall(text)}
+        return bool(names) and (balanced(text) or bool((tags := self._tags & names) and balanced(text, tags)))
 
     def _inserted(self, text: str) -> bool:
         """Whether nothing else stands there than what damage put in, in one piece or in several."""
@@ -392,13 +396,10 @@ class Judge:
 
     def _let_out(self) -> int:
         """The first call of which damage let a value with a code fence out into prose: it quotes what follows."""
-        at = 0
-        for token in self.written.tokens:
-            end = at + len(token.text)
+        for token, at, end in self._tokens:
             out = token.value >= 0 and "`" in token.text
             if out and any(isinstance(e, Text) and a < end and b > at for e, a, b in self.spans):
                 return token.call
-            at = end
         return len(self.written.calls)
 
     def _shut(self) -> int:
@@ -437,12 +438,10 @@ class Judge:
 
         What was to close it opens one then.
         """
-        at = 0
-        for token in self.written.tokens:
-            line = self.text[self.text.rfind("\n", 0, at) + 1 : at]
-            if token.call in self.written.hurt and token.text.startswith("```") and line.strip():
+        for token, at, _ in self._tokens:
+            fence = token.text.startswith("```") and token.call in self.written.hurt
+            if fence and self.text[self.text.rfind("\n", 0, at) + 1 : at].strip():
                 yield at
-            at += len(token.text)
 
     def _in_sound_python(self, number: int) -> bool:
         """Whether this stands in a call that is sound Python as damage left it: then it is in one of its strings."""
@@ -458,12 +457,8 @@ class Judge:
 
     def _strewn(self, start: int, end: int) -> bool:
         """Whether something stands here that damage put between the calls."""
-        at = 0
-        for token in self.written.tokens:
-            if token.call == -1 and token.text in self.written.inserted and start <= at < end:
-                return True
-            at += len(token.text)
-        return False
+        put = self.written.inserted
+        return any(start <= at < end and t.call == -1 and t.text in put for t, at, _ in self._tokens)
 
     def _over(self, number: int) -> list[Event]:
         """The events that stand over some of what was written for a call."""
@@ -472,13 +467,8 @@ class Judge:
 
     def _where(self, number: int) -> tuple[int, int]:
         """Where a call was written: the beginning and the end."""
-        at, start, end = 0, -1, -1
-        for token in self.written.tokens:
-            if token.call == number:
-                start = at if start < 0 else start
-                end = at + len(token.text)
-            at += len(token.text)
-        return start, end
+        own = [(a, b) for t, a, b in self._tokens if t.call == number]
+        return (own[0][0], own[-1][1]) if own else (-1, -1)
 
     def _covered(self, number: int, *, refused: bool = False) -> bool:
         """Whether an error covers some of what was written for a call; or a call whose arguments will be refused."""
