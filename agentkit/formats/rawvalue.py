@@ -382,12 +382,14 @@ class Value:
 
         This one's may have been before, and a call inside is open or does not balance; the enclosing call may have been
         over before another one opened; or it is a closing too many behind a call that was over, or behind half of one,
-        as only the section ends behind this one.
+        as only the section ends behind this one; or one stood before the end of the call already, and no text opens it.
         """
         over = held.first is not None or bool(held.ends)
         shut = token.groupdict().get("shut") is not None
         passed = self.passed and _SENTENCE("".join(held.pieces), held.behind - held.start) is None
         if (held.open and (held.fits or passed)) or (shut and over):
+            return True
+        if self.closings and held.ends and self.end.unopened(self.r.raw()[self.start - self.r.mark :]) >= 0:
             return True
         return (bool(held.fits) or shut) and not self.end.balances("".join(held.pieces))
 
