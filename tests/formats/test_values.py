@@ -257,13 +257,14 @@ def test_no_value_takes_in_its_neighbour_whose_opening_is_misspelt_or_gone(forma
             misspelt = [opening[:i] + other + opening[i + 1 :], *([other] if c.isspace() and closed else [])]
             for text in (head + (close if closed else "") + piece + tail for piece in misspelt):
                 made = [e.call.arguments for e in formats.parse(text, format, (LOOK,)) if isinstance(e, CallEnd)]
-                wrong += [(text, v) for found in made for v in found.values() if str(v) not in ("ls -a", "912")]
+                given = [str(v) for found in made for v in found.values()]
+                wrong += [(text, v) for v in given if v not in ("ls -a", "912", f"{other}912")]
     assert wrong == []
 
 
 @pytest.mark.parametrize("format", PARAMETERS, ids=lambda f: f.name)
 def test_no_value_that_quotes_half_a_call_takes_in_its_neighbour_whose_opening_is_gone(format: Format) -> None:
-    head, close, opening, tail = between(format)
+    head, close, _, tail = between(format)
     quoted = f"{pieces(format, 'bash', command='VALUE').head}pwd"
     text = head + quoted + close + "\n" + tail
     made = [e.call.arguments for e in formats.parse(text, format, (LOOK,)) if isinstance(e, CallEnd)]

@@ -197,7 +197,7 @@ class Judge:
         if any(n in w.inner and w.inner[n] not in numbers and not self._outer_hurt(n) for n in numbers):
             yield "a quoted call is made", said
         raw = {int(a or b or c) for a, b, c in MARKS.findall(call.raw)}
-        if lost := {n for n in raw - numbers if n not in w.inner}:
+        if lost := {n for n in raw - numbers if n not in w.inner and not self._in_another_number(n, found)}:
             yield "written, and not among the arguments", f"{sorted(lost)} {said}"
         whole = any(leaf.value in self._bodies(number) for leaf in found for number in whose)
         if (
@@ -216,6 +216,11 @@ class Judge:
             meant = call.name.casefold() == w.calls[number].name.casefold()
             if not meant and not content and not any(call.name in i for i in w.inserted):
                 yield "another tool", said
+
+    def _in_another_number(self, number: int, found: Sequence[Leaf]) -> bool:
+        """Whether damage joined digits in front of a number, so that both are one: `0xff910004`."""
+        hexes = [t.text[2:] for t in self.written.tokens if t.value == number and t.text.startswith("0x")]
+        return any(isinstance(leaf.value, int) and f"{leaf.value:x}" in hexes for leaf in found)
 
     def _alike(self, got: Any, meant: Any) -> bool:
         """Whether this has the keys, items and words that were written; numbered values are held elsewhere."""

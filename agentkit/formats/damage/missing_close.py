@@ -48,19 +48,16 @@ def close_values(call: CallReader, end: int, *, repair: bool) -> None:
         if _is_shut(value, edge, part, call, known) or _misspelt(value, edge, known):
             raise _unopened(name, known[0], edge.what, end)
         found = list(opening.finditer(value))
-        if not found and (near := next((n for n in known if _nearly(value, part, n)), None)):
-            raise unsure(name, near, end, end)
-        if not found or (
-            closing.search(value, found[0].end()) and edge.opened(value) <= 0
-        ):  # none, or balanced: content
-            continue
+        closed = bool(found) and closing.search(value, found[0].end()) is not None
+        if (closed and edge.opened(value) <= 0) or not (found or _near(value, part, known)):
+            continue  # balanced, or none: content
         names = [known[int((f.lastgroup or "_0")[1:])] for f in found]
-        balanced = closing.search(value, found[0].end()) is not None
-        if balanced or set(names).isdisjoint(required) or len(set(names)) < len(names) or not repair:
-            raise unsure(name, names[0], end, end)
+        sure = found and not closed and len(set(names)) == len(names) and not set(names).isdisjoint(required)
+        if not sure or not repair:
+            raise unsure(name, names[0] if names else _near(value, part, known), end, end)
         if edge.closes(value[: found[0].start()]):
-            closed = f"expected a parameter or the end of the call behind {edge.what} of {name!r}"
-            raise Damage("invalid_arguments", closed, end, end=end)
+            told = f"expected a parameter or the end of the call behind {edge.what} of {name!r}"
+            raise Damage("invalid_arguments", told, end, end=end)
         starts = [0, *(f.end() for f in found)]
         stops = [*(f.start() for f in found), len(value)]
         for key, start, stop in zip((name, *names), starts, stops, strict=True):
@@ -101,6 +98,11 @@ def _misspelt(value: str, edge: ValueEnd, missing: Sequence[str]) -> bool:
         if names.match(value, at) and not edge.own.match(value, at):
             return True
     return False
+
+
+def _near(value: str, part: Pairs | TagParameters, missing: Sequence[str]) -> str:
+    """The first of these parameters whose opening, misspelt, stands in a value; nothing if none does."""
+    return next((name for name in missing if _nearly(value, part, name)), "")
 
 
 def _nearly(value: str, part: Pairs | TagParameters, name: str) -> bool:
