@@ -302,6 +302,17 @@ def test_an_argument_is_not_lost_where_something_stands_before_it(format: Format
     assert made in ([], [{"text": "ls -a", "number": 912}])
 
 
+@pytest.mark.parametrize("name", ["glm45", "hy_v3", "k2_horizon"])
+def test_no_value_begins_with_the_tag_of_a_value(name: str) -> None:
+    format = formats.get(name)
+    one = pieces(format, "bash", command="VALUE")
+    tag = one.head[one.head.rindex("<") :]
+    for other in (tag, f"{tag}<ifm|arg_type>string</ifm|arg_type>{tag}"):
+        text = one.call("ls").replace(tag, f"{tag}{other}", 1)
+        assert outcomes(read(format, f"{text}\n{one.call('pwd')}"))[1:] == [("bash", {"command": "pwd"}, ())]
+        assert not [g for g in outcomes(read(format, text)) if not isinstance(g, str)]
+
+
 @pytest.mark.parametrize("format", PARAMETERS, ids=lambda f: f.name)
 def test_values_that_cross_are_one_another_s_and_no_value(format: Format) -> None:
     """One closes that nothing opens, and behind it one opens, which nothing closes, or which another one crosses."""

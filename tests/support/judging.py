@@ -162,7 +162,7 @@ class Judge:
         said = f"{call.name} {dict(call.arguments)} {event.repairs}"
         if plain(call.name) not in plain(f"{call.raw} {html.unescape(call.raw)}"):
             yield "a name that is not there", said
-        if not runs(call) or self._begins_outside(call.raw) or self._put_in(call):
+        if not runs(call) or self._begins_outside(call.raw):
             return
         found = [
             leaf for k, v in call.arguments.items() for leaf in (Leaf(k, k), *(Leaf(*leaf) for leaf in leaves(k, v)))
@@ -208,7 +208,7 @@ class Judge:
         ):
             meant = w.calls[next(iter(whose))]
             inside = {k: v for k, v in meant.arguments.items() if not self._put_out(k, v, call)}
-            given = {k: v for k, v in call.arguments.items() if k in inside or k not in meant.arguments}
+            given = dict(call.arguments)
             if meant.name == call.name and not self._alike(given, inside):
                 yield "unlike what was written", said
         for number in whose:
@@ -254,7 +254,7 @@ class Judge:
         """Whether an argument stands behind the end that damage gave to its call."""
         raw = call.raw.rstrip()
         ended = any(raw.endswith(i.strip()) for i in self.written.inserted if i.strip())
-        return ended and not call.arguments.get(key) and str(value) not in raw
+        return ended and key not in call.arguments and str(value) not in raw
 
     def _without_damage(self, key: str) -> str:
         for piece in sorted(self.written.inserted, key=len, reverse=True):
@@ -352,8 +352,6 @@ class Judge:
         if not own:
             return []
         first, last = own[0], own[-1] + 1
-        while tokens[first - 1].call == call and tokens[first - 1].text in self.written.inserted:
-            first -= 1
         return ["".join(t.text for t in tokens[start:last]).strip() for start in {first, own[0]}]
 
     def _holds(self, meaning: str, text: str) -> bool:
@@ -425,7 +423,7 @@ class Judge:
         halves = {call.tool.name for call in self.written.plan.calls if call.quoting == "half"}
         over = (e.call for e in self._made_of_damage(number))
         made = (c for c in over if nests or c.name in halves)
-        return any(self._put_in(c) or any(self._whole_markup(str(v)) for v in c.arguments.values()) for c in made)
+        return any(any(self._whole_markup(str(v)) for v in c.arguments.values()) for c in made)
 
     def _hidden_from(self) -> int:
         """Where damage begins that may quote what stands behind it, or make it reasoning."""
