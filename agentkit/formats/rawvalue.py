@@ -359,7 +359,7 @@ class Value:
         kind = token.lastgroup
         if held.open and held.open[-1] == "value":
             if kind == "fit" and token["over"] is not None and not held.calls and not held.ends:
-                if held.fits:
+                if held.fits or self.is_again(held):
                     raise self.ambiguous(held)
                 return self.found(held, here)
             if kind == "fit":
@@ -376,6 +376,12 @@ class Value:
         elif kind == "odd" and not held.open:
             held.odd = held.odd or here
         return None
+
+    def is_again(self, held: Held) -> bool:
+        """Whether the last opening inside is that of this very parameter: the value before it may lack its closing."""
+        found = self.end.own.finditer("".join(held.pieces)) if self.end.own is not None else ()
+        names = [f.groupdict().get("name") for f in found if f["close"] is None]
+        return bool(names) and (names[-1] or "").strip() == self.key
 
     def is_unsure(self, held: Held, token: re.Match[str]) -> bool:
         """Whether a closing that may be this value's may as well be another's.

@@ -314,6 +314,16 @@ def test_no_value_begins_with_the_tag_of_a_value(name: str) -> None:
 
 
 @pytest.mark.parametrize("format", PARAMETERS, ids=lambda f: f.name)
+def test_no_value_takes_in_the_same_one_written_again_where_its_closing_is_missing(format: Format) -> None:
+    one = pieces(format, "bash", command="VALUE")
+    opening = between(format)[2].strip().replace("number", "command").replace("integer", "string")
+    for between_them in ("\n", "", ", ", "\n\n"):
+        got = outcomes(read(format, f"{one.call(f'ls{between_them}{opening}ls')}\n{one.call('pwd')}"))
+        made = [g for g in got if not isinstance(g, str)]
+        assert [g[1] for g in made] in ([{"command": "pwd"}], [{"command": "ls"}, {"command": "pwd"}]), made  # type: ignore[index]
+
+
+@pytest.mark.parametrize("format", PARAMETERS, ids=lambda f: f.name)
 def test_values_that_cross_are_one_another_s_and_no_value(format: Format) -> None:
     """One closes that nothing opens, and behind it one opens, which nothing closes, or which another one crosses."""
     one = pieces(format, "bash", command="VALUE")
