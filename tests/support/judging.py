@@ -12,7 +12,7 @@ from typing import Any
 
 from damaged_texts import BEGIN, CALLED, END, MARKS, Token, Written, thinking, write
 from format_tools import NOTE
-from meanings import TAG, agrees, balanced, leaves, plain, readings, sound_python
+from meanings import TAG, agrees, balanced, leaves, plain, readings
 
 from agentkit.events import ArgumentDelta, CallEnd, CallError, CallStart, Event, Markup, Text, Thinking
 from agentkit.formats.format import Braced, Envelope, Json, KeyEnvelope, TextArgument, ToolElement
@@ -173,10 +173,6 @@ class Judge:
         if ARITHMETIC not in event.repairs:  # of which a number with damage beside it is a part
             yield from self._whole(call, found, said, made)
 
-    def _put_in(self, call: ToolCall) -> bool:
-        """Whether damage wrote the opening of this call, with its name: then what stands behind is in it."""
-        return any(call.name in i and call.raw.startswith(i) for i in self.written.inserted)
-
     def _begins_outside(self, raw: str) -> bool:
         """Whether this call was quoted in a value whose own call damage left without an opening.
 
@@ -232,7 +228,7 @@ class Judge:
                 gone = sum(map(self._erased, meant))
                 if len(got) == len(meant) and not gone:
                     return all(map(self._alike, got, meant))
-                return len(meant) - gone <= len(got) <= len(meant) + self._parted(meant)
+                return len(meant) - gone <= len(got) <= len(meant)
             case _:
                 numbers = Leaf("", meant).numbers
                 held = numbers and (numbers[0] in self.written.touched or Leaf("", got).numbers[:1] == numbers[:1])
@@ -244,11 +240,6 @@ class Judge:
         own = Leaf("", item).numbers[:1]
         now = [t.text for t in self.written.tokens if [t.value] == own]
         return any(Leaf("", text).numbers[:1] != own for text in now)
-
-    def _parted(self, items: Sequence[Any]) -> int:
-        """How many commas damage put into these numbers: each parts one into two items."""
-        numbers = {n for item in items if isinstance(item, int) for n in Leaf("", item).numbers}
-        return sum(t.text.count(",") for t in self.written.tokens if t.value in numbers)
 
     def _put_out(self, key: str, value: Any, call: ToolCall) -> bool:
         """Whether an argument stands behind the end that damage gave to its call."""
@@ -367,20 +358,14 @@ class Judge:
         w = self.written
         hidden = self._hidden_from()
         ends = [e for e, _, _ in self.spans if isinstance(e, CallEnd)]
-        quoted, ended = self._let_out(), self._shut()
         for number, call in enumerate(w.calls):
-            if (
-                number in w.hurt
-                or self._where(number)[1] > hidden
-                or number > quoted
-                or self._where(number)[0] >= ended
-            ):
+            if number in w.hurt or self._where(number)[1] > hidden:
                 continue
             hit = next((e for e in self._over(number) if isinstance(e, CallEnd) and equal(e.call, call)), None)
             if hit is not None:
                 if hit.repairs and not any(equal(e.call, call) and not e.repairs for e in ends):
                     yield "a sound call is repaired", f"{hit.repairs} {call}"
-            elif self._quoted_more(number) or self._in_sound_python(number):
+            elif self._quoted_more(number):
                 continue
             elif self._covered(number, refused=True):
                 yield "a neighbour is lost in a call with invalid arguments", str(call)
@@ -396,23 +381,6 @@ class Judge:
         """
         braced = any(isinstance(part, Braced) for part in self.written.plan.shape.call)
         return ("half", "other", "whole") if braced else ("half", "other")
-
-    def _let_out(self) -> int:
-        """The first call of which damage let a value with a code fence out into prose: it quotes what follows."""
-        for token, at, end in self._tokens:
-            out = token.value >= 0 and "`" in token.text
-            if out and any(isinstance(e, Text) and a < end and b > at for e, a, b in self.spans):
-                return token.call
-        return len(self.written.calls)
-
-    def _shut(self) -> int:
-        """Where a whole section that damage put into another one ends both: what stands behind it stands in prose."""
-        section = self.written.plan.shape.section
-        if section is None or not self.written.plan.together:
-            return len(self.text)
-        first, last = edge(section.open).strip(), edge(section.close).strip()
-        ends = (self.text.find(i) + len(i) for i in self.written.inserted if first in i and i.strip().endswith(last))
-        return min(ends, default=len(self.text))
 
     def _quoted_more(self, number: int) -> bool:
         """Whether what is quoted here was read as more than was meant: what damage left of other calls closes it.
@@ -433,35 +401,12 @@ class Judge:
             fences += [self.text.find(i) for i in w.inserted if "`" in i or "think" in i.lower()] or [0]
             fences += [self.text.find(t) for t in thinking(w.plan.format) if t in w.inserted]
             fences.append(self.text.find("`"))
-        fences += self._no_fences()
         return min((at for at in fences if at >= 0), default=len(self.text))
 
-    def _no_fences(self) -> Iterator[int]:
-        """Where the code fence of a damaged call is none, since something stands before it in its line.
-
-        What was to close it opens one then.
-        """
-        for token, at, _ in self._tokens:
-            fence = token.text.startswith("```") and token.call in self.written.hurt
-            if fence and self.text[self.text.rfind("\n", 0, at) + 1 : at].strip():
-                yield at
-
-    def _in_sound_python(self, number: int) -> bool:
-        """Whether this stands in a call that is sound Python as damage left it: then it is in one of its strings."""
-        return any(not e.repairs and sound_python(e.call.raw) for e in self._made_of_damage(number))
-
     def _made_of_damage(self, number: int) -> list[CallEnd]:
-        """The calls that are made of some of what was written for this one, and of some of a damaged one.
-
-        Or of what damage put between the calls.
-        """
-        made = [(e, self._under(a, b), self._strewn(a, b)) for e, a, b in self.spans if isinstance(e, CallEnd)]
-        return [e for e, under, strewn in made if number in under and (strewn or under & self.written.hurt)]
-
-    def _strewn(self, start: int, end: int) -> bool:
-        """Whether something stands here that damage put between the calls."""
-        put = self.written.inserted
-        return any(start <= at < end and t.call == -1 and t.text in put for t, at, _ in self._tokens)
+        """The calls that are made of some of what was written for this one, and of some of a damaged one."""
+        made = [(e, self._under(a, b)) for e, a, b in self.spans if isinstance(e, CallEnd)]
+        return [e for e, under in made if number in under and under & self.written.hurt]
 
     def _over(self, number: int) -> list[Event]:
         """The events that stand over some of what was written for a call."""
