@@ -380,8 +380,8 @@ class Value:
     def is_again(self, held: Held) -> bool:
         """Whether the last opening inside is that of this very parameter: the value before it may lack its closing."""
         found = self.end.own.finditer("".join(held.pieces)) if self.end.own is not None else ()
-        names = [f.groupdict().get("name") for f in found if f["close"] is None]
-        return bool(names) and (names[-1] or "").strip() == self.key
+        names = [f.groupdict().get("name") for f in found if f["close"] is None]  # an element's tag is its name
+        return bool(names) and (names[-1] or self.key).strip() == self.key
 
     def is_unsure(self, held: Held, token: re.Match[str]) -> bool:
         """Whether a closing that may be this value's may as well be another's.
