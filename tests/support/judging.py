@@ -162,7 +162,7 @@ class Judge:
         said = f"{call.name} {dict(call.arguments)} {event.repairs}"
         if plain(call.name) not in plain(f"{call.raw} {html.unescape(call.raw)}"):
             yield "a name that is not there", said
-        if not runs(call) or self._begins_outside(call.raw):
+        if not runs(call) or self._begins_outside(call.raw) or self._put_in(call):
             return
         found = [
             leaf for k, v in call.arguments.items() for leaf in (Leaf(k, k), *(Leaf(*leaf) for leaf in leaves(k, v)))
@@ -172,6 +172,11 @@ class Judge:
                 yield kind, said
         if ARITHMETIC not in event.repairs:  # of which a number with damage beside it is a part
             yield from self._whole(call, found, said, made)
+
+    def _put_in(self, call: ToolCall) -> bool:
+        """Whether damage put the opening of another tool's call here: then what stands behind that is in it."""
+        others = {c.name for c in self.written.calls}
+        return call.name not in others and any(call.name in i and call.raw.startswith(i) for i in self.written.inserted)
 
     def _begins_outside(self, raw: str) -> bool:
         """Whether this call was quoted in a value whose own call damage left without an opening.
