@@ -364,7 +364,8 @@ class Judge:
         hidden = self._hidden_from()
         ends = [e for e, _, _ in self.spans if isinstance(e, CallEnd)]
         for number, call in enumerate(w.calls):
-            if number in w.hurt or self._where(number)[1] > hidden:
+            start, end = self._where(number)
+            if number in w.hurt or end > hidden or start >= self._shut():
                 continue
             hit = next((e for e in self._over(number) if isinstance(e, CallEnd) and equal(e.call, call)), None)
             if hit is not None:
@@ -386,6 +387,15 @@ class Judge:
         """
         braced = any(isinstance(part, Braced) for part in self.written.plan.shape.call)
         return ("half", "other", "whole") if braced else ("half", "other")
+
+    def _shut(self) -> int:
+        """Where a whole section that damage put into another one ends both: what stands behind it stands in prose."""
+        section = self.written.plan.shape.section
+        if section is None or not self.written.plan.together:
+            return len(self.text)
+        first, last = edge(section.open).strip(), edge(section.close).strip()
+        ends = (self.text.find(i) + len(i) for i in self.written.inserted if first in i and i.strip().endswith(last))
+        return min(ends, default=len(self.text))
 
     def _quoted_more(self, number: int) -> bool:
         """Whether what is quoted here was read as more than was meant: what damage left of other calls closes it.
