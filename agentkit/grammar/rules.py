@@ -1,6 +1,6 @@
 """What a grammar says, in no grammar's language: literals, sequences, choices, characters, raw values, JSON, prose.
 
-Pure values; knows no format, no schema and no target. The renderers (`structural_tag`, `lark`, `gbnf`) write them.
+Pure values; knows no format, no schema and no target. The renderers (`structural_tag`, `gbnf`) write them.
 """
 
 from __future__ import annotations
@@ -141,11 +141,10 @@ class Many:
 
 @dataclass(frozen=True, slots=True)
 class Raw:
-    """Any text up to and with `close`, holding nothing of `blocked`; `least` to `most` characters before `close`."""
+    """Any text up to and with `close`, holding nothing of `blocked`; at most `most` characters before `close`."""
 
     close: str
     blocked: tuple[Blocked, ...]
-    least: int = 0
     most: int | None = None
 
 
