@@ -15,17 +15,14 @@ from agentkit.formats.rawvalue import CDATA_OPEN
 from agentkit.formats.write import attribute
 from agentkit.grammar import rules
 from agentkit.grammar.from_schema import ATTRIBUTE, JSON, Gap, Refused, SchemaRules, inside, kind_of
-from agentkit.grammar.hoist import LLGUIDANCE, XGRAMMAR, Hoist
+from agentkit.grammar.hoist import Hoist
 from agentkit.grammar.rules import Blocked, Chars, Lit, Raw, Repeat, Rule, alt, opt, seq
 from agentkit.schemas import walk
 from agentkit.toolspec import Layout, ToolSpec
 
-Target = Literal["structural_tag", "lark", "gbnf"]
-"""`structural_tag` for vLLM, SGLang and xgrammar; `lark` for llguidance; `gbnf` for llama.cpp."""
+Target = Literal["structural_tag", "gbnf"]
+"""`structural_tag` for vLLM, SGLang and xgrammar; `gbnf` for llama.cpp."""
 
-_KEYWORDS: Final[Mapping[Target, frozenset[str]]] = {
-    "structural_tag": XGRAMMAR, "lark": LLGUIDANCE, "gbnf": frozenset()
-}  # fmt: skip
 _CDATA: Final = Blocked(CDATA_OPEN, start=True)
 
 
@@ -51,8 +48,7 @@ class CallRules:
         layout: Layout = next((p.layout for p in self.format.call if isinstance(p, ToolElement)), "own")
         self.tool = self.tool.with_element(layout)
         self.schemas = SchemaRules(self.tool.name, self.tool.parameters, self.prefix)
-        known = _KEYWORDS[self.target]
-        self.hoist = Hoist(self.tool.name, self.tool.parameters, known, bounded=self.target == "lark")
+        self.hoist = Hoist(self.tool.name, self.tool.parameters)
 
     @property
     def gaps(self) -> tuple[Gap, ...]:
@@ -129,15 +125,15 @@ def _free_text(
             w.schemas.gap(name, ["a string beside another constrained type, which text cannot tell"])
     text = texts[0]
     w.schemas.gap(name, (k for k in ("pattern", "format") if k in text))
-    least, most = text.get("minLength", 0), text.get("maxLength")
-    if least and w.target != "lark":
+    most = text.get("maxLength")
+    if text.get("minLength", 0):
         w.schemas.gap(name, ["minLength"])
     words = words_of_null(w, w.tool.schema_of(name), options)
-    if most is not None and words and w.target != "lark":
+    if most is not None and words:
         w.schemas.gap(name, ["maxLength beside a default of null"])
     end = close.rstrip()
     blocked = (*blocked, _CDATA, *words)
-    return seq(Lit(start), Raw(end, blocked, least, most), Lit(close[len(end) :]))
+    return seq(Lit(start), Raw(end, blocked, most), Lit(close[len(end) :]))
 
 
 def words_of_null(w: CallRules, schema: Mapping[str, Any], options: list[Any]) -> tuple[Blocked, ...]:

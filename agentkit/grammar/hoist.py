@@ -1,4 +1,4 @@
-"""A JSON Schema made fit for engines that read schemas: self-contained, closed, without what they do not know.
+"""A JSON Schema made fit for an engine that reads schemas: self-contained, closed, without what they do not know.
 
 Pure; knows schemas. `$ref`s are gathered under `$defs`, `nullable` is written out, objects with declared properties
 take no others. A keyword that the engine does not know is a `Gap`.
@@ -13,22 +13,17 @@ from typing import Any, Final
 from agentkit.grammar.from_schema import ANNOTATIONS, Gap, SchemaRules, kind_of
 from agentkit.schemas import walk
 
-_CORE: Final = frozenset((
+ENFORCED: Final = frozenset((
     "type", "enum", "const", "anyOf", "oneOf", "allOf", "$ref", "properties", "required", "additionalProperties",
     "items", "prefixItems", "minItems", "maxItems", "minLength", "maxLength", "pattern",
-    "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "patternProperties",
+    "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "patternProperties", "propertyNames",
+    "minProperties", "maxProperties",
 ))  # fmt: skip
-LLGUIDANCE: Final = _CORE | {"multipleOf"}
-"""What llguidance enforces. Source: its docs/json_schema.md."""
-XGRAMMAR: Final = _CORE | {"minProperties", "maxProperties", "propertyNames"}
-"""What xgrammar enforces. Source: its JSON Schema converter, 0.2.6."""
+"""What xgrammar enforces, the one engine that is given schemas. Source: its JSON Schema converter, 0.2.6."""
 FORMATS: Final = frozenset(
     ("date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid", "uri")
 )
-"""Formats of strings that both engines enforce."""
-
-_LARGEST: Final = 1e15  # a number without bounds may be written as 1e999, which is none
-ANY: Final = "any"
+"""Formats of strings that it enforces."""
 
 
 @dataclass(slots=True)
@@ -38,14 +33,10 @@ class Hoist:
     Args:
         tool: the tool's name, for gaps.
         root: the schema in which `$ref`s are looked up.
-        keywords: what the engine enforces.
-        bounded: whether numbers get bounds, for an engine that else lets numbers out of range pass.
     """
 
     tool: str
     root: Mapping[str, Any]
-    keywords: frozenset[str]
-    bounded: bool = False
     gaps: dict[Gap, None] = field(default_factory=dict)
     _names: dict[str, str] = field(default_factory=dict)
     _defs: dict[str, Any] = field(default_factory=dict)
@@ -57,7 +48,7 @@ class Hoist:
 
     def _at(self, schema: Any, path: str) -> dict[str, Any]:
         if not isinstance(schema, Mapping) or not {k for k in schema if k not in ANNOTATIONS}:
-            return {"not": {}} if schema is False else self._any()
+            return {"not": {}} if schema is False else {}
         ref = schema.get("$ref")
         if isinstance(ref, str):
             self._note(path, (k for k in schema if k != "$ref" and k not in ANNOTATIONS))
@@ -68,7 +59,7 @@ class Hoist:
                 continue
             if key == "format" and value in FORMATS:
                 out[key] = value
-            elif key in self.keywords:
+            elif key in ENFORCED:
                 out[key] = self._below(key, value, path)
             else:
                 self._note(path, [key])
@@ -76,7 +67,7 @@ class Hoist:
         return {"anyOf": [out, {"type": "null"}]} if schema.get("nullable") is True else out
 
     def _tidy(self, out: dict[str, Any], schema: Mapping[str, Any], path: str) -> None:
-        """What engines want otherwise than the schema says it."""
+        """What the engine wants otherwise than the schema says it."""
         if "allOf" in out and len(out["allOf"]) > 1:
             self._note(path, ["allOf"])
         if "oneOf" in out:
@@ -87,14 +78,9 @@ class Hoist:
         if kind == "object":
             out["type"] = "object"
             if out.get("properties") or "additionalProperties" not in out:
-                out["additionalProperties"] = False if "properties" in out else self._any()
+                out["additionalProperties"] = False if "properties" in out else {}
         if kind == "array":
-            out.setdefault("items", self._any())
-        if self.bounded and kind == "number":
-            if not {"minimum", "exclusiveMinimum"} & out.keys():
-                out["minimum"] = -_LARGEST
-            if not {"maximum", "exclusiveMaximum"} & out.keys():
-                out["maximum"] = _LARGEST
+            out.setdefault("items", {})
 
     def _below(self, key: str, value: Any, path: str) -> Any:
         """A keyword's value, with the schemas in it."""
@@ -114,17 +100,6 @@ class Hoist:
             name = self._names[ref] = f"d{len(self._names)}"
             self._defs[name] = self._at(walk.resolve({"$ref": ref}, self.root), path)
         return self._names[ref]
-
-    def _any(self) -> dict[str, Any]:
-        """Any value, spelt out so that its numbers are in range."""
-        if not self.bounded:
-            return {}
-        here = {"$ref": f"#/$defs/{ANY}"}
-        scalars = [{"type": k} for k in ("null", "boolean", "string")]
-        number = {"type": "number", "minimum": -_LARGEST, "maximum": _LARGEST}
-        containers = [{"type": "array", "items": here}, {"type": "object", "additionalProperties": here}]
-        self._defs[ANY] = {"anyOf": [*scalars, number, *containers]}
-        return here
 
     def _note(self, path: str, keywords: Any) -> None:
         self.gaps |= dict.fromkeys(Gap(self.tool, path, k) for k in keywords)
