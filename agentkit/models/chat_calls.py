@@ -7,35 +7,12 @@ the pieces say decides: the names of the offered tools, and whether a call's arg
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 from agentkit.models.native import NativeCall
 from agentkit.models.native_arguments import ArgumentsError, read_arguments
 from agentkit.unicode import clean
-
-
-@dataclass(slots=True, eq=False)
-class _Seen:
-    """How the pieces of one call named it.
-
-    Attributes:
-        name: the name that it began with.
-        named: whether it began under an id of its own.
-        without_id: whether a piece named no id.
-        before: where its name came in pieces, the name before each further one.
-        ways: how these pieces were put together.
-        joint: where it was named again when it was whole, and whether by its id.
-    """
-
-    name: str = ""
-    named: bool = False
-    without_id: bool = False
-    before: list[str] = field(default_factory=list)
-    ways: set[str] = field(default_factory=set)
-    joint: tuple[int, bool] | None = None
 
 
 class WhichCall:
@@ -52,10 +29,18 @@ class WhichCall:
         self._placed: dict[int, list[NativeCall]] = {}
         self._ids: dict[str, list[NativeCall]] = {}
         self._unplaced: list[NativeCall] = []
-        self._unfinished: list[NativeCall] = []  # in whose place one begins with this piece, and that are not whole
+        self._unfinished: list[
+            NativeCall
+        ] = []  # calls in whose place one begins with this piece, and that are not whole
         self._rivals: list[tuple[NativeCall, NativeCall]] = []  # a call that was not whole, and one begun in its place
-        self._seen: defaultdict[int, _Seen] = defaultdict(_Seen)
+        self._joints: dict[
+            int, tuple[NativeCall, int, bool]
+        ] = {}  # where a call was named again when whole; whether by its id
+        self._pieced: dict[int, list[str]] = {}  # of calls whose names came in pieces: the name before each further one
+        self._ways: dict[int, set[str]] = {}  # how these pieces were put together
+        self._first: dict[int, tuple[str, bool]] = {}  # how each call began: its name; whether under an id of its own
         self._ids_again = False  # whether an id was repeated: then ids tell calls apart
+        self._without_id: set[int] = set()  # calls of which a piece named no id
 
     def add(self, call: NativeCall, index: int | None, id: str, name: str, text: str) -> None:
         """Remember what a piece of this call named, before its text is added."""
@@ -67,8 +52,7 @@ class WhichCall:
             self._last = call
             self._all.append(call)
             self._unplaced += [call] if index is None else []
-            self._seen[call.index].name = name
-            self._seen[call.index].named = bool(id) and id not in self._ids
+            self._first[call.index] = name, bool(id) and id not in self._ids
         if index is not None:
             if call in self._unplaced:
                 self._unplaced.remove(call)
@@ -78,7 +62,7 @@ class WhichCall:
             self._remember(self._ids.setdefault(id, []), call)
             call.id = call.id or clean(id)
         else:
-            self._seen[call.index].without_id = True
+            self._without_id.add(call.index)
 
     @staticmethod
     def _remember(calls: list[NativeCall], call: NativeCall) -> None:
@@ -133,8 +117,8 @@ class WhichCall:
             if values is None:
                 return False
             begins = text.lstrip()[:1] in ("{", '"') and (not same_id or _contradicts(values, text))
-            if not begins and self._seen[known.index].joint is None:
-                self._seen[known.index].joint = len(known.text), same_id
+            if not begins:
+                self._joints.setdefault(known.index, (known, len(known.text), same_id))
             return begins
         fragment = self._fits(known.name + name)
         if known.text.strip():
@@ -150,8 +134,8 @@ class WhichCall:
         joined = call.name + name
         again = name if name.startswith(call.name) and (name in self._tools or joined not in self._tools) else joined
         if call.name and (name != call.name or joined in self._tools):
-            self._seen[call.index].before.append(call.name)
-            self._seen[call.index].ways.add("joined" if again == joined else "grown")
+            self._pieced.setdefault(call.index, []).append(call.name)
+            self._ways.setdefault(call.index, set()).add("joined" if again == joined else "grown")
         if again != joined and joined in self._tools and not call.text.strip():
             call.doubt = f"its name came in pieces, which may mean {again!r} or {joined!r}"
         elif call.name and again != call.name and call.values is not None:
@@ -168,8 +152,7 @@ class WhichCall:
 
     def unsure(self, call: NativeCall) -> bool:
         """Whether it takes the response's end to tell what belongs to this call, the last one when another begins."""
-        seen = self._seen[call.index]
-        if seen.joint is not None or seen.before or any(call in pair for pair in self._rivals):
+        if call.index in self._joints or call.index in self._pieced or any(call in pair for pair in self._rivals):
             return True
         return any(
             self._may_be_one(first, call) or self._may_be_again(first, call) or self._is_torn_name(first)
@@ -185,7 +168,7 @@ class WhichCall:
         for other in self._all:
             for first in self._all[: other.index]:
                 self._judge_both(first, other)
-        for call, (at, same_id) in [(c, joint) for c in self._all if (joint := self._seen[c.index].joint) is not None]:
+        for call, at, same_id in self._joints.values():
             twice = call.name * 2 in self._tools and bool(call.text[at:].strip())
             if twice or self._is_torn(call.text, at, same_id):
                 call.doubt = call.doubt or "it was named again once it was whole, with other arguments behind it"
@@ -193,8 +176,8 @@ class WhichCall:
     def _judge_both(self, first: NativeCall, other: NativeCall) -> None:
         """Mark two calls if they may hold pieces of each other."""
         torn = self._is_torn_name(first) or self._is_torn_name(other)
-        began = self._seen[other.index]
-        taken = self._may_take(first, began.name, named=began.named)
+        name, named = self._first[other.index]
+        taken = self._may_take(first, name, named=named)
         if self._may_be_one(first, other) or ((torn or taken) and not self._apart(first, other)):
             first.doubt = other.doubt = MIXED
         elif self._may_be_again(first, other):
@@ -208,10 +191,9 @@ class WhichCall:
 
     def _is_torn_name(self, call: NativeCall) -> bool:
         """Whether a name is no tool's, and is one that breaks off or pieces that do not fit each other."""
-        seen = self._seen[call.index]
         if call.name in self._tools:
-            return bool(seen.before) and (bool(call.doubt) or len(seen.ways) > 1)
-        return bool(seen.before) or (not call.text.strip() and self._fits(call.name))
+            return call.index in self._pieced and (bool(call.doubt) or len(self._ways[call.index]) > 1)
+        return call.index in self._pieced or (not call.text.strip() and self._fits(call.name))
 
     def _may_take(self, call: NativeCall, name: str, *, named: bool) -> bool:
         """Whether a name that begins another call may be a piece of this one's, which came in pieces as well.
@@ -221,26 +203,25 @@ class WhichCall:
             name: the name.
             named: whether it came with an id of its own; then it is no piece where pieces come without.
         """
-        seen = self._seen[call.index]
-        if named and seen.without_id:
+        if named and call.index in self._without_id:
             return False
         if not self._fits(name) and any(name in tool for tool in self._tools):
-            return bool(seen.before)
-        rests = {c.name[len(before) :] for c in self._all for before in self._seen[c.index].before}
-        begun = [before + name for before in seen.before]
+            return call.index in self._pieced
+        rests = {c.name[len(before) :] for c in self._all for before in self._pieced.get(c.index, ())}
+        begun = [before + name for before in self._pieced.get(call.index, ())]
         return any(one in self._tools or any(self._fits(one + rest) for rest in rests) for one in begun)
 
     def _may_be_one(self, first: NativeCall, other: NativeCall) -> bool:
         """Whether two names may be one's pieces: the first has no arguments, or was named again once it was whole."""
         bare = not first.text.strip()
-        if not bare and not (self._seen[first.index].joint is not None and other.name in self._tools):
+        if not bare and not (first.index in self._joints and other.name in self._tools):
             return False
         grows = bare and other.name.startswith(first.name) and other.name != first.name
         return (grows or self._fits(first.name + other.name)) and not self._apart(first, other)
 
     def _apart(self, one: NativeCall, other: NativeCall) -> bool:
         """Whether two calls have places of their own, or are told apart by their ids in each piece."""
-        named = self._ids_again and not (self._seen[one.index].without_id or self._seen[other.index].without_id)
+        named = self._without_id.isdisjoint((one.index, other.index)) and self._ids_again
         if named and one.id != other.id:
             return True
         places = [{at for at, calls in self._placed.items() if call in calls} for call in (one, other)]

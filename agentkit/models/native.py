@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
@@ -187,7 +187,6 @@ class NativeCall:
         stopped: the provider said that nothing more of it will come.
         doubt: why nobody can tell what belongs to it; such a call never executes.
         late: what came for it once it had ended.
-        extra: what it says beyond a plain call, such as a signature: its provider wants that back.
     """
 
     index: int
@@ -201,7 +200,6 @@ class NativeCall:
     ended: bool = False
     doubt: str = ""
     late: list[str] = field(default_factory=list)
-    extra: dict[str, Any] = field(default_factory=dict)
 
     @property
     def text(self) -> str:
@@ -229,12 +227,12 @@ class NativeCalls:
     """The native calls of one response, in the order in which they began. Each ends once: in `CallEnd` or `CallError`.
 
     Args:
-        provider: whose blocks the calls' extra fields are.
         marks_ends: whether the provider says of each call that it is over. Where it does, a call of a broken response
             without that mark is truncated, and a marked one ends with `go_on`. Elsewhere what comes after a call is the
             mark: the next call, or the finish.
         whole_names: whether a name comes whole. Where it may come in fragments, a call is told of once its name is
             whole: with the first of its arguments, or when the next call begins.
+        before_end: what goes before a call's end, given the call; for what a provider wants to see again with it.
         bare: the names of the offered tools that take no arguments: their calls lack nothing where none came.
 
     Attributes:
@@ -242,14 +240,19 @@ class NativeCalls:
     """
 
     def __init__(
-        self, provider: str, *, marks_ends: bool, whole_names: bool = True, bare: Collection[str] = ()
+        self,
+        *,
+        marks_ends: bool,
+        whole_names: bool = True,
+        before_end: Callable[[NativeCall], list[SourceEvent]] | None = None,
+        bare: Collection[str] = (),
     ) -> None:
         self.all: list[NativeCall] = []
         self.held = False
         self._bare = bare
         self._marks_ends = marks_ends
         self._whole_names = whole_names
-        self._provider = provider
+        self._before_end = before_end
         self._marked: list[NativeCall] = []  # complete, and the response has not gone on behind them
 
     def begin(self, id: str, name: str) -> tuple[NativeCall, list[SourceEvent]]:
@@ -384,8 +387,7 @@ class NativeCalls:
 
     def _close(self, call: NativeCall, end: CallEnd | CallError) -> list[SourceEvent]:
         call.ended = True
-        extra = [provider_block(self._provider, call.extra, index=call.index)] if call.extra else []
-        return [*extra, end]
+        return [*(self._before_end(call) if self._before_end else []), end]
 
 
 NO_ARGUMENTS: Final = "no arguments of this call came, not even word that it has none; call again with them"

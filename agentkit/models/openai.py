@@ -26,6 +26,7 @@ from agentkit.models.final_message import decide
 from agentkit.models.native import (
     DONE,
     ErrorInStream,
+    NativeCall,
     NativeCalls,
     WireEvent,
     bare,
@@ -35,6 +36,7 @@ from agentkit.models.native import (
     json_text_of,
     last_events,
     mapping_of,
+    provider_block,
     text_of,
 )
 from agentkit.models.provider import RemoteModel
@@ -170,10 +172,11 @@ class ChatWire:
 
     def __init__(self, provider: str, tools: Iterable[str] = (), bare: Collection[str] = ()) -> None:
         self.provider = provider
-        self._calls = NativeCalls(provider, marks_ends=False, whole_names=False, bare=bare)
+        self._calls = NativeCalls(marks_ends=False, whole_names=False, before_end=self._extras, bare=bare)
         self._final: Mapping[str, Any] = {}  # the message as a whole, where a stream tells it beside its pieces
         self._said = False
         self._which = WhichCall(tools)
+        self._extra_fields: dict[int, dict[str, Any]] = {}
         self._text, self._thinking = Joiner(), ChatThinking(provider)
         self._usage: Usage | None = None
         self._finish: str | None = None
@@ -265,9 +268,15 @@ class ChatWire:
             self._calls.rename(call, self._which.name(call, name))
         self._which.add(call, index, id, name, text)
         call.told = call.told or "arguments" in function
-        plain = ("index", "id", "type", "function", "custom")
-        call.extra |= {k: v for k, v in piece.items() if k not in plain and v}  # such as Gemini's thought signatures
+        extra = {k: v for k, v in piece.items() if k not in ("index", "id", "type", "function", "custom") and v}
+        if extra:
+            self._extra_fields.setdefault(call.index, {}).update(extra)
         return events + self._calls.more(call, text)
+
+    def _extras(self, call: NativeCall) -> list[SourceEvent]:
+        """Fields of a call beyond the usual ones, such as Gemini's thought signatures: its server wants them back."""
+        extra = self._extra_fields.get(call.index)
+        return [provider_block(self.provider, extra, index=call.index)] if extra else []
 
 
 def usage_of(usage: Mapping[str, Any]) -> Usage:

@@ -103,8 +103,9 @@ class ResponsesWire:
 
     def __init__(self, provider: str, bare: Collection[str] = ()) -> None:
         self.provider = provider
-        self._calls = NativeCalls(provider, marks_ends=True, bare=bare)
+        self._calls = NativeCalls(marks_ends=True, before_end=self._form, bare=bare)
         self._items: list[_Item] = []
+        self._forms: dict[int, dict[str, Any]] = {}
         self._usage: Usage | None = None
         self._finish: str | None = None
         self._refused = self._cut = False
@@ -302,7 +303,7 @@ class ResponsesWire:
         call, events = self._begun(item, whole)
         extra = {k: v for k, v in whole.items() if k not in _PLAIN_FIELDS and v and v != {"type": "direct"}}
         if extra or whole["type"] == "custom_tool_call":
-            call.extra = {**extra, "type": whole["type"]}
+            self._forms[call.index] = {**extra, "type": whole["type"]}
         self._calls.rename(call, text_of(whole.get("name")) or call.name)
         if contradict(item.told, _handed_over(whole)):
             call.doubt = CONTRADICTED
@@ -338,6 +339,11 @@ class ResponsesWire:
         reason = mapping_of(response.get("incomplete_details")).get("reason")
         self._finish = text_of(reason) or text_of(response.get("status")) or "completed"
         return events
+
+    def _form(self, call: NativeCall) -> list[SourceEvent]:
+        """What a call says beyond a plain function call (its namespace, its caller): the provider wants it back."""
+        form = self._forms.get(call.index)
+        return [provider_block(self.provider, form, index=call.index)] if form else []
 
 
 def _handed_over(whole: Mapping[str, Any]) -> str:
