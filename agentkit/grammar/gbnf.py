@@ -67,7 +67,7 @@ class _Writer:
             case Many(item, separator):
                 name = self.named(item, "call")
                 return f"{name} ({quoted(separator)} {name})*" if separator else f"{name}+"
-            case Raw(_, _, _, None):
+            case Raw(_, _, None):
                 return self.named(rule, "raw")
             case Raw():
                 return _counted(rule)

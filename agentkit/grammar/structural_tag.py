@@ -179,8 +179,8 @@ def _plain(rule: Rule) -> bool:
     match rule:
         case JsonRule() | Many():
             return False
-        case Raw(_, blocked, least, most):
-            return least == 0 and most is None and not all(b.exact for b in blocked)
+        case Raw(_, blocked, most):
+            return most is None and not all(b.exact for b in blocked)
         case Seq(items) | Alt(items):
             return all(map(_plain, items))
         case Repeat(item):

@@ -13,7 +13,7 @@ from agentkit.errors import FormatError
 from agentkit.formats.engine import get
 from agentkit.formats.format import Format, Tag
 from agentkit.formats.write import edge
-from agentkit.grammar import gbnf, lark, parts, prose, rules, structural_tag
+from agentkit.grammar import gbnf, parts, prose, rules, structural_tag
 from agentkit.grammar.arguments_as_rules import CallRules, Target
 from agentkit.grammar.from_schema import Gap, Refused
 from agentkit.grammar.rules import Blocked, Lit, Many, Prose, Repeat, Rule, alt, seq
@@ -32,7 +32,7 @@ def grammar(
 ) -> dict[str, Any]: ...  # fmt: skip
 @overload
 def grammar(
-    format: str | Format, tools: Sequence[ToolSpec], *, target: Literal["lark", "gbnf"],
+    format: str | Format, tools: Sequence[ToolSpec], *, target: Literal["gbnf"],
     tool_choice: str = "auto", parallel: bool = True, strict: bool = True,
 ) -> str: ...  # fmt: skip
 def grammar(
@@ -52,7 +52,7 @@ def grammar(
     Args:
         format: the format, by name or declaration.
         tools: the offered tools.
-        target: who enforces it. A structural tag is the value of `response_format`; the others are grammars as text.
+        target: who enforces it. A structural tag is the value of `response_format`, GBNF a grammar as text.
         tool_choice: `auto`, `required` (one call at least, and nothing but calls), or the name of the one tool that
             must be called, once.
         parallel: whether more than one call may be written.
@@ -76,8 +76,6 @@ def grammar(
     match target:
         case "structural_tag":
             return structural_tag.write(built)
-        case "lark":
-            return lark.write(built)
         case "gbnf":
             return gbnf.write(built)
         case _:

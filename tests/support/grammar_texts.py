@@ -15,7 +15,6 @@ from format_tools import ADD, ANYTHING, CREATE_FILE, NOTE, PING, STR_REPLACE, WE
 from agentkit.events import CallEnd, CallError
 from agentkit.formats import CATALOG, Format, Parser, ToolSpec, render_calls
 from agentkit.formats.format import Braced, NestedTags, Pairs, Tag, TagParameters, ToolElement
-from agentkit.grammar.arguments_as_rules import Target
 from agentkit.grammar.targets import why_no_grammar
 from agentkit.messages import ToolCall
 from agentkit.toolspec import Layout
@@ -59,7 +58,7 @@ SHAPES = ToolSpec(
     },
 )
 TOOLS = (CREATE_FILE, STR_REPLACE, WEB_SEARCH, ADD, NOTE, PING, ANYTHING)
-TOOLS_OF: Mapping[Target, tuple[ToolSpec, ...]] = dict.fromkeys(get_args(Target), (*TOOLS, SHAPES))
+WITH_SHAPES = (*TOOLS, SHAPES)
 
 WITH = [f for f in CATALOG if why_no_grammar(f) is None]
 PIECES = [
@@ -99,10 +98,10 @@ def ends_of(format: Format) -> list[str]:
     return out
 
 
-ELEMENT_NAMES = {n for t in TOOLS_OF["lark"] for n in t.parameters["properties"]} | {
-    e.tag for t in TOOLS_OF["lark"] for layout in get_args(Layout) if (e := t.with_element(layout).element)
+ELEMENT_NAMES = {n for t in WITH_SHAPES for n in t.parameters["properties"]} | {
+    e.tag for t in WITH_SHAPES for layout in get_args(Layout) if (e := t.with_element(layout).element)
 }
-NESTED_NAMES = {n for t in TOOLS_OF["lark"] for n in t.parameters["properties"]} | {"item", "x", "y", "label", "value"}
+NESTED_NAMES = {n for t in WITH_SHAPES for n in t.parameters["properties"]} | {"item", "x", "y", "label", "value"}
 
 
 class KeyTwice(Exception):
