@@ -458,7 +458,7 @@ class AnthropicModel(RemoteModel):
                     yield Text(text)
 
     def _continues(self) -> bool:
-        return self.at_home and prefill.claude_continues(self.model, self.settings.extra)
+        return self.at_home and prefill.claude_continues(self.model, self.settings.extra or {})
 
     def _body(self, request: ModelRequest) -> dict[str, Any]:
         output = request.output_schema

@@ -6,26 +6,23 @@ one policy.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 import os
-import random
 import urllib.parse
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
-from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Final
 
-from agentkit.checks import bounds
 from agentkit.errors import ConfigError, ProviderError
 from agentkit.events import SourceEvent
 from agentkit.foreign.absent import explained
-from agentkit.models import refusals, servers
+from agentkit.models import refusals
 from agentkit.models.base import Closing, ModelRequest
 from agentkit.models.clients import Clients
 from agentkit.models.failures import Asked, Came, broken_off, no_calls, provider_error
+from agentkit.models.model_options import ModelSettings
 from agentkit.models.native import ErrorInStream, Wire, WireEvent
 from agentkit.models.receiving import ResponseBody, Unreadable
 from agentkit.models.retry import Retry
@@ -36,79 +33,7 @@ _LOG: Final = logging.getLogger("agentkit.models")
 PLACEHOLDER_KEY: Final = "no-key"
 """Sent to a compatible server when no key is set; the SDKs insist on one, local servers ignore it."""
 
-MAX_RESPONSE: Final = 256 * 1024 * 1024  # bytes; a stream of 128,000 tokens in chunks of 1 kB is half of it
-
 CONNECT_TIMEOUT: Final = 10.0  # seconds; a server that cannot be reached is no slow answer
-
-
-_BOUNDS: Final[bounds.Bounds] = {
-    **servers.BOUNDS,
-    "base_url": bounds.or_none(bounds.TEXT, "for the provider's own"),
-    "timeout": bounds.SECONDS,
-    "max_response": bounds.whole(1, "bytes"),
-    "linger": bounds.number("seconds, 0 or more", above=-1e-9),
-    "max_retries": bounds.whole(0),
-    "max_tokens": bounds.or_none(bounds.whole(1), "for the model's own"),
-    "temperature": bounds.or_none(bounds.number("a number, 0 or more", above=-1e-9), "for the provider's own"),
-    "cache": bounds.YES_OR_NO,
-    "extra": bounds.instance(Mapping, "fields of the request's body by name"),
-    "continues": bounds.or_none(bounds.YES_OR_NO, "for what is known of the model"),
-}
-"""What holds no secret: a key or a header is never shown."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelSettings:
-    """What is fixed for all requests of one model.
-
-    Args:
-        base_url: another server's address; None for the provider's own, or the one that its environment variable names.
-        server: what answers there, by a name of `agentkit.models.servers`; None when that is not known.
-        api_key: None takes the one in the provider's environment variable.
-        timeout: seconds without a byte from the server before the request fails; not a bound on a whole response.
-        max_response: bytes of one response at most, decompressed.
-        linger: seconds to wait for the usage of a response that has finished, if the server neither tells it nor ends
-            the stream.
-        max_retries: further attempts after a failure that may pass; only before the first event came.
-        max_tokens: for requests that name none.
-        temperature: for requests that name none.
-        cache: whether to mark requests for the provider's prompt cache, where it wants marks; see
-            `agentkit.models.caching`.
-        extra: further fields of the request body. They win over agentkit's own, and `None` takes a field out.
-        headers: further HTTP headers.
-        http_client: an `httpx2.AsyncClient` to use, for proxies, certificates, tests. Agentkit never closes it; it
-            belongs to one event loop.
-        sleep: waits between attempts.
-        dice: random numbers from 0 to 1, for the jitter between attempts.
-        continues: whether the model goes on with its own last message; None where `agentkit.models.prefill` knows it.
-    """
-
-    base_url: str | None = field(default=None, repr=False)
-    server: str | None = None
-    api_key: str | None = field(default=None, repr=False)
-    timeout: float = 600.0
-    max_response: int = MAX_RESPONSE
-    linger: float = 1.0
-    max_retries: int = 2
-    max_tokens: int | None = None
-    temperature: float | None = None
-    cache: bool = False
-    extra: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    http_client: Any = field(default=None, repr=False)
-    sleep: Callable[[float], Awaitable[None]] = field(default=asyncio.sleep, repr=False)
-    dice: Callable[[], float] = field(default=random.random, repr=False)
-    continues: bool | None = None
-
-    def __post_init__(self) -> None:
-        bounds.refuse("model", {name: getattr(self, name) for name in _BOUNDS}, _BOUNDS)
-
-    def __repr__(self) -> str:
-        """The settings but for keys, and without the credentials in the address."""
-        told = {f.name: getattr(self, f.name) for f in fields(self) if f.repr}
-        url = {} if self.base_url is None else {"base_url": shown(self.base_url)}
-        extra = {k: "[key]" if is_secret(k) else v for k, v in self.extra.items() if v is not None}
-        return f"Settings({', '.join(f'{k}={v!r}' for k, v in {**url, **told, 'extra': extra}.items())})"
 
 
 @explained
@@ -277,7 +202,7 @@ class RemoteModel(Closing, ABC):
             api_key=self._api_key,
             base_url=self._address.url,
             http_client=http_client,
-            default_headers={**self._address.headers, **self.settings.headers},
+            default_headers={**self._address.headers, **(self.settings.headers or {})},
             default_query=dict(self._address.query),
             max_retries=0,
         )
@@ -325,7 +250,7 @@ class RemoteModel(Closing, ABC):
     def _find_secrets(self) -> list[str]:
         """What must not be seen in an error: the key, and whatever else opens doors."""
         found = [self._api_key or "", *self._address.secrets]
-        found += [value for name, value in self.settings.headers.items() if is_secret(name)]
+        found += [value for name, value in (self.settings.headers or {}).items() if is_secret(name)]
         found += [os.environ.get(name, "") for name in self.login_variables if is_secret(name)]
         return [s for s in found if len(s) >= MIN_SECRET and s != PLACEHOLDER_KEY]
 
@@ -335,7 +260,7 @@ class RemoteModel(Closing, ABC):
         Two objects without a common key are joined: a field such as `text` or `output_config` holds several settings.
         """
         merged = dict(body)
-        for extra in (self.settings.extra, request.extra):
+        for extra in (self.settings.extra or {}, request.extra):
             for key, value in extra.items():
                 own = merged.get(key)
                 both = isinstance(own, Mapping) and isinstance(value, Mapping) and own.keys().isdisjoint(value)

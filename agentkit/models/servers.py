@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from agentkit.checks.bounds import Bounds, one_of, or_none
+from agentkit.checks.bounds import one_of, or_none
 from agentkit.errors import ProviderError
 from agentkit.events import ArgumentDelta, CallEnd, CallError, CallStart, Finish, SourceEvent, Text, Thinking, Usage
 
@@ -48,7 +48,8 @@ SERVERS: Final[Mapping[str, Server]] = {
 }
 """By the name to give as `model(server=…)`."""
 
-BOUNDS: Final[Bounds] = {"server": or_none(one_of(SERVERS), "for a server that is none of them, or OpenAI")}
+NAMED: Final = or_none(one_of(SERVERS), "for a server that is none of them, or OpenAI")
+"""What `server` may be."""
 
 UNKNOWN: Final = (
     "the server has most likely read a call itself and dropped it; switch its tool parser off, name the server with "

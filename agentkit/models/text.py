@@ -110,7 +110,7 @@ class TextCalling(Closing):
     def _asks(self) -> Mapping[str, Any]:
         """What makes the server leave calls in the text; what the model's own settings say goes before."""
         server = self._server()
-        own = getattr(getattr(self.inner, "settings", None), "extra", {})
+        own = getattr(getattr(self.inner, "settings", None), "extra", None) or {}
         if server is None or not self.name.startswith("openai:"):  # the fields are those of chat completions
             return {}
         return {k: v for k, v in SERVERS[server].text.items() if k not in own}
