@@ -25,6 +25,14 @@ ValueT = TypeVar("ValueT")
 MadeT = TypeVar("MadeT")
 
 
+_THOUGHT = ("no_thinking", "begun_thinking")
+_CONSTRAINED = bounds.either(
+    bounds.YES_OR_NO,
+    bounds.one_of(_THOUGHT),
+    words=f"True, False or one of {', '.join(_THOUGHT)}; the server is named with server=",
+)._replace(choices=_THOUGHT)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSettings:
     """What is fixed for all requests of one model.
@@ -104,10 +112,15 @@ class ModelOptions(ModelSettings):
         name: `openai:…` (chat completions), `responses:…` or `anthropic:…`, then the provider's name of the model.
         format: make it write its calls as text in this format (`xml`, `invoke`, `hermes`, …, or a `Format` of your own)
             in place of native calls.
+        constrained: hold those calls to a grammar, by what `server` takes: `vllm`, `sglang` or `llamacpp`. The model
+            can then write no call but one of an offered tool, with arguments that fit. True lets it think first,
+            between the format's tags or wherever the server takes its thinking out; `no_thinking` where it must not;
+            `begun_thinking` where the chat template has opened the thinking and the server leaves it in the text.
     """
 
     name: str = field(kw_only=False)
     format: str | Format | None = None
+    constrained: Annotated[bool | str, _CONSTRAINED] = False
 
 
 def _bounds(options: ModelSettings) -> dict[str, Bound]:
