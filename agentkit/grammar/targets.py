@@ -97,9 +97,9 @@ def exactly(text: str, *, target: Target) -> dict[str, Any] | str:
     return structural_tag.write(built) if target == "structural_tag" else gbnf.write(built)
 
 
-def openings(format: str | Format, tools: Sequence[ToolSpec]) -> tuple[str, ...]:
+def openings(format: str | Format, tools: Sequence[ToolSpec], *, target: Target) -> tuple[str, ...]:
     """What a reply of nothing but calls starts with, white space aside: any of these, thinking included."""
-    built, _ = _build(get(format), tools, "gbnf", _Wanted("required", thinking="no_thinking"))
+    built, _ = _build(get(format), tools, target, _Wanted("required", thinking="no_thinking"))
     assert not isinstance(built.root, Prose)
     block = built.root.items[-1] if isinstance(built.root, Seq) and get(format).thinking else built.root
     found = [text.lstrip() for text in _starts(block)]

@@ -141,8 +141,8 @@ class Constraint:
             thinking=self._thinking, strict=False,
         )  # fmt: skip
         forced = choice not in ("auto", "none") and self._thinking != "begun_thinking"
-        fields = {self.field.name: made}
-        return Held(self._provider, self.field, fields, openings(self._format, tools) if forced else ())
+        starts = openings(self._format, tools, target=self.field.target) if forced else ()
+        return Held(self._provider, self.field, {self.field.name: made}, starts)
 
     async def check(self) -> None:
         """Make one request whose grammar allows one odd word; see `check_constraint`."""

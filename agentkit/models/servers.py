@@ -58,7 +58,7 @@ SERVERS: Final[Mapping[str, Server]] = {
             "response_format",
             "structural_tag",
             "vLLM holds replies to structural tags with its backend xgrammar alone: start it with "
-            "--structured-outputs-config.backend xgrammar, and with a release from 0.12 on",
+            "--structured-outputs-config.backend xgrammar",
         ),
     ),
     # the same field, SGLang 0.5.23 `openai/protocol.py`; without tools only its parser minimax-m3 reads calls
