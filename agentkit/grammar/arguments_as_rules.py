@@ -14,10 +14,12 @@ from agentkit.formats.format import Format, ToolElement
 from agentkit.formats.rawvalue import CDATA_OPEN
 from agentkit.formats.write import attribute
 from agentkit.grammar import rules
-from agentkit.grammar.from_schema import ATTRIBUTE, JSON, Gap, Refused, SchemaRules, inside, kind_of
-from agentkit.grammar.hoist import Hoist
+from agentkit.grammar.from_schema import ATTRIBUTE, JSON, Gap, Refused, SchemaRules, inside
 from agentkit.grammar.rules import Blocked, Chars, Lit, Raw, Repeat, Rule, alt, opt, seq
 from agentkit.schemas import walk
+from agentkit.schemas.dialects import XGRAMMAR
+from agentkit.schemas.rewriting import engine_schema
+from agentkit.schemas.walk import kind_of
 from agentkit.toolspec import Layout, ToolSpec
 
 Target = Literal["structural_tag", "gbnf"]
@@ -42,18 +44,16 @@ class CallRules:
     prefix: str
     target: Target
     schemas: SchemaRules = field(init=False)
-    hoist: Hoist = field(init=False)
 
     def __post_init__(self) -> None:
         layout: Layout = next((p.layout for p in self.format.call if isinstance(p, ToolElement)), "own")
         self.tool = self.tool.with_element(layout)
         self.schemas = SchemaRules(self.tool.name, self.tool.parameters, self.prefix)
-        self.hoist = Hoist(self.tool.name, self.tool.parameters)
 
     @property
     def gaps(self) -> tuple[Gap, ...]:
         """What the rules do not enforce."""
-        return (*self.schemas.gaps, *self.hoist.gaps)
+        return tuple(self.schemas.gaps)
 
     @property
     def parameters(self) -> Mapping[str, Any]:
@@ -80,7 +80,10 @@ class CallRules:
         schema = {"type": "object", **self.tool.parameters}
         if self.target == "gbnf":
             return self.schemas.rule(schema, JSON)
-        return rules.JsonRule(self.hoist.whole(schema))
+        known, losses = engine_schema(schema, XGRAMMAR)
+        for loss in losses:
+            self.schemas.gap("".join(s if s == "[]" else f".{s}" for s in loss.path).lstrip("."), [loss.what])
+        return rules.JsonRule(known)
 
     def optional(self, parameter: str, make: Callable[[], Rule]) -> Rule:
         """What writes one argument, which may be left out if it is not required."""
@@ -166,7 +169,7 @@ def told(
             strings = [v for v in listed if isinstance(v, str)]
             found += [seq(Lit(text), Lit(t), Lit(close)) for t in listed_texts(strings, blocked)]
             found += [
-                seq(Lit(other(_json_type(v))), Lit(values.dump(v)), Lit(close))
+                seq(Lit(other(walk.type_of(v))), Lit(values.dump(v)), Lit(close))
                 for v in listed
                 if not isinstance(v, str)
             ]
@@ -178,11 +181,6 @@ def told(
     if not found:
         raise Refused(f"{w.tool.name}: {name}: no listed value can be written as text")
     return alt(found)
-
-
-def _json_type(value: Any) -> str:
-    names = {bool: "boolean", int: "integer", float: "number", dict: "object", list: "array"}
-    return names.get(type(value), "null")
 
 
 # ---------------------------------------------------------------- attributes

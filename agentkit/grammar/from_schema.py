@@ -15,13 +15,7 @@ from agentkit.formats import values
 from agentkit.grammar import numbers
 from agentkit.grammar.rules import Alt, Chars, Lit, Ref, Repeat, Rule, alt, opt, seq
 from agentkit.schemas import walk
-
-ANNOTATIONS: Final = frozenset((
-    "title", "description", "default", "examples", "example", "deprecated", "readOnly", "writeOnly", "nullable",
-    "$schema", "$id", "$comment", "$anchor", "$defs", "definitions", "contentEncoding", "contentMediaType",
-    "discriminator",
-))  # fmt: skip
-"""Keywords that refuse no value."""
+from agentkit.schemas.walk import ANNOTATIONS, kind_of
 
 STRUCTURE: Final = frozenset(("type", "enum", "const", "anyOf", "oneOf", "allOf", "$ref"))
 SAID: Final[Mapping[str, frozenset[str]]] = {
@@ -184,7 +178,7 @@ class SchemaRules:
             listed = schema.get(key)
             if isinstance(listed, list) and listed:
                 rest = {k: v for k, v in schema.items() if k != key and k not in ANNOTATIONS}
-                if (key == "allOf" and len(listed) > 1) or (key == "oneOf" and not self.disjoint(listed)):
+                if (key == "allOf" and len(listed) > 1) or (key == "oneOf" and not walk.disjoint(listed, self.root)):
                     self.gap(path, [key])
                 merged = [self._merged(rest, s, path) for s in (listed[:1] if key == "allOf" else listed)]
                 return self._or_null(schema, [o for m in merged for o in self.options(m, path)])
@@ -203,20 +197,6 @@ class SchemaRules:
             option = walk.resolve(option, self.root)
         self.gap(path, (k for k in rest if k in option and rest[k] != option[k]))
         return {**rest, **option}
-
-    def disjoint(self, options: list[Any]) -> bool:
-        """Whether no value satisfies two of them, by their types or a property that is fixed in each."""
-        plain = [walk.resolve(o, self.root) for o in options if isinstance(o, Mapping)]
-        kinds = [{"integer": "number"}.get(str(p.get("type")), str(p.get("type"))) for p in plain]
-        if len(plain) == len(options) == len(set(kinds)) and "None" not in kinds:
-            return True
-        fixed = [
-            {(n, values.dump(s["const"])) for n, s in p.get("properties", {}).items()
-             if isinstance(s, Mapping) and "const" in s and n in p.get("required", ())}
-            for p in plain
-        ]  # fmt: skip
-        names = set.intersection(*({n for n, _ in f} for f in fixed)) if fixed else set()
-        return any(len({v for f in fixed for m, v in f if m == n}) == len(options) for n in names)
 
     def _plain(self, schema: Mapping[str, Any], syntax: Syntax, path: str) -> Rule:
         """A schema of one type, or of listed values."""
@@ -241,8 +221,8 @@ class SchemaRules:
         Raises:
             Refused: none of them is of the schema's type.
         """
-        found = [schema["const"]] if "const" in schema else schema.get("enum")
-        if not isinstance(found, list):
+        found = walk.listed(schema)
+        if found is None:
             return None
         self.gap(path, _constraints(schema) - STRUCTURE)
         kind = schema.get("type")
@@ -336,14 +316,6 @@ _KINDS: Final[Mapping[str, Callable[[SchemaRules, Mapping[str, Any], Syntax, str
 }
 
 
-def kind_of(schema: Mapping[str, Any]) -> str | None:
-    """The one type of a schema; guessed from its keywords where it names none. None for any type."""
-    kind = schema.get("type")
-    if isinstance(kind, str):
-        return kind if kind in SAID else None
-    return "object" if "properties" in schema else "array" if "items" in schema else None
-
-
 def bounds(schema: Mapping[str, Any]) -> tuple[Decimal | None, Decimal | None, bool, bool]:
     """The tighter of the inclusive and exclusive bounds on each side, and whether it is exclusive."""
     low, high = schema.get("minimum"), schema.get("maximum")
@@ -369,5 +341,4 @@ def _vacuous(schema: Mapping[str, Any]) -> set[str]:
 def _is(value: Any, kind: str) -> bool:
     if kind == "number":
         return isinstance(value, int | float) and not isinstance(value, bool)
-    names = {str: "string", bool: "boolean", int: "integer", list: "array", dict: "object", type(None): "null"}
-    return names.get(type(value)) == kind
+    return walk.type_of(value) == kind

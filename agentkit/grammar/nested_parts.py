@@ -15,8 +15,9 @@ from agentkit.formats import values
 from agentkit.formats.format import Braced, NestedTags
 from agentkit.grammar import rules
 from agentkit.grammar.arguments_as_rules import CallRules, listed_texts, value, words_of_null
-from agentkit.grammar.from_schema import Refused, Syntax, joined, kind_of
+from agentkit.grammar.from_schema import Refused, Syntax, joined
 from agentkit.grammar.rules import Blocked, Chars, Lit, Raw, Ref, Repeat, Rule, alt, opt, seq
+from agentkit.schemas.walk import kind_of
 
 _BARE_KEY: Final = re.compile(r"[^\s:{}\[\],\"'<>]{1,256}\Z")
 _NO_KEY: Final = Chars(rules.SPACES + "\x00\x1f:{}[],\"'<>", negated=True)
