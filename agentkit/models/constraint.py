@@ -36,7 +36,7 @@ _REFUSALS: Final = ("bad_request", "server", "stream")
 _Key = tuple[tuple[ToolSpec, ...], str, bool]
 
 
-class Held(NamedTuple):
+class HeldReply(NamedTuple):
     """A reply held to a grammar.
 
     Args:
@@ -91,7 +91,7 @@ class Constraint:
         self._provider = str(getattr(model, "provider", model.name))
         self._format = format
         self._thinking: ThinkingRule = thinking
-        self._last: tuple[_Key, Held] | None = None
+        self._last: tuple[_Key, HeldReply] | None = None
 
     @classmethod
     def of(cls, model: Model, format: str | Format | None, asked: bool | str) -> Self:
@@ -116,7 +116,7 @@ class Constraint:
             raise ConfigError(f"{model.name}: {_TWICE.format(field.name)}")
         return cls(model, declared, field, thinking)
 
-    def hold(self, request: ModelRequest) -> Held | None:
+    def hold(self, request: ModelRequest) -> HeldReply | None:
         """What holds the reply to a request to the grammar.
 
         None where there is no tool, nor where the model goes on with its own message: a grammar describes a reply from
@@ -135,14 +135,14 @@ class Constraint:
             self._last = key, self._made(*key)
         return self._last[1]
 
-    def _made(self, tools: tuple[ToolSpec, ...], choice: str, parallel: bool) -> Held:
+    def _made(self, tools: tuple[ToolSpec, ...], choice: str, parallel: bool) -> HeldReply:
         made = grammar(
             self._format, tools, target=self.field.target, tool_choice=choice, parallel=parallel,
             thinking=self._thinking, strict=False,
         )  # fmt: skip
         forced = choice not in ("auto", "none") and self._thinking != "begun_thinking"
         starts = openings(self._format, tools, target=self.field.target) if forced else ()
-        return Held(self._provider, self.field, {self.field.name: made}, starts)
+        return HeldReply(self._provider, self.field, {self.field.name: made}, starts)
 
     async def check(self) -> None:
         """Make one request whose grammar allows one odd word; see `check_constraint`."""
