@@ -81,8 +81,7 @@ SERVERS: Final[Mapping[str, Server]] = {
         GrammarField(
             "grammar",
             "gbnf",
-            "llama.cpp refuses a grammar beside `tools`, and one that counts far: leave large bounds (maxLength, "
-            "maxItems) out of the tools' schemas",
+            "llama.cpp refuses a grammar that it cannot parse, and any beside `tools`; its log names the rule",
         ),
     ),
     "ollama": Server(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 from dataclasses import replace
 from functools import partial
 from typing import Any, get_args
@@ -253,6 +254,21 @@ def test_a_keyword_that_cannot_be_enforced_is_reported() -> None:
     assert [str(g) for g in grammar_gaps("hermes", [tool], target="gbnf")] == ["f: x: pattern", "f: y: uniqueItems"]
     assert [str(g) for g in grammar_gaps("hermes", [tool])] == ["f: y: uniqueItems"]
     assert grammar("hermes", [tool], target="gbnf", strict=False)
+
+
+@pytest.mark.parametrize("format", ["hermes", "qwen3_coder", "pythonic", "dr_tulu", "minimax_m3", "gemma4"])
+def test_gbnf_counts_no_further_than_llama_cpp(format: str) -> None:
+    """It refuses a grammar that counts to 2,000: such a bound is a gap, and left to the reading."""
+    few = spec("f", None, ("x", "y"), x={"type": "string", "maxLength": 99}, y={"type": "array", "maxItems": 7})
+    far = spec("f", None, ("x", "y"), x={"type": "string", "maxLength": 5000}, y={"type": "array", "minItems": 2000})
+    for tool in (few, far):
+        text = grammar(format, [tool], target="gbnf", tool_choice="f", strict=False)
+        assert all(int(n) < 2000 for n in re.findall(r"\{\d*,?(\d+)\}", text))
+    found = [str(g) for g in grammar_gaps(format, [far], target="gbnf")]
+    assert "f: x: maxLength" in found
+    assert "f: y: minItems" in found
+    assert "f: x: maxLength" not in [str(g) for g in grammar_gaps(format, [far])]
+    assert "f: x: maxLength" not in [str(g) for g in grammar_gaps(format, [few], target="gbnf")]
 
 
 def test_a_format_of_a_string_is_no_error() -> None:
