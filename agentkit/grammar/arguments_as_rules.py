@@ -25,6 +25,7 @@ from agentkit.toolspec import Layout, ToolSpec
 Target = Literal["structural_tag", "gbnf"]
 """`structural_tag` for vLLM, SGLang and xgrammar; `gbnf` for llama.cpp."""
 
+_COUNTED: Final = 1999  # llama.cpp refuses to count further: MAX_REPETITION_THRESHOLD in its `llama-grammar.cpp`
 _CDATA: Final = Blocked(CDATA_OPEN, start=True)
 
 
@@ -48,7 +49,8 @@ class CallRules:
     def __post_init__(self) -> None:
         layout: Layout = next((p.layout for p in self.format.call if isinstance(p, ToolElement)), "own")
         self.tool = self.tool.with_element(layout)
-        self.schemas = SchemaRules(self.tool.name, self.tool.parameters, self.prefix)
+        largest = _COUNTED if self.target == "gbnf" else None
+        self.schemas = SchemaRules(self.tool.name, self.tool.parameters, self.prefix, largest)
 
     @property
     def gaps(self) -> tuple[Gap, ...]:
@@ -128,8 +130,8 @@ def _free_text(
             w.schemas.gap(name, ["a string beside another constrained type, which text cannot tell"])
     text = texts[0]
     w.schemas.gap(name, (k for k in ("pattern", "format") if k in text))
-    most = text.get("maxLength")
-    if text.get("minLength", 0):
+    least, most = w.schemas.counts(text, name, "Length")
+    if least:
         w.schemas.gap(name, ["minLength"])
     words = words_of_null(w, w.tool.schema_of(name), options)
     if most is not None and words:
@@ -203,7 +205,7 @@ def attribute_value(w: CallRules, name: str, label: str) -> Rule:
                 w.schemas.gap(
                     name, [k for o in options if kind_of(o) not in ("string", "null") for k in set(o) - {"type"}]
                 )
-            found.append(Repeat(alt([_SAFE, *_ENTITIES]), option.get("minLength", 0), option.get("maxLength")))
+            found.append(Repeat(alt([_SAFE, *_ENTITIES]), *w.schemas.counts(option, name, "Length")))
         else:
             found.append(w.schemas.rule(option, ATTRIBUTE, name))
     return seq(Lit(f' {label}="'), alt(found), Lit('"'))

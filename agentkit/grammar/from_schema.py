@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from agentkit.formats import values
 from agentkit.grammar import numbers
@@ -130,11 +130,19 @@ class Refused(ValueError):
 
 @dataclass(slots=True)
 class SchemaRules:
-    """The schemas of one tool as rules; collects the named rules that they need, and the gaps."""
+    """The schemas of one tool as rules; collects the named rules that they need, and the gaps.
+
+    Args:
+        tool: the tool's name.
+        root: the schema in which `$ref`s are looked up.
+        prefix: what the names of rules start with.
+        largest: how far the target counts; None for any number.
+    """
 
     tool: str
     root: Mapping[str, Any]
     prefix: str
+    largest: int | None = None
     rules: dict[str, Rule] = field(default_factory=dict)
     gaps: dict[Gap, None] = field(default_factory=dict)
     _names: dict[tuple[str, int], str] = field(default_factory=dict)
@@ -143,6 +151,17 @@ class SchemaRules:
     def gap(self, path: str, keywords: Iterable[str]) -> None:
         """Note what cannot be said."""
         self.gaps |= dict.fromkeys(Gap(self.tool, path, k) for k in keywords)
+
+    def counts(self, schema: Mapping[str, Any], path: str, of: Literal["Length", "Items"]) -> tuple[int, int | None]:
+        """How many characters or items a value has: at least, and at most; as far as the target counts."""
+        least, most = schema.get(f"min{of}", 0), schema.get(f"max{of}")
+        if self.largest is not None and least > self.largest:
+            self.gap(path, [f"min{of}"])
+            least = 0
+        if self.largest is not None and most is not None and most > self.largest:
+            self.gap(path, [f"max{of}"])
+            most = None
+        return least, most
 
     def rule(self, schema: Any, syntax: Syntax, path: str = "") -> Rule:
         """The values of a schema, as `syntax` writes them.
@@ -234,7 +253,7 @@ class SchemaRules:
     # ------------------------------------------------------------ types
 
     def _string(self, schema: Mapping[str, Any], syntax: Syntax, path: str) -> Rule:
-        return syntax.string(schema.get("minLength", 0), schema.get("maxLength"))
+        return syntax.string(*self.counts(schema, path, "Length"))
 
     def _number(self, schema: Mapping[str, Any], syntax: Syntax, path: str) -> Rule:
         make = numbers.integer if schema.get("type") == "integer" else numbers.number
@@ -251,7 +270,7 @@ class SchemaRules:
 
     def _array(self, schema: Mapping[str, Any], syntax: Syntax, path: str) -> Rule:
         item = self.rule(schema.get("items", True), syntax, f"{path}[]")
-        least, most = schema.get("minItems", 0), schema.get("maxItems")
+        least, most = self.counts(schema, path, "Items")
         return _bracketed("[", item, "]", least, most, syntax)
 
     def _object(self, schema: Mapping[str, Any], syntax: Syntax, path: str) -> Rule:

@@ -159,7 +159,7 @@ class _Nested:
         if any(set(o) - {"type", "description", "title"} for o in constrained):
             self.w.schemas.gap(path, ["a string beside another constrained type, which text cannot tell"])
         self.w.schemas.gap(path, (k for k in ("pattern", "format") if k in text))
-        least, most = text.get("minLength", 0), text.get("maxLength")
+        least, most = self.w.schemas.counts(text, path, "Length")
         token = self.part.token
         rule = _text(token, least, most, (self.blocked, *words))
         return rule if _free(least, most) else seq(rule, Lit(token))
@@ -167,7 +167,7 @@ class _Nested:
     def container(self, schema: Mapping[str, Any], path: str) -> list[Rule]:
         """An array or object as elements; one that is empty, or of no declared properties, as JSON."""
         if kind_of(schema) == "array":
-            least, most = schema.get("minItems", 0), schema.get("maxItems")
+            least, most = self.w.schemas.counts(schema, path, "Items")
             item = self.element(self.part.item, schema.get("items", {}), f"{path}[]")
             some = [] if most == 0 else [Repeat(item, max(least, 1), most)]
             return [*some, *([] if least else [Lit("[]")])]

@@ -174,10 +174,11 @@ class Prose:
 
     Args:
         triggers: what opens a block; none is the beginning of another.
-        blocks: each starts with a literal that starts with one trigger.
+        blocks: each starts with a literal that starts with one trigger; none where there may be text alone.
         blocked: what the free text must not hold.
         regions: pairs of tags around thinking and the like, in which nothing is a call; such may stand at the start.
         many: whether more than one block may stand in the text, with free text behind each.
+        begun: the closing tag of a region that had begun before the text; empty where none had.
     """
 
     triggers: tuple[str, ...]
@@ -185,6 +186,7 @@ class Prose:
     blocked: tuple[Blocked, ...]
     regions: tuple[tuple[str, str], ...]
     many: bool
+    begun: str = ""
 
     def behind(self, trigger: str) -> Rule:
         """What follows a trigger: any block that it opens, without it."""

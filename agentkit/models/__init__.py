@@ -15,6 +15,7 @@ from agentkit.models.secrets import shown
 
 if TYPE_CHECKING:
     from agentkit.models.anthropic import AnthropicModel
+    from agentkit.models.constraint import check_constraint
     from agentkit.models.openai import OpenAIModel
     from agentkit.models.responses import ResponsesModel
     from agentkit.models.text import TextCalling
@@ -27,6 +28,7 @@ __all__ = [
     "OpenAIModel",
     "ResponsesModel",
     "TextCalling",
+    "check_constraint",
     "model",
 ]
 
@@ -37,7 +39,11 @@ PROVIDERS: Final[Mapping[str, str]] = {
 }
 """The prefixes of model strings, and who answers them: a class of the module that has the prefix's name."""
 
-_HOMES: Final[Mapping[str, str]] = {"TextCalling": "text", **{name: prefix for prefix, name in PROVIDERS.items()}}
+_HOMES: Final[Mapping[str, str]] = {
+    "TextCalling": "text",
+    "check_constraint": "constraint",
+    **{name: prefix for prefix, name in PROVIDERS.items()},
+}
 
 
 def _loaded(name: str) -> Any:
@@ -86,8 +92,8 @@ def model(options: ModelOptions) -> ClosableModel:
     """
     prefix, id = known(options.name)
     native: ClosableModel = _loaded(PROVIDERS[prefix])(id, options)
-    if options.format is None:
+    if options.format is None and not options.constrained:
         return native
     from agentkit.models.text import TextCalling
 
-    return TextCalling(native, options.format)
+    return TextCalling(native, options.format, constrained=options.constrained)

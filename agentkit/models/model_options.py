@@ -104,10 +104,15 @@ class ModelOptions(ModelSettings):
         name: `openai:…` (chat completions), `responses:…` or `anthropic:…`, then the provider's name of the model.
         format: make it write its calls as text in this format (`xml`, `invoke`, `hermes`, …, or a `Format` of your own)
             in place of native calls.
+        constrained: hold those calls to a grammar, by what `server` takes: `vllm`, `sglang` or `llamacpp`. The model
+            can then write no call but one of an offered tool, with arguments that fit. True lets it think first,
+            between the format's tags or wherever the server takes its thinking out; `no_thinking` where it must not;
+            `begun_thinking` where the chat template has opened the thinking and the server leaves it in the text.
     """
 
     name: str = field(kw_only=False)
     format: str | Format | None = None
+    constrained: Annotated[servers.Constrained, servers.CONSTRAINED] = False
 
 
 def _bounds(options: ModelSettings) -> dict[str, Bound]:

@@ -8,8 +8,10 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, get_args
 
 import jsonschema
 import pytest
@@ -35,7 +37,7 @@ from agentkit.errors import FormatError
 from agentkit.formats import CATALOG, Format, ToolSpec, render_calls
 from agentkit.formats.engine import get
 from agentkit.formats.format import Pairs
-from agentkit.grammar.targets import TARGETS, grammar, grammar_gaps, grammar_targets, why_no_grammar
+from agentkit.grammar.targets import TARGETS, ThinkingRule, grammar, grammar_gaps, grammar_targets, why_no_grammar
 from agentkit.messages import ToolCall
 
 EXAMPLES = int(os.environ.get("AGENTKIT_EXAMPLES", "10"))
@@ -117,10 +119,59 @@ def test_tool_choice_and_parallel() -> None:
 
     assert verdicts("auto", True) == [True, False, True, True, True, True, True]
     assert verdicts("auto", False) == [True, False, True, True, False, False, True]
-    assert verdicts("required", True) == [False, False, True, False, False, True, False]
-    assert verdicts("required", False) == [False, False, True, False, False, False, False]
-    assert verdicts("ping", True) == [False, False, True, False, False, False, False]
+    assert verdicts("required", True) == [False, False, True, False, False, True, True]
+    assert verdicts("required", False) == [False, False, True, False, False, False, True]
+    assert verdicts("ping", True) == [False, False, True, False, False, False, True]
     assert verdicts("search", True) == [False] * 7
+    assert verdicts("none", True) == [True] + [False] * 6
+
+
+@pytest.mark.parametrize(
+    ("thinking", "accepted"),
+    [
+        ("may_think", ["call", "thought, call", "thought, empty line, call", "empty line, call"]),
+        ("no_thinking", ["call", "empty line, call"]),
+        ("begun_thinking", ["thought, call", "thought, empty line, call", "thought without its opening, call"]),
+    ],
+)
+def test_where_a_model_may_think(thinking: ThinkingRule, accepted: list[str]) -> None:
+    call = hermes("ping", "{}")
+    texts = {
+        "call": call,
+        "thought, call": f"<think>Hm: {call}</think>{call}",
+        "thought, empty line, call": f"<think>Hm</think>\n\n{call}",
+        "empty line, call": f"\n\n{call}",
+        "thought without its opening, call": f"Hm: {call}</think>\n{call}",
+        "three lines, call": f"\n\n\n{call}",
+        "thought, words, call": f"<think>Hm</think>Now {call}",
+        "thought alone": "<think>Hm</think>",
+    }
+    text = grammar("hermes", OFFERED, target="gbnf", tool_choice="required", thinking=thinking)
+    found = Guidance(text)
+    assert [name for name, text in texts.items() if accepts(found, text)] == accepted
+
+
+def test_thinking_cannot_have_begun_in_a_format_without_tags_for_it() -> None:
+    own = replace(get("hermes"), name="own", thinking=())
+    with pytest.raises(FormatError, match="format 'own' has no tags for thinking, so none can have begun"):
+        grammar(own, OFFERED, thinking="begun_thinking")
+
+
+@every_format
+@pytest.mark.parametrize("thinking", get_args(ThinkingRule))
+@pytest.mark.parametrize("choice", ["required", "none"])
+def test_what_is_written_in_each_way_of_thinking_is_read(format: Format, thinking: ThinkingRule, choice: str) -> None:
+    if thinking == "begun_thinking" and not format.thinking:
+        return
+    found = Guidance(grammar(format, TOOLS, target="gbnf", tool_choice=choice, thinking=thinking))
+    rng = random.Random(f"{format.name} {thinking} {choice}")
+    for _ in range(max(EXAMPLES // 10, 1)):
+        write = partial(generate, found, pieces_of(format), ends_of(format), rng)
+        _, got = read(write, format, TOOLS, thinking=thinking == "begun_thinking")
+        for call in got:
+            validate(call, TOOLS)
+        assert bool(got) >= (choice == "required")
+        assert choice != "none" or not got
 
 
 # ---------------------------------------------------------------- structural tags
@@ -164,7 +215,7 @@ def test_structural_tags_are_well_formed(format: Format, choice: str, parallel: 
 
 
 def test_a_structural_tag_as_servers_take_it() -> None:
-    assert grammar("hermes", [ADD], tool_choice="add") == {
+    assert grammar(replace(get("hermes"), thinking=()), [ADD], tool_choice="add") == {
         "type": "structural_tag",
         "format": {
             "type": "tag",
@@ -205,13 +256,28 @@ def test_a_keyword_that_cannot_be_enforced_is_reported() -> None:
     assert grammar("hermes", [tool], target="gbnf", strict=False)
 
 
+@pytest.mark.parametrize("format", ["hermes", "qwen3_coder", "pythonic", "dr_tulu", "minimax_m3", "gemma4"])
+def test_gbnf_counts_no_further_than_llama_cpp(format: str) -> None:
+    """It refuses a grammar that counts to 2,000: such a bound is a gap, and left to the reading."""
+    few = spec("f", None, ("x", "y"), x={"type": "string", "maxLength": 99}, y={"type": "array", "maxItems": 7})
+    far = spec("f", None, ("x", "y"), x={"type": "string", "maxLength": 5000}, y={"type": "array", "minItems": 2000})
+    for tool in (few, far):
+        text = grammar(format, [tool], target="gbnf", tool_choice="f", strict=False)
+        assert all(int(n) < 2000 for n in re.findall(r"\{\d*,?(\d+)\}", text))
+    found = [str(g) for g in grammar_gaps(format, [far], target="gbnf")]
+    assert "f: x: maxLength" in found
+    assert "f: y: minItems" in found
+    assert "f: x: maxLength" not in [str(g) for g in grammar_gaps(format, [far])]
+    assert "f: x: maxLength" not in [str(g) for g in grammar_gaps(format, [few], target="gbnf")]
+
+
 def test_a_format_of_a_string_is_no_error() -> None:
     tool = spec("f", None, (), x={"type": "string", "format": "color"})
     assert grammar("hermes", [tool], target="gbnf")
     assert [str(g) for g in grammar_gaps("hermes", [tool])] == ["f: x: format"]
 
 
-@pytest.mark.parametrize(("choice", "tools"), [("nope", [PING]), ("auto", []), ("none", [PING])])
+@pytest.mark.parametrize(("choice", "tools"), [("nope", [PING]), ("auto", []), ("none", [])])
 def test_a_choice_without_a_tool_is_refused(choice: str, tools: list[ToolSpec]) -> None:
     with pytest.raises(FormatError, match="no offered tool"):
         grammar("hermes", tools, tool_choice=choice)

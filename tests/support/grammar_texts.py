@@ -108,13 +108,13 @@ class KeyTwice(Exception):
     """A text names a free key twice, with different values: no grammar can tell, the parser refuses it."""
 
 
-def calls_in(text: str, format: Format, tools: tuple[ToolSpec, ...]) -> list[ToolCall]:
+def calls_in(text: str, format: Format, tools: tuple[ToolSpec, ...], *, thinking: bool = False) -> list[ToolCall]:
     """The calls of a constrained text; a damaged one fails the test.
 
     Raises:
         KeyTwice: nothing is wrong but that.
     """
-    parser = Parser(format, tools, in_code="execute")
+    parser = Parser(format, tools, in_code="execute", thinking=thinking)
     events = parser.feed(text) + parser.close()
     errors = [e for e in events if isinstance(e, CallError)]
     if errors and all(e.code == "ambiguous_call" and "is given twice" in e.message for e in errors):
@@ -123,14 +123,16 @@ def calls_in(text: str, format: Format, tools: tuple[ToolSpec, ...]) -> list[Too
     return [e.call for e in events if isinstance(e, CallEnd)]
 
 
-def read(write: Callable[[], str], format: Format, tools: tuple[ToolSpec, ...]) -> tuple[str, list[ToolCall]]:
+def read(
+    write: Callable[[], str], format: Format, tools: tuple[ToolSpec, ...], *, thinking: bool = False
+) -> tuple[str, list[ToolCall]]:
     """A generated text and its calls; written again, twice at most, where it names a free key twice."""
     for _ in range(2):
         written = write()
         with suppress(KeyTwice):
-            return written, calls_in(written, format, tools)
+            return written, calls_in(written, format, tools, thinking=thinking)
     written = write()
-    return written, calls_in(written, format, tools)
+    return written, calls_in(written, format, tools, thinking=thinking)
 
 
 def validate(call: ToolCall, tools: tuple[ToolSpec, ...]) -> None:
