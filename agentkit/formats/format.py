@@ -210,6 +210,11 @@ class Section:
     each: bool = False
 
 
+def edge(part: str | Tag) -> str:
+    """A section's opening or closing as text."""
+    return f"<{'/' if part.closing else ''}{part.name}>" if isinstance(part, Tag) else part
+
+
 @dataclass(frozen=True, slots=True)
 class Shape:
     """One way in which a format writes calls: the parts of one call, and what stands around a run of them."""

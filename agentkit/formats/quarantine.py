@@ -15,8 +15,8 @@ from agentkit.errors import ErrorCode, FormatError
 from agentkit.formats import control
 from agentkit.formats.catalog import CATALOG
 from agentkit.formats.engine import get
+from agentkit.formats.escapes import attribute, tags
 from agentkit.formats.format import Format, Name, NameTag, Pairs, PythonCall, Shape, Tag, TagParameters
-from agentkit.formats.write import attribute, tags
 from agentkit.toolspec import ToolSpec
 
 # ---------------------------------------------------------------- results

@@ -5,13 +5,13 @@ All of it is made from the declarations and the tools' schemas. Pure; knows no r
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from agentkit.errors import FormatError
 from agentkit.formats import values
+from agentkit.formats.bodies.elements import listed_elements
 from agentkit.formats.catalog import CATALOG
 from agentkit.formats.engine import get
 from agentkit.formats.format import Envelope, Format, Json, KeyEnvelope, Pairs, PythonCall, TagParameters, ToolElement
@@ -20,7 +20,7 @@ from agentkit.formats.remembered import Remembered
 from agentkit.formats.write import render_calls
 from agentkit.messages import ToolCall
 from agentkit.schemas import walk
-from agentkit.toolspec import Layout, Node, OutputSchema, ToolSpec
+from agentkit.toolspec import Layout, OutputSchema, ToolSpec
 
 _INTRODUCTION = (
     "You can call the tools listed here. To call one, write the call in your reply as shown under Example. "
@@ -106,7 +106,7 @@ def _prompt(declared: Format, tools: Sequence[ToolSpec], tool_choice: str, paral
     quarantined = Declared(declared, tools)
     shown = [quarantined.tool(tool) for tool in tools]
     usage = (
-        _elements([t.with_element(_layout(declared)) for t in shown])
+        listed_elements([t.with_element(_layout(declared)) for t in shown])
         if any(isinstance(p, ToolElement) for p in declared.call)
         else _schemas(shown)
     )
@@ -157,54 +157,6 @@ def _conduct(tool_choice: str, parallel: bool | None) -> list[str]:
 def _schemas(tools: Sequence[ToolSpec]) -> str:
     lines = (values.dump({"name": t.name, "description": t.description, "parameters": t.parameters}) for t in tools)
     return "\n".join(("<tools>", *lines, "</tools>"))
-
-
-# ---------------------------------------------------------------- one element per tool
-
-
-def _elements(tools: Sequence[ToolSpec]) -> str:
-    return "\n\n".join(_element(t.with_element()) for t in tools)
-
-
-def _element(tool: ToolSpec) -> str:
-    element = tool.element
-    assert element is not None
-    nodes = {n.parameter: n for n in element.nodes}
-    lines = [f"## <{element.tag}>", "", tool.description or tool.name]
-    lines += [_parameter(tool, name, nodes.get(name)) for name in tool.parameters.get("properties", {})]
-    if element.example:
-        lines += ["", element.example.strip()]
-    return "\n".join(lines)
-
-
-def _parameter(tool: ToolSpec, name: str, node: Node | None) -> str:
-    schema = tool.schema_of(name)
-    place = "attribute" if node is None else node.kind
-    label = "/".join(node.path) if node is not None and node.path else name
-    where = {"attribute": f"attribute `{label}`", "element": f"element <{label}>", "content": "the element's content"}[
-        place
-    ]
-    needed = "required" if name in tool.parameters.get("required", ()) else "optional"
-    about = f": {schema['description'].rstrip('. ')}." if schema.get("description") else ""
-    default = f" Default {json.dumps(schema['default'])}." if schema.get("default") is not None else ""
-    return f"- {where} ({_type(schema, tool.parameters)}, {needed}){about}{default}"
-
-
-def _type(schema: Mapping[str, Any], root: Mapping[str, Any]) -> str:
-    """A schema in a few words; the whole schema where a few words do not tell it."""
-    words = []
-    for plain in walk.alternatives(schema, root):
-        if "enum" in plain or "const" in plain:
-            words.append(
-                " or ".join(json.dumps(v, ensure_ascii=False) for v in plain.get("enum", [plain.get("const")]))
-            )
-        elif plain.get("type") == "object" and plain.get("properties"):
-            words.append(f"object {json.dumps(plain, ensure_ascii=False)}")
-        elif plain.get("type") == "array" and isinstance(plain.get("items"), Mapping):
-            words.append(f"list of {_type(plain['items'], root)}")
-        else:
-            words.append(str(plain.get("type", "any value")))
-    return " or ".join(dict.fromkeys(words))
 
 
 # ---------------------------------------------------------------- the worked example

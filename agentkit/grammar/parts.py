@@ -12,6 +12,7 @@ from typing import Any, Final
 from agentkit.errors import FormatError
 from agentkit.formats import values
 from agentkit.formats.bodies.elements import group_of
+from agentkit.formats.escapes import attribute
 from agentkit.formats.format import (
     Braced,
     CountedName,
@@ -29,8 +30,8 @@ from agentkit.formats.format import (
     TagParameters,
     TextArgument,
     ToolElement,
+    edge,
 )
-from agentkit.formats.write import attribute, edge
 from agentkit.grammar import rules
 from agentkit.grammar.arguments_as_rules import CallRules, attribute_value, told, value
 from agentkit.grammar.from_schema import PYTHON

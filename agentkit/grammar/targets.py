@@ -11,8 +11,7 @@ from typing import Any, Final, Literal, assert_never, get_args, overload
 
 from agentkit.errors import FormatError
 from agentkit.formats.engine import get
-from agentkit.formats.format import Format, Tag
-from agentkit.formats.write import edge
+from agentkit.formats.format import Format, Tag, edge
 from agentkit.grammar import gbnf, lark, parts, prose, rules, structural_tag
 from agentkit.grammar.arguments_as_rules import CallRules, Target
 from agentkit.grammar.from_schema import Gap, Refused

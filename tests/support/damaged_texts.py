@@ -16,8 +16,9 @@ from format_tools import ADD, ASK, CREATE_FILE, NOTE, PING, STR_REPLACE, attribu
 
 from agentkit.errors import FormatError
 from agentkit.formats import CATALOG, Element, Format, ToolSpec
-from agentkit.formats.format import CountedName, Name, NameTag, Section, Shape, Skip, Tag, ToolElement
-from agentkit.formats.write import WRITERS, Writing, edge
+from agentkit.formats.format import CountedName, Name, NameTag, Section, Shape, Skip, Tag, ToolElement, edge
+from agentkit.formats.kind import Writing
+from agentkit.formats.write import WRITERS
 from agentkit.messages import ToolCall
 
 MIXED = spec(

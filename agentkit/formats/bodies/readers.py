@@ -6,18 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from agentkit.formats.bodies.braced import read_braced
-from agentkit.formats.bodies.elements import (
-    read_element,
-    read_name_tag,
-    read_pairs,
-    read_tag_parameters,
-    read_text_argument,
-)
-from agentkit.formats.bodies.json import read_envelope, read_json, read_key_envelope
-from agentkit.formats.bodies.nested import read_nested_tags
-from agentkit.formats.bodies.pythonic import read_python_call
-from agentkit.formats.call import (
-    CallReader,
+from agentkit.formats.bodies.elements import read_element, read_name_tag, read_text_argument
+from agentkit.formats.bodies.fixed import (
     read_call_id,
     read_counted_name,
     read_literal,
@@ -26,6 +16,11 @@ from agentkit.formats.call import (
     read_skip,
     read_tag,
 )
+from agentkit.formats.bodies.json import read_envelope, read_json, read_key_envelope
+from agentkit.formats.bodies.nested import read_nested_tags
+from agentkit.formats.bodies.pairs import read_pairs, read_tag_parameters
+from agentkit.formats.bodies.pythonic import read_python_call
+from agentkit.formats.call import CallReader
 from agentkit.formats.format import (
     Braced,
     CallId,
