@@ -17,7 +17,7 @@ from agentkit.events import CallEnd, CallError, Markup, SourceEvent, Text, Think
 from agentkit.foreign import renamed
 from agentkit.formats import values
 from agentkit.formats.asides import Aside, end_of
-from agentkit.formats.bodies.readers import READERS
+from agentkit.formats.bodies.kinds import KINDS
 from agentkit.formats.call import CallReader
 from agentkit.formats.catalog import CATALOG
 from agentkit.formats.damage.completing import doubtful, repaired_call
@@ -742,7 +742,7 @@ class Parser(Reader):
             if entry.kind == "section":
                 yield from self._section_start(entry, call)
             for call.part, part in enumerate(entry.shape.call):
-                yield from READERS[type(part)](self, call, part)
+                yield from KINDS[type(part)].read(self, call, part)
             self._repair(call)
         except Decline:
             return self._undo(start, inside)

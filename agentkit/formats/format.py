@@ -7,9 +7,8 @@ forward to parse, `render.py` backward to write. A quirk of one format is a part
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from agentkit.formats.literals import MAX_DEPTH
 from agentkit.toolspec import Layout
@@ -64,8 +63,30 @@ class NameTag:
     attribute: str
 
 
+class CallBody:
+    """Slot: a call's arguments. What is common to all kinds of body; `label` is the kind's name in listings.
+
+    `raw` tells that values are written as text, `may_be_empty` that the body may be nothing at all.
+    """
+
+    __slots__ = ()
+    label: ClassVar[str]
+    raw: ClassVar[bool] = False
+    may_be_empty: ClassVar[bool] = False
+
+    @property
+    def textual(self) -> bool:
+        """Whether values are written as text, so that their types come from the tool's schema."""
+        return self.raw
+
+    @property
+    def start(self) -> str:
+        """What it begins with; empty where it never stands right behind a tool's name."""
+        return ""
+
+
 @dataclass(frozen=True, slots=True)
-class TagParameters:
+class TagParameters(CallBody):
     """Slot: repeated `<parameter name="key">value</parameter>`; values are raw text, typed by the tool's schema.
 
     With `kind`, an attribute of that name tells whether the value is a raw string (`true`) or JSON (`false`); what the
@@ -76,9 +97,12 @@ class TagParameters:
     attribute: str
     kind: str = ""
 
+    label: ClassVar[str] = "parameters"
+    raw: ClassVar[bool] = True
+
 
 @dataclass(frozen=True, slots=True)
-class Pairs:
+class Pairs(CallBody):
     """Slot: repeated key and value between literals; values are raw text, typed by the tool's schema.
 
     Args:
@@ -95,14 +119,30 @@ class Pairs:
     newlines: Literal["start", "both", "none"] = "start"
     kind: tuple[str, ...] = ()
 
+    label: ClassVar[str] = "parameters"
+    raw: ClassVar[bool] = True
+    may_be_empty: ClassVar[bool] = True
+
+    @property
+    def start(self) -> str:
+        """What it begins with."""
+        return self.key
+
 
 @dataclass(frozen=True, slots=True)
-class Json:
+class Json(CallBody):
     """Slot: the arguments as one JSON object."""
 
+    label: ClassVar[str] = "name, then JSON"
+
+    @property
+    def start(self) -> str:
+        """What it begins with."""
+        return "{"
+
 
 @dataclass(frozen=True, slots=True)
-class Envelope:
+class Envelope(CallBody):
     """Slot: one JSON object that holds the tool's name and its arguments, in any order, beside any other keys.
 
     Args:
@@ -113,15 +153,21 @@ class Envelope:
     name: str = "name"
     arguments: tuple[str, ...] = ("arguments",)
 
+    label: ClassVar[str] = "JSON envelope"
+
 
 @dataclass(frozen=True, slots=True)
-class KeyEnvelope:
+class KeyEnvelope(CallBody):
     """Slot: one JSON object with a single key, the tool's name, and its arguments as the value."""
 
+    label: ClassVar[str] = "JSON envelope"
+
 
 @dataclass(frozen=True, slots=True)
-class PythonCall:
+class PythonCall(CallBody):
     """Slot: a call as Python writes it, with keyword arguments: `name(city="X", n=1)`."""
+
+    label: ClassVar[str] = "Python call"
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +178,7 @@ class Skip:
 
 
 @dataclass(frozen=True, slots=True)
-class Braced:
+class Braced(CallBody):
     """Slot: `{key:value,…}` with bare keys and strings between quote tokens, as the Gemma models write it.
 
     With `typed` False, every value is a string between the tokens, and the tool's schema types it.
@@ -141,9 +187,21 @@ class Braced:
     quote: str
     typed: bool = True
 
+    label: ClassVar[str] = "odd values"
+
+    @property
+    def textual(self) -> bool:
+        """Whether every value is a string, whatever its type."""
+        return not self.typed
+
+    @property
+    def start(self) -> str:
+        """What it begins with."""
+        return "{"
+
 
 @dataclass(frozen=True, slots=True)
-class NestedTags:
+class NestedTags(CallBody):
     """Slot: each parameter as an element, objects and arrays as elements inside it, every tag behind one token.
 
     Args:
@@ -154,14 +212,20 @@ class NestedTags:
     token: str
     item: str = "item"
 
+    label: ClassVar[str] = "parameters"
+    raw: ClassVar[bool] = True
+
 
 @dataclass(frozen=True, slots=True)
-class TextArgument:
+class TextArgument(CallBody):
     """Slot: the tool's first required parameter as the text up to the closing tag."""
 
+    label: ClassVar[str] = "element per tool"
+    raw: ClassVar[bool] = True
+
 
 @dataclass(frozen=True, slots=True)
-class ToolElement:
+class ToolElement(CallBody):
     """Slot: one XML element per tool.
 
     Args:
@@ -170,6 +234,9 @@ class ToolElement:
     """
 
     layout: Layout = "own"
+
+    label: ClassVar[str] = "element per tool"
+    raw: ClassVar[bool] = True
 
 
 FormatPart = (
@@ -276,13 +343,12 @@ class Format:
     @property
     def textual(self) -> bool:
         """Whether values are written as text, so that their types come from the schema (and coercion is lenient)."""
-        textual = TagParameters | Pairs | ToolElement | NestedTags | TextArgument
-        return any(isinstance(p, textual) or (isinstance(p, Braced) and not p.typed) for p in self.call)
+        return any(isinstance(p, CallBody) and p.textual for p in self.call)
 
     @property
     def body(self) -> str:
         """The body kind, for listings."""
-        return next((BODIES[type(p)] for p in self.call if type(p) in BODIES), "other")
+        return next((p.label for p in self.call if isinstance(p, CallBody)), "other")
 
     @property
     def tagged(self) -> bool:
@@ -299,21 +365,6 @@ class Format:
             return ()
         close = self.section.close
         return (f"</{close.name}>" if isinstance(close, Tag) else close.strip(),)
-
-
-BODIES: Mapping[type, str] = {
-    Json: "name, then JSON",
-    Envelope: "JSON envelope",
-    KeyEnvelope: "JSON envelope",
-    TagParameters: "parameters",
-    Pairs: "parameters",
-    PythonCall: "Python call",
-    Braced: "odd values",
-    NestedTags: "parameters",
-    TextArgument: "element per tool",
-    ToolElement: "element per tool",
-}
-"""The body kind that each slot makes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,38 +6,18 @@ with a `FormatError`: it is never altered in silence.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from agentkit.errors import FormatError
 from agentkit.events import CallEnd
 from agentkit.formats import values
-from agentkit.formats.bodies.braced import write_braced
-from agentkit.formats.bodies.elements import write_element, write_name_tag, write_text_argument
-from agentkit.formats.bodies.fixed import write_counted_name, write_literal, write_name, write_skip, write_tag
-from agentkit.formats.bodies.json import write_envelope, write_json, write_key_envelope
-from agentkit.formats.bodies.nested import write_nested_tags
-from agentkit.formats.bodies.pairs import write_pairs, write_tag_parameters
-from agentkit.formats.bodies.pythonic import write_python_call
+from agentkit.formats.bodies.kinds import KINDS
 from agentkit.formats.engine import Parser, get
 from agentkit.formats.format import (
-    Braced,
-    CountedName,
-    Envelope,
     Format,
-    FormatPart,
-    Json,
-    KeyEnvelope,
-    Name,
-    NameTag,
-    NestedTags,
-    Pairs,
-    PythonCall,
     Section,
-    Skip,
     Tag,
-    TagParameters,
-    TextArgument,
     ToolElement,
     edge,
 )
@@ -71,7 +51,7 @@ def render_calls(format: str | Format, calls: Sequence[ToolCall], tools: Sequenc
 
 def _write(w: Writing) -> str:
     try:
-        text = "".join(WRITERS[type(p)](w, p) for p in w.format.call)
+        text = "".join(KINDS[type(p)].write(w, p) for p in w.format.call)
     except FormatError as e:
         raise e if w.tool.name in str(e) else FormatError(f"{w.tool.name}: {e}") from e
     if values.has_surrogate(text):
@@ -114,25 +94,3 @@ def _check(format: Format, calls: Sequence[ToolCall], tools: Sequence[ToolSpec],
 
 def _equal(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
     return a.keys() == b.keys() and all(values.same(a[k], b[k]) for k in a)
-
-
-WritePart = Callable[[Writing, Any], str]
-
-WRITERS: Final[Mapping[type[FormatPart], WritePart]] = {
-    str: write_literal,
-    Tag: write_tag,
-    Name: write_name,
-    CountedName: write_counted_name,
-    NameTag: write_name_tag,
-    TagParameters: write_tag_parameters,
-    Pairs: write_pairs,
-    Json: write_json,
-    Envelope: write_envelope,
-    KeyEnvelope: write_key_envelope,
-    PythonCall: write_python_call,
-    Skip: write_skip,
-    Braced: write_braced,
-    NestedTags: write_nested_tags,
-    TextArgument: write_text_argument,
-    ToolElement: write_element,
-}

@@ -16,9 +16,9 @@ from format_tools import ADD, ASK, CREATE_FILE, NOTE, PING, STR_REPLACE, attribu
 
 from agentkit.errors import FormatError
 from agentkit.formats import CATALOG, Element, Format, ToolSpec
+from agentkit.formats.bodies.kinds import KINDS
 from agentkit.formats.format import CountedName, Name, NameTag, Section, Shape, Skip, Tag, ToolElement, edge
-from agentkit.formats.kind import Writing
-from agentkit.formats.write import WRITERS
+from agentkit.formats.kind import Writing, only_read
 from agentkit.messages import ToolCall
 
 MIXED = spec(
@@ -127,7 +127,7 @@ class Written:
 @cache
 def shapes(format: Format) -> tuple[Shape, ...]:
     """The shapes of a format that can be written alone."""
-    return tuple(s for s in format.shapes if all(type(p) in WRITERS for p in s.call))
+    return tuple(s for s in format.shapes if all(KINDS[type(p)].write is not only_read for p in s.call))
 
 
 def write(plan: Plan) -> Written | None:
@@ -274,7 +274,7 @@ def call_text(format: Format, shape: Shape, call: ToolCall, number: int) -> tupl
     how = Writing(replace(format, call=shape.call, section=shape.section), tool, call, number)
     before, body, after = "", "", ""
     for part in shape.call:
-        text = WRITERS[type(part)](how, part)
+        text = KINDS[type(part)].write(how, part)
         if not isinstance(part, str | Name | CountedName | NameTag | Tag | Skip):
             body += text
         elif body:

@@ -14,7 +14,7 @@ from agentkit.errors import FormatError
 from agentkit.formats import values
 from agentkit.formats.call import CallReader
 from agentkit.formats.format import Braced
-from agentkit.formats.kind import Writing
+from agentkit.formats.kind import PartKind, Writing
 from agentkit.formats.literals import PYTHON_WORDS, Literals, NotALiteral
 from agentkit.formats.reader import Damage, Reader, Search, Wait, literal, may_begin
 from agentkit.formats.repairs import PYTHON_QUOTES
@@ -225,3 +225,17 @@ def _bare_key(key: str) -> str:
     if re.fullmatch(r"[^\s:{}\[\],\"']+", key) is None:
         raise FormatError(f"{key!r} cannot be a key of this format: it has no quotes around keys")
     return key
+
+
+KINDS = (
+    PartKind(
+        Braced,
+        read_braced,
+        write_braced,
+        taught=(
+            "Keys stand without quotes.",
+            "Write a string between the two tokens that the example shows, exactly as it is meant: no escaping.",
+            "No string can contain that token.",
+        ),
+    ),
+)

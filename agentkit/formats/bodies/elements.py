@@ -19,7 +19,7 @@ from agentkit.formats.call import CallReader
 from agentkit.formats.damage.missing_close import unsure
 from agentkit.formats.escapes import attribute, cdata, raw_value, reads_as_null, text_of
 from agentkit.formats.format import NameTag, Tag, TextArgument, ToolElement
-from agentkit.formats.kind import Writing
+from agentkit.formats.kind import OTHERS_AS_JSON, PartKind, Writing
 from agentkit.formats.rawvalue import Value
 from agentkit.formats.reader import Damage, Decline, Reader, Wait
 from agentkit.schemas import walk
@@ -325,9 +325,9 @@ def _to_the_letter(value: Any, element: Element) -> bool:
 # ---------------------------------------------------------------- taught
 
 
-def listed_elements(tools: Sequence[ToolSpec]) -> str:
+def listed_elements(part: ToolElement, tools: Sequence[ToolSpec]) -> str:
     """The tools as a prompt lists them: each by its tag and what goes where."""
-    return "\n\n".join(_element(t.with_element()) for t in tools)
+    return "\n\n".join(_element(t.with_element(part.layout)) for t in tools)
 
 
 def _element(tool: ToolSpec) -> str:
@@ -369,3 +369,21 @@ def _type(schema: Mapping[str, Any], root: Mapping[str, Any]) -> str:
         else:
             words.append(str(plain.get("type", "any value")))
     return " or ".join(dict.fromkeys(words))
+
+
+_AS_MEANT: Final = (
+    "Write what stands between tags exactly as it is meant: no quotes around it, no escaping. "
+    "Line breaks and indentation count."
+)
+_RULES: Final = (
+    'Attribute values stand in double quotes; inside them write &quot; for ", &amp; for & and &lt; for <.',
+    _AS_MEANT,
+    OTHERS_AS_JSON,
+    "Text that contains the very tag that encloses it must stand in <![CDATA[ and ]]>.",
+)
+
+KINDS = (
+    PartKind(NameTag, read_name_tag, write_name_tag, taught=()),
+    PartKind(TextArgument, read_text_argument, write_text_argument, taught=_RULES),
+    PartKind(ToolElement, read_element, write_element, taught=_RULES, listing=listed_elements),
+)

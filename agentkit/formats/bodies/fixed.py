@@ -15,19 +15,17 @@ from agentkit.formats import tags
 from agentkit.formats.call import CallReader, ended, until
 from agentkit.formats.escapes import attribute
 from agentkit.formats.format import (
-    Braced,
+    CallBody,
     CallId,
     CountedName,
     FormatPart,
-    Json,
     Name,
-    Pairs,
     Recipient,
     Skip,
     Tag,
     edge,
 )
-from agentkit.formats.kind import Writing
+from agentkit.formats.kind import PartKind, Writing, only_read
 from agentkit.formats.reader import Damage, Decline, Reader, Wait, literal
 
 
@@ -86,10 +84,10 @@ def _ends_of_name(parts: tuple[FormatPart, ...]) -> tuple[str, ...]:
                 return (*ends, text.split()[0])
             case str():
                 ends.append("\n")
-            case Pairs():
-                ends.append(part.key)
-            case Json() | Braced():
-                return (*ends, "{")
+            case CallBody(start=str(start)) if start:
+                ends.append(start)
+                if not part.may_be_empty:
+                    return tuple(ends)
             case Skip():
                 ends += [" ", "<", '"']
             case other:
@@ -188,3 +186,14 @@ _COUNTED = re.compile(r"\S+:\d+\Z")
 def write_skip(w: Writing, part: Skip) -> str:
     """What stands there although it says nothing; it may count the calls."""
     return part.written.format(number=w.number + 1)
+
+
+KINDS = (
+    PartKind(str, read_literal, write_literal, taught=()),
+    PartKind(Tag, read_tag, write_tag, taught=()),
+    PartKind(Name, read_name, write_name, taught=()),
+    PartKind(CountedName, read_counted_name, write_counted_name, taught=()),
+    PartKind(CallId, read_call_id, only_read, taught=()),
+    PartKind(Recipient, read_recipient, only_read, taught=()),
+    PartKind(Skip, read_skip, write_skip, taught=()),
+)

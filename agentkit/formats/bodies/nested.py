@@ -16,7 +16,7 @@ from typing import Any
 from agentkit.formats import values
 from agentkit.formats.call import CallReader
 from agentkit.formats.format import NestedTags, Tag
-from agentkit.formats.kind import Writing
+from agentkit.formats.kind import STRINGS_AS_MEANT, PartKind, Writing
 from agentkit.formats.reader import Damage, Delimiter, Reader, Search, Wait, beginnings, literal, may_begin, pattern
 from agentkit.formats.repairs import MISSING_CLOSE
 from agentkit.formats.valueends import halved
@@ -236,3 +236,17 @@ def _nested(part: NestedTags, name: str, value: Any, schema: walk.Schema, root: 
     else:
         body = values.write(value, schema, root, nulls=True)
     return f"{part.token}<{name}>{body}{part.token}</{name}>"
+
+
+KINDS = (
+    PartKind(
+        NestedTags,
+        read_nested_tags,
+        write_nested_tags,
+        taught=(
+            STRINGS_AS_MEANT,
+            "Write a list as one element per item, and an object as one element per property, named after it.",
+            "Every tag stands behind the same token as in the example; no string can contain that token.",
+        ),
+    ),
+)

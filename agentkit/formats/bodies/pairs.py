@@ -16,7 +16,7 @@ from agentkit.formats.call import CallReader, ended, until
 from agentkit.formats.damage.otherkeys import BESIDE
 from agentkit.formats.escapes import CDATA_AT_START, attribute, cdata, raw_value, reads_as_null, text_of
 from agentkit.formats.format import Json, NameTag, Pairs, Shape, Tag, TagParameters
-from agentkit.formats.kind import Writing
+from agentkit.formats.kind import OTHERS_AS_JSON, STRINGS_AS_MEANT, PartKind, Writing
 from agentkit.formats.rawvalue import Value
 from agentkit.formats.reader import Damage, Reader, Wait, literal
 from agentkit.formats.repairs import MISSING_CLOSE
@@ -209,3 +209,27 @@ def _paired(text: str, part: Pairs, shape: Shape) -> str:
     start = "\n" if dropped and text.startswith(("\n", "\r\n")) else ""
     end = "\n" if both and not part.close.startswith("\n") and text.endswith("\n") else ""
     return start + text + end
+
+
+KINDS = (
+    PartKind(
+        TagParameters,
+        read_tag_parameters,
+        write_tag_parameters,
+        taught=(
+            STRINGS_AS_MEANT,
+            OTHERS_AS_JSON,
+            "A string that itself contains one of the tags used here must stand in <![CDATA[ and ]]>.",
+        ),
+    ),
+    PartKind(
+        Pairs,
+        read_pairs,
+        write_pairs,
+        taught=(
+            STRINGS_AS_MEANT,
+            OTHERS_AS_JSON,
+            "A string that itself contains what ends a value here must stand in <![CDATA[ and ]]>.",
+        ),
+    ),
+)

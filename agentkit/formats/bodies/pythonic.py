@@ -13,7 +13,7 @@ from typing import Any, Final
 from agentkit.formats import values
 from agentkit.formats.call import CallReader
 from agentkit.formats.format import PythonCall
-from agentkit.formats.kind import Writing
+from agentkit.formats.kind import PartKind, Writing
 from agentkit.formats.literals import Literals, NotALiteral
 from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Search, Wait, text_run
 from agentkit.formats.repairs import ARITHMETIC, INNER_QUOTES, LEADING_ZEROS, MISSING_COMMA
@@ -302,3 +302,13 @@ def python_literal(value: Any) -> str:
     """
     values.dump(value)
     return repr(value)
+
+
+KINDS = (
+    PartKind(
+        PythonCall,
+        read_python_call,
+        write_python_call,
+        taught=("Write each call as Python does, with named arguments only and literals as values.",),
+    ),
+)
