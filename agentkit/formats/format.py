@@ -1,8 +1,8 @@
 """Formats as data: the parts of which a format is declared, and the tools it is declared for.
 
-Knows text and events; knows no registry, no model and no I/O. A format is a linear template of parts. The engine
-reads it
-forward to parse, `render.py` backward to write. A quirk of one format is a part of its own, never an option used once.
+Knows text and events; knows no registry, no model and no I/O. A format is a linear template of parts. The engine reads
+it forward to parse, `write.py` backward to write; how each kind of part is read and written stands in `bodies/`.
+A quirk of one format is a part of its own, never an option used once.
 """
 
 from __future__ import annotations

@@ -9,17 +9,14 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from agentkit.formats import values
 from agentkit.formats.format import (
-    Envelope,
     FormatPart,
-    KeyEnvelope,
-    Name,
     NameTag,
-    PythonCall,
     Shape,
     Tag,
     ToolElement,
 )
 from agentkit.formats.openers import opener
+from agentkit.grammar.parts import PARTS
 from agentkit.grammar.rules import Blocked
 from agentkit.toolspec import ToolSpec
 
@@ -59,18 +56,10 @@ def earliest(found: str, blocked: Iterable[Blocked]) -> str:
 
 def _named(shape: Shape, tools: Sequence[ToolSpec]) -> Iterator[Blocked]:
     """What tells a call of an offered tool from mere brackets."""
-    start = shape.section.open.strip() if shape.section is not None and isinstance(shape.section.open, str) else ""
+    edge = shape.section.open.strip() if shape.section is not None and isinstance(shape.section.open, str) else ""
     for tool in tools:
         for part in shape.call:
-            match part:
-                case Envelope():
-                    yield Blocked(f'"{part.name}" : {values.dump(tool.name)}', quotes=True)
-                case KeyEnvelope():
-                    yield Blocked(f"{values.dump(tool.name)} : {{", quotes=True)
-                case PythonCall():
-                    yield Blocked(f"{start} {tool.name} (".strip())
-                case Name():
-                    yield from (Blocked(f"{tool.name} {bracket}") for bracket in "{(")
+            yield from PARTS[type(part)].announces(part, edge, tool)
 
 
 def first(shape: Shape) -> FormatPart:
