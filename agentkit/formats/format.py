@@ -47,7 +47,7 @@ class CountedName:
 
 @dataclass(frozen=True, slots=True)
 class CallId:
-    """Slot: the call's id, up to the next literal; read, never written."""
+    """Slot: the call's id, up to the next literal."""
 
 
 @dataclass(frozen=True, slots=True)

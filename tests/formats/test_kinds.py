@@ -8,7 +8,7 @@ from typing import get_args
 import pytest
 
 from agentkit.errors import FormatError
-from agentkit.formats import CATALOG, Format, ToolSpec, render_calls, render_prompt
+from agentkit.formats import CATALOG, Format, ToolSpec, auto, calls, parse, render_calls, render_prompt
 from agentkit.formats.bodies import braced, elements, fixed, json, nested, pairs, pythonic
 from agentkit.formats.bodies.kinds import KINDS
 from agentkit.formats.format import CallBody, FormatPart, Json, Name, Recipient
@@ -46,3 +46,33 @@ def test_a_format_whose_written_shape_holds_a_part_that_is_only_read_is_refused(
     with pytest.raises(FormatError) as refused:
         render_calls(format, [ToolCall("", "ping", {})], [PING])
     assert str(refused.value) == "ping: format 'addressed' cannot be written: Recipient is only read"
+
+
+# ---------------------------------------------------------------- an id that is written: Solar Open
+
+SOLAR = (
+    "<|tool_calls|><|tool_call:begin|>a1b2c3d4e5<|tool_call:name|>ping<|tool_call:args|>{}<|tool_call:end|>"
+    "<|tool_call:begin|>call000002<|tool_call:name|>ping<|tool_call:args|>{}<|tool_call:end|><|calls|>"
+)
+SECTION = ("<|tool_calls|>", "<|calls|>")
+
+
+def test_ids_are_written_as_they_are_or_made_as_the_vendor_makes_them() -> None:
+    given = [ToolCall("a1b2c3d4e5", "ping", {}), ToolCall("no id", "ping", {})]
+    assert render_calls("solar_open", given, [PING]) == SOLAR
+
+
+@pytest.mark.parametrize(
+    ("before", "text"),
+    [
+        ("", SOLAR),
+        ("", SOLAR.removesuffix("<|calls|>")),
+        ("", SOLAR.removeprefix(SECTION[0]).removesuffix(SECTION[1])),
+        ("<|think|>Ping, then.<|end|><|begin|>assistant", SOLAR),
+        ("<|think|><|end|><|begin|>assistant<|content|>I ping.<|flush|>", SOLAR),
+    ],
+    ids=["whole", "stopped at its end", "without its section", "behind thinking", "behind text"],
+)
+def test_solar_open_is_read_as_its_vendors_server_reads_it(before: str, text: str) -> None:
+    for read in ("solar_open", auto()):
+        assert [c.id for c in calls(parse(before + text, read, [PING]))] == ["a1b2c3d4e5", "call000002"]

@@ -183,6 +183,11 @@ def write_counted_name(w: Writing, part: CountedName) -> str:
 _COUNTED = re.compile(r"\S+:\d+\Z")
 
 
+def write_call_id(w: Writing, part: CallId) -> str:
+    """The call's id; where it can be none here, one of the ten characters of which Solar Open's are made."""
+    return w.call.id if _NAME.match(w.call.id) else f"call{w.number + 1:06}"
+
+
 def write_skip(w: Writing, part: Skip) -> str:
     """What stands there although it says nothing; it may count the calls."""
     return part.written.format(number=w.number + 1)
@@ -193,7 +198,7 @@ KINDS = (
     PartKind(Tag, read_tag, write_tag, taught=()),
     PartKind(Name, read_name, write_name, taught=()),
     PartKind(CountedName, read_counted_name, write_counted_name, taught=()),
-    PartKind(CallId, read_call_id, only_read, taught=()),
+    PartKind(CallId, read_call_id, write_call_id, taught=()),
     PartKind(Recipient, read_recipient, only_read, taught=()),
     PartKind(Skip, read_skip, write_skip, taught=()),
 )

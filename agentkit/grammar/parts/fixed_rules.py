@@ -22,6 +22,7 @@ from agentkit.grammar.part_rules import NAME, PartRules, never_constrained
 from agentkit.grammar.rules import Blocked, Chars, Lit, Repeat, Rule, seq
 from agentkit.toolspec import ToolSpec
 
+_ID: Final = Repeat(Chars("abcdefghijklmnopqrstuvwxyz0123456789"), 10, 10)
 _COUNT: Final = Repeat(Chars("0123456789"), 1, 3)
 
 
@@ -43,6 +44,10 @@ def _counted_name(w: CallRules, part: CountedName) -> Rule:
     return seq(Lit(f"{part.prefix}{w.tool.name}:"), _COUNT)
 
 
+def _call_id(w: CallRules, part: CallId) -> Rule:
+    return _ID
+
+
 def _skip(w: CallRules, part: Skip) -> Rule:
     before, slot, after = part.written.partition("{number}")
     return seq(Lit(before), _COUNT, Lit(after)) if slot else Lit(before)
@@ -58,7 +63,7 @@ RULES = (
     PartRules(Tag, _tag),
     PartRules(Name, _name, name=NAME, announces=_named),
     PartRules(CountedName, _counted_name, name=NAME),
-    PartRules(CallId, never_constrained),
+    PartRules(CallId, _call_id),
     PartRules(Recipient, never_constrained),
     PartRules(Skip, _skip),
 )
