@@ -276,6 +276,16 @@ class Section:
     close: str | Tag = ""
     each: bool = False
 
+    @property
+    def start(self) -> str:
+        """How its opening is written: a tag stands on a line of its own, a literal says itself what it wants."""
+        return f"{edge(self.open)}\n" if isinstance(self.open, Tag) else self.open
+
+    @property
+    def end(self) -> str:
+        """How its end is written."""
+        return f"\n{edge(self.close)}" if isinstance(self.close, Tag) else self.close
+
 
 def edge(part: str | Tag) -> str:
     """A section's opening or closing as text."""
@@ -288,6 +298,16 @@ class Shape:
 
     call: tuple[FormatPart, ...]
     section: Section | None = None
+
+    @property
+    def first(self) -> FormatPart:
+        """The part that a call starts with, white space aside."""
+        return next(part for part in self.call if not isinstance(part, str) or part.strip())
+
+    @property
+    def opening(self) -> FormatPart:
+        """What stands first of all: the section's opening, else what the call starts with."""
+        return self.section.open if self.section is not None else self.first
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,8 +120,7 @@ def _has_bare_names(format: Format) -> bool:
 
 
 def _starts_with_name(shape: Shape) -> bool:
-    first = next((p for p in shape.call if not isinstance(p, str) or p.strip()), None)
-    return shape.section is None and isinstance(first, Name | PythonCall)
+    return isinstance(shape.opening, Name | PythonCall)
 
 
 def _fixed(format: Format) -> Iterator[Any]:

@@ -16,10 +16,7 @@ from agentkit.formats.bodies.kinds import KINDS
 from agentkit.formats.engine import Parser, get
 from agentkit.formats.format import (
     Format,
-    Section,
-    Tag,
     ToolElement,
-    edge,
 )
 from agentkit.formats.kind import Writing
 from agentkit.messages import ToolCall
@@ -41,10 +38,10 @@ def render_calls(format: str | Format, calls: Sequence[ToolCall], tools: Sequenc
     written = [_write(Writing(declared, _spec(declared, call, known), call, n)) for n, call in enumerate(calls)]
     section = declared.section
     if section is not None and section.each:
-        written = [_within(section, text) for text in written]
+        written = [section.start + text + section.end for text in written]
     text = declared.separator.join(written)
     if section is not None and not section.each:
-        text = _within(section, text)
+        text = section.start + text + section.end
     _check(declared, calls, tools, text)
     return text
 
@@ -57,13 +54,6 @@ def _write(w: Writing) -> str:
     if values.has_surrogate(text):
         raise FormatError(f"{w.tool.name}: a string with a lone surrogate cannot be written in any format")
     return text
-
-
-def _within(section: Section, text: str) -> str:
-    """A section around calls; tags stand on lines of their own, literals say themselves what white space they want."""
-    start = f"{edge(section.open)}\n" if isinstance(section.open, Tag) else section.open
-    end = f"\n{edge(section.close)}" if isinstance(section.close, Tag) else section.close
-    return f"{start}{text}{end}"
 
 
 def _spec(format: Format, call: ToolCall, known: Mapping[str, ToolSpec]) -> ToolSpec:

@@ -19,7 +19,7 @@ from format_tools import ANYTHING, NOTE, PING, TOOLS
 from agentkit import formats
 from agentkit.errors import FormatError
 from agentkit.events import ArgumentDelta, CallEnd, CallError, CallStart, Event, SourceEvent, Text, merge
-from agentkit.formats import CATALOG, Format, Limits, Parser, Shape, parse, render_calls, valueends
+from agentkit.formats import CATALOG, Format, Limits, Parser, parse, render_calls, valueends
 from agentkit.formats import engine as reading
 from agentkit.formats.bodies.kinds import KINDS
 from agentkit.formats.format import (
@@ -36,6 +36,7 @@ from agentkit.formats.format import (
     PythonCall,
     Recipient,
     Section,
+    Shape,
     Skip,
     Tag,
     TagParameters,

@@ -54,8 +54,11 @@ def _skip(w: CallRules, part: Skip) -> Rule:
 
 
 def _named(part: Name, edge: str, tool: ToolSpec) -> Iterator[Blocked]:
-    """A name at the start of a line, which its arguments follow."""
-    yield from (Blocked(f"{tool.name} {bracket}") for bracket in "{(")
+    """What opens the call, whatever name follows it; at the start of a line, a name that arguments follow."""
+    if edge:
+        yield Blocked(edge)
+    else:
+        yield from (Blocked(f"{tool.name} {bracket}") for bracket in "{(")
 
 
 RULES = (
