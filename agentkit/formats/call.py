@@ -18,7 +18,8 @@ from agentkit.formats.valueends import Elements
 from agentkit.schemas import walk
 from agentkit.toolspec import UNDECLARED, Layout, ToolSpec
 
-_WRAPPERS = ("arguments", "input", "parameters", "properties")
+_WRAPPERS = ("arguments", "input", "properties")
+"""Source: vLLM's parsers of DeepSeek V3.2 (`arguments`, `input`) and of MiniCPM 5 (`properties`), with their tests."""
 
 
 @dataclass(slots=True)

@@ -598,7 +598,10 @@ class Parser(Reader):
         return [inside] if (yield from self._starts(inside)) else (yield from self._entries())
 
     def _without_opening(self) -> list[Opener]:
-        """A call like the last one whose opening literal was forgotten: an envelope tells itself, behind another."""
+        """A call like the last one whose opening literal was forgotten: an envelope tells itself, behind another.
+
+        Source: 40 calls in the Berkeley leaderboard's results, as by Hermes 2 Pro 70B in parallel_186.
+        """
         last = self.last
         if last is None or not self.buf.startswith("{", self.at) or self.quoting.quoted:
             return []
