@@ -31,6 +31,7 @@ _LIKE_A_CALL: Final = re.compile(
     rf"[^\w\],.;:!?-]{{0,64}}[\w.-]{{0,{REACH}}}(?:\s{{1,64}}[\w.-]{{1,128}})?\s{{0,64}}"
     rf"(?:{_TAG}(?P<mark>\Z)|(?:{_TAG}>)?"
     r"(?:[(){=\"'\[*+/%]|\][\w.-]{0,128}(?:(?<=[\w.-])[(=]|(?P<word>\Z))|(?P<open>\Z))))"
+    r"|[\w.-]{0,128}[^\w\s\[\]()'\"][\w.-]{0,128}(?:\(|(?P<joined>\Z))"  # one character of its name is another one
 )
 """What a list of calls begins with, be the first one damaged; a named group where more of the text must tell."""
 _ITEM: Final = re.compile(rf"\]?[^\w\],.;:!?-]{{0,64}}[\w.-]{{0,{REACH}}}\s{{0,64}},\s{{0,64}}")
