@@ -18,6 +18,7 @@ from agentkit.formats.valueends import Elements
 from agentkit.schemas import walk
 from agentkit.toolspec import UNDECLARED, Layout, ToolSpec
 
+_MODULES = ("functions", "tools", "default_api")
 _WRAPPERS = ("arguments", "input", "properties")
 """Source: vLLM's parsers of DeepSeek V3.2 (`arguments`, `input`) and of MiniCPM 5 (`properties`), with their tests."""
 
@@ -66,12 +67,17 @@ class CallReader:
         if name not in self.tools and "." in name:
             server, _, own = name.partition(".")
             name = own if server == own and own in self.tools else name
-        if self.known_only and name not in self.tools:
+        if self.known_only and not self.knows(name):
             raise Decline
         self.name, self.started = name, True
         self.tool = self.tools.get(name)
         self.say_lead(r)
         r.out.append(CallStart(self.index, name))
+
+    def knows(self, name: str) -> bool:
+        """Whether this is the name of an offered tool, or one behind that of a module, as prompts show tools."""
+        module, _, own = name.partition(".")
+        return name in self.tools or (module in _MODULES and own in self.tools)
 
     def say_lead(self, r: Reader) -> None:
         """What separates the call from the last one, and a section's opening, are markup and not part of it."""

@@ -13,6 +13,7 @@ from typing import Any, Final
 from agentkit.errors import FormatError
 from agentkit.formats import values
 from agentkit.formats.rawvalue import CDATA_CLOSE, CDATA_OPEN
+from agentkit.formats.tags import spelt
 from agentkit.toolspec import ToolSpec
 
 _ATTRIBUTE_ESCAPES: Final = {
@@ -42,7 +43,7 @@ def cdata(text: str) -> str:
 @lru_cache(maxsize=1024)
 def tags(names: tuple[str, ...]) -> re.Pattern[str]:
     """Any tag, opening or closing, of one of these names, in any case and with any namespace."""
-    return re.compile(rf"<(?=/?(?:[^\W\d][\w.-]*:)?(?:{'|'.join(map(re.escape, names))})(?![\w.-]))", re.IGNORECASE)
+    return re.compile(rf"<(?=/?(?:[^\W\d][\w.-]*:)?(?:{'|'.join(map(spelt, names))})(?![\w.-]))", re.IGNORECASE)
 
 
 def reads_as_null(value: Any) -> bool:

@@ -81,10 +81,48 @@ def read_text_argument(r: Reader, call: CallReader, part: TextArgument) -> Wait:
     closing = next(p for p in call.shape.call[call.part + 1 :] if isinstance(p, Tag))
     value = Value(r, call.index, names[0] if names else "text", valueends.end_of_content(closing.name))
     yield from value.read()
+    _refuse_wrapped(r, call, value)
     required = call.tool.parameters.get("required", ()) if call.tool else ()
     if value.text().strip() or (names and names[0] in required):
         call.put(r, value.key, value.text(), nulls=not value.verbatim)
     call.complete = True
+
+
+def wrapped(text: str, tool: ToolSpec | None) -> str:
+    """The first of the tool's parameters in whose tags, one or more, all of this text stands; empty where it does not.
+
+    One of two tags may be missing. A model may have meant parameters by them, or a value that is a document.
+    """
+    known = tool.parameters.get("properties", {}) if tool is not None else {}
+    text, at, first = text.strip(), 0, ""
+    while (opened := _OPENED(text, at)) is not None and opened[1] in known:
+        first, at = first or opened[1], _closed_at(text, opened)
+        if at >= len(text):
+            return first
+    closed = _CLOSED_LAST(text)
+    stray = closed is not None and closed[1] in known and not re.search(rf"<{re.escape(closed[1])}[\s>]", text)
+    return closed[1] if closed is not None and stray else ""
+
+
+def _closed_at(text: str, opened: re.Match[str]) -> int:
+    """Where the element is over that this tag opens: at the text's end if it is not closed."""
+    depth = 1
+    for tag in re.finditer(rf"<(/?){re.escape(opened[1])}\s*>", text[opened.end() :]):
+        depth += -1 if tag[1] else 1
+        if not depth:
+            return opened.end() + tag.end()
+    return len(text)
+
+
+_OPENED: Final = re.compile(r"\s*<([^\W\d][\w.-]*)\s*>").match
+_CLOSED_LAST: Final = re.compile(r"</([^\W\d][\w.-]*)\s*>\Z").search
+
+
+def _refuse_wrapped(r: Reader, call: CallReader, value: Value) -> None:
+    """Refuse content that stands in parameters' tags: whether they belong to it, nobody can tell."""
+    if not value.verbatim and (name := wrapped(value.text(), call.tool)):
+        told = f"the value of {value.key!r} stands in tags of {name!r}: leave them out, or put it in <![CDATA[ … ]]>"
+        raise Damage("ambiguous_call", told, r.offset, end=r.offset)
 
 
 class _ElementAttributes(tags.Attributes):
@@ -136,6 +174,7 @@ def read_element(r: Reader, call: CallReader, part: ToolElement) -> Wait:
         if value.first_close >= 0 and (half := _half_of(value.text(), _other_tags(call, element))):
             told = f"<{half}> opens inside the value of {content[0].parameter!r} and is not closed there"
             raise Damage("ambiguous_call", told, value.first_close, end=r.offset)
+        _refuse_wrapped(r, call, value)
         call.put(r, content[0].parameter, _stripped(element, value), nulls=not value.verbatim)
     else:
         yield from _Children(r, call, tool, call.elements[part.layout]).read((element.tag,), group_of(tool))
@@ -272,7 +311,7 @@ def write_text_argument(w: Writing, part: TextArgument) -> str:
         return ""
     value = w.call.arguments[names[0]]
     text = text_of(value, names[0], w.tool, nulls=value is None) or ""
-    return cdata(text) if reads_as_null(value) else raw_value(text, (closing,))
+    return cdata(text) if reads_as_null(value) or wrapped(text, w.tool) else raw_value(text, (closing,))
 
 
 def write_element(w: Writing, part: ToolElement) -> str:
@@ -293,7 +332,8 @@ def write_element(w: Writing, part: ToolElement) -> str:
                 raise FormatError(f"{tool.name}: {name!r} cannot be the name of an attribute of <{element.tag}>")
             attributes.append(f" {name}" if text is None else f' {name}="{attribute(text)}"')
         elif node.kind == "content":
-            content = cdata(text) if _to_the_letter(value, element) else raw_value(text, (element.tag,))
+            marked = _to_the_letter(value, element) or wrapped(text, tool)
+            content = cdata(text) if marked else raw_value(text, (element.tag,))
         else:
             hazards = (*node.path, element.tag)
             elements[key] = cdata(text) if _to_the_letter(value, element) else raw_value(text, hazards)

@@ -7,12 +7,14 @@ call after itself. It raises `Decline` (this is no call) only before it has said
 from __future__ import annotations
 
 import re
-from collections.abc import Generator
+from collections.abc import Collection, Generator, Iterable
 from functools import cache
+from typing import Final
 
 from agentkit.errors import ErrorCode
 from agentkit.formats import tags
 from agentkit.formats.call import CallReader, ended, until
+from agentkit.formats.damage.otherkeys import BESIDE
 from agentkit.formats.escapes import attribute
 from agentkit.formats.format import (
     CallBody,
@@ -38,7 +40,9 @@ def read_literal(r: Reader, call: CallReader, part: str) -> Wait:
     if found := (yield from r.sees(literal(wanted))):
         r.at = found.end()
     elif not call.started:
-        raise Decline
+        call.id = yield from read_loosely(r, wanted)
+    elif (closing := tags.in_tag(wanted)) and (found := (yield from r.sees(tags.closing(closing[0][1:])))):
+        r.at = found.end()
     elif call.complete and r.ended and wanted.startswith(r.buf[r.at :]):
         r.at = len(r.buf)  # everything was said; a sampler that stops at the closing literal leaves it out
     elif call.complete and (yield from _goes_on(r, call)):
@@ -47,6 +51,39 @@ def read_literal(r: Reader, call: CallReader, part: str) -> Wait:
         raise Damage("truncated_call", f"the text ended before {wanted!r}", r.offset, ended=True)
     else:
         raise Damage("invalid_json", f"expected {wanted!r}", r.offset, got=True)
+
+
+def read_loosely(r: Reader, wanted: str) -> Generator[None, None, str]:
+    """An opening literal that is a tag, written as tags are: in any case, with attributes. Returns the id in them."""
+    if (found := tags.in_tag(wanted)) is None:
+        raise Decline
+    name, rest = found
+    opening = yield from read_opening_tag(r, name)
+    if rest:
+        yield from r.space()
+        if (behind := (yield from r.sees(literal(rest)))) is None:
+            raise Decline
+        r.at = behind.end()
+    return opening.attributes.get("id") or ""
+
+
+def read_opening_tag(r: Reader, name: str) -> Generator[None, None, tags.Opening]:
+    """An opening tag whose attributes say nothing that a call needs."""
+    if (found := (yield from r.sees(tags.tag(name, closing=False)))) is None:
+        raise Decline
+    r.at = found.end()
+    opening = yield from tags.Attributes(r, name, ()).read()
+    if opening.empty or strays(opening.attributes):
+        raise Decline
+    return opening
+
+
+def strays(attributes: Iterable[str], own: Collection[str] = ()) -> list[str]:
+    """Which of a tag's attributes would be lost, as they are read nowhere; `own` are names that tell something here."""
+    return [k for k in attributes if k in own or (k not in _IDLE and not k.startswith(("xml:", "xmlns:")))]
+
+
+_IDLE: Final = ("xmlns", "string", *BESIDE)
 
 
 def _goes_on(r: Reader, call: CallReader) -> Generator[None, None, bool]:

@@ -11,9 +11,9 @@ from typing import Any
 
 from agentkit.errors import ErrorCode, FormatError
 from agentkit.formats import tags, valueends, values
+from agentkit.formats.bodies.fixed import strays
 from agentkit.formats.bodies.json import read_json
 from agentkit.formats.call import CallReader, ended, until
-from agentkit.formats.damage.otherkeys import BESIDE
 from agentkit.formats.escapes import CDATA_AT_START, attribute, cdata, raw_value, reads_as_null, text_of
 from agentkit.formats.format import Json, NameTag, Pairs, Shape, Tag, TagParameters
 from agentkit.formats.kind import OTHERS_AS_JSON, STRINGS_AS_MEANT, PartKind, Writing
@@ -155,10 +155,8 @@ def refuse_strays(name: str, attributes: Iterable[str], own: Collection[str], po
         own: names of which none says nothing here.
         position: where the tag ends.
     """
-    idle = ("xmlns", "string", *BESIDE)
-    strays = [k for k in attributes if k in own or (k not in idle and not k.startswith(("xml:", "xmlns:")))]
-    if strays:
-        shown = ", ".join(map(repr, strays))[:200]
+    if lost := strays(attributes, own):
+        shown = ", ".join(map(repr, lost))[:200]
         told = f"<{name}> has {shown}, which is read nowhere; expected each argument between tags of its own"
         raise Damage("invalid_arguments", told, position)
 
