@@ -20,6 +20,7 @@ from agentkit.formats.kind import OTHERS_AS_JSON, STRINGS_AS_MEANT, PartKind, Wr
 from agentkit.formats.rawvalue import Value
 from agentkit.formats.reader import Damage, Reader, Wait, literal
 from agentkit.formats.repairs import MISSING_CLOSE
+from agentkit.schemas import walk
 
 
 def read_tag_parameters(r: Reader, call: CallReader, part: TagParameters) -> Wait:
@@ -203,8 +204,7 @@ def _kind(value: Any, part: Pairs) -> str:
     """The type of a value, where the format writes it."""
     if not part.kind:
         return ""
-    names = {str: "string", bool: "boolean", int: "integer", float: "number", dict: "object", list: "array"}
-    return f"{part.kind[0]}{names.get(type(value), 'null')}{part.kind[1]}"
+    return f"{part.kind[0]}{walk.type_of(value)}{part.kind[1]}"
 
 
 def _paired(text: str, part: Pairs, shape: Shape) -> str:

@@ -12,9 +12,10 @@ from agentkit.formats.format import (
     NestedTags,
 )
 from agentkit.grammar.arguments_as_rules import CallRules, listed_texts, words_of_null
-from agentkit.grammar.from_schema import Refused, Syntax, kind_of
+from agentkit.grammar.from_schema import Refused, Syntax
 from agentkit.grammar.part_rules import PartRules, token_text
 from agentkit.grammar.rules import Blocked, Lit, Ref, Repeat, Rule, alt, opt, seq
+from agentkit.schemas.walk import kind_of
 
 
 def _nested(w: CallRules, part: NestedTags) -> Rule:
@@ -89,13 +90,13 @@ class _Nested:
         if any(set(o) - {"type", "description", "title"} for o in constrained):
             self.w.schemas.gap(path, ["a string beside another constrained type, which text cannot tell"])
         self.w.schemas.gap(path, (k for k in ("pattern", "format") if k in text))
-        least, most = text.get("minLength", 0), text.get("maxLength")
+        least, most = self.w.schemas.counts(text, path, "Length")
         return token_text(self.part.token, least, most, (self.blocked, *words))
 
     def container(self, schema: Mapping[str, Any], path: str) -> list[Rule]:
         """An array or object as elements; one that is empty, or of no declared properties, as JSON."""
         if kind_of(schema) == "array":
-            least, most = schema.get("minItems", 0), schema.get("maxItems")
+            least, most = self.w.schemas.counts(schema, path, "Items")
             item = self.element(self.part.item, schema.get("items", {}), f"{path}[]")
             some = [] if most == 0 else [Repeat(item, max(least, 1), most)]
             return [*some, *([] if least else [Lit("[]")])]
