@@ -17,7 +17,7 @@ from format_tools import ADD, ASK, CREATE_FILE, NOTE, PING, STR_REPLACE, attribu
 from agentkit.errors import FormatError
 from agentkit.formats import CATALOG, Element, Format, ToolSpec
 from agentkit.formats.bodies.kinds import KINDS
-from agentkit.formats.format import CountedName, Name, NameTag, Shape, Skip, Tag, ToolElement
+from agentkit.formats.format import CallBody, Shape, ToolElement
 from agentkit.formats.kind import Writing, only_read
 from agentkit.messages import ToolCall
 
@@ -267,7 +267,7 @@ def call_text(format: Format, shape: Shape, call: ToolCall, number: int) -> tupl
     before, body, after = "", "", ""
     for part in shape.call:
         text = KINDS[type(part)].write(how, part)
-        if not isinstance(part, str | Name | CountedName | NameTag | Tag | Skip):
+        if isinstance(part, CallBody):
             body += text
         elif body:
             after += text
