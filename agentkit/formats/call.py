@@ -17,6 +17,7 @@ from agentkit.formats.repairs import QUOTED_VALUE, WRAPPED_ARGUMENTS
 from agentkit.formats.valueends import Elements
 from agentkit.schemas import walk
 from agentkit.toolspec import UNDECLARED, Layout, ToolSpec
+from agentkit.unicode import without_surrogates
 
 _MODULES = ("functions", "tools", "default_api")
 _WRAPPERS = ("arguments", "input", "properties")
@@ -63,7 +64,7 @@ class CallReader:
         Some models write a tool's name twice, `search.search`, as the name of its server and its own.
         """
         if not name.isascii():
-            name = str(values.without_surrogates(name))
+            name = str(without_surrogates(name))
         if name not in self.tools and "." in name:
             server, _, own = name.partition(".")
             name = own if server == own and own in self.tools else name

@@ -21,6 +21,7 @@ from agentkit.formats.format import (
 from agentkit.formats.kind import Writing
 from agentkit.messages import ToolCall
 from agentkit.toolspec import ToolSpec
+from agentkit.unicode import has_surrogate
 
 # ---------------------------------------------------------------- calls
 
@@ -51,7 +52,7 @@ def _write(w: Writing) -> str:
         text = "".join(KINDS[type(p)].write(w, p) for p in w.format.call)
     except FormatError as e:
         raise e if w.tool.name in str(e) else FormatError(f"{w.tool.name}: {e}") from e
-    if values.has_surrogate(text):
+    if has_surrogate(text):
         raise FormatError(f"{w.tool.name}: a string with a lone surrogate cannot be written in any format")
     return text
 

@@ -75,6 +75,8 @@ def grammar(
     >>> print(grammar("hermes", [ping], target="gbnf", tool_choice="ping", thinking="no_thinking"))
     root ::= "<tool_call>\n{\"name\": \"ping\", \"arguments\": {}}\n</tool_call>"
     """
+    if thinking not in get_args(ThinkingRule):
+        raise FormatError(f"thinking={thinking!r} is none of {', '.join(get_args(ThinkingRule))}")
     built, gaps = _build(get(format), tools, target, _Wanted(tool_choice, parallel, thinking))
     hard = [str(g) for g in gaps if g.keyword != "format"]
     if strict and hard:

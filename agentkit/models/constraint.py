@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from typing import Any, Final, NamedTuple, Self, cast
+from typing import Any, Final, NamedTuple, Self
 
+from agentkit.checks.bounds import refuse
 from agentkit.errors import ConfigError, ProviderError
 from agentkit.events import Finish, SourceEvent, Text
 from agentkit.formats.engine import get
@@ -18,7 +19,7 @@ from agentkit.formats.format import Format
 from agentkit.grammar import ThinkingRule, exactly, grammar, openings, why_no_grammar
 from agentkit.messages import AssistantMessage, user
 from agentkit.models.base import Model, ModelRequest, continues
-from agentkit.models.servers import SERVERS, GrammarField
+from agentkit.models.servers import CONSTRAINED, SERVERS, Constrained, GrammarField
 from agentkit.toolspec import ToolSpec
 
 ODD: Final = "agentkit-7"
@@ -94,20 +95,22 @@ class Constraint:
         self._last: tuple[_Key, HeldReply] | None = None
 
     @classmethod
-    def of(cls, model: Model, format: str | Format | None, asked: bool | str) -> Self:
+    def of(cls, model: Model, format: str | Format | None, asked: Constrained) -> Self:
         """The constraint of a model, by the server that was named for it.
 
         Raises:
-            ConfigError: the server is not known, or not to take a grammar; or there is no format.
+            ConfigError: the server is not known, or not to take a grammar; or there is no format; or `asked` is none of
+                the words.
             FormatError: no format has that name.
         """
+        refuse("TextCalling", {"constrained": asked}, {"constrained": CONSTRAINED})
         field = _field_of(model)
         if format is None:
             raise ConfigError(
                 f"{model.name}: constrained= holds calls in text to a grammar: name their format too, as in "
                 "format='hermes'"
             )
-        thinking = cast("ThinkingRule", "may_think" if asked is True else asked)
+        thinking: ThinkingRule = "may_think" if isinstance(asked, bool) else asked
         declared = get(format)
         if reason := why_no_grammar(declared, thinking):
             raise ConfigError(f"{model.name}: constrained={asked!r} is not possible: {reason}")

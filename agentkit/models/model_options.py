@@ -25,14 +25,6 @@ ValueT = TypeVar("ValueT")
 MadeT = TypeVar("MadeT")
 
 
-_THOUGHT = ("no_thinking", "begun_thinking")
-_CONSTRAINED = bounds.either(
-    bounds.YES_OR_NO,
-    bounds.one_of(_THOUGHT),
-    words=f"True, False or one of {', '.join(_THOUGHT)}; the server is named with server=",
-)._replace(choices=_THOUGHT)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSettings:
     """What is fixed for all requests of one model.
@@ -120,7 +112,7 @@ class ModelOptions(ModelSettings):
 
     name: str = field(kw_only=False)
     format: str | Format | None = None
-    constrained: Annotated[bool | str, _CONSTRAINED] = False
+    constrained: Annotated[servers.Constrained, servers.CONSTRAINED] = False
 
 
 def _bounds(options: ModelSettings) -> dict[str, Bound]:

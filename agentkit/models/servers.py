@@ -6,9 +6,9 @@ Pure: tables with their sources. A server that nobody named is asked nothing tha
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
-from agentkit.checks.bounds import one_of, or_none
+from agentkit.checks.bounds import YES_OR_NO, either, one_of, or_none
 from agentkit.errors import ProviderError
 from agentkit.events import ArgumentDelta, CallEnd, CallError, CallStart, Finish, SourceEvent, Text, Thinking, Usage
 
@@ -99,6 +99,17 @@ SERVERS: Final[Mapping[str, Server]] = {
 
 NAMED: Final = or_none(one_of(SERVERS), "for a server that is none of them, or OpenAI")
 """What `server` may be."""
+
+Constrained = bool | Literal["no_thinking", "begun_thinking"]
+"""Whether, and from where on, a reply is held to a grammar; see `ModelOptions`."""
+
+_WORDS: Final = ("no_thinking", "begun_thinking")
+CONSTRAINED: Final = either(
+    YES_OR_NO,
+    one_of(_WORDS),
+    words=f"True, False or one of {', '.join(_WORDS)}; the server is named with server=",
+)._replace(choices=_WORDS)
+"""What `constrained` may be."""
 
 UNKNOWN: Final = (
     "the server has most likely read a call itself and dropped it; switch its tool parser off, name the server with "

@@ -31,7 +31,7 @@ from agentkit.messages import (
 )
 from agentkit.models import fitting
 from agentkit.models.base import Closing, Model, ModelRequest, continues
-from agentkit.models.servers import SERVERS, CutOut
+from agentkit.models.servers import SERVERS, Constrained, CutOut
 from agentkit.toolspec import ToolSpec
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class TextCalling(Closing):
         ConfigError: `auto`, which is for reading only; or the server is not known to take a grammar.
     """
 
-    def __init__(self, model: Model, format: str | Format | None, *, constrained: bool | str = False) -> None:
+    def __init__(self, model: Model, format: str | Format | None, *, constrained: Constrained = False) -> None:
         self.inner = model
         if format == "auto":
             raise ConfigError(

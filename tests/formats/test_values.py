@@ -302,6 +302,12 @@ def test_an_argument_is_not_lost_where_something_stands_before_it(format: Format
     assert made in ([], [{"text": "ls -a", "number": 912}])
 
 
+@pytest.mark.parametrize("value", ['>ls"', 'ls"', '(ls" + "x'])
+def test_no_value_holds_a_quote_of_which_the_other_one_is_gone(value: str) -> None:
+    text = f'<|tool_call>call:bash{{"command": {value}}}<tool_call|>'
+    assert outcomes(read("gemma4", text)) == ["invalid_json"]
+
+
 @pytest.mark.parametrize("name", ["glm45", "hy_v3", "k2_horizon"])
 def test_no_value_begins_with_the_tag_of_a_value(name: str) -> None:
     format = formats.get(name)

@@ -180,6 +180,12 @@ def test_a_model_without_a_server_cannot_be_constrained() -> None:
         TextCalling(ScriptedModel([]), "xml", constrained=True)
 
 
+def test_a_word_that_says_nothing_is_refused() -> None:
+    made = model("openai:m", base_url=LOCAL, server="vllm")
+    with pytest.raises(ConfigError, match=r"TextCalling\(constrained='thinking'\): wanted True, False or one of"):
+        TextCalling(made, "hermes", constrained="thinking")  # type: ignore[arg-type]  # the point
+
+
 def test_a_request_that_says_otherwise_is_refused() -> None:
     made = model("openai:m", base_url=LOCAL, server="llamacpp", format="xml", constrained=True)
     with pytest.raises(ConfigError, match="both say what a reply must be"):

@@ -17,8 +17,9 @@ from meanings import TAG, agrees, balanced, leaves, plain, readings
 from agentkit.events import ArgumentDelta, CallEnd, CallError, CallStart, Event, Markup, Text, Thinking
 from agentkit.formats.format import Braced, Envelope, Json, KeyEnvelope, TextArgument, ToolElement, edge
 from agentkit.formats.repairs import ARITHMETIC
-from agentkit.formats.values import same, without_surrogates
+from agentkit.formats.values import same
 from agentkit.messages import ToolCall
+from agentkit.unicode import without_surrogates
 
 
 def spans(events: Sequence[Event]) -> list[tuple[Event, int, int]]:
@@ -161,7 +162,7 @@ class Judge:
         said = f"{call.name} {dict(call.arguments)} {event.repairs}"
         if plain(call.name) not in plain(f"{call.raw} {html.unescape(call.raw)}"):
             yield "a name that is not there", said
-        if not runs(call) or self._begins_outside(call.raw):
+        if not runs(call) or self._begins_outside(call.raw) or self._put_in(call):
             return
         found = [
             leaf for k, v in call.arguments.items() for leaf in (Leaf(k, k), *(Leaf(*leaf) for leaf in leaves(k, v)))
@@ -171,6 +172,11 @@ class Judge:
                 yield kind, said
         if ARITHMETIC not in event.repairs:  # of which a number with damage beside it is a part
             yield from self._whole(call, found, said, made)
+
+    def _put_in(self, call: ToolCall) -> bool:
+        """Whether damage put the opening of another tool's call here: then what stands behind that is in it."""
+        others = {c.name for c in self.written.calls}
+        return call.name not in others and any(call.name in i and call.raw.startswith(i) for i in self.written.inserted)
 
     def _begins_outside(self, raw: str) -> bool:
         """Whether this call was quoted in a value whose own call damage left without an opening.
@@ -358,7 +364,8 @@ class Judge:
         hidden = self._hidden_from()
         ends = [e for e, _, _ in self.spans if isinstance(e, CallEnd)]
         for number, call in enumerate(w.calls):
-            if number in w.hurt or self._where(number)[1] > hidden:
+            start, end = self._where(number)
+            if number in w.hurt or end > hidden or start >= self._shut():
                 continue
             hit = next((e for e in self._over(number) if isinstance(e, CallEnd) and equal(e.call, call)), None)
             if hit is not None:
@@ -380,6 +387,15 @@ class Judge:
         """
         braced = any(isinstance(part, Braced) for part in self.written.plan.shape.call)
         return ("half", "other", "whole") if braced else ("half", "other")
+
+    def _shut(self) -> int:
+        """Where a whole section that damage put into another one ends both: what stands behind it stands in prose."""
+        section = self.written.plan.shape.section
+        if section is None or not self.written.plan.together:
+            return len(self.text)
+        first, last = edge(section.open).strip(), edge(section.close).strip()
+        ends = (self.text.find(i) + len(i) for i in self.written.inserted if first in i and i.strip().endswith(last))
+        return min(ends, default=len(self.text))
 
     def _quoted_more(self, number: int) -> bool:
         """Whether what is quoted here was read as more than was meant: what damage left of other calls closes it.

@@ -89,15 +89,6 @@ class Answered(Judge):
                 return token.call
         return len(self.written.calls)
 
-    def _shut(self) -> int:
-        """Where a whole section that damage put into another one ends both: what stands behind it stands in prose."""
-        section = self.written.plan.shape.section
-        if section is None or not self.written.plan.together:
-            return len(self.text)
-        first, last = edge(section.open).strip(), edge(section.close).strip()
-        ends = (self.text.find(i) + len(i) for i in self.written.inserted if first in i and i.strip().endswith(last))
-        return min(ends, default=len(self.text))
-
     def lost(self, start: int, end: int) -> bool:
         """Whether what stands there is text: no call is made of it, and no error tells of it."""
         return not any(isinstance(e, CallEnd | CallError) and a < end and b > start for e, a, b in self.spans)

@@ -18,6 +18,7 @@ from agentkit.formats.format import Envelope, Json, KeyEnvelope
 from agentkit.formats.kind import IN_JSON_STRINGS, PartKind, Writing
 from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Wait
 from agentkit.formats.repairs import DOUBLY_ENCODED, RAW_NEWLINES
+from agentkit.unicode import without_surrogates
 
 _FENCE = Delimiter(r"`{3,16}[ \t]{0,8}(?:json\w{0,8})?\s{0,64}(?=[{\[])", r"`{0,16}[ \t]{0,8}\w{0,12}\s{0,64}")
 
@@ -122,7 +123,7 @@ class _Envelope:
             _only_once(key, self.name, name, span)
             return
         if not isinstance(name, str) or not name:
-            shown = values.dump(values.without_surrogates(name))[:40]
+            shown = values.dump(without_surrogates(name))[:40]
             raise Damage("invalid_json", f"the call's name must be a string, got {shown}", span.start)
         self.name = name
         if not self.call.known_only:

@@ -96,16 +96,17 @@ def read_pairs(r: Reader, call: CallReader, part: Pairs) -> Wait:
         key, kind = yield from _key_and_kind(r, part)
         value = value_of(r, call, key, end)
         yield from value.read()
-        if not value.verbatim and _opens_again(value.text(), part):
+        text = value.text()
+        if not value.verbatim and _opens_again(text, part):
             told = f"the value of {key!r} begins with what opens a value, and does not close it"
             raise Damage("ambiguous_call", told, value.start)
         note_value(call, value)
         if kind == "string":
-            call.set(r, key, value.text())
+            call.set(r, key, text)
         elif kind:
-            call.set(r, key, values.read(value.text(), {"type": kind}, {}))
+            call.set(r, key, values.read(text, {"type": kind}, {}))
         else:
-            call.put(r, key, value.text(), nulls=not value.verbatim)
+            call.put(r, key, text, nulls=not value.verbatim)
 
 
 def _opens_again(text: str, part: Pairs) -> bool:

@@ -16,7 +16,8 @@ from agentkit.formats.jsontext import GOES_ON
 from agentkit.formats.literals import Doubtful, Literals, NotALiteral, repaired
 from agentkit.formats.reader import Damage, Decline, Reader, pattern
 from agentkit.formats.repairs import DOUBLY_ENCODED, MISSING_BRACE
-from agentkit.formats.values import load, without_surrogates
+from agentkit.formats.values import load
+from agentkit.unicode import without_surrogates
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from agentkit.formats import values
 from agentkit.formats.call import CallReader
@@ -102,20 +103,26 @@ def _misspelt(value: str, edge: ValueEnd, missing: Sequence[str]) -> bool:
 
 def _near(value: str, part: Pairs | TagParameters, missing: Sequence[str]) -> str:
     """The first of these parameters whose opening, misspelt, stands in a value; nothing if none does."""
-    return next((name for name in missing if _nearly(value, part, name)), "")
-
-
-def _nearly(value: str, part: Pairs | TagParameters, name: str) -> bool:
-    """Whether the opening of a parameter stands in a value but for one character; white space does not count."""
     text = "".join(value.split())
-    for opening in ("".join(written.split()) for written in _written(part, name)):
-        half = len(opening) // 2
-        sides = ((opening[:half], opening[half:], 1), (opening[half:][::-1], opening[:half][::-1], -1))
-        for whole, other, way in sides:
-            rests = (found[::way] for found in _beside(text[::way], whole))
-            if any(_but_for_one(rest[::way], other) for rest in rests):
-                return True
+    return next((name for name in missing if _nearly(text, part, name)), "")
+
+
+def _nearly(text: str, part: Pairs | TagParameters, name: str) -> bool:
+    """Whether the opening of a parameter stands in a text but for one character; neither has white space."""
+    for first, last in _halves(part, name):
+        if first in text and any(_but_for_one(rest, last) for rest in _beside(text, first)):
+            return True
+        back = first[::-1]
+        if last in text and any(_but_for_one(rest, back) for rest in _beside(text[::-1], last[::-1])):
+            return True
     return False
+
+
+@lru_cache(256)
+def _halves(part: Pairs | TagParameters, name: str) -> tuple[tuple[str, str], ...]:
+    """The first and the last half of what may be written before the value of a parameter, without white space."""
+    written = ("".join(opening.split()) for opening in _written(part, name))
+    return tuple((opening[: len(opening) // 2], opening[len(opening) // 2 :]) for opening in written)
 
 
 def _beside(text: str, piece: str) -> Iterator[str]:
@@ -141,8 +148,9 @@ def _is_shut(value: str, edge: ValueEnd, part: Pairs | TagParameters, call: Call
     if edge.own is None:
         return False
     behind = edge.unopened(value)
-    if behind < 0 and edge.half(value):
-        behind = max((f.end() for f in edge.own.finditer(value) if f["close"]), default=-1)
+    last = max((f.end() for f in edge.own.finditer(value) if f["close"]), default=-1) if behind < 0 else -1
+    if last >= 0 and edge.half(value):
+        behind = last
     return behind >= 0 and not _in_a_sentence(value, behind, edge, part, call, missing)
 
 

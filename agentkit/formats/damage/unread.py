@@ -90,8 +90,9 @@ def in_tag(tag: str, tool: str, parameters: Iterable[str]) -> Unread:
     plain = rf"(?!\n[ \t\r]{{0,64}}\n)[^<>`\"=]|=(?!\s{{0,8}}[\"'])|{stray}"
     opened = rf"{begins}(?:{plain}){{0,512}}+"
     whole = rf"{opened}(?:=\s{{0,8}}[\"']|>|(?:(?<=[\w,:])|(?<=\w[^\w\s<>`.;!?]))\")"
-    names = "|".join(map(re.escape, parameters)) or "(?!)"
-    cut = rf"{begins}(?:(?:{plain}){{0,512}}+(?<==)|\s{{1,64}}(?:{names})[\w.-]{{0,256}})\s*"
+    whole_names = [rf"{re.escape(name)}[\w.-]{{0,256}}" for name in parameters]
+    names = "|".join([*whole_names, *(rf"(?=\w\w){beginnings(name)}" for name in parameters)]) or "(?!)"
+    cut = rf"{begins}(?:(?:{plain}){{0,512}}+(?<==)|\s{{1,64}}(?:{names}))\s*"
     part = rf"{beginnings(f'<{tag} ')}|{opened}(?:=?\s{{0,8}}|<(?:[|｜][^<>]{{0,64}}|[\w.-]{{0,64}}=?))"
     return Unread(whole, cut, part, tool)
 
