@@ -13,6 +13,7 @@ allowed is measured again before that counts.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import statistics
 import subprocess
@@ -110,7 +111,7 @@ def spent(run: Callable[[], object], times: int) -> float:
 def serve() -> None:
     """Measure what is asked on standard input, one line each: a row's number and how often to run it."""
     every = list(rows())
-    print("ready", flush=True)
+    print(json.dumps([(name, units) for name, _, units in every]), flush=True)
     for line in sys.stdin:
         number, times = map(int, line.split())
         print(spent(every[number][1], times) / every[number][2] / times, flush=True)
@@ -125,7 +126,8 @@ class Side:
         command = [sys.executable, "-P", str(HERE / "against.py"), "--serve"]  # -P: not what lies beside this file
         pipe = subprocess.PIPE
         self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=environment)
-        self.read()
+        told: list[tuple[str, float]] = json.loads(self.read())
+        self.rows = {name: (number, units) for number, (name, units) in enumerate(told)}
 
     def read(self) -> str:
         """What it answers next."""
@@ -134,8 +136,9 @@ class Side:
             raise SystemExit("a measuring process ended; what it said stands above")
         return line.strip()
 
-    def seconds(self, number: int, times: int) -> float:
+    def seconds(self, row: str, times: int) -> float:
         """CPU of one unit of a row."""
+        number, _ = self.rows[row]
         assert self.process.stdin is not None
         self.process.stdin.write(f"{number} {times}\n")
         self.process.stdin.flush()
@@ -146,15 +149,16 @@ class Side:
         self.process.communicate()
 
 
-def compare(here: Side, there: Side, number: int, units: float) -> tuple[float, float]:
+def compare(here: Side, there: Side, row: str) -> tuple[float, float]:
     """Seconds of one unit here, and the median ratio to what it costs there."""
     for side in (here, there):
-        side.seconds(number, 1)  # what is made on first use
-    times = max(1, round(SLICE / (here.seconds(number, 1) * units)))
+        side.seconds(row, 1)  # what is made on first use
+    _, units = here.rows[row]
+    times = max(1, round(SLICE / (here.seconds(row, 1) * units)))
     ratios, least = [], float("inf")
     for round_ in range(ROUNDS):
         pair = (here, there) if round_ % 2 else (there, here)
-        seconds = {side: side.seconds(number, times) for side in pair}
+        seconds = {side: side.seconds(row, times) for side in pair}
         ratios.append(seconds[here] / seconds[there])
         least = min(least, seconds[here])
     return least, statistics.median(ratios)
@@ -162,17 +166,19 @@ def compare(here: Side, there: Side, number: int, units: float) -> tuple[float, 
 
 def main(other: Path, words: list[str]) -> None:
     """Print every row, and those that are slower than allowed."""
-    named = [(number, name, units) for number, (name, _, units) in enumerate(rows())]
     here, there = Side(HERE.parent), Side(other.resolve())
     slow = []
     print(f"{'':44}{'µs':>10}{'ratio':>8}")
-    for number, name, units in named:
+    for name in here.rows:
         if words and not any(word in name for word in words):
             continue
-        seconds, ratio = compare(here, there, number, units)
+        if name not in there.rows:
+            print(f"{name:44}{'new':>18}")
+            continue
+        seconds, ratio = compare(here, there, name)
         for _ in range(AGAIN):
             if ratio > ALLOWED:
-                again = compare(here, there, number, units)
+                again = compare(here, there, name)
                 seconds, ratio = min((seconds, ratio), again, key=lambda found: found[1])
         slow += [name] * (ratio > ALLOWED)
         print(f"{name:44}{seconds * 1e6:10.2f}{ratio:8.2f}{' <' * (ratio > ALLOWED)}", flush=True)

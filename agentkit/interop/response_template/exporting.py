@@ -16,6 +16,8 @@ from agentkit.errors import FormatError
 from agentkit.formats.engine import get
 from agentkit.formats.format import (
     Braced,
+    CallBody,
+    CallId,
     CountedName,
     Envelope,
     Format,
@@ -107,20 +109,17 @@ def _spelt(part: FormatPart) -> str:
             return rf"(?:{_literal(prefix)})?{_NAME}(?::\d+)?"
         case NameTag(name, attribute):
             return rf'<{re.escape(name)} {attribute}="(?P<name>[^"]+)">'
-        case Skip():
+        case Skip() | CallId():  # a template has no field for a call's id
             return r".{0,256}?"
         case _:
             raise TypeError(f"{part!r} is a body")
-
-
-_BODIES: Final = (Json, Envelope, TagParameters, Pairs, Braced, *_REFUSED)
 
 
 class _Calls:
     """The field of the calls of one format: what opens and closes a region, and how its content is read."""
 
     def __init__(self, format: Format) -> None:
-        at = next(i for i, part in enumerate(format.call) if isinstance(part, _BODIES))
+        at = next(i for i, part in enumerate(format.call) if isinstance(part, CallBody))
         self.format, self.section = format, format.section
         self.before, self.body, self.after = format.call[:at], format.call[at], format.call[at + 1 :]
         self.array = self._array()
@@ -213,7 +212,7 @@ class _Calls:
                 args = {"tag_pattern": _parameter(body)}
                 return {"content": "xml-inline", "content_args": args, "transform": _NAMED}
             case other:
-                raise TypeError(f"{other!r} is refused")
+                raise self.cannot(f"no content parser of a template reads a {type(other).__name__}")
 
 
 def _shown(edge: str | Tag) -> bool:

@@ -216,7 +216,7 @@ def _ends(way: Spelling, body: FormatPart, closes: list[str], behind: list[str])
 
 
 def _parts(way: Spelling, named: str, lead: str) -> Iterator[FormatPart]:
-    """An opening as parts: literals, the slot of the name, and what is skipped behind it."""
+    """An opening as parts: literals, the slot of the name, and what is skipped before and after it."""
     if not isinstance(way[0], str):
         raise FormatError("'tool_calls': a call opens with no literal")
     seen = False
@@ -227,7 +227,7 @@ def _parts(way: Spelling, named: str, lead: str) -> Iterator[FormatPart]:
             case Captured(name) if name == named and not seen:
                 seen = True
                 yield Name()
-            case Captured() | Zero.GAP if seen and any(isinstance(later, str) for later in way[i + 1 :]):
+            case Captured() | Zero.GAP if any(isinstance(later, str) for later in way[i + 1 :]):
                 yield Skip("")
             case _:
                 raise FormatError(f"'tool_calls': {item!r} stands where only a literal or the tool's name can")
