@@ -188,7 +188,7 @@ def _refuse_places(nodes: tuple[Node, ...], where: str) -> None:
     if contents and elements:
         raise SchemaError(
             f"{where}: @xml_schema has content ({contents[0]!r}) together with elements ({elements[0].parameter!r}), "
-            "which cannot be told apart; make the content an element, too, or the elements attributes"
+            "which cannot be told apart; make the content an element too, or the elements attributes"
         )
     for one, other in [*pairwise(elements), *pairwise(attributes)]:
         if other.path[: len(one.path)] == one.path:
