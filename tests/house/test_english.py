@@ -17,6 +17,7 @@ ROOMS: Final = (
     "README.md",
     "CHANGELOG.md",
     "docs/*.md",
+    "docs/*.py",
     "examples/*.py",
     "tools/agentkit_tools/*.py",
     "agentkit/*.py",
@@ -27,6 +28,7 @@ ROOMS: Final = (
     "agentkit/schemas/words.py",
     "agentkit/testing/*.py",
     "agentkit/tool/*.py",
+    "benchmarks/*.py",
 )
 """The finished rooms; a room that has been rewritten is added here."""
 
@@ -49,7 +51,6 @@ PLAIN: Final = {
     r"\bby place\b": "positional",
     r"\bin vain\b": "say what is unknown",
     r"\bmeanwhile\b": "in the meantime",
-    r"\bsomebody\b": "someone, or: another process",
     r"\bwhole number\b": "integer",
     r"\bworked (?:call|example)\b": "example call, example",
     r"\bthe system refused\b": "system error",
