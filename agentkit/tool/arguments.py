@@ -70,7 +70,7 @@ class Arguments:
 
         if not isinstance(arguments, Mapping):
             raise InvalidArguments(tool, [Problem("", "object", shown(arguments))])
-        given = self._mended(arguments, lenient)
+        given = self._normalized(arguments, lenient)
         problems: dict[str, Problem] = {}
         if self.checker is not None:
             found = of_written(self.checker.iter_errors(given), given, self.schema)
@@ -87,13 +87,13 @@ class Arguments:
             raise InvalidArguments(tool, tuple(problems.values()))
         return accepted
 
-    def _mended(self, arguments: Mapping[str, Any], lenient: bool) -> dict[str, Any]:
+    def _normalized(self, arguments: Mapping[str, Any], lenient: bool) -> dict[str, Any]:
         properties: Mapping[str, Any] = self.schema.get("properties", {})
         given = dict(without_surrogates(dict(arguments)))
         if lenient:
             given = {name: self._read(value, properties.get(name)) for name, value in given.items()}
-        mended: dict[str, Any] = _mend(given, self.schema, self.schema, 0)
-        return mended
+        normalized: dict[str, Any] = _normalize(given, self.schema, self.schema, 0)
+        return normalized
 
     def _read(self, value: Any, schema: Any) -> Any:
         """Convert text to the declared type, unless a string is one of the declared types."""
@@ -103,7 +103,7 @@ class Arguments:
         return read(value, schema, self.schema) if allowed and "string" not in allowed else value
 
 
-def _mend(value: Any, schema: Any, root: Mapping[str, Any], depth: int) -> Any:
+def _normalize(value: Any, schema: Any, root: Mapping[str, Any], depth: int) -> Any:
     """Normalize what JSON Schema does not distinguish, and drop null where it means "left out".
 
     5.0 is an integer in JSON Schema. In OpenAI's strict mode, a model sends null for every optional parameter that it
@@ -120,9 +120,9 @@ def _mend(value: Any, schema: Any, root: Mapping[str, Any], depth: int) -> Any:
     if kind not in ("array", "object") or len(meant) != 1:
         return value
     if isinstance(value, list):
-        return [_mend(item, child(meant[0], i), root, depth + 1) for i, item in enumerate(value)]
+        return [_normalize(item, child(meant[0], i), root, depth + 1) for i, item in enumerate(value)]
     return {
-        name: _mend(item, child(meant[0], name), root, depth + 1)
+        name: _normalize(item, child(meant[0], name), root, depth + 1)
         for name, item in value.items()
         if item is not None or not _left_out(name, meant[0], root)
     }

@@ -122,7 +122,7 @@ def test_tools_as_json(say: Say) -> None:
     assert schemas[0]["input_schema"]["required"] == ["file_path", "file_contents"]
 
 
-# What goes wrong says how to mend it
+# What goes wrong says how to fix it
 
 
 @pytest.mark.parametrize(

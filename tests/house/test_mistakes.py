@@ -1,4 +1,4 @@
-"""Mistakes of a first hour, and what answers each: the message alone is enough to mend it.
+"""Mistakes of a first hour, and what answers each: the message alone is enough to fix it.
 
 A row is a number, the mistake as code, and the literal message, or a part of it where it lists what there is. The numbers
 are those of the trial in which the mistakes were made; some end in a result, not in a message, and have tests of their
@@ -385,7 +385,7 @@ RAISED = [
 
 
 @pytest.mark.parametrize(("number", "code", "message"), RAISED, ids=[f"{n}-{code[:40]}" for n, code, _ in RAISED])
-def test_a_mistake_says_how_to_mend_it(
+def test_a_mistake_says_how_to_fix_it(
     number: int, code: str, message: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
@@ -527,7 +527,7 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize(("words", "message"), COMMANDS, ids=[words for words, _ in COMMANDS])
-def test_a_wrong_command_says_how_to_mend_it(words: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_command_says_how_to_fix_it(words: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(words.split())
     assert ended.value.code == 2

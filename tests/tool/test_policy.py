@@ -115,7 +115,7 @@ def test_a_string_beside_a_parameter_of_that_name_describes_it() -> None:
         ),
     ],
 )
-def test_a_wrong_policy_is_refused_with_the_way_to_mend_it(policy: dict[str, Any], message: str) -> None:
+def test_a_wrong_policy_is_refused_with_the_way_to_fix_it(policy: dict[str, Any], message: str) -> None:
     def pay(amount: int) -> int:
         """Pay."""
         return amount

@@ -1,4 +1,4 @@
-"""Every wrong definition is refused at registration, in words that name method and parameter and how to mend it."""
+"""Every wrong definition is refused at registration, in words that name method and parameter and how to fix it."""
 
 from __future__ import annotations
 
