@@ -21,7 +21,7 @@ def same(found: object, wanted: object) -> None:
 def holds(condition: bool, wanted: str) -> None:
     """Check that the condition is true; `wanted` is the condition in words."""
     if not condition:
-        raise AssertionError(f"wanted: {wanted}")
+        raise AssertionError(f"expected {wanted}")
 
 
 @asynccontextmanager
