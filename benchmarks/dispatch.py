@@ -56,7 +56,7 @@ async def dispatch() -> None:
     """One call, from its JSON text to its answer, without a stream around it."""
     call = ToolCall("x", "search", read_arguments(TEXT).values, raw=TEXT)
     EXECUTION.admit(CallEnd(0, call))
-    admitted = EXECUTION.waiting.popleft()
+    admitted = EXECUTION.waiting.calls.popleft()
     context = ToolContext(call.id, call.name, {})
     await run_tool(admitted.tool, admitted.arguments, context, CONFIG.max_output)
 

@@ -8,15 +8,16 @@ raises
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Mapping
+from collections.abc import Collection, Generator, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 from agentkit.errors import ErrorCode
 from agentkit.events import CallStart, Markup
 from agentkit.formats import tags, values
 from agentkit.formats.damage.listed import Listed
+from agentkit.formats.damage.otherkeys import BESIDE
 from agentkit.formats.format import (
     Braced,
     CallId,
@@ -36,7 +37,9 @@ from agentkit.formats.repairs import QUOTED_VALUE, WRAPPED_ARGUMENTS
 from agentkit.formats.valueends import Elements
 from agentkit.schemas import walk
 from agentkit.toolspec import UNDECLARED, Layout, ToolSpec
+from agentkit.unicode import without_surrogates
 
+_MODULES = ("functions", "tools", "default_api")
 _WRAPPERS = ("arguments", "input", "parameters", "properties")
 
 
@@ -80,16 +83,21 @@ class CallReader:
         Some models write a tool's name twice, `search.search`, as the name of its server and its own.
         """
         if not name.isascii():
-            name = str(values.without_surrogates(name))
+            name = str(without_surrogates(name))
         if name not in self.tools and "." in name:
             server, _, own = name.partition(".")
             name = own if server == own and own in self.tools else name
-        if self.known_only and name not in self.tools:
+        if self.known_only and not self.knows(name):
             raise Decline
         self.name, self.started = name, True
         self.tool = self.tools.get(name)
         self.say_lead(r)
         r.out.append(CallStart(self.index, name))
+
+    def knows(self, name: str) -> bool:
+        """Whether this is the name of an offered tool, or one behind that of a module, as prompts show tools."""
+        module, _, own = name.partition(".")
+        return name in self.tools or (module in _MODULES and own in self.tools)
 
     def say_lead(self, r: Reader) -> None:
         """What separates the call from the last one, and a section's opening, are markup and not part of it."""
@@ -170,7 +178,9 @@ def read_literal(r: Reader, call: CallReader, part: str) -> Wait:
     if found := (yield from r.sees(literal(wanted))):
         r.at = found.end()
     elif not call.started:
-        raise Decline
+        call.id = yield from read_loosely(r, wanted)
+    elif (closing := tags.in_tag(wanted)) and (found := (yield from r.sees(tags.closing(closing[0][1:])))):
+        r.at = found.end()
     elif call.complete and r.ended and wanted.startswith(r.buf[r.at :]):
         r.at = len(r.buf)  # everything was said; a sampler that stops at the closing literal leaves it out
     elif call.complete and (yield from _goes_on(r, call)):
@@ -179,6 +189,39 @@ def read_literal(r: Reader, call: CallReader, part: str) -> Wait:
         raise Damage("truncated_call", f"the text ended before {wanted!r}", r.offset, ended=True)
     else:
         raise Damage("invalid_json", f"expected {wanted!r}", r.offset, got=True)
+
+
+def read_loosely(r: Reader, wanted: str) -> Generator[None, None, str]:
+    """An opening literal that is a tag, written as tags are: in any case, with attributes. Returns the id in them."""
+    if (found := tags.in_tag(wanted)) is None:
+        raise Decline
+    name, rest = found
+    opening = yield from read_opening_tag(r, name)
+    if rest:
+        yield from r.space()
+        if (behind := (yield from r.sees(literal(rest)))) is None:
+            raise Decline
+        r.at = behind.end()
+    return opening.attributes.get("id") or ""
+
+
+def read_opening_tag(r: Reader, name: str) -> Generator[None, None, tags.Opening]:
+    """An opening tag whose attributes say nothing that a call needs."""
+    if (found := (yield from r.sees(tags.tag(name, closing=False)))) is None:
+        raise Decline
+    r.at = found.end()
+    opening = yield from tags.Attributes(r, name, ()).read()
+    if opening.empty or strays(opening.attributes):
+        raise Decline
+    return opening
+
+
+def strays(attributes: Iterable[str], own: Collection[str] = ()) -> list[str]:
+    """Which of a tag's attributes would be lost, as they are read nowhere; `own` are names that tell something here."""
+    return [k for k in attributes if k in own or (k not in _IDLE and not k.startswith(("xml:", "xmlns:")))]
+
+
+_IDLE: Final = ("xmlns", "string", *BESIDE)
 
 
 def _goes_on(r: Reader, call: CallReader) -> Generator[None, None, bool]:

@@ -18,7 +18,7 @@ from agentkit.foreign import renamed
 from agentkit.formats import values
 from agentkit.formats.asides import Aside, end_of
 from agentkit.formats.bodies.readers import READERS
-from agentkit.formats.call import CallReader
+from agentkit.formats.call import CallReader, read_loosely, read_opening_tag
 from agentkit.formats.catalog import CATALOG
 from agentkit.formats.damage.completing import doubtful, repaired_call
 from agentkit.formats.damage.listed import REACH, Listed, Next, later, only_punctuation
@@ -359,9 +359,15 @@ class Parser(Reader):
             yield  # what stands here may be the beginning of a longer opener
         if found := self.openers.literal.match(self.buf, self.at):
             entries += self.openers.literals["".join(found[0].split())]
-        if self.openers.tags and self.buf.startswith("<", self.at) and (found := (yield from self.sees(TAG))):
-            entries += self.openers.at_tag(found)
+        if self.buf.startswith("<", self.at) and self._tag_may_open(entries) and (found := (yield from self.sees(TAG))):
+            entries += self.openers.at_tag(found, loose=not entries)
         return entries
+
+    def _tag_may_open(self, entries: Sequence[Opener]) -> bool:
+        """Whether the tag that stands here may open something, beside what its very letters do."""
+        if self.openers.tags or entries or self.openers.may_be_loose is None:
+            return bool(self.openers.tags)
+        return self.openers.may_be_loose(self.buf, self.at) is not None
 
     def _after_call(self) -> Generator[None, None, list[Opener] | None]:
         """What stands behind a call, up to the next one; None at the text's end.
@@ -387,7 +393,7 @@ class Parser(Reader):
         if found is not None:
             held += self._take(found.end())
             held += yield from self._look_over_space()
-        entries = yield from self._next_in_section()
+        entries = yield from self._next_in_section(apart=found is not None)
         if not entries and found is not None and self.openers.line is not None and self._listed():
             entries = self.openers.lines if (yield from self.sees(self.openers.line)) else []
         return (yield from self._behind_call(entries, held))
@@ -426,10 +432,13 @@ class Parser(Reader):
 
     def _over(self, entry: Opener, listed: Listed, *, opened: bool) -> Generator[None, None, bool]:
         """The same in one section, which `opened` tells is open; else it may open here."""
-        skip = 0
+        skip, formed = 0, False
         if not opened:
             assert entry.shape.section is not None
-            if self.quoting.quoted or listed.told:
+            if self.quoting.quoted:
+                return False
+            formed = (yield from self.sees(self.openers.formed(entry))) is not None
+            if listed.told and not formed:
                 return False
             if (found := (yield from self.sees(edge_of(entry.shape.section.open)))) is None:
                 return False
@@ -438,6 +447,11 @@ class Parser(Reader):
             return False
         coming = yield from self._coming(listed, skip, opened=opened)
         self.rewound += coming.end
+        if formed and coming.kind == "call" and (yield from self._call(self.openers.strong(entry))):
+            self.section = self.last = entry  # a list of calls, the first of which has an unknown name
+            return True
+        if not opened and listed.told:
+            return False
         text = self.buf[self.at + skip : self.at + skip + coming.end]
         if coming.kind == "none" and opened and coming.told and text:  # only the end of the calls follows
             self._over_junk(text)
@@ -526,8 +540,13 @@ class Parser(Reader):
         call = CallReader(entry.format, entry.shape, self.tools, self.count, before=self.before)
         call.listed = self.openers.listed(entry)
         begins = self.offset
-        if entry.kind == "section":
-            yield from self._section_start(entry, call)
+        section = entry.kind == "section"
+        if section:
+            try:
+                yield from self._section_start(entry, call)
+            except Decline:  # it is written too badly to be one
+                section = False
+                self.back_to(begins)
         self.at += max(begins + named.opening - self.offset, 0)  # the call's own opening belongs to what is refused
         told = f"a call of {named.name!r} begins here and cannot be read"
         if cut:
@@ -537,7 +556,7 @@ class Parser(Reader):
         )
         self._call_over()
         self.last, self.reopen = entry, None
-        if entry.kind == "section":
+        if section:
             self.section = entry
 
     def _opens(self, entry: Opener, skip: int) -> bool:
@@ -581,21 +600,38 @@ class Parser(Reader):
                 held = yield from self._look_over_space()
         return held
 
-    def _next_in_section(self) -> Generator[None, None, list[Opener]]:
-        """What may come next behind a call: in a section whose calls do not tell themselves, a call or its end."""
+    def _next_in_section(self, *, apart: bool) -> Generator[None, None, list[Opener]]:
+        """What may come next behind a call: in a section whose calls do not tell themselves, a call or its end.
+
+        Where what stands between two calls sets it `apart`, what has the form of a call is one, whatever its name.
+        """
         yield from self.more()
         if self.at >= len(self.buf):
             return []
         if self.fenced and (yield from self.sees(literal(self.fenced))):
             return [replace(self.opening_fence, kind="fence_end")] if self.opening_fence else []
         if (entry := self.section) is None or entry.shape.section is None:
-            return [*(yield from self._entries()), *self._without_opening()]
+            entries = [*(yield from self._entries()), *self._without_opening()]
+            return (yield from self._formed(entries)) if apart and self._listed() else entries
         if (yield from self.sees(edge_of(entry.shape.section.close))):
             return [self.openers.of_section(entry)[1]]
         if isinstance(entry.shape.call[0], str | NameTag | ToolElement):
             return (yield from self._entries())
         inside = self.openers.of_section(entry)[0]
-        return [inside] if (yield from self._starts(inside)) else (yield from self._entries())
+        if not (yield from self._starts(inside)):
+            return (yield from self._entries())
+        listed = self.openers.listed(entry)
+        told = apart or (listed is not None and listed.strong)
+        return (yield from self._formed([inside])) if told else [inside]
+
+    def _formed(self, entries: Sequence[Opener]) -> Generator[None, None, list[Opener]]:
+        """The same openers, of which one is strong where what stands here has the form of its calls."""
+        found = []
+        for entry in entries:
+            weak = entry.kind == "call" and entry.weak
+            formed = weak and (yield from self.sees(self.openers.formed(entry)))
+            found.append(self.openers.strong(entry) if formed else entry)
+        return found
 
     def _without_opening(self) -> list[Opener]:
         """A call like the last one whose opening literal was forgotten: an envelope tells itself, behind another."""
@@ -779,15 +815,12 @@ class Parser(Reader):
         """The opening of a section, which becomes markup once the call behind it has begun."""
         assert entry.shape.section is not None
         edge = entry.shape.section.open
-        found = yield from self.sees(edge_of(edge))
-        if found is None:
-            raise Decline
-        self.at = found.end()
         if isinstance(edge, Tag):
-            yield from self.space()
-            if (found := (yield from self.sees(literal(">")))) is None:
-                raise Decline
+            yield from read_opening_tag(self, edge.name)
+        elif (found := (yield from self.sees(edge_of(edge)))) is not None:
             self.at = found.end()
+        else:
+            call.id = yield from read_loosely(self, edge)
         yield from self.space()
         call.lead = self.raw()
 

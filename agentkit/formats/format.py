@@ -21,7 +21,8 @@ from agentkit.toolspec import Layout
 class Tag:
     """An opening or closing tag without a slot: `<function_calls>`, `</invoke>`.
 
-    Read in any case, with a namespace prefix and with white space before `>`.
+    Read in any case, with a namespace prefix, with a hyphen for an underscore and with white space before `>`. So is a
+    literal that is such a tag; where it opens a call, also with attributes that say nothing of one.
     """
 
     name: str

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from agentkit.formats import values
 from agentkit.formats.reader import Damage, Delimiter, Reader, Search, text_run
+from agentkit.unicode import has_surrogate, without_surrogates
 
 UNREAD: Final[Any] = object()
 
@@ -99,8 +100,8 @@ def _whole(r: Reader, index: int | None) -> Span | None:
     text = r.buf[r.at : end]
     if text.count("{") + text.count("[") > r.limits.depth:
         return None  # maybe too deep: the scan counts
-    if "\\u" in text or values.has_surrogate(text):
-        value = values.without_surrogates(value)
+    if "\\u" in text or has_surrogate(text):
+        value = without_surrogates(value)
     span = Span(r.offset, r.base + end, value, loose)
     if index is None:
         r.at = end

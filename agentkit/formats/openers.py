@@ -13,7 +13,7 @@ from typing import Final, Literal
 
 from agentkit.formats.asides import Aside, Asides
 from agentkit.formats.damage import unread
-from agentkit.formats.damage.listed import BLOCKS, Listed
+from agentkit.formats.damage.listed import BLOCKS, Listed, formed
 from agentkit.formats.damage.unread import Unread
 from agentkit.formats.format import (
     Envelope,
@@ -38,7 +38,7 @@ from agentkit.formats.reader import (
     pattern,
 )
 from agentkit.formats.remembered import Remembered
-from agentkit.formats.tags import opening_tag, tag
+from agentkit.formats.tags import closing, folded, opening_tag, tag, tag_of
 from agentkit.formats.valueends import Elements
 from agentkit.toolspec import Layout, ToolSpec
 
@@ -80,9 +80,12 @@ class Openers:
         self.sections: dict[int, tuple[Opener, Opener, Opener]] = {}
         self.lookers: dict[int, tuple[Opener, Listed | None]] = {}
         self.lost: dict[int, tuple[Opener, Unread | None]] = {}
+        self.strongs: dict[int, tuple[Opener, Opener]] = {}
+        self.forms: dict[int, tuple[Opener, Delimiter]] = {}
         self.behind_calls: dict[tuple[str, str | Tag], Search] = {}
         self.tags: dict[tuple[str, bool], list[Opener]] = {}
         self.literals: dict[str, list[Opener]] = {}
+        self.loose: dict[str, list[Opener]] = {}  # by the name of the tag that a literal is
         self.spelt: dict[str, str] = {}
         self.behind: dict[str, set[str]] = {}  # by an opener's first character, what may stand behind it
         self.lines: list[Opener] = []
@@ -107,6 +110,8 @@ class Openers:
         for first, following in self.asides.behind():
             self.behind.setdefault(first, set()).add(following)
         self.firsts = "".join(sorted(self.behind))
+        either = "|".join(sorted({rf"{re.escape(name[0])}(?:\Z|{re.escape(name[1:2])})" for name in self.loose}))
+        self.may_be_loose = re.compile(rf"<(?:\Z|{either})", re.IGNORECASE).match if either else None
         self.search, self.within = self._searches(tools)
         order = {key: n for n, key in enumerate(self.literals)}
         for long in alternatives:  # an opener that begins another one is tried after it
@@ -167,9 +172,12 @@ class Openers:
             self._tag(edge.name, edge.closing, entry)
         elif edge.strip():
             self._literal(opener(edge), entry, behind(edge.strip()) or inside)
+            if _tells(entry) and (name := tag_of(edge)):
+                self.loose.setdefault(folded(name), []).append(entry)
+                self.behind["<"].add(f"[{name[0].lower()}{name[0].upper()}]")
 
-    def _tag(self, name: str, closing: bool, entry: Opener) -> None:
-        self.tags.setdefault((name.lower(), closing), []).append(entry)
+    def _tag(self, name: str, closes: bool, entry: Opener) -> None:
+        self.tags.setdefault((folded(name), closes), []).append(entry)
         word = name[0].isalnum() or name[0] == "_"  # as most are: to escape each would cost more than all the rest
         self.behind.setdefault("<", set()).add(r"[/\w]" if word else rf"[/\w{re.escape(name[0])}]")
 
@@ -193,6 +201,25 @@ class Openers:
             inside = (replace(entry, kind="call"), replace(entry, kind="close"))
             found = self.sections[id(entry)] = (*inside, entry)  # holds it, so that its id is not used again
         return found[:2]
+
+    def strong(self, entry: Opener) -> Opener:
+        """The same opener where something else tells that a call is meant, whatever its name."""
+        found = self.strongs.get(id(entry))
+        if found is None:
+            found = self.strongs[id(entry)] = (entry, replace(entry, weak=False))  # holds it, as above
+        return found[1]
+
+    def formed(self, entry: Opener) -> Delimiter:
+        """What has the form of a call here, behind its section's opening if that stands here, whatever its name."""
+        found = self.forms.get(id(entry))
+        if found is None:
+            of, section = formed(entry.shape.call[0]), entry.shape.section
+            if entry.kind == "section" and section is not None:
+                edge = edge_of(section.open)
+                around = rf"(?:{edge.whole.pattern})\s{{0,64}}"
+                of = Delimiter(around + of.whole.pattern, rf"{edge.part.pattern}|{around}(?:{of.part.pattern})?")
+            found = self.forms[id(entry)] = (entry, of)
+        return found[1]
 
     def listed(self, entry: Opener) -> Listed | None:
         """What finds the next call of a section; None where its calls tell themselves."""
@@ -219,7 +246,7 @@ class Openers:
         if not _tells(entry):
             return None
         if entry.tool is not None and entry.tool.element is not None:
-            return unread.in_tag(entry.tool.element.tag, entry.tool.name)
+            return unread.in_tag(entry.tool.element.tag, entry.tool.name, entry.tool.parameters.get("properties", ()))
         if (opening := unread.opening_of(entry.shape, section=entry.kind == "section")) is None:
             return None
         literals = [key for key, entries in self.literals.items() if any(map(_tells, entries))]
@@ -237,13 +264,14 @@ class Openers:
             self.behind_calls[(format.name, own)] = found
         return found
 
-    def at_tag(self, found: re.Match[str]) -> Iterable[Opener]:
-        """What this tag may open, the exactly spelt tool first."""
-        closing = bool(found["slash"])
-        whole = found[0].lstrip("</").lower()
-        entries = self.tags.get((whole, closing)) or self.tags.get((found["name"].lower(), closing)) or []
+    def at_tag(self, found: re.Match[str], *, loose: bool) -> Iterable[Opener]:
+        """What this tag may open, the exactly spelt tool first; with `loose`, also where it is a literal misspelt."""
+        closes = bool(found["slash"])
+        whole = folded(found[0].lstrip("</"))
+        entries = self.tags.get((whole, closes)) or self.tags.get((folded(found["name"]), closes)) or []
         exact = [e for e in entries if e.tool is None or (e.tool.element and e.tool.element.tag == found["name"])]
-        return exact or entries
+        other = self.loose.get(whole, ()) if loose and not closes else ()
+        return [*(exact or entries), *other] if other else exact or entries
 
 
 @lru_cache(64)
@@ -258,8 +286,28 @@ def _tells(entry: Opener) -> bool:
 
 
 def edge_of(edge: str | Tag) -> Delimiter:
-    """An edge of a call or a section as a delimiter."""
-    return tag(edge.name, closing=edge.closing) if isinstance(edge, Tag) else literal(edge.strip())
+    """An edge of a call or a section as a delimiter; one that ends with a closing tag, as tags are read."""
+    return tag(edge.name, closing=edge.closing) if isinstance(edge, Tag) else _edge_of(edge.strip())
+
+
+@cache
+def _edge_of(edge: str) -> Delimiter:
+    bracket, behind_it = ("]", edge[1:].strip()) if _BRACKET_FIRST(edge) else ("", edge)
+    before, slash, name = behind_it.rpartition("</")
+    if slash and name.endswith(">"):
+        own = closing(name[:-1])
+        whole = pattern(before) + own.whole.pattern
+        part = rf"{beginnings(before)}|{pattern(before)}\s{{0,1024}}(?:{own.part.pattern[3:-3]})"
+    elif bracket:
+        whole, part = pattern(behind_it), beginnings(behind_it)
+    else:
+        return literal(edge)
+    if bracket:  # the token behind it says that the list is over, with the bracket or without it
+        whole, part = rf"(?:\]\s{{0,1024}})?{whole}", rf"(?:\]\s{{0,1024}})?(?:{part})"
+    return Delimiter(whole, part, re.IGNORECASE)
+
+
+_BRACKET_FIRST: Final = re.compile(r"\]\s*(?=<[|/]|```)").match
 
 
 def begins(own: str | Tag, edge: str | Tag) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Final
 
-from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Wait
+from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Wait, beginnings
 
 SPACES: Final = r"\s{0,1024}"  # white space looked over before a delimiter; more than that is content
 PREFIX: Final = r"(?:[^\W\d][\w.-]{0,31}:)?"  # a namespace
@@ -29,21 +29,55 @@ _NAMED: Final = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 
 
 @cache
+def spelt(name: str) -> str:
+    """A regular expression for a tag's name: models write a hyphen for an underscore, and the other way round."""
+    return re.sub(r"\\?[-_]", "[-_]", re.escape(name))
+
+
+def folded(name: str) -> str:
+    """A tag's name without what does not tell two names apart: letters' case, and a hyphen or an underscore."""
+    return name.lower().replace("-", "_")
+
+
+@cache
 def opening_tag(name: str) -> str:
     """A regular expression for the start of an opening tag, up to its name's end."""
-    return f"<{PREFIX}{re.escape(name)}{_BOUNDARY}"
+    return f"<{PREFIX}{spelt(name)}{_BOUNDARY}"
 
 
 @cache
 def closing_tag(name: str) -> str:
     """A regular expression for a closing tag."""
-    return rf"</{PREFIX}{re.escape(name)}\s{{0,64}}>"
+    return rf"</{PREFIX}{spelt(name)}\s{{0,64}}>"
 
 
 @cache
 def tag(name: str, *, closing: bool) -> Delimiter:
     """One tag as a delimiter: a whole closing tag, or an opening tag up to its name's end."""
     return Delimiter(closing_tag(name) if closing else opening_tag(name), TAG_PART, re.IGNORECASE)
+
+
+@cache
+def closing(name: str) -> Delimiter:
+    """A closing tag without a namespace: what is another tag cannot be its beginning, also where the text ends."""
+    part = re.sub(r"\\?[-_]", "[-_]", beginnings(f"</{name} >"))
+    return Delimiter(rf"</{spelt(name)}\s{{0,64}}>", part, re.IGNORECASE)
+
+
+def in_tag(text: str) -> tuple[str, str] | None:
+    """The name of the plain tag with which a literal begins, and what stands behind the tag; None without one."""
+    found = _LITERAL_TAG(text.strip())
+    return (found[1], found[2]) if found else None
+
+
+def tag_of(text: str) -> str:
+    """The name of the plain opening tag that a literal is or begins, as `<function=` does; empty without one."""
+    found = _BEGUN_TAG(text.strip())
+    return found[1] if found else ""
+
+
+_LITERAL_TAG = re.compile(r"<(/?[a-zA-Z][\w.:|-]*)>(.*)", re.DOTALL).fullmatch
+_BEGUN_TAG = re.compile(r"<([a-zA-Z][\w.:|-]*)[>=]").match
 
 
 def layout(r: Reader) -> Iterable[None]:

@@ -15,7 +15,7 @@ from typing import Final
 
 from agentkit.formats.format import Name, NameTag, Pairs, Shape, Tag, TagParameters
 from agentkit.formats.reader import Delimiter, Search, any_beginning, beginnings, may_begin, pattern
-from agentkit.formats.tags import PREFIX, SPACES, TAG_PART, closing_tag, opening_tag, tag
+from agentkit.formats.tags import PREFIX, SPACES, TAG_PART, closing_tag, opening_tag, spelt, tag
 from agentkit.toolspec import ToolSpec
 
 _LAYOUT: Final = r"(?:\s|\\n){0,1024}"  # white space between pairs, where GLM models also write a newline as its escape
@@ -286,10 +286,10 @@ def end_of_element(name: str, siblings: tuple[str, ...], parents: tuple[str, ...
         parents: the elements around it, the innermost first, the tool's own last.
         others: the tags of the other tools.
     """
-    tool = re.escape(parents[-1])
+    tool, own = spelt(parents[-1]), spelt(name)
     marks = Marks(
         close=closing_tag(name),
-        value=_whole_tag(re.escape(name)),
+        value=_whole_tag(own),
         call=_whole_tag(tool),
         end=closing_tag(parents[0]),
         tail="|".join(map(closing_tag, parents[1:])),
@@ -297,7 +297,7 @@ def end_of_element(name: str, siblings: tuple[str, ...], parents: tuple[str, ...
         other="|".join(map(opening_tag, others)),
         odd=r"<[^\W\d!]",
     )
-    token = Delimiter(marks.token("", SPACES), f"{TAG_PART}|{_started_tag(f'{re.escape(name)}|{tool}')}", re.IGNORECASE)
+    token = Delimiter(marks.token("", SPACES), f"{TAG_PART}|{_started_tag(f'{own}|{tool}')}", re.IGNORECASE)
     return ValueEnd(token, _ELEMENT_STOPS, f"</{name}>", own=marks.own())
 
 

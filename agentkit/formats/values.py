@@ -16,6 +16,7 @@ from typing import Any, Final, NoReturn
 from agentkit.errors import FormatError
 from agentkit.formats.literals import MAX_DEPTH, literal_value
 from agentkit.schemas.walk import Schema, alternatives
+from agentkit.unicode import has_surrogate, without_surrogates
 
 MAX_NUMBER = 5_000  # characters; the interpreter itself refuses integers of more than 4,300 digits
 _NOT_OCTAL = r"(?!0+[1-7][0-7]+\Z)"  # 0644 is 420 to some and 644 to others; 007 and 0189 are one number to all
@@ -24,7 +25,6 @@ _NUMBER = re.compile(rf"[+-]?{_NOT_OCTAL}(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\Z"
 _WORDS: Mapping[str, bool] = {"true": True, "false": False, "True": True, "False": False, "TRUE": True, "FALSE": False}
 NULLS = frozenset(("null", "None", "NULL"))
 _ESCAPED_JSON = re.compile(r"[\[{][\[{\s]*\\\"")
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _UNREAD: Any = object()
 
 
@@ -99,26 +99,6 @@ def too_deep(value: Any, text: str, limit: int) -> bool:
         if not level:
             return False
     return True
-
-
-def has_surrogate(text: str) -> bool:
-    """Whether a lone surrogate stands in a text. To encode it tells that ten times as fast as to search it."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return True
-    return False
-
-
-def without_surrogates(value: Any) -> Any:
-    """Replace lone surrogates, which no encoding can carry, by U+FFFD, in strings at any depth."""
-    if isinstance(value, str):
-        return _SURROGATE.sub("\ufffd", value)
-    if isinstance(value, list):
-        return [without_surrogates(v) for v in value]
-    if isinstance(value, dict):
-        return {without_surrogates(k): without_surrogates(v) for k, v in value.items()}
-    return value
 
 
 def encodable(arguments: dict[str, Any], raw: str) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from typing import Any, Final
 from agentkit.errors import FormatError
 from agentkit.events import CallEnd
 from agentkit.formats import values
-from agentkit.formats.bodies.elements import group_of
+from agentkit.formats.bodies.elements import group_of, wrapped
 from agentkit.formats.engine import Parser, get
 from agentkit.formats.format import (
     Braced,
@@ -39,9 +39,11 @@ from agentkit.formats.format import (
     ToolElement,
 )
 from agentkit.formats.rawvalue import CDATA_CLOSE, CDATA_OPEN
+from agentkit.formats.tags import spelt
 from agentkit.messages import ToolCall
 from agentkit.schemas import walk
 from agentkit.toolspec import Element, Node, ToolSpec
+from agentkit.unicode import has_surrogate
 
 _ATTRIBUTE_ESCAPES: Final = {
     "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\n": "&#10;", "\r": "&#13;", "\t": "&#9;"
@@ -90,7 +92,7 @@ def _write(w: Writing) -> str:
         text = "".join(WRITERS[type(p)](w, p) for p in w.format.call)
     except FormatError as e:
         raise e if w.tool.name in str(e) else FormatError(f"{w.tool.name}: {e}") from e
-    if values.has_surrogate(text):
+    if has_surrogate(text):
         raise FormatError(f"{w.tool.name}: a string with a lone surrogate cannot be written in any format")
     return text
 
@@ -249,7 +251,7 @@ def _write_text_argument(w: Writing, part: TextArgument) -> str:
         return ""
     value = w.call.arguments[names[0]]
     text = _text(value, names[0], w.tool, nulls=value is None) or ""
-    return _cdata(text) if _is_word_null(value) else raw_value(text, (closing,))
+    return _cdata(text) if _is_word_null(value) or wrapped(text, w.tool) else raw_value(text, (closing,))
 
 
 def _write_tag_parameters(w: Writing, part: TagParameters) -> str:
@@ -346,7 +348,7 @@ def raw_value(text: str, hazards: Iterable[str]) -> str:
 @lru_cache(maxsize=1024)
 def tags(names: tuple[str, ...]) -> re.Pattern[str]:
     """Any tag, opening or closing, of one of these names, in any case and with any namespace."""
-    return re.compile(rf"<(?=/?(?:[^\W\d][\w.-]*:)?(?:{'|'.join(map(re.escape, names))})(?![\w.-]))", re.IGNORECASE)
+    return re.compile(rf"<(?=/?(?:[^\W\d][\w.-]*:)?(?:{'|'.join(map(spelt, names))})(?![\w.-]))", re.IGNORECASE)
 
 
 def _write_element(w: Writing, part: ToolElement) -> str:
@@ -366,7 +368,8 @@ def _write_element(w: Writing, part: ToolElement) -> str:
                 raise FormatError(f"{tool.name}: {name!r} cannot be the name of an attribute of <{element.tag}>")
             attributes.append(f" {name}" if text is None else f' {name}="{attribute(text)}"')
         elif node.kind == "content":
-            content = _cdata(text) if _to_the_letter(value, element) else raw_value(text, (element.tag,))
+            marked = _to_the_letter(value, element) or wrapped(text, tool)
+            content = _cdata(text) if marked else raw_value(text, (element.tag,))
         else:
             hazards = (*node.path, element.tag)
             elements[key] = _cdata(text) if _to_the_letter(value, element) else raw_value(text, hazards)

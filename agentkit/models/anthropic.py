@@ -212,14 +212,13 @@ class MessagesWire:
 
     def __init__(self, provider: str, bare: Collection[str] = ()) -> None:
         self.provider = provider
-        self._calls = NativeCalls(marks_ends=True, before_end=self._caller, bare=bare)
+        self._calls = NativeCalls(provider, marks_ends=True, bare=bare)
         self._blocks: dict[int, dict[str, Any]] = {}
         self._pieces: dict[int, list[str]] = {}
         self._joiners: dict[int, Joiner] = {}
         self._call_at: dict[int, NativeCall] = {}  # stopped ones as well
         self._early: dict[int, list[str]] = {}
         self._shared = SharedIndexes()
-        self._callers: dict[int, Mapping[str, Any]] = {}
         self._usage: dict[str, Any] = {}
         self._finish: str | None = None
         self.done = self.over = False
@@ -301,7 +300,7 @@ class MessagesWire:
                 self._call_at[at] = call
                 caller = mapping_of(block.get("caller"))
                 if caller and caller != {"type": "direct"}:  # a server tool's code made the call; the API asks for that
-                    self._callers[call.index] = caller
+                    call.beside["caller"] = caller
                 self._pieces[at] = self._early.pop(at, [])
                 self._shared.begin(at, call, mapping_of(block.get("input")))
                 return events + self._calls.more(call, "".join(self._pieces[at]))
@@ -378,10 +377,6 @@ class MessagesWire:
         if "".join(pieces):
             block["input"] = _input("".join(pieces))
         return [provider_block(self.provider, block)]
-
-    def _caller(self, call: NativeCall) -> list[SourceEvent]:
-        caller = self._callers.get(call.index)
-        return [] if caller is None else [provider_block(self.provider, {"caller": caller}, index=call.index)]
 
 
 def _whole_input(block: Mapping[str, Any]) -> str:

@@ -15,6 +15,63 @@ from agentkit.models.native_arguments import ArgumentsError, read_arguments
 from agentkit.unicode import clean
 
 
+class ToolNames:
+    """The names of one response's calls, which may come whole, repeated, or in pieces.
+
+    Args:
+        tools: the names of the tools that were offered; empty where they are not known.
+    """
+
+    def __init__(self, tools: Iterable[str] = ()) -> None:
+        self._tools = frozenset(tools)
+        self._pieced: dict[int, list[str]] = {}  # of calls whose names came in pieces: the name before each further one
+        self._ways: dict[int, set[str]] = {}  # how these pieces were put together
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._tools
+
+    def fits(self, name: str) -> bool:
+        """Whether the name of an offered tool begins so."""
+        return any(tool.startswith(name) for tool in self._tools)
+
+    def pieced(self, call: NativeCall) -> bool:
+        """Whether the call's name came in pieces."""
+        return call.index in self._pieced
+
+    def more(self, call: NativeCall, name: str) -> str:
+        """The name of a call of which one more fragment has come; some servers repeat it, or all of it so far."""
+        joined = call.name + name
+        again = name if name.startswith(call.name) and (name in self._tools or joined not in self._tools) else joined
+        if call.name and (name != call.name or joined in self._tools):
+            self._pieced.setdefault(call.index, []).append(call.name)
+            self._ways.setdefault(call.index, set()).add("joined" if again == joined else "grown")
+        if again != joined and joined in self._tools and not call.text.strip():
+            call.doubt = f"its name came in pieces, which may mean {again!r} or {joined!r}"
+        elif call.name and again != call.name and call.values is not None:
+            call.doubt = f"after its arguments another name came: {call.name!r} or {again!r}"
+        return again
+
+    def torn(self, call: NativeCall) -> bool:
+        """Whether a name is no tool's, and is one that breaks off or pieces that do not fit each other."""
+        if call.name in self._tools:
+            return call.index in self._pieced and (bool(call.doubt) or len(self._ways[call.index]) > 1)
+        return call.index in self._pieced or (not call.text.strip() and self.fits(call.name))
+
+    def may_take(self, call: NativeCall, name: str, calls: Iterable[NativeCall]) -> bool:
+        """Whether a name that begins another call may be a piece of this one's, which came in pieces as well.
+
+        Args:
+            call: the first one.
+            name: the name.
+            calls: all of the response.
+        """
+        if not self.fits(name) and any(name in tool for tool in self._tools):
+            return call.index in self._pieced
+        rests = {c.name[len(before) :] for c in calls for before in self._pieced.get(c.index, ())}
+        begun = [before + name for before in self._pieced.get(call.index, ())]
+        return any(one in self._tools or any(self.fits(one + rest) for rest in rests) for one in begun)
+
+
 class WhichCall:
     """The calls of one response by what their pieces name.
 
@@ -23,7 +80,7 @@ class WhichCall:
     """
 
     def __init__(self, tools: Iterable[str] = ()) -> None:
-        self._tools = frozenset(tools)
+        self._names = ToolNames(tools)
         self._last: NativeCall | None = None
         self._all: list[NativeCall] = []
         self._placed: dict[int, list[NativeCall]] = {}
@@ -36,8 +93,6 @@ class WhichCall:
         self._joints: dict[
             int, tuple[NativeCall, int, bool]
         ] = {}  # where a call was named again when whole; whether by its id
-        self._pieced: dict[int, list[str]] = {}  # of calls whose names came in pieces: the name before each further one
-        self._ways: dict[int, set[str]] = {}  # how these pieces were put together
         self._first: dict[int, tuple[str, bool]] = {}  # how each call began: its name; whether under an id of its own
         self._ids_again = False  # whether an id was repeated: then ids tell calls apart
         self._without_id: set[int] = set()  # calls of which a piece named no id
@@ -92,7 +147,7 @@ class WhichCall:
         """Whether a piece with an id of its own continues a call all the same: nothing else could begin so."""
         if known.text.strip():
             return name == known.name and known.values is None and text.strip()[:1] not in ("", "{", '"')
-        return index is not None and name not in self._tools and self._fits(known.name + name)
+        return index is not None and name not in self._names and self._names.fits(known.name + name)
 
     def _by_id(self, calls: list[NativeCall], index: int | None, name: str) -> NativeCall | None:
         if index is None:
@@ -120,27 +175,14 @@ class WhichCall:
             if not begins:
                 self._joints.setdefault(known.index, (known, len(known.text), same_id))
             return begins
-        fragment = self._fits(known.name + name)
+        fragment = self._names.fits(known.name + name)
         if known.text.strip():
-            return name in self._tools or not fragment
-        return name in self._tools and not fragment and not name.startswith(known.name)
-
-    def _fits(self, name: str) -> bool:
-        """Whether the name of an offered tool begins so."""
-        return any(tool.startswith(name) for tool in self._tools)
+            return name in self._names or not fragment
+        return name in self._names and not fragment and not name.startswith(known.name)
 
     def name(self, call: NativeCall, name: str) -> str:
-        """The name of a call of which one more fragment has come; some servers repeat it, or all of it so far."""
-        joined = call.name + name
-        again = name if name.startswith(call.name) and (name in self._tools or joined not in self._tools) else joined
-        if call.name and (name != call.name or joined in self._tools):
-            self._pieced.setdefault(call.index, []).append(call.name)
-            self._ways.setdefault(call.index, set()).add("joined" if again == joined else "grown")
-        if again != joined and joined in self._tools and not call.text.strip():
-            call.doubt = f"its name came in pieces, which may mean {again!r} or {joined!r}"
-        elif call.name and again != call.name and call.values is not None:
-            call.doubt = f"after its arguments another name came: {call.name!r} or {again!r}"
-        return again
+        """The name of a call of which one more fragment has come."""
+        return self._names.more(call, name)
 
     # ------------------------------------------------------------ what nobody can tell
 
@@ -152,10 +194,10 @@ class WhichCall:
 
     def unsure(self, call: NativeCall) -> bool:
         """Whether it takes the response's end to tell what belongs to this call, the last one when another begins."""
-        if call.index in self._joints or call.index in self._pieced or any(call in pair for pair in self._rivals):
+        if call.index in self._joints or self._names.pieced(call) or any(call in pair for pair in self._rivals):
             return True
         return any(
-            self._may_be_one(first, call) or self._may_be_again(first, call) or self._is_torn_name(first)
+            self._may_be_one(first, call) or self._may_be_again(first, call) or self._names.torn(first)
             for first in self._all[: call.index]
         )
 
@@ -169,13 +211,13 @@ class WhichCall:
             for first in self._all[: other.index]:
                 self._judge_both(first, other)
         for call, at, same_id in self._joints.values():
-            twice = call.name * 2 in self._tools and bool(call.text[at:].strip())
+            twice = call.name * 2 in self._names and bool(call.text[at:].strip())
             if twice or self._is_torn(call.text, at, same_id):
                 call.doubt = call.doubt or "it was named again once it was whole, with other arguments behind it"
 
     def _judge_both(self, first: NativeCall, other: NativeCall) -> None:
         """Mark two calls if they may hold pieces of each other."""
-        torn = self._is_torn_name(first) or self._is_torn_name(other)
+        torn = self._names.torn(first) or self._names.torn(other)
         name, named = self._first[other.index]
         taken = self._may_take(first, name, named=named)
         if self._may_be_one(first, other) or ((torn or taken) and not self._apart(first, other)):
@@ -189,12 +231,6 @@ class WhichCall:
         bare = not (first.text.strip() and other.text.strip())
         return bare and first.name == other.name and not self._apart(first, other)
 
-    def _is_torn_name(self, call: NativeCall) -> bool:
-        """Whether a name is no tool's, and is one that breaks off or pieces that do not fit each other."""
-        if call.name in self._tools:
-            return call.index in self._pieced and (bool(call.doubt) or len(self._ways[call.index]) > 1)
-        return call.index in self._pieced or (not call.text.strip() and self._fits(call.name))
-
     def _may_take(self, call: NativeCall, name: str, *, named: bool) -> bool:
         """Whether a name that begins another call may be a piece of this one's, which came in pieces as well.
 
@@ -203,21 +239,15 @@ class WhichCall:
             name: the name.
             named: whether it came with an id of its own; then it is no piece where pieces come without.
         """
-        if named and call.index in self._without_id:
-            return False
-        if not self._fits(name) and any(name in tool for tool in self._tools):
-            return call.index in self._pieced
-        rests = {c.name[len(before) :] for c in self._all for before in self._pieced.get(c.index, ())}
-        begun = [before + name for before in self._pieced.get(call.index, ())]
-        return any(one in self._tools or any(self._fits(one + rest) for rest in rests) for one in begun)
+        return not (named and call.index in self._without_id) and self._names.may_take(call, name, self._all)
 
     def _may_be_one(self, first: NativeCall, other: NativeCall) -> bool:
         """Whether two names may be one's pieces: the first has no arguments, or was named again once it was whole."""
         bare = not first.text.strip()
-        if not bare and not (first.index in self._joints and other.name in self._tools):
+        if not bare and not (first.index in self._joints and other.name in self._names):
             return False
         grows = bare and other.name.startswith(first.name) and other.name != first.name
-        return (grows or self._fits(first.name + other.name)) and not self._apart(first, other)
+        return (grows or self._names.fits(first.name + other.name)) and not self._apart(first, other)
 
     def _apart(self, one: NativeCall, other: NativeCall) -> bool:
         """Whether two calls have places of their own, or are told apart by their ids in each piece."""

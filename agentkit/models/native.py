@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
@@ -146,7 +146,7 @@ def provider_block(
     return ProviderBlock(provider, clean_json(data), thinking, index)
 
 
-def finish(reasons: Mapping[str, FinishReason], raw: str | None, *, calls: bool) -> Finish:
+def finish(reasons: Mapping[str, FinishReason], raw: str | None, *, calls: bool, refused: bool = False) -> Finish:
     """The finish of a response.
 
     A server that says `stop`, or nothing, after calls means calls.
@@ -155,10 +155,13 @@ def finish(reasons: Mapping[str, FinishReason], raw: str | None, *, calls: bool)
         reasons: the provider's words and what they mean here.
         raw: the provider's word.
         calls: whether the response held a call.
+        refused: whether it held a refusal.
     """
     reason = reasons.get(raw, "unknown") if raw else "unknown"
     if calls and reason in ("stop", "unknown"):
         reason = "tool_calls"
+    if refused and reason in ("stop", "tool_calls"):
+        reason = "refusal"
     return Finish(reason, raw or None)
 
 
@@ -187,6 +190,7 @@ class NativeCall:
         stopped: the provider said that nothing more of it will come.
         doubt: why nobody can tell what belongs to it; such a call never executes.
         late: what came for it once it had ended.
+        beside: what its provider says of it beside name and arguments, and wants to see again with it.
     """
 
     index: int
@@ -200,6 +204,7 @@ class NativeCall:
     ended: bool = False
     doubt: str = ""
     late: list[str] = field(default_factory=list)
+    beside: dict[str, Any] = field(default_factory=dict)
 
     @property
     def text(self) -> str:
@@ -227,12 +232,12 @@ class NativeCalls:
     """The native calls of one response, in the order in which they began. Each ends once: in `CallEnd` or `CallError`.
 
     Args:
+        provider: whose calls these are.
         marks_ends: whether the provider says of each call that it is over. Where it does, a call of a broken response
             without that mark is truncated, and a marked one ends with `go_on`. Elsewhere what comes after a call is the
             mark: the next call, or the finish.
         whole_names: whether a name comes whole. Where it may come in fragments, a call is told of once its name is
             whole: with the first of its arguments, or when the next call begins.
-        before_end: what goes before a call's end, given the call; for what a provider wants to see again with it.
         bare: the names of the offered tools that take no arguments: their calls lack nothing where none came.
 
     Attributes:
@@ -241,18 +246,18 @@ class NativeCalls:
 
     def __init__(
         self,
+        provider: str,
         *,
         marks_ends: bool,
         whole_names: bool = True,
-        before_end: Callable[[NativeCall], list[SourceEvent]] | None = None,
         bare: Collection[str] = (),
     ) -> None:
         self.all: list[NativeCall] = []
         self.held = False
+        self._provider = provider
         self._bare = bare
         self._marks_ends = marks_ends
         self._whole_names = whole_names
-        self._before_end = before_end
         self._marked: list[NativeCall] = []  # complete, and the response has not gone on behind them
 
     def begin(self, id: str, name: str) -> tuple[NativeCall, list[SourceEvent]]:
@@ -387,7 +392,8 @@ class NativeCalls:
 
     def _close(self, call: NativeCall, end: CallEnd | CallError) -> list[SourceEvent]:
         call.ended = True
-        return [*(self._before_end(call) if self._before_end else []), end]
+        beside = [provider_block(self._provider, call.beside, index=call.index)] if call.beside else []
+        return [*beside, end]
 
 
 NO_ARGUMENTS: Final = "no arguments of this call came, not even word that it has none; call again with them"

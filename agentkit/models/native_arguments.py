@@ -21,6 +21,7 @@ from agentkit.formats.repairs import (
     RAW_NEWLINES,
     REPEATED_ARGUMENTS,
 )
+from agentkit.unicode import has_surrogate, without_surrogates
 
 LIMITS: Final = Limits()
 """As for a call written in text: its length, and arrays and objects inside each other."""
@@ -76,8 +77,8 @@ def read_arguments(text: str) -> NativeArguments:
     if len(objects) < len(found):
         return _without_object(found, repairs)
     arguments, more = _last(objects)
-    if "\\u" in whole or values.has_surrogate(whole):
-        arguments = values.without_surrogates(arguments)
+    if "\\u" in whole or has_surrogate(whole):
+        arguments = without_surrogates(arguments)
         if values.replaced(arguments, whole):
             more = (*more, LONE_SURROGATE)
     return NativeArguments(arguments, repairs + more)

@@ -27,7 +27,6 @@ from agentkit.models.final_message import decide
 from agentkit.models.native import (
     DONE,
     ErrorInStream,
-    NativeCall,
     NativeCalls,
     WireEvent,
     bare,
@@ -37,7 +36,6 @@ from agentkit.models.native import (
     json_text_of,
     last_events,
     mapping_of,
-    provider_block,
     text_of,
 )
 from agentkit.models.provider import RemoteModel
@@ -181,11 +179,10 @@ class ChatWire:
 
     def __init__(self, provider: str, tools: Iterable[str] = (), bare: Collection[str] = ()) -> None:
         self.provider = provider
-        self._calls = NativeCalls(marks_ends=False, whole_names=False, before_end=self._extras, bare=bare)
+        self._calls = NativeCalls(provider, marks_ends=False, whole_names=False, bare=bare)
         self._final: Mapping[str, Any] = {}  # the message as a whole, where a stream tells it beside its pieces
         self._said = False
         self._which = WhichCall(tools)
-        self._extra_fields: dict[int, dict[str, Any]] = {}
         self._text, self._thinking = Joiner(), ChatThinking(provider)
         self._usage: Usage | None = None
         self._finish: str | None = None
@@ -224,9 +221,7 @@ class ChatWire:
         events = self._finally() + self._say(self._text.close()) + self._thinking.end()
         ending = None
         if self.done:
-            ending = finish(FINISHES, self._finish, calls=self.called)
-            if self._refused and ending.reason in ("stop", "tool_calls"):
-                ending = ending._replace(reason="refusal")
+            ending = finish(FINISHES, self._finish, calls=self.called, refused=self._refused)
         return events + last_events(self._calls, self._usage, ending)
 
     def _delta(self, delta: Mapping[str, Any]) -> list[SourceEvent]:
@@ -277,15 +272,9 @@ class ChatWire:
             self._calls.rename(call, self._which.name(call, name))
         self._which.add(call, index, id, name, text)
         call.told = call.told or "arguments" in function
-        extra = {k: v for k, v in piece.items() if k not in ("index", "id", "type", "function", "custom") and v}
-        if extra:
-            self._extra_fields.setdefault(call.index, {}).update(extra)
+        # such as Gemini's thought signatures
+        call.beside |= {k: v for k, v in piece.items() if k not in ("index", "id", "type", "function", "custom") and v}
         return events + self._calls.more(call, text)
-
-    def _extras(self, call: NativeCall) -> list[SourceEvent]:
-        """Fields of a call beyond the usual ones, such as Gemini's thought signatures: its server wants them back."""
-        extra = self._extra_fields.get(call.index)
-        return [provider_block(self.provider, extra, index=call.index)] if extra else []
 
 
 def usage_of(usage: Mapping[str, Any]) -> Usage:

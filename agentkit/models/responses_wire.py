@@ -65,6 +65,33 @@ _GO_ON: Final = frozenset(
 TWINS: Final = "the same item came under two call ids; it may be one call or two"
 
 
+class _Words:
+    """The text of an item, which comes in pieces."""
+
+    def __init__(self) -> None:
+        self._pieces: list[str] = []
+        self._joiner = Joiner()
+
+    def __str__(self) -> str:
+        return "".join(self._pieces)
+
+    def __bool__(self) -> bool:
+        return bool(self._pieces)
+
+    def keep(self, piece: str) -> None:
+        """One more piece, which is not said."""
+        self._pieces.append(piece)
+
+    def say(self, piece: str) -> str:
+        """One more piece; what can be said of it now."""
+        self._pieces.append(piece)
+        return self._joiner.feed(piece)
+
+    def close(self) -> str:
+        """What could not be said yet."""
+        return self._joiner.close()
+
+
 @dataclass(slots=True, eq=False)
 class _Item:
     """An output item that is being received.
@@ -83,13 +110,12 @@ class _Item:
     id: str
     call_id: str = ""
     call: NativeCall | None = None
-    said: list[str] = field(default_factory=list)
+    said: _Words = field(default_factory=_Words)
     parts: dict[int, list[str]] = field(default_factory=dict)
     told: str = ""
     ends: bool = False
     thoughts: str = ""
     first: Mapping[str, Any] = field(default_factory=dict)
-    joiner: Joiner = field(default_factory=Joiner)
     ended: bool = False
 
 
@@ -103,9 +129,8 @@ class ResponsesWire:
 
     def __init__(self, provider: str, bare: Collection[str] = ()) -> None:
         self.provider = provider
-        self._calls = NativeCalls(marks_ends=True, before_end=self._form, bare=bare)
+        self._calls = NativeCalls(provider, marks_ends=True, bare=bare)
         self._items: list[_Item] = []
-        self._forms: dict[int, dict[str, Any]] = {}
         self._usage: Usage | None = None
         self._finish: str | None = None
         self._refused = self._cut = False
@@ -146,9 +171,7 @@ class ResponsesWire:
         events = [event for item in self._items if not item.ended for event in self._left(item)]
         ending: Finish | None = None
         if self.done:
-            ending = finish(FINISHES, self._finish, calls=self.called)
-            if self._refused and ending.reason in ("stop", "tool_calls"):
-                ending = ending._replace(reason="refusal")
+            ending = finish(FINISHES, self._finish, calls=self.called, refused=self._refused)
         return events + last_events(self._calls, self._usage, ending)
 
     def _left(self, item: _Item) -> list[SourceEvent]:
@@ -188,7 +211,7 @@ class ResponsesWire:
             unlike = [i for i in open_here if id and i.id and id != i.id]
             likely = [i for i in open_here if i not in unlike]
             # a call's piece under another id is another call's: to lose it costs an error, to take it a wrong call
-            changed = kind != "call" and len(open_here) == 1 and (not whole or "".join(open_here[0].said) == said != "")
+            changed = kind != "call" and len(open_here) == 1 and (not whole or str(open_here[0].said) == said != "")
             same = likely or (unlike if changed else [])
         if same:
             item = same[-1]
@@ -218,7 +241,7 @@ class ResponsesWire:
             return item.call, []
         id = text_of(whole.get("call_id")) or text_of(whole.get("id"))
         item.call, events = self._calls.begin(id, text_of(whole.get("name")))
-        return item.call, events + self._calls.more(item.call, "".join(item.said))
+        return item.call, events + self._calls.more(item.call, str(item.said))
 
     def _more(self, event: WireEvent, base: str, last: str) -> list[SourceEvent]:
         kind = _KINDS[base]
@@ -242,20 +265,19 @@ class ResponsesWire:
             if item.call is not None:
                 item.call.told = item.call.told or item.ends
         elif base.endswith("arguments"):  # a custom tool's input is no JSON, and is told whole
-            item.said.append(delta)
+            item.said.keep(delta)
             return self._calls.more(item.call, delta) if item.call else []
         return []
 
     def _say(self, item: _Item, part: int, text: str) -> list[SourceEvent]:
-        item.said.append(text)
         item.parts.setdefault(part, []).append(text)
-        said = item.joiner.feed(text)
+        said = item.said.say(text)
         return [Text(said)] if said else []
 
     def _say_rest(self, item: _Item, part: int, whole: str) -> list[SourceEvent]:
         """What did not come in deltas, of the text of one part that is told whole."""
         said = "".join(item.parts.get(part, ()))
-        if not whole.startswith(said) or "".join(item.said).endswith(whole):
+        if not whole.startswith(said) or str(item.said).endswith(whole):
             return []
         return self._say(item, part, whole[len(said) :])
 
@@ -266,8 +288,7 @@ class ResponsesWire:
         item.thoughts = item.thoughts or kind
         if kind != item.thoughts:
             return []
-        item.said.append(text)
-        said = item.joiner.feed(text)
+        said = item.said.say(text)
         return [Thinking(said)] if said else []
 
     # ------------------------------------------------------------ its end
@@ -287,14 +308,14 @@ class ResponsesWire:
             parts = items_of(whole.get("content"))
             self._refused = self._refused or any(p.get("type") == "refusal" for p in parts)
             text = _words(whole)
-            before = "".join(item.said)
+            before = str(item.said)
             said = self._say(item, 0, text[len(before) :]) if text.startswith(before) else []
-            rest = item.joiner.close()
+            rest = item.said.close()
             said += [Text(rest)] if rest else []
             phase = whole.get("phase")
             return [*said, provider_block(self.provider, {"type": "message", "phase": phase})] if phase else said
         if kind == "reasoning":
-            text = item.joiner.close() or ("" if item.said else clean(_thoughts(whole)))
+            text = item.said.close() or ("" if item.said else clean(_thoughts(whole)))
             thought: list[SourceEvent] = [Thinking(text)] if text else []
             return [*thought, provider_block(self.provider, dict(whole), thinking=True)]
         return [provider_block(self.provider, dict(whole))]
@@ -303,7 +324,7 @@ class ResponsesWire:
         call, events = self._begun(item, whole)
         extra = {k: v for k, v in whole.items() if k not in _PLAIN_FIELDS and v and v != {"type": "direct"}}
         if extra or whole["type"] == "custom_tool_call":
-            self._forms[call.index] = {**extra, "type": whole["type"]}
+            call.beside = {**extra, "type": whole["type"]}  # its namespace, its caller
         self._calls.rename(call, text_of(whole.get("name")) or call.name)
         if contradict(item.told, _handed_over(whole)):
             call.doubt = CONTRADICTED
@@ -339,11 +360,6 @@ class ResponsesWire:
         reason = mapping_of(response.get("incomplete_details")).get("reason")
         self._finish = text_of(reason) or text_of(response.get("status")) or "completed"
         return events
-
-    def _form(self, call: NativeCall) -> list[SourceEvent]:
-        """What a call says beyond a plain function call (its namespace, its caller): the provider wants it back."""
-        form = self._forms.get(call.index)
-        return [provider_block(self.provider, form, index=call.index)] if form else []
 
 
 def _handed_over(whole: Mapping[str, Any]) -> str:

@@ -1,7 +1,8 @@
 """From a response's events to its answers: each call is run at most once and answered exactly once.
 
-Knows the registry and the text formats; knows no model and no store. `config` is the policy, `calls` reads and is pure,
-`execution` runs, `workers` are its threads for plain functions, `turn` is the order of it all, `processor` the door.
+Knows the registry and the text formats; knows no model and no store. `config` is the policy, `response` reads and is
+pure, `execution` runs, `workers` are its threads for plain functions, `turn` is the order of it all, `processor` the
+door.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from agentkit.processor.config import ProcessorConfig
 from agentkit.processor.inbox import Source
 from agentkit.processor.processor import ResponseProcessor
 from agentkit.processor.running import ask_outcome
+from agentkit.processor.sources import More
 from agentkit.processor.streams import EventStream
-from agentkit.processor.turn import More, Turn
+from agentkit.processor.turn import Turn
 
 __all__ = ["EventStream", "More", "ProcessorConfig", "ResponseProcessor", "Source", "Turn", "ask_outcome"]
 

@@ -6,10 +6,12 @@ Pure but for calling what the author or the application wrote.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable, Collection
 from typing import Any, NamedTuple
 
+from agentkit.events import ApprovalRequired
 from agentkit.messages import ToolCall
+from agentkit.processor.admission import Admitted
 from agentkit.processor.replies import words
 from agentkit.tool.policy import Predicate
 from agentkit.tool.result import ToolContext
@@ -47,3 +49,62 @@ def _read(answer: object) -> Approval:
 
 def _undecided(error: BaseException) -> Approval:
     return Approval(True, f"the function that decides raised {words(error)}")
+
+
+class Approvals:
+    """The calls of one response that wait for a person, or for the function that says whether they must.
+
+    Args:
+        rule: of every tool; None leaves it to each tool's own policy.
+        contexts: makes a call's context.
+        approved: the ids of the calls that a person has approved.
+    """
+
+    def __init__(
+        self,
+        rule: bool | Predicate | None,
+        contexts: Callable[[ToolCall], ToolContext],
+        approved: Collection[str] = (),
+    ) -> None:
+        self.pending: dict[int, ToolCall] = {}
+        """Those that wait for a person."""
+        self.asking: dict[int, asyncio.Future[Any]] = {}
+        """Those of which a function has not said yet whether they must."""
+        self._rule = rule
+        self._contexts = contexts
+        self._approved = approved
+
+    def ask(
+        self, admitted: Admitted, decided: Callable[[Admitted, ApprovalRequired | None], None]
+    ) -> ApprovalRequired | None:
+        """Whether a call must wait for a person; None where it need not, or where that is not `decided` yet.
+
+        Args:
+            admitted: the call.
+            decided: called with it and the answer, if that comes later.
+        """
+        rule = admitted.tool.policy.requires_approval if self._rule is None else self._rule
+        if rule is False or admitted.call.id in self._approved:
+            return None
+        answer = Approval(True) if rule is True else decide(rule, admitted.call, self._contexts(admitted.call))
+        if isinstance(answer, Approval):
+            return self._wait(admitted, answer) if answer.needed else None
+
+        def done(answer: asyncio.Future[Any]) -> None:
+            if self.asking.pop(admitted.index, None) is not None:  # else it was answered meanwhile
+                decision = decision_of(answer)
+                decided(admitted, self._wait(admitted, decision) if decision.needed else None)
+
+        self.asking[admitted.index] = answer
+        answer.add_done_callback(done)
+        return None
+
+    def _wait(self, admitted: Admitted, decision: Approval) -> ApprovalRequired:
+        self.pending[admitted.index] = admitted.call
+        return ApprovalRequired(admitted.index, admitted.call, decision.reason)
+
+    def withdraw(self, after: int = -1) -> dict[int, ToolCall]:
+        """Ask no more of the calls behind this one; what it gives are those that waited for a person."""
+        for index in [index for index in self.asking if index > after]:
+            self.asking.pop(index).cancel()
+        return {index: self.pending.pop(index) for index in list(self.pending) if index > after}

@@ -59,6 +59,8 @@ class Record:
         self._calls = 0
         self.behind_call = False
         """Whether nothing was said since a call ended: what is open can then be the end of its wrapping."""
+        self.thought = False
+        """Whether there is thinking in it."""
 
     @property
     def text(self) -> str:
@@ -110,6 +112,7 @@ class Record:
                 case Text(text) | Thinking(text):
                     self._told += len(text)
                     self.behind_call = False
+                    self.thought = self.thought or isinstance(event, Thinking)
                 case CallStart():
                     self.behind_call = False
                 case _:
@@ -226,19 +229,31 @@ class Made:
     """Calls that ran in a reply which its token limit cut: what follows may begin it again, and runs none of them.
 
     Args:
-        calls: they.
+        calls: those that ran before the text that is read now.
     """
 
     def __init__(self, calls: Iterable[ToolCall] = ()) -> None:
-        self._calls = set(map(_key, calls))
+        self._again = set(map(_key, calls))
+        self._here: list[ToolCall] = []
+        self._resumed = False
 
     def add(self, call: ToolCall) -> None:
-        """One more."""
-        self._calls.add(_key(call))
+        """One more ran."""
+        self._here.append(call)
+        if self._resumed:
+            self._again.add(_key(call))
+
+    def resumed(self) -> None:
+        """A further response was asked for: each call that is added from now on may be begun again."""
+        self._resumed = True
+
+    def may_begin_again(self) -> None:
+        """What follows may begin all over: it is held against the calls that were added."""
+        self._again = set(map(_key, self._here))
 
     def again(self, call: ToolCall) -> bool:
-        """Whether this is one of them."""
-        return bool(self._calls) and _key(call) in self._calls
+        """Whether this is one of those that ran."""
+        return bool(self._again) and _key(call) in self._again
 
 
 def _key(call: ToolCall) -> Any:

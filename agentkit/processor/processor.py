@@ -19,13 +19,17 @@ from agentkit.messages import Message, ToolCall
 from agentkit.processor.config import ProcessorConfig
 from agentkit.processor.continuing import Made, Record
 from agentkit.processor.echo import Heard
-from agentkit.processor.execution import Execution, Gate, Scope
+from agentkit.processor.execution import Execution, Scope
 from agentkit.processor.faults import Faults
 from agentkit.processor.inbox import Inbox, Source
+from agentkit.processor.intake import CallIds, Intake
 from agentkit.processor.recovery import Quoted, Recovery
 from agentkit.processor.response import ResponseReader
+from agentkit.processor.sources import More
+from agentkit.processor.textcalls import TextCalls
 from agentkit.processor.textreader import TextReader
-from agentkit.processor.turn import More, Turn
+from agentkit.processor.turn import Turn
+from agentkit.processor.waiting import Gate
 from agentkit.tool.registry import ToolRegistry
 from agentkit.tool.result import NO_CONTEXT, ToolContext
 from agentkit.toolspec import ToolSpec
@@ -90,8 +94,7 @@ class ResponseProcessor:
         self.registry = registry
         self.config = config or ProcessorConfig()
         self.context = context
-        self._new_id = new_id
-        self._taken = set(taken)
+        self._ids = CallIds(new_id, taken)
         self._new_context = new_context or self._context
         self._scope = scope
         self._gate = gate
@@ -134,6 +137,7 @@ class ResponseProcessor:
         self, offered: Sequence[ToolSpec] | None, more: More | None, made: Iterable[ToolCall]
     ) -> ResponseReader:
         config = self.config
+        intake = Intake(self._ids, config.max_calls)
         if config.text_formats:
             specs = self.registry.specs()
 
@@ -142,16 +146,8 @@ class ResponseProcessor:
                 return formats.Parser(config.text_formats, specs, in_code=config.in_code, thinking=thinking)
 
             record = _record(config.text_formats) if more is not None else None
-            quoted = self._quoted(specs)
-            return ResponseReader(
-                new_parser,
-                self._new_id,
-                self._taken,
-                limit=config.max_calls,
-                record=record,
-                quoted=quoted,
-                made=Made(made),
-            )
+            text = TextCalls(intake, new_parser, record=record, quoted=self._quoted(specs), made=Made(made))
+            return ResponseReader(intake, text)
         tools = self.registry.offered(None) if offered is None else offered
 
         def new_finder(first: bool) -> TextReader:
@@ -159,7 +155,7 @@ class ResponseProcessor:
             return formats.Parser(formats.recoverable(), tools, in_code="reply", thinking=thinking)
 
         recovery = Recovery(new_finder, tools, self._quoted(tools)) if tools and config.recovers else None
-        return ResponseReader(None, self._new_id, self._taken, recovery, limit=config.max_calls)
+        return ResponseReader(intake, recovery=recovery)
 
     def _quoted(self, tools: Sequence[ToolSpec]) -> Quoted | None:
         """Whether a call stands in what the model has read."""

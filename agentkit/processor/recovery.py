@@ -6,10 +6,9 @@ character: what does not count is the text that it was.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from itertools import groupby
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
 from agentkit import formats
 from agentkit.events import (
@@ -27,6 +26,7 @@ from agentkit.events import (
 from agentkit.formats.asides import REASONING
 from agentkit.formats.format import ToolElement
 from agentkit.messages import ToolCall
+from agentkit.processor.standing import FILLER, Before, Standing
 from agentkit.processor.textreader import TextReader
 from agentkit.toolspec import ToolSpec
 
@@ -36,14 +36,9 @@ _CLOSES: Final = tuple(sorted({tag for _, tag in _TAGS if "think" in tag.lower()
 _BY_TAG: Final = frozenset(f.name for f in formats.auto() if any(isinstance(s.call[0], ToolElement) for s in f.shapes))
 """The formats in which a tool's own tag is all there is of a call."""
 
-_QUOTES: Final = frozenset("\"'\u201c\u2018\u201e\u00ab")
-_FILLER: Final = " \t\r\n;,"  # what stands between bare calls and says nothing
 _HEAD: Final = 300  # characters: longer than any opener with a tool's name
 
 Quoted = Callable[[ToolCall], CallQuoted | None]
-
-_Standing = Literal["firm", "loose", "quoted"]
-"""How a call stands in the text: with markup of its own; bare or fenced, so that more must speak for it; as a quote."""
 
 
 class _Wrapping(NamedTuple):
@@ -72,43 +67,77 @@ class _Found(NamedTuple):
         return self.lead + self.call.raw
 
 
-_MARKER: Final = re.compile(r"(?:[-+*]|\d{1,9}[.)])\s")
-_INDENT: Final = 4  # columns; a tab is as much
-_START: Final = 80  # characters of a line that tell what it is
+_Waiting = SourceEvent | _Wrapping | _Thought | _Found
 
 
-class _Line:
-    """Whether the current line is indented code, as Markdown has it. Fed what is said, in any pieces."""
+class _Held:
+    """What waits until it is known whether the calls in it count: from the first call on, everything.
 
-    __slots__ = ("_blank", "_block", "_listed", "_start")
+    What need not wait any more is in `out`.
+    """
 
     def __init__(self) -> None:
-        self._start = ""
-        self._blank = True  # whether nothing stands in the line before, or before it
-        self._block = False  # whether the last line with anything in it was indented code
-        self._listed = False  # whether a list's items, and what belongs to them, go on
+        self.out: list[SourceEvent] = []
+        self.loose: list[int] = []  # where in `_waits` the bare calls are
+        self._waits: list[_Waiting] = []
+        self._firm = 0
 
-    def said(self, text: str) -> None:
-        """This much more was said."""
-        line, *more = text.split("\n")
-        self._start = (self._start + line)[:_START]
-        for line in more:
-            self._over()
-            self._start = line[:_START]
+    def put(self, event: SourceEvent) -> None:
+        """What is no call."""
+        if self._waits:
+            self._waits.append(event)
+        else:
+            self.out.append(event)
 
-    def _over(self) -> None:
-        said = self._start.strip()
-        if said:
-            self._block = self.code
-            self._listed = _MARKER.match(f"{said} ") is not None or (self._listed and self._start[0].isspace())
-        self._blank = not said
+    def put_thought(self, text: str) -> None:
+        """Thinking between tags."""
+        if self._waits:
+            self._waits.append(_Thought(text))
+        else:
+            self.out.append(Text(text))
 
-    @property
-    def code(self) -> bool:
-        """Whether what stands here is."""
-        said = self._start.lstrip()
-        indent = len(self._start.removesuffix(said).expandtabs(_INDENT))
-        return indent >= _INDENT and (self._blank or self._block) and not self._listed
+    def put_wrapping(self, text: str) -> bool:
+        """What seems to belong to the calls before it; False where there are none."""
+        if self._waits:
+            self._waits.append(_Wrapping(text))
+        return bool(self._waits)
+
+    def hold(self, found: _Found) -> None:
+        """A call that counts so far."""
+        if found.loose:
+            self.loose.append(len(self._waits))
+        else:
+            self._firm += 1
+        self._waits.append(found)
+
+    def give_up_loose(self) -> None:
+        """Something is said behind bare calls: they are examples in prose."""
+        first = self.loose[0]
+        self.loose = []
+        if self._firm:
+            self._waits[first:] = [
+                Text(h.text) if isinstance(h, _Wrapping) or (isinstance(h, _Found) and h.loose) else h
+                for h in self._waits[first:]
+            ]
+        else:
+            self.release(calls=False)
+
+    def release(self, *, calls: bool) -> None:
+        """Nothing waits any more: the calls in it count, or are the text that they were."""
+        waits, self._waits = self._waits, []
+        self.out += _with_calls(waits) if calls else _as_text(waits)
+
+    def taken(self) -> Sequence[SourceEvent]:
+        """What goes out; a piece of text that came as one goes as one, wherever the parser stopped in it."""
+        out, self.out = self.out, []
+        if len(out) < 2:
+            return out
+        whole: list[SourceEvent] = []
+        for _, run in groupby(out, lambda event: isinstance(event, Text)):
+            events = list(run)
+            texts = [event.text for event in events if isinstance(event, Text)]
+            whole += [Text("".join(texts))] if texts else events
+        return whole
 
 
 class Recovery:
@@ -137,16 +166,10 @@ class Recovery:
         self._tools = {tool.name: tool for tool in tools}
         self._parser: TextReader | None = None
         self._begun = self._over = False
-        self._out: list[SourceEvent] = []
-        self._held: list[SourceEvent | _Wrapping | _Thought | _Found] = []
-        self._loose: list[int] = []  # places in `_held`
-        self._firm = 0
-        self._lead = ""
-        self._open: list[SourceEvent] = []
-        self._run: _Standing | None = None  # how the call before stands, while nothing is said after it
-        self._said = False  # whether anything visible was
-        self._line = _Line()
-        self._first = self._last = ""  # the line's first visible character, and the text's last
+        self._before = Before()
+        self._held = _Held()
+        self._lead = ""  # markup that seems to lead to a call
+        self._open: list[SourceEvent] = []  # of the call that goes on
 
     @property
     def open(self) -> bool:
@@ -161,35 +184,22 @@ class Recovery:
             self._read(event.text)
         elif isinstance(event, CallStart | ArgumentDelta | CallEnd | CallError):
             self._end(calls=False)
-            self._out.append(event)
+            self._held.out.append(event)
         else:
             self._end_text()
-            self._put(event)
+            self._held.put(event)
         self._begun = True
-        return self._taken()
+        return self._held.taken()
 
     def close(self, *, whole: bool) -> Sequence[SourceEvent]:
         """The response is over: the rest of it. Its calls are recovered ones; none unless it is `whole`."""
         if not self._over:
             self._end(calls=whole)
-        return self._taken()
-
-    def _taken(self) -> Sequence[SourceEvent]:
-        """What goes out; a piece of text that came as one goes as one, wherever the parser stopped in it."""
-        out, self._out = self._out, []
-        if len(out) < 2:
-            return out
-        whole: list[SourceEvent] = []
-        for _, run in groupby(out, lambda event: isinstance(event, Text)):
-            events = list(run)
-            texts = [event.text for event in events if isinstance(event, Text)]
-            whole += [Text("".join(texts))] if texts else events
-        return whole
+        return self._held.taken()
 
     def _end(self, *, calls: bool) -> None:
         self._end_text()
-        self._out += self._released() if calls else _as_text(self._held)
-        self._held = []
+        self._held.release(calls=calls)
         self._over = True
 
     # -------------------------------------------------------------- what the parser read
@@ -206,7 +216,7 @@ class Recovery:
             for event in parser.close():
                 self._sort(event)
         self._end_lead()
-        self._run = None
+        self._before.calls_over()
 
     def _sort(self, event: SourceEvent) -> None:
         match event:
@@ -227,76 +237,46 @@ class Recovery:
                 self._refuse(call)
 
     def _say(self, text: str) -> None:
-        if text.strip(_FILLER):
-            self._run, self._said = None, True
-            if self._loose:
-                self._give_up()
-        self._line.said(text)
-        line = text.rpartition("\n")
-        if line[1]:
-            self._first = ""
-        self._first = self._first or line[2].lstrip()[:1]
-        self._last = text[-1:] or self._last
-        self._put(Text(text))
+        if self._held.loose and text.strip(FILLER):
+            self._held.give_up_loose()
+        self._before.said(text)
+        self._held.put(Text(text))
 
     def _think(self, text: str) -> None:
         self._end_lead()
-        self._first = self._last = ""
-        self._line = _Line()
-        self._put(_Thought(text) if self._held else Text(text))
+        self._before.thought()
+        self._held.put_thought(text)
 
     def _end_lead(self) -> None:
         """What seemed to lead to a call leads to none."""
         if self._lead:
             lead, self._lead = self._lead, ""
-            if self._held:
-                self._held.append(_Wrapping(lead))
-            else:
+            if not self._held.put_wrapping(lead):
                 self._say(lead)
-
-    def _put(self, event: SourceEvent | _Thought) -> None:
-        if self._held:
-            self._held.append(event)
-        elif not isinstance(event, _Thought):
-            self._out.append(event)
 
     # -------------------------------------------------------------- whether a call counts
 
     def _judge(self, end: CallEnd, call: ToolCall) -> None:
-        standing = self._run = self._standing(call)
+        standing = self._standing(call)
         if standing == "quoted" or not self._counts(call):
             self._refuse(call)
             return
         if self._quoted is not None and (quote := self._quoted(call)) is not None:
-            self._put(quote)
+            self._held.put(quote)
             self._refuse(call)
             return
-        loose = standing == "loose"
-        if loose:
-            self._loose.append(len(self._held))
-        else:
-            self._firm += 1
-        self._held.append(_Found(self._lead, (*self._open, end), call, loose))
+        self._held.hold(_Found(self._lead, (*self._open, end), call, standing == "loose"))
         self._lead, self._open = "", []
 
     def _refuse(self, call: ToolCall) -> None:
-        """It is text. The calls beside it still stand as it does."""
-        standing = self._run = self._standing(call)
+        """It is text."""
+        standing = self._standing(call)
         text, self._lead, self._open = self._lead + call.raw, "", []
         self._say(text)
-        self._run = standing
+        self._before.call_was_text(standing)
 
-    def _standing(self, call: ToolCall) -> _Standing:
-        if self._run is not None:
-            return self._run
-        head = (self._lead + call.raw[:_HEAD]).lstrip()
-        if self._last in _QUOTES or self._first == ">" or self._line.code:
-            return "quoted"
-        if head.startswith("`"):
-            return "quoted" if self._said else "loose"
-        if head.lstrip("[ \t\r\n").startswith(("{", call.name or "{", "functions.")):
-            return "quoted" if self._first else "loose"
-        return "firm"
+    def _standing(self, call: ToolCall) -> Standing:
+        return self._before.standing(self._lead + call.raw[:_HEAD], call.name)
 
     def _counts(self, call: ToolCall) -> bool:
         tool = self._tools.get(call.name)
@@ -304,55 +284,42 @@ class Recovery:
             return False
         return bool(call.arguments) or tool.element is not None or call.format not in _BY_TAG
 
-    def _give_up(self) -> None:
-        """Something is said behind bare calls: they are examples in prose."""
-        first = self._loose[0]
-        self._loose = []
-        if self._firm:
-            self._held[first:] = [
-                Text(h.text) if isinstance(h, _Wrapping) or (isinstance(h, _Found) and h.loose) else h
-                for h in self._held[first:]
-            ]
-        else:
-            held, self._held = self._held, []
-            self._out += _as_text(held)
 
-    # -------------------------------------------------------------- the end
-
-    def _released(self) -> list[SourceEvent]:
-        """What was held, with its calls."""
-        thought = self._end_of_thought()
-        out: list[SourceEvent] = list(_as_text(self._held[:thought]))
-        gap: int | None = None  # where in `out` what follows a call begins, while it says nothing
-        for held in self._held[thought:]:
-            match held:
-                case _Found(lead, events):
-                    if gap is not None:
-                        out[gap:] = [Markup(e.text) if isinstance(e, Text) else e for e in out[gap:]]
-                    out += [Markup(lead), *events] if lead else events
-                    gap = len(out)
-                case _Wrapping(text):
-                    out.append(Markup(text))
-                case _Thought(text):
-                    out.append(Text(text))
-                    gap = None
-                case _:
-                    out.append(held)
-                    gap = None if isinstance(held, Text) and held.text.strip(_FILLER) else gap
-        return out
-
-    def _end_of_thought(self) -> int:
-        """The place in `_held` behind a closing thinking tag without an opening one: all before it was thinking."""
-        said = [held.text if isinstance(held, Text) else "\0" for held in self._held]
-        whole = "".join(said)
-        at = max(whole.rfind(tag) for tag in _CLOSES)
-        place = 0
-        while at >= 0:
-            at -= len(said[place])
-            place += 1
-        return place
-
-
-def _as_text(held: Sequence[SourceEvent | _Wrapping | _Thought | _Found]) -> list[SourceEvent]:
+def _as_text(held: Sequence[_Waiting]) -> list[SourceEvent]:
     """What was held, with its calls as the text that they were."""
     return [Text(h.text) if isinstance(h, _Wrapping | _Thought | _Found) else h for h in held]
+
+
+def _with_calls(held: Sequence[_Waiting]) -> list[SourceEvent]:
+    """What was held, with its calls."""
+    thought = _end_of_thought(held)
+    out: list[SourceEvent] = _as_text(held[:thought])
+    gap: int | None = None  # where in `out` what follows a call begins, while it says nothing
+    for one in held[thought:]:
+        match one:
+            case _Found(lead, events):
+                if gap is not None:
+                    out[gap:] = [Markup(e.text) if isinstance(e, Text) else e for e in out[gap:]]
+                out += [Markup(lead), *events] if lead else events
+                gap = len(out)
+            case _Wrapping(text):
+                out.append(Markup(text))
+            case _Thought(text):
+                out.append(Text(text))
+                gap = None
+            case _:
+                out.append(one)
+                gap = None if isinstance(one, Text) and one.text.strip(FILLER) else gap
+    return out
+
+
+def _end_of_thought(held: Sequence[_Waiting]) -> int:
+    """The place behind a closing thinking tag without an opening one: all before it was thinking."""
+    said = [one.text if isinstance(one, Text) else "\0" for one in held]
+    whole = "".join(said)
+    at = max(whole.rfind(tag) for tag in _CLOSES)
+    place = 0
+    while at >= 0:
+        at -= len(said[place])
+        place += 1
+    return place

@@ -64,12 +64,30 @@ def capped(parts: ResultContent, limit: int, keep: Keep = "both") -> ResultConte
 def _cut(text: str, limit: int, keep: Keep) -> str:
     if len(text) <= limit:
         return text
-    mark = f"\n[... {len(text) - limit:,} of {len(text):,} characters are cut here ...]\n"
-    room = limit - len(mark)
+    room = limit - len(cut_out(text, 0, len(text)))  # the mark at its longest
     if room <= 0:
         return ""
     head = {"head": room, "tail": 0, "both": room - room // 2}[keep]
-    return text[:head] + mark + text[len(text) - (room - head) :]
+    return cut_out(text, head, len(text) - (room - head))
+
+
+def cut_out(text: str, begin: int, end: int, *, also: str = "", read_by: str = "") -> str:
+    r"""A text without what stands between two places, and a mark there: the one way in which a model is told so.
+
+    Args:
+        text: the whole.
+        begin: where what is left out begins.
+        end: where it ends.
+        also: what else is left out, such as `1 image`.
+        read_by: the call by which it can be read.
+
+    >>> cut_out("one two three", 3, 8, read_by="read(3)")
+    'one\n[… 5 of 13 characters left out; read(3) reads them …]\nthree'
+    """
+    characters = f"{end - begin:,} of {len(text):,} characters" if end > begin else ""
+    left = " and ".join(filter(None, (characters, also)))
+    how = f"; {read_by} reads them" if read_by else ""
+    return f"{text[:begin]}\n[… {left} left out{how} …]\n{text[end:]}"
 
 
 def unknown_tool(name: str, names: tuple[str, ...]) -> str:

@@ -1,13 +1,13 @@
 """One model response from its events to its message and results.
 
 Knows the order of things: the source is read in a task of its own, tools run beside it, and what both bring reaches the
-consumer through one inbox. Reads no text itself (`calls`) and runs no tool itself (`execution`).
+consumer through one inbox. Reads no text itself (`response`) and runs no tool itself (`execution`).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, Iterable, Iterator
 from itertools import chain
 
 from agentkit import formats
@@ -39,18 +39,14 @@ from agentkit.messages import (
     UserMessage,
 )
 from agentkit.processor.config import ProcessorConfig
-from agentkit.processor.execution import GRACE, Execution
+from agentkit.processor.execution import Execution
 from agentkit.processor.inbox import Inbox, Source, SourceEnd
 from agentkit.processor.response import ResponseReader
+from agentkit.processor.sources import More, Sources
 from agentkit.processor.streams import EventStream
+from agentkit.processor.tooltask import GRACE
 from agentkit.tool.registry import ToolRegistry
 from agentkit.toolspec import ToolSpec
-
-More = Callable[[AssistantMessage], Source | None]
-"""Asks for a further response that goes on with what was written so far; None lets it be cut."""
-
-DRAIN = 100  # events read behind the last call, for the usage that stands at a stream's end
-DRAIN_SECONDS = 2.0
 
 _OF_TOOLS = frozenset((ToolStarted, ToolCompleted, ToolFailed, ToolSkipped, ApprovalRequired))
 
@@ -89,17 +85,8 @@ class Turn(EventStream[Event]):
         self._reader = reader
         self._execution = execution
         self._inbox = inbox
-        self._source = source
-        self._more = more
-        self._message: AssistantMessage | None = None
+        self._sources = Sources(inbox, source, more)
         self._fresh: Iterator[Event] = iter(())
-        self.refused: ProviderError | None = None
-        """Why the response could not go on behind its token limit, where it was asked to and its provider refused."""
-        self._cut: Finish | None = None  # at the token limit, inside a call that may go on
-        self._limit: Finish | None = None  # the one behind which it was asked to go on
-        self._ended: SourceEnd | None = None
-        self._drained = 0
-        self._drain_timer: asyncio.TimerHandle | None = None
         self._cancelled = False
         self._complete = False
         self._unread = _UNREAD
@@ -109,7 +96,12 @@ class Turn(EventStream[Event]):
     @property
     def message(self) -> AssistantMessage:
         """The response: complete once the turn is over, until then as far as its events were yielded."""
-        return self._message or self._reader.message()
+        return self._reader.intake.draft.message()
+
+    @property
+    def refused(self) -> ProviderError | None:
+        """Why the response could not go on behind its token limit, where it was asked to and its provider refused."""
+        return self._sources.refused
 
     def answer(self, index: int) -> ToolMessage | None:
         """A call's answer, from the moment at which its event is yielded; None before that.
@@ -127,7 +119,7 @@ class Turn(EventStream[Event]):
     @property
     def pending(self) -> tuple[ToolCall, ...]:
         """The calls that wait for a person's approval and have no answer, in call order."""
-        return tuple(call for _, call in sorted(self._execution.pending.items()))
+        return tuple(call for _, call in sorted(self._execution.approvals.pending.items()))
 
     @property
     def terminated(self) -> bool:
@@ -143,16 +135,17 @@ class Turn(EventStream[Event]):
         """
         if self._cancelled:
             return Finish("cancelled")
-        if self._ended is not None and self._ended.failure is not None:
+        ended = self._sources.ended
+        if ended is not None and ended.failure is not None:
             return Finish("error")
-        if self._ended is None and self._over.is_set() and self._reader.finish.reason == "unknown":
+        if ended is None and self._over.is_set() and self._reader.intake.finish.reason == "unknown":
             return Finish("cancelled")  # the consumer left before the response was whole
-        return self._reader.finish
+        return self._reader.intake.finish
 
     @property
     def usage(self) -> Usage:
         """The tokens of the response."""
-        return self._reader.usage
+        return self._reader.intake.usage
 
     @property
     def replies(self) -> tuple[Message, ...]:
@@ -179,21 +172,22 @@ class Turn(EventStream[Event]):
 
     async def _events(self) -> AsyncGenerator[Event, None]:
         self._begun = True
+        sources, execution = self._sources, self._execution
         if self._cancelled:
-            self._ended = SourceEnd()
+            sources.leave()
         else:
-            self._inbox.read(self._source)
+            sources.begin()
         items = self._inbox.items
         early = True
         try:
-            while items or self._ended is None or not self._execution.idle:
+            while items or sources.ended is None or not execution.idle:
                 if not items:
                     await self._inbox.wait()
                 for event in self._step():
                     yield event
             early = False
-            if self._ended.failure is not None:
-                raise self._ended.failure
+            if sources.ended.failure is not None:
+                raise sources.ended.failure
         finally:
             try:
                 reading = self._inbox.reading
@@ -210,9 +204,9 @@ class Turn(EventStream[Event]):
                 yield event
                 if isinstance(event, (CallEnd, CallError)):
                     yield from self._follow(event)
-        if self._reader.full and self._drain_timer is None:
-            self._drain_timer = asyncio.get_running_loop().call_later(DRAIN_SECONDS, self._inbox.stop)
-        if self._execution.waiting:
+        if self._reader.intake.full:
+            self._sources.drain()
+        if self._execution.waiting.calls:
             yield from self._started()
 
     def _read(self, item: SourceEvent | ToolEvent | SourceEnd) -> Iterable[Event]:
@@ -220,50 +214,33 @@ class Turn(EventStream[Event]):
         if kind in _OF_TOOLS:
             execution = self._execution
             execution.untold.discard(item.index)  # type: ignore[union-attr]
-            over = self._ended is not None and not self._inbox.items
-            self._complete = over and execution.idle and not execution.pending
+            over = self._sources.ended is not None and not self._inbox.items
+            self._complete = over and execution.idle and not execution.approvals.pending
             return (item,)  # type: ignore[return-value]
         if isinstance(item, SourceEnd):
-            return self._end(item) if self._ended is None else ()
+            return self._end(item) if self._sources.ended is None else ()
         if self._cancelled:
             return ()
-        if self._reader.full:
-            self._drained += 1
-            if self._drained == DRAIN:
-                self._inbox.stop()
-        if isinstance(item, Finish) and item.reason == "length" and self._more is not None:
-            return self._at_limit(item)
-        if isinstance(item, Finish) and item.reason in TAKEN_BACK:
-            return chain(self._execution.take_back(item.reason), self._reader.feed(item))
+        if self._reader.intake.full:
+            self._sources.drain().one_more()
+        if isinstance(item, Finish):
+            if self._sources.may_go_on(item):
+                return self._sources.at_limit(item, self._reader)
+            if item.reason in TAKEN_BACK:
+                return chain(self._execution.take_back(item.reason), self._reader.feed(item))
         return self._reader.feed(item)  # type: ignore[arg-type]
 
-    def _at_limit(self, item: Finish) -> Iterator[Event]:
-        """The token limit: the response may go on, if it ended inside a call."""
-        yield from self._reader.join(cut=True)
-        if self._reader.open:
-            self._cut = item
-        else:
-            yield from self._reader.feed(item)
-
     def _end(self, end: SourceEnd) -> Iterable[Event]:
-        """The source is over: go on with a further one, or bring the response to its end."""
-        cut, self._cut = self._cut, None
-        if self._cancelled or self._reader.full:
+        """A source is over: go on with a further one, or bring the response to its end."""
+        if self._cancelled or self._reader.intake.full:
             end = SourceEnd()  # what becomes of the rest does not matter
-        if isinstance(end.failure, ProviderError) and self._limit is not None and self._reader.waits:
-            self.refused, end, cut = end.failure, SourceEnd(), self._limit
-        if cut is not None and self._more is not None and end.failure is None and not self._cancelled:
-            source = None if self.refused is not None else self._more(self._reader.partial())
-            if source is not None:
-                self._limit = cut
-                self._reader.resume()
-                self._inbox.read(source)
-                return ()
-        self._ended = end
-        if end.failure is not None:
+        finish = self._sources.next(end, self._reader, wanted=not self._cancelled)
+        if self._sources.ended is None:
+            return ()
+        if self._sources.ended.failure is not None:
             refused = self._execution.interrupt(waiting=self._config.execute == "end")
             return chain(refused, self._reader.close(whole=False))
-        return self._reader.feed(cut) if cut is not None else self._reader.close(whole=not self._cancelled)
+        return self._reader.feed(finish) if finish is not None else self._reader.close(whole=not self._cancelled)
 
     def _follow(self, event: CallEnd | CallError) -> Iterator[Event]:
         """What becomes of a call now: an answer, or its start."""
@@ -273,8 +250,8 @@ class Turn(EventStream[Event]):
 
     def _started(self) -> Iterator[Event]:
         """Start what may start. Lazy: a tool starts when the consumer, having seen `ToolStarted`, goes on."""
-        over = self._config.execute == "stream" or self._ended is not None or self._reader.full
-        while over and self._execution.waiting:
+        over = self._config.execute == "stream" or self._sources.ended is not None or self._reader.intake.full
+        while over and self._execution.waiting.calls:
             ready = self._execution.next()
             if ready is None:
                 return
@@ -314,13 +291,12 @@ class Turn(EventStream[Event]):
         yield from self._reader.close(whole=False)
 
     def _conclude(self) -> None:
-        if self._drain_timer is not None:
-            self._drain_timer.cancel()
+        self._sources.over()
         try:
             for event in self._rest():
                 if isinstance(event, CallError):
                     self._execution.admit(event)
         finally:
-            self.results = self._execution.finish(self._reader.calls)
-            self._message = self._reader.message()
+            self.results = self._execution.finish(self._reader.intake.calls)
+            self._reader.intake.draft.close()
             self._over.set()  # whatever went wrong: `aclose` waits for this

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agentkit.messages import ImagePart, TextPart, ToolMessage
+from agentkit.processor.replies import cut_out
 from agentkit.tokens import text_tokens
 
 READ_RESULT = "read_result"
@@ -22,18 +23,15 @@ def shortened(answer: ToolMessage, tokens: int, key: str | None) -> tuple[TextPa
     begin, end = bounds(text, tokens)
     if begin >= end and not images:
         return (TextPart(text),)
-    left = [f"{end - begin:,} characters"] if end > begin else []
-    left += [f"{images} image{'s' if images > 1 else ''}"] if images else []
-    where = f'; {READ_RESULT}(call_id="{key}", offset={begin}) reads them' if key is not None else ""
-    return (
-        TextPart(f"{text[:begin]}\n[… {' and '.join(left)} left out to save space{where} …]\n{text[end:]}".strip()),
-    )
+    also = f"{images} image{'s' if images > 1 else ''}" if images else ""
+    read_by = f'{READ_RESULT}(call_id="{key}", offset={begin})' if key is not None else ""
+    return (TextPart(cut_out(text, begin, end, also=also, read_by=read_by).strip()),)
 
 
 def cut(text: str, tokens: int) -> str:
     """A text as its beginning and its end, with a note between them."""
     begin, end = bounds(text, tokens)
-    return text if begin >= end else f"{text[:begin]}\n[… {end - begin:,} characters left out …]\n{text[end:]}"
+    return text if begin >= end else cut_out(text, begin, end)
 
 
 def bounds(text: str, tokens: int) -> tuple[int, int]:

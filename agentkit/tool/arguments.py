@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from agentkit.checks.spelling import did_you_mean, then
 from agentkit.errors import SchemaError
 from agentkit.foreign import renamed
-from agentkit.formats.values import read, without_surrogates
+from agentkit.formats.values import read
 from agentkit.schemas.walk import alternatives
 from agentkit.schemas.words import TOO_DEEP, InvalidArguments, Problem, child, of_pydantic, of_written, shown, type_of
 from agentkit.tool.declare import OpenAPISchema
@@ -21,6 +21,7 @@ from agentkit.tool.handwritten import compare, json_default, read_written, refus
 from agentkit.tool.hints import argument_type
 from agentkit.tool.policy import KEYWORDS, PolicyKeywords
 from agentkit.tool.signature import NOTHING, Parameter, Signature
+from agentkit.unicode import without_surrogates
 
 if TYPE_CHECKING:
     from jsonschema.protocols import Validator

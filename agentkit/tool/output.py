@@ -31,6 +31,8 @@ from enum import Enum
 from pathlib import PurePath
 from typing import Any, Final
 
+from agentkit.unicode import clean
+
 NOTHING: Final = "ok"
 """What a model reads if a tool returned None: some providers refuse an empty result."""
 
@@ -67,15 +69,6 @@ def json_text(value: Any) -> str:
         return _ENCODE(value)
     except (TypeError, ValueError, RecursionError):
         return json.dumps(plain(value), ensure_ascii=False)
-
-
-def clean(text: str) -> str:
-    """Replace lone surrogates, which no request body can contain, by the replacement character."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return "".join("\ufffd" if "\ud800" <= char <= "\udfff" else char for char in text)
-    return text
 
 
 def plain(value: Any, within: tuple[int, ...] = ()) -> Any:

@@ -19,7 +19,8 @@ from agentkit.foreign import renamed
 from agentkit.foreign.absent import explained
 from agentkit.messages import ImagePart, ResultContent, TextPart, shown
 from agentkit.tool.declare import OpenAPISchema, XMLSchema, declared
-from agentkit.tool.output import clean, is_pending, pending_parts, text_of
+from agentkit.tool.output import is_pending, pending_parts, text_of
+from agentkit.unicode import clean
 
 if sys.version_info >= (3, 13):
     from typing import TypeVar

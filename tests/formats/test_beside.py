@@ -82,6 +82,33 @@ def test_the_id_and_type_that_apis_write_are_no_arguments() -> None:
         assert end.call.arguments == {"all": True}
 
 
+@pytest.mark.parametrize(
+    ("beside", "id"), [({"id": 7}, "7"), ({"id": "c1"}, "c1"), ({"call_id": "c2"}, "c2"), ({"id": None}, "")]
+)
+@pytest.mark.parametrize(("wrapped", "format"), [MARKED, BARE])
+def test_an_id_beside_the_arguments_is_the_calls(wrapped: str, format: str, beside: dict[str, Any], id: str) -> None:
+    text = wrapped.format(json.dumps({"name": "get", "arguments": {"all": True}, **beside}))
+    (end,) = [e for e in parse(text, format, [GET]) if isinstance(e, CallEnd)]
+    assert (end.call.id, end.call.arguments) == (id, {"all": True})
+
+
+@pytest.mark.parametrize(("wrapped", "format"), [MARKED, BARE])
+@pytest.mark.parametrize("beside", [{"id": 7}, {"type": "invoice"}])
+def test_beside_empty_arguments_what_may_be_the_only_one_is_ambiguous(
+    wrapped: str, format: str, beside: dict[str, Any]
+) -> None:
+    text = wrapped.format(json.dumps({"name": "get", "arguments": {}, **beside}))
+    (event,) = [e for e in parse(text, format, [GET]) if isinstance(e, CallEnd | CallError)]
+    assert isinstance(event, CallError)
+    assert event.code == "ambiguous_call"
+
+
+def test_beside_empty_arguments_what_fits_no_parameter_is_the_calls_own() -> None:
+    text = '<tool_call>{"id": "c1", "name": "get", "arguments": {}}</tool_call>'
+    (end,) = [e for e in parse(text, "hermes", [GET]) if isinstance(e, CallEnd)]
+    assert (end.call.id, end.call.arguments) == ("c1", {})
+
+
 def test_a_bare_description_with_examples_of_arguments_calls_nothing() -> None:
     text = '{"name": "delete", "description": "Deletes.", "arguments": {"path": "the path to delete"}}'
     assert parse(text, "llama3_json", [DELETE]) == [Text(text)]

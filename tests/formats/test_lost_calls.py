@@ -21,9 +21,9 @@ from agentkit.formats.write import edge
 
 TOOLS = (PING, NOTE, ADD, ASK)
 SEED = int(os.environ.get("AGENTKIT_FUZZ_SEED", "0"))
-REMAIN = 0.001
-"""What may become text, of the calls that must be answered for: a bare word of prose stands before the name, or nothing
-in a tool's own damaged tag is written as an attribute is."""
+REMAIN = 0.0005
+"""What may become text, of the calls that must be answered for: a whole call of another format stands in a tool's own
+tag, or a bare list of one call has a wrong bracket."""
 
 
 def read(format: str | Format, text: str, size: int) -> list[Event]:
@@ -64,6 +64,9 @@ def test_of_many_damaged_texts_no_call_is_lost(share: int) -> None:
         ("llama4_pythonic", '<|python_start|>[{"name": "ping", "input": {}}]<|python_end|>', "invalid_json"),
         ("invoke", '<invoke naAe="ping"></invoke>', "invalid_json"),
         ("xml", '<add a, b="2"/>', "invalid_json"),
+        ("xml", '<add <umber="2"/>', "invalid_json"),
+        ("legacy", '<note <｜tool▁call▁end｜>text="2">x</note>', "invalid_json"),
+        ("legacy", "Sure.\n<note tex", "truncated_call"),
     ],
 )
 def test_what_names_a_tool_behind_its_opening_and_cannot_be_read_is_an_error(format: str, text: str, code: str) -> None:

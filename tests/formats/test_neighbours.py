@@ -5,6 +5,7 @@ And in Python: what would have to be computed is an error, never a call that run
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -71,7 +72,6 @@ def test_no_call_is_lost_behind_a_damaged_one_without_an_error(format: Format) -
 @pytest.mark.parametrize(
     ("given", "text", "error"),
     [
-        ("pythonic", "[no_tool(text='x'), ping()]", "no_tool(text='x'), "),
         ("olmo3", "<function_calls>\nping)\nping()\n</function_calls>", "ping)\n"),
         ("granite", '<|tool_call|>["x", {"name": "ping", "arguments": {}}]', '"x", '),
         ("apertus", '<|tools_prefix|>["{x": {}}, {"ping": {}}]<|tools_suffix|>', '"{x": {}}, '),
@@ -140,6 +140,33 @@ def test_what_ends_a_section_inside_a_damaged_call_loses_none_without_an_error(f
     events = read(damaged, format)
     said = "".join(e.text for e in events if isinstance(e, Text | Markup))
     assert not [raw for raw in others if raw in said], events
+
+
+PONG = ToolCall("", "pong", {})
+ALONE = ("python", "glm4", "json_fence")
+"""Here each call stands alone, and only its name tells it from prose: an unknown one is text."""
+
+
+@pytest.mark.parametrize("format", [f for f in CATALOG if not f.tagged and f.name not in ALONE], ids=lambda f: f.name)
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_call_of_an_unknown_tool_among_others_is_one_wherever_it_stands(format: Format, place: int) -> None:
+    """Its answer is `unknown_tool`; it is never text beside calls that run."""
+    calls = [ToolCall("", "ping", {}), ToolCall("", "ask", {"text": "a"})]
+    calls.insert(place, PONG)
+    if format.name == "llama3_json" and not place:
+        return  # nothing tells so far that calls follow
+    text = formats.render_calls(format, calls, (*TOOLS, replace(PING, name="pong", element=None)))
+    events = read(text, format)
+    assert made(events) == [(c.name, c.arguments) for c in calls]
+    assert not [e for e in events if isinstance(e, CallError)]
+    assert not source([e for e in events if isinstance(e, Text)]).strip()
+
+
+@pytest.mark.parametrize("text", ["[ping(), see the docs]", "[ping(), x]", "[ping()]\n\nfoo(bar)", "[ping()] and f(x)"])
+def test_words_behind_a_call_are_text_and_make_no_error(text: str) -> None:
+    events = read(text, "pythonic")
+    assert made(events) == [("ping", {})]
+    assert not [e for e in events if isinstance(e, CallError)]
 
 
 # ---------------------------------------------------------------- Python

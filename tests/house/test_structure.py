@@ -119,6 +119,33 @@ def type_names(tree: ast.Module) -> Iterator[str]:
                     yield name
 
 
+NARROW = {"models", "processor"}
+"""Rooms in which no class knows more than a reader can hold. What one decides is then in the open: a value, a table."""
+
+OPTIONS = {"ModelSettings", "ProcessorConfig"}
+"""Values of which each field is an option of the user's; nothing decides by all of them."""
+
+
+@pytest.mark.parametrize("file", [f for f in FILES if room(f) in NARROW], ids=lambda f: str(f.relative_to(PACKAGE)))
+def test_no_class_has_more_than_12_attributes(file: Path) -> None:
+    """Those that it sets on itself, and its fields."""
+    classes = [node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.ClassDef)]
+    known = {node.name: set(attributes(node)) for node in classes if node.name not in OPTIONS}
+    assert {name: sorted(of) for name, of in known.items() if len(of) > 12} == {}
+
+
+def attributes(known: ast.ClassDef) -> Iterator[str]:
+    """The names of a class's fields, and of what its methods set on it; not what all of its objects share."""
+    for field in known.body:
+        match field:
+            case ast.AnnAssign(target=ast.Name(id=name)) if "ClassVar" not in ast.unparse(field.annotation):
+                yield name
+    for node in ast.walk(known):
+        match node:
+            case ast.Attribute(value=ast.Name(id="self"), attr=name, ctx=ast.Store()):
+                yield name
+
+
 @pytest.mark.parametrize("file", [f for f in FILES if room(f) in MAY_IMPORT], ids=lambda f: str(f.relative_to(PACKAGE)))
 def test_imports_point_downward(file: Path) -> None:
     here = room(file)

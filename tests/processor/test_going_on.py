@@ -185,6 +185,16 @@ async def test_a_reply_may_be_cut_again_and_again() -> None:
     assert RAN == WANTED
 
 
+async def test_only_the_last_further_reply_says_whether_the_text_was_cut() -> None:
+    """One that says nothing at its limit is no cut of what a further one then says to its end."""
+    text = reply("hermes")
+    script = [[text[:-20], Finish("length")], [Finish("length")], [text[-20:] + " So much for <tool_c", Finish("stop")]]
+    RAN.clear()
+    result = await Agent(ScriptedModel([*script, "Done."], format="hermes", continues=True), REGISTRY).run("Go.")
+    assert WANTED == RAN
+    assert [message.error for message in result.messages if isinstance(message, ToolMessage)] == [None, None]
+
+
 @pytest.mark.parametrize("format", ["xml", "hermes"])
 async def test_a_call_made_again_in_the_turn_behind_the_cut_is_answered_and_may_be_made_once_more(format: str) -> None:
     text = reply(format)

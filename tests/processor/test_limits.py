@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agentkit.errors import ProviderError
 from agentkit.events import ArgumentDelta, CallEnd, CallStart, Event, Finish, SourceEvent, Text, ToolCompleted, Usage
 from agentkit.messages import ImagePart, TextPart, ToolCall
-from agentkit.processor import ProcessorConfig, ResponseProcessor, Turn, ask_outcome, turn
+from agentkit.processor import ProcessorConfig, ResponseProcessor, Turn, ask_outcome, sources
 from agentkit.processor.replies import capped
-from agentkit.processor.turn import DRAIN
+from agentkit.processor.sources import DRAIN
 from agentkit.tool.declare import openapi_schema
 from agentkit.tool.registry import ToolRegistry
 from agentkit.tool.result import ToolContext, ToolResult
@@ -79,7 +82,7 @@ def test_what_stands_behind_is_read_for_a_hundred_events_at_most() -> None:
 
 
 def test_a_stream_that_goes_quiet_behind_the_last_call_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turn, "DRAIN_SECONDS", 0.01)
+    monkeypatch.setattr(sources, "DRAIN_SECONDS", 0.01)
 
     async def quiet() -> AsyncIterator[SourceEvent]:
         yield end(0)
@@ -118,7 +121,7 @@ LONG = "".join(f"line {i}\n" for i in range(1000))
 
 @pytest.mark.parametrize(
     ("keep", "head", "tail"),
-    [("head", "line 0\n", "cut here ...]\n"), ("tail", "\n[... ", "line 999\n"), ("both", "line 0\n", "line 999\n")],
+    [("head", "line 0\n", "left out …]\n"), ("tail", "\n[… ", "line 999\n"), ("both", "line 0\n", "line 999\n")],
 )
 def test_which_end_of_a_long_output_is_kept(keep: Any, head: str, tail: str) -> None:
     [part] = capped((TextPart(LONG),), 300, keep)
@@ -126,7 +129,18 @@ def test_which_end_of_a_long_output_is_kept(keep: Any, head: str, tail: str) -> 
     assert len(part.text) == 300
     assert part.text.startswith(head)
     assert part.text.endswith(tail)
-    assert "8,590 of 8,890 characters are cut here" in part.text
+    assert "8,632 of 8,890 characters left out" in part.text
+
+
+@given(st.integers(200, 2_000), st.integers(128, 1_999), st.sampled_from(["head", "tail", "both"]))
+def test_the_mark_says_how_much_is_left_out(size: int, limit: int, keep: Any) -> None:
+    [part] = capped((TextPart("x" * size),), limit, keep)
+    assert isinstance(part, TextPart)
+    told = re.search(r"\n\[… ([\d,]+) of ([\d,]+) characters left out …\]\n", part.text)
+    assert len(part.text) <= limit if told else len(part.text) == size
+    if told:
+        left, whole = (int(number.replace(",", "")) for number in told.groups())
+        assert (left + len(part.text) - len(told[0]), whole) == (size, size)
 
 
 @pytest.mark.parametrize(("keep", "first", "last"), [("head", "a" * 300, ""), ("tail", "", "b" * 300)])

@@ -46,7 +46,7 @@ from agentkit.messages import (
     ToolMessage,
     UserMessage,
 )
-from agentkit.processor import ProcessorConfig, ResponseProcessor, Turn, execution, inbox
+from agentkit.processor import ProcessorConfig, ResponseProcessor, Turn, inbox, tooltask
 from agentkit.processor.workers import Workers
 from agentkit.tool.registry import ToolRegistry
 from agentkit.tool.result import ToolContext, ToolResult
@@ -539,7 +539,7 @@ def test_a_long_output_is_cut_in_the_middle_and_says_so() -> None:
     assert len(text) <= 1000
     assert text.startswith("a" * 400)
     assert text.endswith("b" * 400)
-    assert "9,999,000 of 10,000,000 characters are cut here" in text
+    assert "9,999,052 of 10,000,000 characters left out" in text
 
 
 def test_the_event_keeps_the_whole_output() -> None:
@@ -733,7 +733,7 @@ def test_a_tools_own_timeout_counts() -> None:
 
 
 def test_a_tool_that_ignores_its_cancellation_is_answered_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(execution, "GRACE", 0.01)
+    monkeypatch.setattr(tooltask, "GRACE", 0.01)
 
     async def main() -> Turn:
         release = asyncio.Event()

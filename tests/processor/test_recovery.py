@@ -31,6 +31,7 @@ from agentkit.events import (
 from agentkit.messages import AssistantMessage, MarkupPart, TextPart, ThinkingPart, ToolCall, ToolMessage
 from agentkit.models.text import TextCalling
 from agentkit.processor import ProcessorConfig, ResponseProcessor, Turn
+from agentkit.processor.intake import CallIds, Intake
 from agentkit.processor.recovery import Recovery
 from agentkit.processor.response import ResponseReader
 from agentkit.testing.replay import Replay
@@ -269,7 +270,7 @@ def reading(specs: Sequence[ToolSpec]) -> ResponseReader:
     """A native model's response about to be read."""
     ids = map(str, count())
     recovery = Recovery(lambda _: formats.Parser(formats.auto(), specs, in_code="reply"), specs)
-    return ResponseReader(None, ids.__next__, set(), recovery)
+    return ResponseReader(Intake(CallIds(ids.__next__)), recovery=recovery)
 
 
 def held_after(text: str) -> str:
@@ -518,7 +519,7 @@ def test_nothing_is_ever_lost(pieces: list[str], size: int, native: bool) -> Non
         if native:
             events += reader.feed(CallEnd(0, ToolCall("n", "ping", raw="{}")))
         events += reader.feed(Finish("stop"))
-        return merge(events), reader.message()
+        return merge(events), reader.intake.draft.message()
 
     whole, message = read(cut(text, None) if text else [])
     assert read(cut(text, size)) == (whole, message)

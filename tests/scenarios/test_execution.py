@@ -133,7 +133,7 @@ def test_s21_ten_megabytes_are_cut_to_the_cap_with_a_note() -> None:
 
     [result] = play(calls(("flood", {})), flood).results
     assert len(result.text) <= 100_000
-    assert "9,900,000 of 10,000,000 characters are cut here" in result.text
+    assert "9,900,052 of 10,000,000 characters left out" in result.text
 
 
 def test_s23_a_provider_error_after_a_finished_call() -> None:

@@ -15,9 +15,10 @@ from meanings import TAG, agrees, balanced, leaves, plain, readings, sound_pytho
 from agentkit.events import ArgumentDelta, CallEnd, CallError, CallStart, Event, Markup, Text, Thinking
 from agentkit.formats.format import Braced, Envelope, Json, KeyEnvelope, TextArgument, ToolElement
 from agentkit.formats.repairs import ARITHMETIC
-from agentkit.formats.values import same, without_surrogates
+from agentkit.formats.values import same
 from agentkit.formats.write import edge
 from agentkit.messages import ToolCall
+from agentkit.unicode import without_surrogates
 
 
 def spans(events: Sequence[Event]) -> list[tuple[Event, int, int]]:

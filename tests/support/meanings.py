@@ -10,8 +10,9 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from agentkit.formats.values import load, same, without_surrogates
+from agentkit.formats.values import load, same
 from agentkit.messages import ToolCall
+from agentkit.unicode import without_surrogates
 
 
 def leaves(key: str, value: Any) -> Iterator[tuple[str, Any]]:

@@ -107,7 +107,7 @@ def test_a_conversation_below_the_threshold_is_left_alone() -> None:
 def test_old_tool_outputs_are_shortened_first_and_say_how_to_be_read() -> None:
     book = looked(LONG, LONG, LONG)
     book.compact(replace(SMALL, target=0.79))
-    note = '[… 1,402 characters left out to save space; read_result(call_id="1/0", offset=66) reads them …]'
+    note = '[… 1,402 of 1,500 characters left out; read_result(call_id="1/0", offset=66) reads them …]'
     assert book.read == [
         "Find it.",
         "Step 0. look",
@@ -237,7 +237,7 @@ def test_a_refused_conversation_is_compacted_whatever_was_expected_of_the_window
 def test_a_shortened_output_names_its_images() -> None:
     answer = ToolMessage("c", "look", (TextPart("A map:"), ImagePart(data=b"png")))
     (said,) = shortened(answer, 100, "3/1")
-    assert said.text == 'A map:\n[… 1 image left out to save space; read_result(call_id="3/1", offset=6) reads them …]'
+    assert said.text == 'A map:\n[… 1 image left out; read_result(call_id="3/1", offset=6) reads them …]'
 
 
 def test_a_short_text_is_not_cut() -> None:
@@ -249,7 +249,7 @@ def test_a_cut_text_is_its_beginning_a_note_and_its_end(text: str, tokens: int) 
     made = cut(text, tokens)
     if made != text:
         begin, _, rest = made.partition("\n[… ")
-        end = rest.partition(" characters left out …]\n")[2]
+        end = rest.partition(f" of {len(text):,} characters left out …]\n")[2]
         assert text.startswith(begin)
         assert text.endswith(end)
         assert len(begin) + len(end) < len(text)

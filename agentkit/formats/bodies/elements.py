@@ -14,9 +14,8 @@ from agentkit.errors import ErrorCode
 from agentkit.events import ArgumentDelta
 from agentkit.formats import tags, valueends, values
 from agentkit.formats.bodies.json import read_json
-from agentkit.formats.call import CallReader, ended, until
+from agentkit.formats.call import CallReader, ended, strays, until
 from agentkit.formats.damage.missing_close import unsure
-from agentkit.formats.damage.otherkeys import BESIDE
 from agentkit.formats.format import Json, NameTag, Pairs, Tag, TagParameters, TextArgument, ToolElement
 from agentkit.formats.rawvalue import Value
 from agentkit.formats.reader import Damage, Decline, Reader, Wait, literal
@@ -57,10 +56,8 @@ def _refuse_strays(name: str, attributes: Iterable[str], own: Collection[str], p
         own: names of which none says nothing here.
         position: where the tag ends.
     """
-    idle = ("xmlns", "string", *BESIDE)
-    strays = [k for k in attributes if k in own or (k not in idle and not k.startswith(("xml:", "xmlns:")))]
-    if strays:
-        shown = ", ".join(map(repr, strays))[:200]
+    if lost := strays(attributes, own):
+        shown = ", ".join(map(repr, lost))[:200]
         told = f"<{name}> has {shown}, which is read nowhere; expected each argument between tags of its own"
         raise Damage("invalid_arguments", told, position)
 
@@ -209,10 +206,48 @@ def read_text_argument(r: Reader, call: CallReader, part: TextArgument) -> Wait:
     closing = next(p for p in call.shape.call[call.part + 1 :] if isinstance(p, Tag))
     value = Value(r, call.index, names[0] if names else "text", valueends.end_of_content(closing.name))
     yield from value.read()
+    _refuse_wrapped(r, call, value)
     required = call.tool.parameters.get("required", ()) if call.tool else ()
     if value.text().strip() or (names and names[0] in required):
         call.put(r, value.key, value.text(), nulls=not value.verbatim)
     call.complete = True
+
+
+def wrapped(text: str, tool: ToolSpec | None) -> str:
+    """The first of the tool's parameters in whose tags, one or more, all of this text stands; empty where it does not.
+
+    One of two tags may be missing. A model may have meant parameters by them, or a value that is a document.
+    """
+    known = tool.parameters.get("properties", {}) if tool is not None else {}
+    text, at, first = text.strip(), 0, ""
+    while (opened := _OPENED(text, at)) is not None and opened[1] in known:
+        first, at = first or opened[1], _closed_at(text, opened)
+        if at >= len(text):
+            return first
+    closed = _CLOSED_LAST(text)
+    stray = closed is not None and closed[1] in known and not re.search(rf"<{re.escape(closed[1])}[\s>]", text)
+    return closed[1] if closed is not None and stray else ""
+
+
+def _closed_at(text: str, opened: re.Match[str]) -> int:
+    """Where the element is over that this tag opens: at the text's end if it is not closed."""
+    depth = 1
+    for tag in re.finditer(rf"<(/?){re.escape(opened[1])}\s*>", text[opened.end() :]):
+        depth += -1 if tag[1] else 1
+        if not depth:
+            return opened.end() + tag.end()
+    return len(text)
+
+
+_OPENED: Final = re.compile(r"\s*<([^\W\d][\w.-]*)\s*>").match
+_CLOSED_LAST: Final = re.compile(r"</([^\W\d][\w.-]*)\s*>\Z").search
+
+
+def _refuse_wrapped(r: Reader, call: CallReader, value: Value) -> None:
+    """Refuse content that stands in parameters' tags: whether they belong to it, nobody can tell."""
+    if not value.verbatim and (name := wrapped(value.text(), call.tool)):
+        told = f"the value of {value.key!r} stands in tags of {name!r}: leave them out, or put it in <![CDATA[ … ]]>"
+        raise Damage("ambiguous_call", told, r.offset, end=r.offset)
 
 
 # ---------------------------------------------------------------- an element per tool
@@ -267,6 +302,7 @@ def read_element(r: Reader, call: CallReader, part: ToolElement) -> Wait:
         if value.first_close >= 0 and (half := _half_of(value.text(), _other_tags(call, element))):
             told = f"<{half}> opens inside the value of {content[0].parameter!r} and is not closed there"
             raise Damage("ambiguous_call", told, value.first_close, end=r.offset)
+        _refuse_wrapped(r, call, value)
         call.put(r, content[0].parameter, _stripped(element, value), nulls=not value.verbatim)
     else:
         yield from _Children(r, call, tool, call.elements[part.layout]).read((element.tag,), group_of(tool))

@@ -17,6 +17,7 @@ from agentkit.formats.damage.otherkeys import BESIDE, NESTED
 from agentkit.formats.format import Envelope, Json, KeyEnvelope
 from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Wait
 from agentkit.formats.repairs import DOUBLY_ENCODED, RAW_NEWLINES
+from agentkit.unicode import without_surrogates
 
 _FENCE = Delimiter(r"`{3,16}[ \t]{0,8}(?:json\w{0,8})?\s{0,64}(?=[{\[])", r"`{0,16}[ \t]{0,8}\w{0,12}\s{0,64}")
 
@@ -121,12 +122,12 @@ class _Envelope:
             _only_once(key, self.name, name, span)
             return
         if not isinstance(name, str) or not name:
-            shown = values.dump(values.without_surrogates(name))[:40]
+            shown = values.dump(without_surrogates(name))[:40]
             raise Damage("invalid_json", f"the call's name must be a string, got {shown}", span.start)
         self.name = name
         if not self.call.known_only:
             _begin_named(self.r, self.call, name, self.arguments)
-        elif name not in self.call.tools:
+        elif not self.call.knows(name):
             raise Decline
         elif self.arguments is not None:
             self.begin()
@@ -182,6 +183,8 @@ class _Envelope:
             given = {key: span.read(r) for key, span in self.others.items()}
             if self.arguments is None:
                 return self.elsewhere(self.name, given)
+            self.refuse_either(self.name, given)
+            call.id = call.id or otherkeys.id_of(given)
             for key in BESIDE:
                 given.pop(key, None)
             if stray := otherkeys.beside(call.tools.get(self.name), given):
@@ -191,6 +194,13 @@ class _Envelope:
         if not call.started:
             call.begin(r, self.name)
         return take_arguments(r, call, self.arguments)
+
+    def refuse_either(self, name: str, given: dict[str, Any]) -> None:
+        """Refuse what may be the call's own or its argument, where there are no other arguments."""
+        arguments = self.arguments.read(self.r) if self.arguments is not None else None
+        if key := otherkeys.either(self.call.tools.get(name), arguments, given):
+            where = f"put it under {self.part.arguments[0]!r} if it is"
+            raise Damage("ambiguous_call", f"{key!r} may be the call's own, or an argument; {where}", self.r.offset)
 
     def elsewhere(self, name: str, given: dict[str, Any]) -> dict[str, Any]:
         """The arguments of an envelope that has none where its format wants them, if they can be only one thing."""
@@ -207,6 +217,7 @@ class _Envelope:
         if not call.started:
             call.begin(r, name)
         call.repairs.extend(repairs)
+        call.id = call.id or otherkeys.id_of({k: v for k, v in given.items() if k not in found})
         return found
 
 

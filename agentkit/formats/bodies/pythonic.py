@@ -19,8 +19,8 @@ from agentkit.formats.repairs import ARITHMETIC, INNER_QUOTES, LEADING_ZEROS, MI
 _NAME = Delimiter(r"(?P<name>[^\W\d][\w.-]{0,255})\s{0,64}\(", r"(?:[^\W\d][\w.-]{0,255}\s{0,64})?")
 _ARGUMENT = Delimiter(
     r"\s{0,64}(?:[)\"'\[{(]|[+-]?[.0-9]|[^\W\d]\w{0,255}\s{0,64}=(?=[^=])|(?:True|False|None|true|false|null)\b"
-    r"|[a-zA-Z]{1,2}[\"'])",
-    r"\s{0,64}(?:[+-]|[^\W\d]\w{0,255}\s{0,64}=?)?",
+    r"|[a-zA-Z]{1,2}[\"']|\*{1,2}[\[{(\w])",
+    r"\s{0,64}(?:[+-]|\*{1,2}|[^\W\d]\w{0,255}\s{0,64}=?)?",
 )
 _INNER = Delimiter(rf"\s{{0,64}}{_NAME.whole.pattern}", rf"\s{{0,64}}{_NAME.part.pattern[3:-3]}")
 _MODULE: Final = "default_api."

@@ -42,6 +42,7 @@ GRANITE_20B_FC = Format(
     ("<function_call> ", _ARGUMENTS),
     result=ResultShape("<function_response> ", ""),
     markup=("<|endoftext|>",),
+    ends=("</function_call>",),
     aliases=("granite-20b",),
     families=("Granite 20B function calling",),
 )
@@ -147,6 +148,7 @@ XLAM = Format(
         Shape((_ARGUMENTS,), Section("<tool_call>[", "]</tool_call>")),
         Shape((_ARGUMENTS,), Section("```json\n[", "]\n```")),
         Shape((_ARGUMENTS,), Section("```\n[", "]\n```")),
+        Shape((_ARGUMENTS,), Section('{"tool_calls": [', "]}")),
         Shape((_ARGUMENTS,)),
     ),
     aliases=("json_array",),

@@ -31,11 +31,13 @@ DEEPSEEK_V31 = Format(
     aliases=("deepseekv31",),
     families=("DeepSeek V3.1",),
 )
+_KIMI_CALLS = Section("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>")
 KIMI_K2 = Format(
     "kimi_k2",
     ("<|tool_call_begin|>", CountedName(), "<|tool_call_argument_begin|>", Json(), "<|tool_call_end|>"),
-    Section("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"),
+    _KIMI_CALLS,
     separator="",
+    also=(Shape(("<|tool_call_begin|>", CountedName(), Json(), "<|tool_call_end|>"), _KIMI_CALLS),),
     markup=("<|im_end|>",),
     families=("Kimi K2", "Kimi K2.5"),
 )

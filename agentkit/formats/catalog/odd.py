@@ -8,7 +8,10 @@ GEMMA4 = Format(
     "gemma4",
     ("<|tool_call>call:", Name(), Braced('<|"|>'), "<tool_call|>"),
     separator="",
-    also=(Shape(("<|tool_call>:", Name(), Braced('<|"|>'), "<tool_call|>")),),  # small models drop the word
+    also=(  # small models drop the word, or the colon too
+        Shape(("<|tool_call>:", Name(), Braced('<|"|>'), "<tool_call|>")),
+        Shape(("<|tool_call>", Name(), Braced('<|"|>'), "<tool_call|>")),
+    ),
     result=ResultShape("<|tool_response>response:{name}\n", "<tool_response|>"),
     thinking=(("<|channel>thought\n", "<channel|>"), ("<think>", "</think>")),
     answer=(("<|tool_response>", "<tool_response|>"),),
@@ -19,6 +22,7 @@ FUNCTIONGEMMA = Format(
     "functiongemma",
     ("<start_function_call>call:", Name(), Braced("<escape>", typed=False), "<end_function_call>"),
     separator="",
+    also=(Shape(("<start_function_call>", Name(), Braced("<escape>", typed=False), "<end_function_call>")),),
     markup=("<end_of_turn>",),
     families=("FunctionGemma",),
 )

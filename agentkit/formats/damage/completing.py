@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from agentkit.formats.call import CallReader
-from agentkit.formats.damage.otherkeys import BESIDE, NESTED, NoReading, arguments_elsewhere, describes
+from agentkit.formats.damage.otherkeys import BESIDE, NESTED, NoReading, arguments_elsewhere, describes, either, id_of
 from agentkit.formats.format import Envelope, KeyEnvelope
 from agentkit.formats.jsontext import GOES_ON
 from agentkit.formats.literals import Doubtful, Literals, NotALiteral, repaired
 from agentkit.formats.reader import Damage, Decline, Reader, pattern
 from agentkit.formats.repairs import DOUBLY_ENCODED, MISSING_BRACE
-from agentkit.formats.values import load, without_surrogates
+from agentkit.formats.values import load
+from agentkit.unicode import without_surrogates
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +133,10 @@ def _enveloped(call: CallReader, part: Envelope, value: dict[str, Any]) -> tuple
     name = value.get(part.name)
     tool = call.tools.get(name) if isinstance(name, str) else None
     key = next((key for key in part.arguments if key in value), None)
+    call.id = call.id or id_of(value)
     others = {k: v for k, v in value.items() if k not in (part.name, *part.arguments, *BESIDE)}
-    if describes(tool, others, value.get(key) if key is not None else None):
+    given = value.get(key) if key is not None else None
+    if describes(tool, others, given) or (key is not None and either(tool, given, value)):
         return "", None, ()
     if key is not None or not others:
         return name, value[key] if key is not None else {}, ()

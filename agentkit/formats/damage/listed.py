@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Final, Literal
 
 from agentkit.formats.format import Envelope, FormatPart, KeyEnvelope, PythonCall, Section
-from agentkit.formats.reader import pattern
+from agentkit.formats.reader import Delimiter, pattern
 from agentkit.formats.tags import closing_tag, opening_tag
 
 REACH: Final = 8192
@@ -270,6 +271,25 @@ def _how(first: FormatPart, known: str) -> tuple[str, str]:
         case _:
             raise TypeError(f"calls that begin with {first!r} tell themselves")
     return rf"\{{{_SPACE}{named}", named
+
+
+_ANY_NAME: Final = r"[^\W\d][\w.-]{0,255}"
+
+
+@cache
+def formed(first: FormatPart) -> Delimiter:
+    """What has the form of a call that begins with this part, whatever its name."""
+    match first:
+        case PythonCall():
+            return Delimiter(rf"{_ANY_NAME}{_SPACE}\(", rf"(?:{_ANY_NAME}{_SPACE})?")
+        case Envelope(name=key):
+            whole = rf'\{{{_SPACE}"{re.escape(key)}"{_SPACE}:{_SPACE}"{_ANY_NAME}"'
+            return Delimiter(whole, rf'\{{{_SPACE}(?:"[^"{{}}]{{0,128}}(?:"[\s:]{{0,64}}(?:"[\w.-]*)?)?)?')
+        case KeyEnvelope():
+            whole = rf'\{{{_SPACE}"{_ANY_NAME}"{_SPACE}:{_SPACE}\{{'
+            return Delimiter(whole, rf'\{{{_SPACE}(?:"[\w.-]*(?:"[\s:]{{0,64}})?)?')
+        case _:
+            return Delimiter("(?!)", "(?!)")
 
 
 def _blank(text: str, start: int, token: re.Match[str] | None = None, depth: int = 0) -> int:

@@ -11,10 +11,13 @@ from typing import Any, Final
 from agentkit.errors import ErrorCode
 from agentkit.formats import values
 from agentkit.formats.repairs import ARGUMENTS_KEY, DOUBLY_ENCODED
+from agentkit.schemas import walk
 from agentkit.toolspec import ToolSpec
 
 BESIDE: Final = ("type", "id", "index", "call_id", "tool_call_id")
 """Keys that may stand beside name and arguments and say nothing of the call."""
+
+_IDS: Final = ("id", "call_id", "tool_call_id")
 
 _OF_APIS: Final = ("function", "tool_call", "tool_use", "function_call")
 """What APIs write as the `type` of a call."""
@@ -78,6 +81,28 @@ def own_beside(tool: ToolSpec | None, given: Mapping[str, Any]) -> dict[str, Any
         for key, value in given.items()
         if key in BESIDE and key in known and not (key == "type" and value in _OF_APIS)
     }
+
+
+def id_of(given: Mapping[str, Any]) -> str:
+    """The id among the keys of an envelope."""
+    found = (given[key] for key in _IDS if key in given)
+    return next((str(id) for id in found if isinstance(id, str | int) and not isinstance(id, bool)), "")
+
+
+def either(tool: ToolSpec | None, arguments: Any, given: Mapping[str, Any]) -> str:
+    """A key of the envelope of a call without arguments that may as well be its one argument; empty where none is."""
+    if tool is None or arguments or given.get("type") in _OF_APIS:
+        return ""
+    schemas = tool.parameters.get("properties", {})
+    fits = (k for k, v in own_beside(tool, given).items() if _may_be(v, schemas[k], tool.parameters))
+    return next(fits, "")
+
+
+def _may_be(value: Any, schema: walk.Schema, root: walk.Schema) -> bool:
+    """Whether a value is of a type that its schema has."""
+    if isinstance(value, str):
+        return values.accepts(value, schema, root)
+    return type(values.read(values.dump(value), schema, root)) is type(value)
 
 
 def beside(tool: ToolSpec | None, given: Mapping[str, Any]) -> list[str]:

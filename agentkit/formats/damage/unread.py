@@ -14,7 +14,7 @@ from typing import Final, Literal
 
 from agentkit.formats.format import CountedName, Name, NameTag, Shape, Tag
 from agentkit.formats.reader import beginnings, pattern
-from agentkit.formats.tags import opening_tag
+from agentkit.formats.tags import TAG_PART, opening_tag, tag_of
 
 _REACH: Final = 1024  # pieces of what is no sentence that are looked over for the name
 _LONG: Final = 8192  # characters of one word, a number among them
@@ -67,23 +67,37 @@ def behind(opening: str, begun: str, names: Iterable[str], stop: str) -> Unread:
     if opening.endswith("\\["):  # it may be the first character of another opening
         opening = rf"{opening[:-2]}(?!{stop})\["
     space = r"(?!\n[ \t\r]{0,64}\n)\s"
-    word = rf"(?!(?:{known})(?![\w-]))\w{{1,{_LONG}}}+(?=[^\s\w.,;!?]|\s{{1,64}}[\w.-]{{1,64}}=[\"'])"
+    word = rf"(?!(?:{known})(?![\w-]))\w{{1,{_LONG}}}+(?=[^\s\w.,;!?]|\s{{1,64}}(?:[\w.-]{{1,64}}=[\"']|[{{\[<]))"
     between = rf"(?>{space}|(?!{stop})(?:</?[\w:.-]{{1,64}}(?=\s)|[^\w\s`])|{word}){{0,{_REACH}}}+"
     quotes = r"[\"']{0,8}"
     after = rf"[\"']{{1,8}}{_SPACE}[^\w\s.!?]|{_SPACE}[^\w\s.,;!?:)\"'`-]|,{_SPACE}[\"'{{\[<]"
-    after += rf"|{quotes}\s{{1,64}}[\w.-]{{1,64}}\s{{0,8}}[=:(]"
+    after += rf"|{_SPACE}`{{3}}\w{{0,16}}{_SPACE}[{{\[]|{quotes}\s{{1,64}}[\w.-]{{1,64}}\s{{0,8}}[=:(]"
     opened = rf"(?P<open>{opening})"
     whole = rf"{opened}(?:(?P<joined>{known})(?=[^\w-])|{between}(?P<apart>{known})(?={after}))"
     cut = rf"{opened}(?:(?P<joined>{known})(?::\d{{0,9}})?|{between}(?<=[\"'=:{{\[(>])(?P<apart>{known}){quotes})\s*"
-    tail = rf"(?:\w{{0,{_LONG}}}{quotes},?{_SPACE}[\w.-]{{0,64}}\s{{0,8}}=?)"
+    fence = rf"{_SPACE}`{{1,3}}\w{{0,16}}{_SPACE}"
+    tail = rf"\w{{0,{_LONG}}}(?:{quotes},?{_SPACE}[\w.-]{{0,64}}\s{{0,8}}=?|{fence})"
     return Unread(whole, cut, rf"{begun}|(?:{opening}){between}{tail}")
 
 
-def in_tag(tag: str, tool: str) -> Unread:
-    """What tells that a tool's own tag calls it: it is whole, or something in it is given as attributes are."""
-    opened = rf"(?P<open>(?i:{opening_tag(tag)}))(?:(?!\n[ \t\r]{{0,64}}\n)[^<>`\"=]|=(?!\s{{0,8}}[\"'])){{0,512}}+"
-    whole = rf"{opened}(?:=\s{{0,8}}[\"']|>|(?:(?<=[\w,:])|(?<=\w[\[{{(]))\")"
-    return Unread(whole, rf"{opened}(?<==)\s*", rf"{beginnings(f'<{tag} ')}|{opened}=?\s{{0,8}}", tool)
+def in_tag(tag: str, tool: str, parameters: Iterable[str]) -> Unread:
+    """What tells that a tool's own tag calls it: it is whole, or something in it is given as attributes are.
+
+    At the text's end, a parameter's name in it tells, too.
+    """
+    begins = rf"(?P<open>(?i:{opening_tag(tag)}))"
+    stray = r"<[|｜][^<>]{0,64}>|<(?=[\w.-]{1,64}=[\"'])"  # a token, or a character in the place of another one
+    plain = rf"(?!\n[ \t\r]{{0,64}}\n)[^<>`\"=]|=(?!\s{{0,8}}[\"'])|{stray}"
+    opened = rf"{begins}(?:{plain}){{0,512}}+"
+    whole = rf"{opened}(?:=\s{{0,8}}[\"']|>|(?:(?<=[\w,:])|(?<=\w[^\w\s<>`.;!?]))\")"
+    whole_names = [rf"{re.escape(name)}[\w.-]{{0,256}}" for name in parameters]
+    names = "|".join([*whole_names, *(rf"(?=\w\w){beginnings(name)}" for name in parameters)]) or "(?!)"
+    cut = rf"{begins}(?:(?:{plain}){{0,512}}+(?<==)|\s{{1,64}}(?:{names}))\s*"
+    part = rf"{beginnings(f'<{tag} ')}|{opened}(?:=?\s{{0,8}}|<(?:[|｜][^<>]{{0,64}}|[\w.-]{{0,64}}=?))"
+    return Unread(whole, cut, part, tool)
+
+
+_BEFORE_LIST: Final = re.compile(r"(.*[>\]])\s*\[").fullmatch
 
 
 def opening_of(shape: Shape, *, section: bool) -> tuple[str, str] | None:
@@ -100,6 +114,15 @@ def opening_of(shape: Shape, *, section: bool) -> tuple[str, str] | None:
         return None if section else (f"(?i:{opening_tag(first.name)})", beginnings(f"<{first.name} "))
     edge = shape.section.open if section and shape.section is not None else ""
     if isinstance(edge, Tag):
-        return rf"(?i:{opening_tag(edge.name)})\s{{0,64}}>", beginnings(f"<{edge.name} >")
+        return rf"(?i:{opening_tag(edge.name)})", beginnings(f"<{edge.name} ")
     text = f"{edge.strip()} {own}".strip()
-    return (pattern(text) + prefix, beginnings(text)) if text else None
+    if not text:
+        return None
+    opening = pattern(text) + prefix
+    if edge.strip() and own:
+        opening = rf"{pattern(edge.strip())}(?:\s{{0,64}}{pattern(own)})?(?:\s{{0,64}}{prefix})?"
+    elif token := _BEFORE_LIST(text):
+        opening = pattern(token[1])  # the bracket of the list may be missing
+    if name := tag_of(text):
+        return rf"(?:{opening}|(?i:{opening_tag(name)}))", TAG_PART
+    return opening, beginnings(text)

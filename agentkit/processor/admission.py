@@ -1,0 +1,100 @@
+"""Whether a call may run: its tool is there, its arguments are as the tool takes them, and the response is not closed.
+
+Knows the registry and the policy; knows no event loop, and runs nothing but the validators of a tool's author.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agentkit.events import CallEnd, CallError, ToolFailed, ToolSkipped
+from agentkit.messages import ToolCall
+from agentkit.processor.config import ProcessorConfig
+from agentkit.processor.faults import Faults
+from agentkit.processor.replies import crashed, failed, unknown_tool
+from agentkit.tool.registry import BoundTool, InvalidArguments, ToolRegistry
+from agentkit.tool.result import ToolResult
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Admitted:
+    """A call that may run, with the arguments as its tool takes them."""
+
+    index: int
+    call: ToolCall
+    tool: BoundTool
+    arguments: Mapping[str, Any]
+
+
+class Admission:
+    """Admits the calls of one response, or says what is wrong with them.
+
+    Args:
+        registry: the tools.
+        config: which calls run, and how strictly arguments are read.
+        faults: told what the tools' authors must mend.
+    """
+
+    def __init__(self, registry: ToolRegistry, config: ProcessorConfig, faults: Faults) -> None:
+        self._registry = registry
+        self._config = config
+        self._faults = faults
+        self._last: Admitted | None = None  # the terminating call: those behind it do not run
+        self._closed: ToolResult | None = None  # the answer to every further call
+
+    def admit(self, event: CallEnd | CallError) -> Admitted | ToolFailed | ToolSkipped:
+        """A call with the arguments as its tool takes them; or its answer, which says what is wrong with it."""
+        index, call = event.index, event.call
+        if self._last is not None and index > self._last.index:
+            return ToolSkipped(index, call, self._terminated(self._last))
+        if isinstance(event, CallError):
+            return ToolFailed(index, call, self._misread(event), 0.0)
+        if self._closed is not None:
+            return ToolSkipped(index, call, self._closed)
+        if call.format is None and not self._config.native:
+            return ToolSkipped(index, call, self._not_native())
+        checked = self._check(index, call)
+        return checked if isinstance(checked, Admitted) else ToolFailed(index, call, checked, 0.0)
+
+    def close(self, answer: ToolResult) -> None:
+        """Every further call that can be read gets this answer."""
+        self._closed = answer
+
+    def terminate(self, last: Admitted) -> ToolResult:
+        """No call behind this one runs; the answer that they get."""
+        self._last = last
+        return self._terminated(last)
+
+    def _check(self, index: int, call: ToolCall) -> Admitted | ToolResult:
+        tool = self._registry.get_tool(call.name)
+        if tool is None or (tool.xml_only and not self._config.is_tagged(call.format)):
+            return failed("unknown_tool", unknown_tool(call.name, self._names(call)))
+        textual = call.format is not None and self._config.is_textual(call.format)
+        try:
+            arguments = tool.validate(call.arguments, lenient=textual or self._config.lenient_native)
+        except InvalidArguments as e:
+            return failed("invalid_arguments", str(e), problems=e.problems)
+        except Exception as e:  # noqa: BLE001 - a validator that the tool's author wrote
+            self._faults.raised(tool.where, e)
+            return crashed(e)
+        return Admitted(index, call, tool, arguments)
+
+    def _misread(self, event: CallError) -> ToolResult:
+        if event.code == "unknown_tool":
+            return failed("unknown_tool", unknown_tool(event.call.name, self._names(event.call)))
+        return failed(event.code, event.message, position=event.position)
+
+    def _not_native(self) -> ToolResult:
+        names = ", ".join(f.name for f in self._config.text_formats) or "no format"
+        return failed("denied", f"not run: native calls are turned off; write the call in your text, as {names}")
+
+    def _names(self, call: ToolCall) -> tuple[str, ...]:
+        """The tools that a call of this format might have meant."""
+        if self._config.is_tagged(call.format):
+            return tuple(spec.name for spec in self._registry.specs())
+        return tuple(self._registry.tools)
+
+    def _terminated(self, last: Admitted) -> ToolResult:
+        return failed("skipped", f"skipped: terminated by the call of {last.call.name} before it; it was not run")

@@ -1,0 +1,310 @@
+"""What is taken of one response: all calls in one count, each with an id, and the parts as a message.
+
+Pure: events in, events out. Knows no text, no tool that could run and no clock; the source of ids comes in as an
+argument.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from math import inf
+from typing import Any, Final
+
+from agentkit.events import (
+    ArgumentDelta,
+    CallEnd,
+    CallError,
+    CallQuoted,
+    CallStart,
+    Finish,
+    Markup,
+    ProviderBlock,
+    SourceEvent,
+    Text,
+    Thinking,
+    Usage,
+)
+from agentkit.messages import (
+    AssistantMessage,
+    AssistantPart,
+    MarkupPart,
+    ProviderPart,
+    TextPart,
+    ThinkingPart,
+    ToolCall,
+)
+
+TextualPart = type[TextPart] | type[ThinkingPart] | type[MarkupPart]
+
+_OF_CALLS: Final = (CallStart, ArgumentDelta, CallEnd, CallError, ProviderBlock)
+
+
+class CallIds:
+    """The ids of a conversation's calls, of which none is used twice.
+
+    Args:
+        new: makes an id for a call that has none, or whose own is taken.
+        taken: those that were used so far.
+    """
+
+    def __init__(self, new: Callable[[], str], taken: Iterable[str] = ()) -> None:
+        self._new = new
+        self._taken = set(taken)
+
+    def unique(self, wanted: str | None) -> str:
+        """The id of one more call: the wanted one, unless it is taken."""
+        given = wanted or self._new()
+        if given in self._taken:
+            given = self._new()
+        while given in self._taken:  # a source of ids that repeats itself
+            given = f"{given}-{len(self._taken)}"
+        self._taken.add(given)
+        return given
+
+
+class Draft:
+    """A message while it is written: its parts, with a place kept for each call that is still open."""
+
+    def __init__(self) -> None:
+        self._parts: list[AssistantPart | None] = []
+        self._run: list[str] = []  # the pieces of the text, thinking or markup that goes on
+        self._run_kind: TextualPart = TextPart
+        self._whole: AssistantMessage | None = None
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing was written yet."""
+        return not self._parts and not self._run
+
+    def say(self, kind: TextualPart, text: str) -> None:
+        """So much more of a text; pieces of one kind become one part."""
+        if kind is not self._run_kind:
+            self._end_run()
+            self._run_kind = kind
+        if text:
+            self._run.append(text)
+
+    def add(self, part: AssistantPart) -> None:
+        """A part as it is, where text may go on behind it as if it were not there."""
+        self._parts.append(part)
+
+    def add_block(self, event: ProviderBlock) -> None:
+        """A provider's block; one that is of thinking holds the thinking just before it."""
+        thought = ""
+        if event.thinking and self._run_kind is ThinkingPart:
+            thought, self._run = "".join(self._run), []
+        self._end_run()
+        whole = ThinkingPart(thought, event.provider, event.data)
+        self._parts.append(whole if event.thinking else ProviderPart(event.provider, event.data))
+
+    def keep_place(self) -> int:
+        """A place for a call that begins here."""
+        self._end_run()
+        self._parts.append(None)
+        return len(self._parts) - 1
+
+    def fill(self, place: int, call: ToolCall) -> None:
+        """The call for which a place was kept."""
+        self._parts[place] = call
+
+    def message(self) -> AssistantMessage:
+        """What was written so far; calls that are still open are left out."""
+        if self._whole is not None:
+            return self._whole
+        content = [part for part in self._parts if part is not None]
+        if self._run:
+            content.append(self._run_kind("".join(self._run)))
+        return AssistantMessage(tuple(content))
+
+    def close(self) -> None:
+        """Nothing follows: the message is made once, for all who ask."""
+        self._whole = self.message()
+
+    def _end_run(self) -> None:
+        if self._run:
+            self._parts.append(self._run_kind("".join(self._run)))
+            self._run = []
+
+
+@dataclass(slots=True)
+class OpenCall:
+    """A call that has begun: its number, its place among the message's parts, and what is known of it."""
+
+    index: int
+    place: int
+    id: str = ""
+    name: str = ""
+    raw: list[str] = field(default_factory=list)
+
+
+class OpenCalls:
+    """The calls of one source that have begun and not ended, by the source's own numbers. Here, native ones."""
+
+    textual = False
+    """Whether they stand in text, which has no ids, keeps what was written, and may hold calls that are not to be run
+    although they could be read."""
+
+    def __init__(self) -> None:
+        self.by_number: dict[int, OpenCall] = {}
+
+    def refused(self, call: ToolCall) -> str | None:
+        """Why a call that stands in text is not to be run; None where it is."""
+        return None
+
+    def ended(self, call: ToolCall) -> None:
+        """A call that stands in text is whole, and is to be run."""
+
+
+class Intake:
+    """Takes one response's events.
+
+    What it gives has one count for native and text calls, in the order in which they began, and an id for every call.
+    It is read as far as it is taken: `draft` holds what the events taken so far have said.
+
+    Args:
+        ids: of the conversation's calls.
+        limit: calls that are read; with the last of them the response is `full` and over. None reads all.
+    """
+
+    def __init__(self, ids: CallIds, limit: int | None = None) -> None:
+        self.full = False
+        self.usage = Usage()
+        self.finish = Finish("unknown")
+        self.calls: list[ToolCall | None] = []
+        self.draft = Draft()
+        self._ids = ids
+        self._limit = inf if limit is None else limit
+        self._ended = 0
+        self._spent: Usage | None = None  # by the responses that this one goes on with
+
+    def keep(self, events: Iterable[SourceEvent], opened: OpenCalls) -> Iterator[SourceEvent]:
+        """Keep events one by one, as they are taken; the response may be full before their end."""
+        for event in events:
+            if self.full:
+                return
+            if len(self.calls) >= self._limit and self._over_limit(event, opened):
+                continue
+            yield self.take(event, opened)
+            if self._ended == self._limit:
+                yield self.finish
+
+    def keep_one(self, event: SourceEvent, opened: OpenCalls) -> tuple[SourceEvent, ...]:
+        """Keep an event at once."""
+        if len(self.calls) >= self._limit and self._over_limit(event, opened):
+            return ()
+        taken = self.take(event, opened)
+        return (taken, self.finish) if self._ended == self._limit else (taken,)
+
+    def take(self, event: Any, opened: OpenCalls) -> SourceEvent:
+        """Keep an event for the message, and put its call into the one count."""
+        take = _TAKE.get(type(event))
+        if take is None:
+            raise TypeError(
+                f"a response consists of events such as Text('hi'); found {type(event).__name__} {event!r:.80}"
+            )
+        return take(self, event, opened)
+
+    def goes_on(self) -> None:
+        """A further response follows, whose tokens are added."""
+        self._spent = self.usage
+
+    def _over_limit(self, event: SourceEvent, opened: OpenCalls) -> bool:
+        """Whether this belongs to a call behind the last one that is read, now that all of those have begun."""
+        index = event.index if isinstance(event, _OF_CALLS) else None
+        return index is not None and index not in opened.by_number
+
+    # -------------------------------------------------------------- each kind of event
+
+    def _take_text(self, event: Text, _: OpenCalls) -> SourceEvent:
+        self.draft.say(TextPart, event.text)
+        return event
+
+    def _take_thinking(self, event: Thinking, _: OpenCalls) -> SourceEvent:
+        self.draft.say(ThinkingPart, event.text)
+        return event
+
+    def _take_markup(self, event: Markup, _: OpenCalls) -> SourceEvent:
+        self.draft.say(MarkupPart, event.text)
+        return event
+
+    def _take_usage(self, event: Usage, _: OpenCalls) -> SourceEvent:
+        self.usage = event if self._spent is None else self._spent.plus(event)
+        return self.usage
+
+    def _take_quoted(self, event: CallQuoted, _: OpenCalls) -> SourceEvent:
+        return event
+
+    def _take_finish(self, event: Finish, _: OpenCalls) -> SourceEvent:
+        self.finish = event
+        return event
+
+    def _take_start(self, event: CallStart, opened: OpenCalls) -> SourceEvent:
+        call = self._opened(event.index, opened)
+        call.name = event.name
+        if not call.id and (event.id or opened.textual):
+            call.id = self._ids.unique(event.id)
+        known = (call.index, event.name, call.id or None)
+        return event if event[:] == known else CallStart(*known)
+
+    def _take_delta(self, event: ArgumentDelta, opened: OpenCalls) -> SourceEvent:
+        call = self._opened(event.index, opened)
+        if not opened.textual:
+            call.raw.append(event.text)
+        return event if event.index == call.index else ArgumentDelta(call.index, event.text, event.key)
+
+    def _take_end(self, event: CallEnd, opened: OpenCalls) -> SourceEvent:
+        if opened.textual and (why := opened.refused(event.call)) is not None:
+            return self._take_error(CallError(event.index, "ambiguous_call", why, event.call), opened)
+        index, call = self._end(event.index, event.call, opened)
+        if opened.textual:
+            opened.ended(call)
+        return event if call is event.call and index == event.index else CallEnd(index, call, event.repairs)
+
+    def _take_error(self, event: CallError, opened: OpenCalls) -> SourceEvent:
+        index, call = self._end(event.index, event.call, opened)
+        return CallError(index, event.code, event.message, call, event.position)
+
+    def _take_block(self, event: ProviderBlock, opened: OpenCalls) -> SourceEvent:
+        call = opened.by_number.get(event.index) if event.index is not None else None
+        if call is None:
+            self.draft.add_block(event)
+            return event
+        call.id = call.id or self._ids.unique(None)
+        self.draft.add(ProviderPart(event.provider, event.data, call.id))
+        return event if event.index == call.index else event._replace(index=call.index)
+
+    def _opened(self, index: int, opened: OpenCalls) -> OpenCall:
+        call = opened.by_number.get(index)
+        if call is None:
+            call = opened.by_number[index] = OpenCall(len(self.calls), self.draft.keep_place())
+            self.calls.append(None)
+        return call
+
+    def _end(self, index: int, call: ToolCall, opened: OpenCalls) -> tuple[int, ToolCall]:
+        known = self._opened(index, opened)
+        del opened.by_number[index]  # a source that uses a number twice means two calls
+        id = known.id or self._ids.unique(call.id)
+        whole = call if call.id == id else replace(call, id=id)
+        self.calls[known.index] = whole
+        self.draft.fill(known.place, whole)
+        self._ended += 1
+        if self._ended == self._limit:
+            self.full, self.finish = True, Finish("tool_limit_reached")
+        return known.index, whole
+
+
+_TAKE: Mapping[type, Callable[[Intake, Any, OpenCalls], SourceEvent]] = {
+    Text: Intake._take_text,
+    Thinking: Intake._take_thinking,
+    Markup: Intake._take_markup,
+    ProviderBlock: Intake._take_block,
+    CallStart: Intake._take_start,
+    ArgumentDelta: Intake._take_delta,
+    CallEnd: Intake._take_end,
+    CallError: Intake._take_error,
+    CallQuoted: Intake._take_quoted,
+    Usage: Intake._take_usage,
+    Finish: Intake._take_finish,
+}
+"""What is kept of each kind of event; a table, since it is looked into once per streamed delta."""

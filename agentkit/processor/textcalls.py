@@ -1,0 +1,214 @@
+"""The text of one response: it becomes calls, and a further response may go on with it behind the token limit.
+
+Pure: text in, events out. The parser comes in as an argument.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, Literal
+
+from agentkit.events import CallEnd, CallError, Markup, SourceEvent, Text, Thinking
+from agentkit.messages import AssistantMessage, AssistantPart, ProviderPart, TextPart, ThinkingPart, ToolCall
+from agentkit.processor.continuing import Made, Record
+from agentkit.processor.intake import Intake, OpenCalls
+from agentkit.processor.recovery import Quoted
+from agentkit.processor.textreader import TextReader
+
+MADE: Final = (
+    "the reply that the token limit cut has this very call, with its answer; it was not run a second time. If it is "
+    "meant once more, call it again in your next reply"
+)
+
+QUOTED: Final = (
+    "this call stands, the same, in a tool result or a user message, and was not run: it may be quoted. To make it, "
+    "call the tool natively"
+)
+
+_Further = Literal["none", "asked", "silent", "joined", "anew"]
+"""What became of a further response: none was asked for; it is being read; it said nothing; it goes on with the text;
+it is a reply of its own, so that nothing can go on any more."""
+
+
+class TextOpenCalls(OpenCalls):
+    """The calls of a text that have begun and not ended.
+
+    Args:
+        made: the calls that ran before and may be begun again; they are not run a second time.
+        quoted: tells of a call that it stands already in what the model has read: it is not run. None asks nobody.
+    """
+
+    textual = True
+
+    def __init__(self, made: Made | None = None, quoted: Quoted | None = None) -> None:
+        super().__init__()
+        self.made = made or Made()
+        self._quoted = quoted
+
+    def refused(self, call: ToolCall) -> str | None:
+        """Whether it ran already, or is quoted; in words for the model."""
+        if self.made.again(call):
+            return MADE
+        return QUOTED if self._quoted is not None and self._quoted(call) is not None else None
+
+    def ended(self, call: ToolCall) -> None:
+        """It is to be run."""
+        self.made.add(call)
+
+
+class TextCalls:
+    """Reads one response's text for calls.
+
+    Args:
+        intake: takes what is read.
+        new_parser: makes a parser, given whether it reads the very beginning.
+        record: keeps the text as it was written, so that a further response may go on with it; None keeps none.
+        quoted: tells of a call that it stands already in what a native model has read: it is answered with an error.
+            None asks nobody.
+        made: the calls that ran in the response before, where its token limit cut that one.
+    """
+
+    def __init__(
+        self,
+        intake: Intake,
+        new_parser: Callable[[bool], TextReader],
+        *,
+        record: Record | None = None,
+        quoted: Quoted | None = None,
+        made: Made | None = None,
+    ) -> None:
+        self._intake = intake
+        self._new_parser = new_parser
+        self._record = record
+        self._calls = TextOpenCalls(made, quoted)
+        self._parser: TextReader | None = None
+        self._first = False  # whether the parser reads the very beginning
+        self._further: _Further = "none"
+        self._waiting: list[str] = []  # the text of a further response, until it is whole
+
+    def feed(self, text: str) -> Iterator[SourceEvent] | tuple[()]:
+        """Read so much more."""
+        if self._further == "asked":
+            self._waiting.append(text)
+            return ()
+        return self._intake.keep(self._read(text), self._calls)
+
+    def end(self, *, again: bool = False, cut: bool = False) -> Iterator[SourceEvent]:
+        """Read the rest. A call that may be begun `again` does not run here, though a parser may make do with it."""
+        yield from self.join(cut=cut)
+        if self._parser is None:
+            return
+        parser, self._parser = self._parser, None
+        last = parser.close()
+        if again:
+            last = [*map(_unfinished, last)]
+        if self._record is not None:
+            told = _as_cut(last, self._record) if cut or again or self._further == "silent" else last
+            self._record.told(last)
+            self._record.ended()
+            last = told
+        yield from self._intake.keep(last, self._calls)
+        self._calls.by_number.clear()
+
+    def _read(self, text: str) -> Sequence[SourceEvent]:
+        if self._parser is None:
+            self._first = self._intake.draft.empty
+            self._parser = self._new_parser(self._first)
+        events = self._parser.feed(text)
+        if self._record is not None:
+            self._record.fed(text)
+            self._record.told(events)
+        return events
+
+    @property
+    def begun(self) -> bool:
+        """Whether there is text whose end was not read yet."""
+        return self._parser is not None
+
+    # -------------------------------------------------------------- going on in a further response
+
+    @property
+    def open(self) -> bool:
+        """Whether a further response can go on with a call that is left unfinished here."""
+        if self._record is None or self._parser is None or self._intake.full or self._further == "anew":
+            return False
+        native = any(call is not None and call.format is None for call in self._intake.calls)
+        return not native and self._record.may_be_call
+
+    @property
+    def asked(self) -> bool:
+        """Whether a further response was asked for and is not whole yet."""
+        return self._further == "asked"
+
+    @property
+    def waits(self) -> bool:
+        """Whether a further response was asked for and has said nothing yet."""
+        return self.asked and not self._waiting
+
+    def partial(self) -> AssistantMessage:
+        """What was written so far, for a model that shall go on: its thinking, and all its text as it wrote it."""
+        record = self._record
+        in_text = record is not None and record.thought
+        content: list[AssistantPart] = [
+            part
+            for part in self._intake.draft.message().content
+            if (isinstance(part, ProviderPart) and part.call_id is None)
+            or (isinstance(part, ThinkingPart) and (part.data is not None or not in_text))
+        ]
+        return AssistantMessage((*content, TextPart(record.text if record is not None else "")))
+
+    def resume(self) -> None:
+        """A further response may go on with the open call. Nothing of its text is read before `join`."""
+        self._further, self._waiting = "asked", []
+        self._calls.made.resumed()
+        self._intake.goes_on()
+
+    def join(self, *, cut: bool) -> Iterator[SourceEvent]:
+        """Read what a further response brought, now that it is whole: as more of the call, or as a reply of its own.
+
+        Args:
+            cut: whether it met its token limit, too.
+        """
+        if self._further != "asked" or self._record is None:
+            return
+        text = "".join(self._waiting)
+        self._further = "joined" if text else "silent"
+        if not text or self._intake.full:
+            return
+        rest = self._record.rest(text, lambda same: self._new_parser(same and self._first), cut=cut)
+        self._calls.made.may_begin_again()
+        if rest is None:
+            self._further = "anew"
+            yield from self.end(again=True)
+        if not self._intake.full:
+            yield from self._intake.keep(self._read(text if rest is None else rest), self._calls)
+
+
+def _unfinished(event: SourceEvent) -> SourceEvent:
+    """A call as one that was cut."""
+    if not isinstance(event, CallEnd):
+        return event
+    message = (
+        "the response ended inside this call, and what followed is read as a reply of its own; call again, in full"
+    )
+    return CallError(event.index, "truncated_call", message, event.call, len(event.call.raw))
+
+
+def _as_cut(last: Sequence[SourceEvent], record: Record) -> Sequence[SourceEvent]:
+    """The last events of a text that was cut, where its end may be the first characters of a call."""
+    place = max((i + 1 for i, event in enumerate(last) if isinstance(event, CallEnd | CallError)), default=0)
+    behind = place > 0 or record.behind_call
+    begun = "".join(event.text for event in last[place:] if isinstance(event, Text | Markup | Thinking))
+    if isinstance(last[place - 1], CallError) if place else not last:
+        return last
+    if record.begins_call(begun, behind=behind):
+        where = "in what may be a call"
+    elif record.may_begin_either(begun):
+        where = "in the end of the calls, or in what may be a further call"
+    else:
+        return last
+    space = begun[: len(begun) - len(begun.lstrip())]
+    raw = begun[len(space) :]
+    message = f"the response reached its token limit {where}, at {raw!r:.80}; write it again, in full"
+    call = ToolCall("", "", format=record.format, raw=raw)
+    return [*last[:place], *([Text(space)] if space else []), CallError(-1, "truncated_call", message, call, len(raw))]

@@ -1,0 +1,170 @@
+"""One tool at work in a task of its own: its time, its end, and what becomes of one that does not end.
+
+Knows the event loop and how a tool is run; knows no response, no order and no event.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any, Final
+
+from agentkit.processor import lines
+from agentkit.processor.admission import Admitted
+from agentkit.processor.config import ProcessorConfig
+from agentkit.processor.faults import Faults
+from agentkit.processor.replies import crashed, failed
+from agentkit.processor.running import Outcome, outcome, run_tool
+from agentkit.processor.workers import WORKERS, Claim
+from agentkit.tool.policy import Keep
+from agentkit.tool.result import ToolContext, ToolResult
+
+GRACE = 1.0  # seconds that a cancelled tool has to clean up before its call is answered without it
+
+_LOG: Final = logging.getLogger("agentkit.processor")
+_LATE = 0.1  # seconds by which a timer may be late on a busy machine
+_BLOCKED = (
+    "%s took %.3g s, although its timeout is %.3g s: it blocked the event loop, and nothing could stop it; write it "
+    "with `def`, to run in a thread, or let it wait with `await`, as in `await asyncio.to_thread(…)`"
+)
+_CANCELLED = "cancelled while it ran: what it had done by then may stand"
+NOT_BEGUN = "not run: the run was cancelled before this call began"
+
+_ABANDONED: set[asyncio.Task[Any]] = set()  # tools that ignore their cancellation; held so that the loop can end them
+
+
+class ToolTask:
+    """A tool at work.
+
+    Args:
+        admitted: the call.
+        config: how long it may take, and how much of its result the model reads.
+        faults: told what its author must mend.
+        place: in the line of calls that must not run beside each other.
+        settled: called once, with what came of it and the seconds that it took.
+    """
+
+    def __init__(
+        self,
+        admitted: Admitted,
+        config: ProcessorConfig,
+        faults: Faults,
+        settled: Callable[[ToolTask, Outcome, float], None],
+        place: lines.LinePlace | None = None,
+    ) -> None:
+        self.admitted = admitted
+        self.task: asyncio.Task[Any]
+        self._faults = faults
+        self._settled: Callable[[ToolTask, Outcome, float], None] | None = settled
+        self._place = place
+        self._claim = None if admitted.tool.is_async else Claim()  # a plain function may have to wait for a thread
+        self._since = perf_counter()
+        own = admitted.tool.policy
+        self._timeout = config.timeout if own.timeout is None else own.timeout
+        self._cap: tuple[int, Keep] = (own.max_output or config.max_output, own.keep or config.keep)
+        self._begun = False  # its task has
+        self._timer: asyncio.TimerHandle | None = None
+        self._stopped: ToolResult | None = None  # the answer it gets because it was stopped: too late, or cancelled
+
+    # -------------------------------------------------------------- running
+
+    def start(self, context: ToolContext) -> None:
+        """Make its task; what is set in context variables now holds inside the tool."""
+        loop = asyncio.get_running_loop()
+        self.task = loop.create_task(self._run(context))
+        if (place := self._place) is not None:
+            claim = self._claim
+            self.task.add_done_callback(lambda _: place.task_over(claim))
+
+    def watch(self) -> None:
+        """Begin to count its time; an eager task may be done by now."""
+        timeout = self._timeout
+        if timeout is not None and self._settled is not None:
+            self._timer = asyncio.get_running_loop().call_later(timeout, self._expire, timeout)
+
+    async def _run(self, context: ToolContext) -> None:
+        self._begun = True
+        if (task := asyncio.current_task()) is not None:
+            self.task = task  # an eager one is here before `start` has it
+        tool = self.admitted.tool
+        done: Outcome | None = None
+        try:
+            ended = None
+            if self._place is not None:
+                self._place.begin()
+                ended = self._place.function_over
+            limit, keep = self._cap
+            done = await run_tool(tool, self.admitted.arguments, context, limit, keep, self._claim, ended, self._faults)
+        except asyncio.CancelledError as e:  # stopped by us, or by the end of the loop, or raised by the tool itself
+            if task is not None and not task.cancelling():
+                self._faults.raised(tool.where, e)
+                done = self._outcome(crashed(e))
+        except KeyboardInterrupt:  # it ends the event loop, and asyncio need not complain of it a second time
+            if task is not None:
+                task.add_done_callback(asyncio.Task.exception)
+            raise
+        finally:
+            if self._stopped is not None or done is None:
+                done = self._outcome(self._stopped or failed("cancelled", _CANCELLED))
+            self._settle(done)
+
+    def _outcome(self, result: ToolResult) -> Outcome:
+        return outcome(result, *self._cap)
+
+    def _settle(self, done: Outcome) -> None:
+        """Answer for it, unless it was answered for already."""
+        settled, self._settled = self._settled, None
+        if settled is None:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        took = perf_counter() - self._since
+        tool, timeout = self.admitted.tool, self._timeout
+        late = timeout is not None and took > timeout + _LATE
+        if late and tool.is_async and self._stopped is None:
+            _LOG.warning(_BLOCKED, tool.where, took, timeout)
+        settled(self, done, took)
+
+    # -------------------------------------------------------------- its end
+
+    def cancel(self) -> None:
+        """Stop it, because its run was."""
+        self._stop(failed("cancelled", NOT_BEGUN if self._keep_out() else _CANCELLED))
+
+    def abandon(self) -> None:
+        """Answer for a tool that goes on although it was cancelled."""
+        call = self.admitted.call
+        self.task.set_name(f"tool {call.name!r}, call {call.id!r}")
+        if self._place is not None:
+            self._place.give_up()
+        _ABANDONED.add(self.task)
+        self.task.add_done_callback(_ABANDONED.discard)
+        self._settle(self._outcome(self._stopped or failed("cancelled", _CANCELLED)))
+
+    def _keep_out(self) -> bool:
+        """Keep the tool's own code from beginning; False where it has begun."""
+        return not self._begun if self._claim is None else self._claim.take()
+
+    def _expire(self, timeout: float) -> None:
+        if self._keep_out():  # it waits for a thread, and now gets none
+            why = f"not run: no thread was free for it within {timeout:g} s: {WORKERS.state()}"
+        else:
+            effects = "; it may still be at work, and its effects may yet appear"
+            why = f"no result after {timeout:g} s: the tool was stopped"
+            why += "" if self.admitted.tool.is_async else effects
+        self._stop(failed("timeout", why))
+
+    def _stop(self, answer: ToolResult) -> None:
+        """Cancel it, and answer for it if it does not end soon."""
+        if self._stopped is not None:
+            return
+        self._stopped = answer
+        self.task.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._begun:
+            self._timer = asyncio.get_running_loop().call_later(GRACE, self.abandon)
+        else:  # its task ends without having begun
+            self._settle(self._outcome(answer))
