@@ -64,8 +64,9 @@ DOORS: Final[Mapping[DoorName, Door]] = {
     ),
     "model": Door(
         (
-            *("name", "format", "base_url", "server", "api_key", "timeout", "max_response", "linger", "max_retries"),
-            *("max_tokens", "temperature", "cache", "extra", "headers", "http_client", "continues", "sleep", "dice"),
+            *("name", "format", "constrained", "base_url", "server", "api_key", "timeout", "max_response", "linger"),
+            *("max_retries", "max_tokens", "temperature", "cache", "extra", "headers", "http_client", "continues"),
+            *("sleep", "dice"),
         ),
         renamed.MODEL,
         "it belongs to the model: agentkit.model('openai:…', {}=…)",

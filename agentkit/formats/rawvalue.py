@@ -359,7 +359,7 @@ class Value:
         kind = token.lastgroup
         if held.open and held.open[-1] == "value":
             if kind == "fit" and token["over"] is not None and not held.calls and not held.ends:
-                if held.fits:
+                if held.fits or self.is_again(held):
                     raise self.ambiguous(held)
                 return self.found(held, here)
             if kind == "fit":
@@ -377,17 +377,25 @@ class Value:
             held.odd = held.odd or here
         return None
 
+    def is_again(self, held: Held) -> bool:
+        """Whether the last opening inside is that of this very parameter: the value before it may lack its closing."""
+        found = self.end.own.finditer("".join(held.pieces)) if self.end.own is not None else ()
+        names = [f.groupdict().get("name") for f in found if f["close"] is None]  # an element's tag is its name
+        return bool(names) and (names[-1] or self.key).strip() == self.key
+
     def is_unsure(self, held: Held, token: re.Match[str]) -> bool:
         """Whether a closing that may be this value's may as well be another's.
 
         This one's may have been before, and a call inside is open or does not balance; the enclosing call may have been
         over before another one opened; or it is a closing too many behind a call that was over, or behind half of one,
-        as only the section ends behind this one.
+        as only the section ends behind this one; or one stood before the end of the call already, and no text opens it.
         """
         over = held.first is not None or bool(held.ends)
         shut = token.groupdict().get("shut") is not None
         passed = self.passed and _SENTENCE("".join(held.pieces), held.behind - held.start) is None
         if (held.open and (held.fits or passed)) or (shut and over):
+            return True
+        if self.closings and held.ends and self.end.unopened(self.r.raw()[self.start - self.r.mark :]) >= 0:
             return True
         return (bool(held.fits) or shut) and not self.end.balances("".join(held.pieces))
 

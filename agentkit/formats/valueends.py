@@ -20,6 +20,7 @@ from agentkit.toolspec import ToolSpec
 
 _LAYOUT: Final = r"(?:\s|\\n){0,1024}"  # white space between pairs, where GLM models also write a newline as its escape
 _ALIKE: Final = 0.8  # of two texts, where one is the other misspelt
+_STRAY: Final = 64  # characters that may stand inside of a closing tag
 _A_TAG: Final = re.compile(r"<(/?)([^\W\d][\w:.-]*)")
 _INSIDE: Final = r"[^<>]{0,512}"  # characters of an opening tag behind its name; a longer one is content
 
@@ -30,8 +31,14 @@ def alike(text: str, closing: str) -> bool:
 
 
 def halved(text: str, closing: str) -> bool:
-    """Whether a text ends with the beginning of a closing tag, with most of it, or with one like it."""
+    """Whether a text ends with the beginning of a closing tag, with most of it, or with one like it.
+
+    So it does where something stands inside of the closing tag.
+    """
     size, text = len(closing), text.rstrip()
+    last = text[-size - _STRAY :]
+    if any(last.endswith(closing[n:]) and closing[:n] in last[: n - size] for n in range(3, size)):
+        return True
     pieces = (*(closing[:n] for n in range(3, size)), *(closing[n:] for n in range(1, size // 2)))
     tail = text[-size - 1 :]
     tail = tail[max(tail.find(closing[:2]), 0) :]
@@ -88,12 +95,10 @@ class ValueEnd:
         return any(f["close"] for f in found) or halved(text, self.what)
 
     def crossed(self, text: str) -> bool:
-        """Whether a value is closed in this text that nothing there opens, and one opened that nothing closes."""
-        depth, stray = 0, False
-        for found in self.own.finditer(text) if self.own is not None else ():
-            stray = stray or (found["close"] is not None and not depth)
-            depth = max(depth + (-1 if found["close"] else 1), 0)
-        return stray and depth > 0
+        """Whether a value is closed in this text that nothing there opens, and one is opened behind that."""
+        behind = self.unopened(text)
+        found = self.own.finditer(text, behind) if self.own is not None and behind >= 0 else ()
+        return any(f["close"] is None for f in found)
 
     def stray(self, text: str) -> int:
         """Where behind the first closing of a value that nothing in this text opens; -1 where there is none.
@@ -104,6 +109,16 @@ class ValueEnd:
         if (behind := self.unopened(text)) >= 0:
             return behind
         return len(text.rstrip()) if halved(text, self.what) else -1
+
+    def opened(self, text: str) -> int:
+        """How many more values are opened in this text than are closed there."""
+        found = [f["close"] is None for f in self.own.finditer(text)] if self.own is not None else []
+        return 2 * sum(found) - len(found)
+
+    def half(self, text: str) -> bool:
+        """Whether a call begins in this text that does not end there."""
+        ends = [f["end"] is not None for f in self.calls.finditer(text)] if self.calls is not None else []
+        return 2 * sum(ends) < len(ends)
 
     def unopened(self, text: str) -> int:
         """Where behind the first whole closing of a value that nothing in this text opens; -1 where there is none."""

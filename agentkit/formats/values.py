@@ -11,11 +11,11 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from typing import Any, Final, NoReturn
+from typing import Any, NoReturn
 
 from agentkit.errors import FormatError
 from agentkit.formats.literals import MAX_DEPTH, literal_value
-from agentkit.schemas.walk import Schema, alternatives
+from agentkit.schemas.walk import TYPES, Schema, alternatives
 from agentkit.unicode import has_surrogate, without_surrogates
 
 MAX_NUMBER = 5_000  # characters; the interpreter itself refuses integers of more than 4,300 digits
@@ -142,7 +142,6 @@ def dump(value: Any) -> str:
     return text
 
 
-_TYPES: Final = frozenset(("string", "integer", "number", "boolean", "array", "object", "null"))
 _ALIASES: Mapping[str, str] = {
     "str": "string", "text": "string", "char": "string", "int": "integer", "long": "integer", "float": "number",
     "double": "number", "bool": "boolean", "list": "array", "tuple": "array", "dict": "object", "map": "object",
@@ -155,7 +154,7 @@ def _kind(schema: Schema) -> str | None:
     kind = schema.get("type")
     if not isinstance(kind, str):
         return None
-    if kind in _TYPES:
+    if kind in TYPES:
         return kind
     kind = _ALIASES.get(kind.lower(), kind.lower())
     return None if kind == "any" else kind

@@ -296,8 +296,7 @@ def _kind(value: Any, part: Pairs) -> str:
     """The type of a value, where the format writes it."""
     if not part.kind:
         return ""
-    names = {str: "string", bool: "boolean", int: "integer", float: "number", dict: "object", list: "array"}
-    return f"{part.kind[0]}{names.get(type(value), 'null')}{part.kind[1]}"
+    return f"{part.kind[0]}{walk.type_of(value)}{part.kind[1]}"
 
 
 def _is_word_null(value: Any) -> bool:

@@ -4,6 +4,26 @@ from __future__ import annotations
 
 from agentkit.grammar.arguments_as_rules import Target
 from agentkit.grammar.from_schema import Gap
-from agentkit.grammar.targets import TARGETS, grammar, grammar_gaps, grammar_targets, why_no_grammar
+from agentkit.grammar.targets import (
+    TARGETS,
+    ThinkingRule,
+    exactly,
+    grammar,
+    grammar_gaps,
+    grammar_targets,
+    openings,
+    why_no_grammar,
+)
 
-__all__ = ["TARGETS", "Gap", "Target", "grammar", "grammar_gaps", "grammar_targets", "why_no_grammar"]
+__all__ = [
+    "TARGETS",
+    "Gap",
+    "Target",
+    "ThinkingRule",
+    "exactly",
+    "grammar",
+    "grammar_gaps",
+    "grammar_targets",
+    "openings",
+    "why_no_grammar",
+]

@@ -14,18 +14,18 @@ from agentkit.formats.format import Format, ToolElement
 from agentkit.formats.rawvalue import CDATA_OPEN
 from agentkit.formats.write import attribute
 from agentkit.grammar import rules
-from agentkit.grammar.from_schema import ATTRIBUTE, JSON, Gap, Refused, SchemaRules, inside, kind_of
-from agentkit.grammar.hoist import LLGUIDANCE, XGRAMMAR, Hoist
+from agentkit.grammar.from_schema import ATTRIBUTE, JSON, Gap, Refused, SchemaRules, inside
 from agentkit.grammar.rules import Blocked, Chars, Lit, Raw, Repeat, Rule, alt, opt, seq
 from agentkit.schemas import walk
+from agentkit.schemas.dialects import XGRAMMAR
+from agentkit.schemas.rewriting import engine_schema
+from agentkit.schemas.walk import kind_of
 from agentkit.toolspec import Layout, ToolSpec
 
-Target = Literal["structural_tag", "lark", "gbnf"]
-"""`structural_tag` for vLLM, SGLang and xgrammar; `lark` for llguidance; `gbnf` for llama.cpp."""
+Target = Literal["structural_tag", "gbnf"]
+"""`structural_tag` for vLLM, SGLang and xgrammar; `gbnf` for llama.cpp."""
 
-_KEYWORDS: Final[Mapping[Target, frozenset[str]]] = {
-    "structural_tag": XGRAMMAR, "lark": LLGUIDANCE, "gbnf": frozenset()
-}  # fmt: skip
+_COUNTED: Final = 1999  # llama.cpp refuses to count further: MAX_REPETITION_THRESHOLD in its `llama-grammar.cpp`
 _CDATA: Final = Blocked(CDATA_OPEN, start=True)
 
 
@@ -45,19 +45,17 @@ class CallRules:
     prefix: str
     target: Target
     schemas: SchemaRules = field(init=False)
-    hoist: Hoist = field(init=False)
 
     def __post_init__(self) -> None:
         layout: Layout = next((p.layout for p in self.format.call if isinstance(p, ToolElement)), "own")
         self.tool = self.tool.with_element(layout)
-        self.schemas = SchemaRules(self.tool.name, self.tool.parameters, self.prefix)
-        known = _KEYWORDS[self.target]
-        self.hoist = Hoist(self.tool.name, self.tool.parameters, known, bounded=self.target == "lark")
+        largest = _COUNTED if self.target == "gbnf" else None
+        self.schemas = SchemaRules(self.tool.name, self.tool.parameters, self.prefix, largest)
 
     @property
     def gaps(self) -> tuple[Gap, ...]:
         """What the rules do not enforce."""
-        return (*self.schemas.gaps, *self.hoist.gaps)
+        return tuple(self.schemas.gaps)
 
     @property
     def parameters(self) -> Mapping[str, Any]:
@@ -84,7 +82,10 @@ class CallRules:
         schema = {"type": "object", **self.tool.parameters}
         if self.target == "gbnf":
             return self.schemas.rule(schema, JSON)
-        return rules.JsonRule(self.hoist.whole(schema))
+        known, losses = engine_schema(schema, XGRAMMAR)
+        for loss in losses:
+            self.schemas.gap("".join(s if s == "[]" else f".{s}" for s in loss.path).lstrip("."), [loss.what])
+        return rules.JsonRule(known)
 
     def optional(self, parameter: str, make: Callable[[], Rule]) -> Rule:
         """What writes one argument, which may be left out if it is not required."""
@@ -129,15 +130,15 @@ def _free_text(
             w.schemas.gap(name, ["a string beside another constrained type, which text cannot tell"])
     text = texts[0]
     w.schemas.gap(name, (k for k in ("pattern", "format") if k in text))
-    least, most = text.get("minLength", 0), text.get("maxLength")
-    if least and w.target != "lark":
+    least, most = w.schemas.counts(text, name, "Length")
+    if least:
         w.schemas.gap(name, ["minLength"])
     words = words_of_null(w, w.tool.schema_of(name), options)
-    if most is not None and words and w.target != "lark":
+    if most is not None and words:
         w.schemas.gap(name, ["maxLength beside a default of null"])
     end = close.rstrip()
     blocked = (*blocked, _CDATA, *words)
-    return seq(Lit(start), Raw(end, blocked, least, most), Lit(close[len(end) :]))
+    return seq(Lit(start), Raw(end, blocked, most), Lit(close[len(end) :]))
 
 
 def words_of_null(w: CallRules, schema: Mapping[str, Any], options: list[Any]) -> tuple[Blocked, ...]:
@@ -170,7 +171,7 @@ def told(
             strings = [v for v in listed if isinstance(v, str)]
             found += [seq(Lit(text), Lit(t), Lit(close)) for t in listed_texts(strings, blocked)]
             found += [
-                seq(Lit(other(_json_type(v))), Lit(values.dump(v)), Lit(close))
+                seq(Lit(other(walk.type_of(v))), Lit(values.dump(v)), Lit(close))
                 for v in listed
                 if not isinstance(v, str)
             ]
@@ -182,11 +183,6 @@ def told(
     if not found:
         raise Refused(f"{w.tool.name}: {name}: no listed value can be written as text")
     return alt(found)
-
-
-def _json_type(value: Any) -> str:
-    names = {bool: "boolean", int: "integer", float: "number", dict: "object", list: "array"}
-    return names.get(type(value), "null")
 
 
 # ---------------------------------------------------------------- attributes
@@ -209,7 +205,7 @@ def attribute_value(w: CallRules, name: str, label: str) -> Rule:
                 w.schemas.gap(
                     name, [k for o in options if kind_of(o) not in ("string", "null") for k in set(o) - {"type"}]
                 )
-            found.append(Repeat(alt([_SAFE, *_ENTITIES]), option.get("minLength", 0), option.get("maxLength")))
+            found.append(Repeat(alt([_SAFE, *_ENTITIES]), *w.schemas.counts(option, name, "Length")))
         else:
             found.append(w.schemas.rule(option, ATTRIBUTE, name))
     return seq(Lit(f' {label}="'), alt(found), Lit('"'))

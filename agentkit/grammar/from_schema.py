@@ -9,19 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from agentkit.formats import values
 from agentkit.grammar import numbers
 from agentkit.grammar.rules import Alt, Chars, Lit, Ref, Repeat, Rule, alt, opt, seq
 from agentkit.schemas import walk
-
-ANNOTATIONS: Final = frozenset((
-    "title", "description", "default", "examples", "example", "deprecated", "readOnly", "writeOnly", "nullable",
-    "$schema", "$id", "$comment", "$anchor", "$defs", "definitions", "contentEncoding", "contentMediaType",
-    "discriminator",
-))  # fmt: skip
-"""Keywords that refuse no value."""
+from agentkit.schemas.walk import ANNOTATIONS, kind_of
 
 STRUCTURE: Final = frozenset(("type", "enum", "const", "anyOf", "oneOf", "allOf", "$ref"))
 SAID: Final[Mapping[str, frozenset[str]]] = {
@@ -136,11 +130,19 @@ class Refused(ValueError):
 
 @dataclass(slots=True)
 class SchemaRules:
-    """The schemas of one tool as rules; collects the named rules that they need, and the gaps."""
+    """The schemas of one tool as rules; collects the named rules that they need, and the gaps.
+
+    Args:
+        tool: the tool's name.
+        root: the schema in which `$ref`s are looked up.
+        prefix: what the names of rules start with.
+        largest: how far the target counts; None for any number.
+    """
 
     tool: str
     root: Mapping[str, Any]
     prefix: str
+    largest: int | None = None
     rules: dict[str, Rule] = field(default_factory=dict)
     gaps: dict[Gap, None] = field(default_factory=dict)
     _names: dict[tuple[str, int], str] = field(default_factory=dict)
@@ -149,6 +151,17 @@ class SchemaRules:
     def gap(self, path: str, keywords: Iterable[str]) -> None:
         """Note what cannot be said."""
         self.gaps |= dict.fromkeys(Gap(self.tool, path, k) for k in keywords)
+
+    def counts(self, schema: Mapping[str, Any], path: str, of: Literal["Length", "Items"]) -> tuple[int, int | None]:
+        """How many characters or items a value has: at least, and at most; as far as the target counts."""
+        least, most = schema.get(f"min{of}", 0), schema.get(f"max{of}")
+        if self.largest is not None and least > self.largest:
+            self.gap(path, [f"min{of}"])
+            least = 0
+        if self.largest is not None and most is not None and most > self.largest:
+            self.gap(path, [f"max{of}"])
+            most = None
+        return least, most
 
     def rule(self, schema: Any, syntax: Syntax, path: str = "") -> Rule:
         """The values of a schema, as `syntax` writes them.
@@ -184,7 +197,7 @@ class SchemaRules:
             listed = schema.get(key)
             if isinstance(listed, list) and listed:
                 rest = {k: v for k, v in schema.items() if k != key and k not in ANNOTATIONS}
-                if (key == "allOf" and len(listed) > 1) or (key == "oneOf" and not self.disjoint(listed)):
+                if (key == "allOf" and len(listed) > 1) or (key == "oneOf" and not walk.disjoint(listed, self.root)):
                     self.gap(path, [key])
                 merged = [self._merged(rest, s, path) for s in (listed[:1] if key == "allOf" else listed)]
                 return self._or_null(schema, [o for m in merged for o in self.options(m, path)])
@@ -203,20 +216,6 @@ class SchemaRules:
             option = walk.resolve(option, self.root)
         self.gap(path, (k for k in rest if k in option and rest[k] != option[k]))
         return {**rest, **option}
-
-    def disjoint(self, options: list[Any]) -> bool:
-        """Whether no value satisfies two of them, by their types or a property that is fixed in each."""
-        plain = [walk.resolve(o, self.root) for o in options if isinstance(o, Mapping)]
-        kinds = [{"integer": "number"}.get(str(p.get("type")), str(p.get("type"))) for p in plain]
-        if len(plain) == len(options) == len(set(kinds)) and "None" not in kinds:
-            return True
-        fixed = [
-            {(n, values.dump(s["const"])) for n, s in p.get("properties", {}).items()
-             if isinstance(s, Mapping) and "const" in s and n in p.get("required", ())}
-            for p in plain
-        ]  # fmt: skip
-        names = set.intersection(*({n for n, _ in f} for f in fixed)) if fixed else set()
-        return any(len({v for f in fixed for m, v in f if m == n}) == len(options) for n in names)
 
     def _plain(self, schema: Mapping[str, Any], syntax: Syntax, path: str) -> Rule:
         """A schema of one type, or of listed values."""
@@ -241,8 +240,8 @@ class SchemaRules:
         Raises:
             Refused: none of them is of the schema's type.
         """
-        found = [schema["const"]] if "const" in schema else schema.get("enum")
-        if not isinstance(found, list):
+        found = walk.listed(schema)
+        if found is None:
             return None
         self.gap(path, _constraints(schema) - STRUCTURE)
         kind = schema.get("type")
@@ -254,7 +253,7 @@ class SchemaRules:
     # ------------------------------------------------------------ types
 
     def _string(self, schema: Mapping[str, Any], syntax: Syntax, path: str) -> Rule:
-        return syntax.string(schema.get("minLength", 0), schema.get("maxLength"))
+        return syntax.string(*self.counts(schema, path, "Length"))
 
     def _number(self, schema: Mapping[str, Any], syntax: Syntax, path: str) -> Rule:
         make = numbers.integer if schema.get("type") == "integer" else numbers.number
@@ -271,7 +270,7 @@ class SchemaRules:
 
     def _array(self, schema: Mapping[str, Any], syntax: Syntax, path: str) -> Rule:
         item = self.rule(schema.get("items", True), syntax, f"{path}[]")
-        least, most = schema.get("minItems", 0), schema.get("maxItems")
+        least, most = self.counts(schema, path, "Items")
         return _bracketed("[", item, "]", least, most, syntax)
 
     def _object(self, schema: Mapping[str, Any], syntax: Syntax, path: str) -> Rule:
@@ -336,14 +335,6 @@ _KINDS: Final[Mapping[str, Callable[[SchemaRules, Mapping[str, Any], Syntax, str
 }
 
 
-def kind_of(schema: Mapping[str, Any]) -> str | None:
-    """The one type of a schema; guessed from its keywords where it names none. None for any type."""
-    kind = schema.get("type")
-    if isinstance(kind, str):
-        return kind if kind in SAID else None
-    return "object" if "properties" in schema else "array" if "items" in schema else None
-
-
 def bounds(schema: Mapping[str, Any]) -> tuple[Decimal | None, Decimal | None, bool, bool]:
     """The tighter of the inclusive and exclusive bounds on each side, and whether it is exclusive."""
     low, high = schema.get("minimum"), schema.get("maximum")
@@ -369,5 +360,4 @@ def _vacuous(schema: Mapping[str, Any]) -> set[str]:
 def _is(value: Any, kind: str) -> bool:
     if kind == "number":
         return isinstance(value, int | float) and not isinstance(value, bool)
-    names = {str: "string", bool: "boolean", int: "integer", list: "array", dict: "object", type(None): "null"}
-    return names.get(type(value)) == kind
+    return walk.type_of(value) == kind

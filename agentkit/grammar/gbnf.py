@@ -67,7 +67,7 @@ class _Writer:
             case Many(item, separator):
                 name = self.named(item, "call")
                 return f"{name} ({quoted(separator)} {name})*" if separator else f"{name}+"
-            case Raw(_, _, _, None):
+            case Raw(_, _, None):
                 return self.named(rule, "raw")
             case Raw():
                 return _counted(rule)
@@ -103,7 +103,8 @@ class _Writer:
         # character by character, as the text that it stands beside: an engine that reads in tokens would commit itself
         heads = ((" ".join(char_class(c, False) for c in start), close) for start, close in prose.regions)
         thinking = " | ".join(f"{head} {self.named(Raw(close, ()), 'thought')}" for head, close in heads)
-        return f"({thinking})* text" if thinking else "text"
+        begun = f"{self.named(Raw(prose.begun, ()), 'thought')} " if prose.begun else ""
+        return begun + (f"({thinking})* " if thinking else "") + "text"
 
     def states(self, name: str, states: list[State], behind: list[str], *, end: bool) -> None:
         """An automaton as rules; `behind` says what follows each of its ends, `end` whether it may stop anywhere."""

@@ -15,8 +15,9 @@ from agentkit.formats import values
 from agentkit.formats.format import Braced, NestedTags
 from agentkit.grammar import rules
 from agentkit.grammar.arguments_as_rules import CallRules, listed_texts, value, words_of_null
-from agentkit.grammar.from_schema import Refused, Syntax, joined, kind_of
+from agentkit.grammar.from_schema import Refused, Syntax, joined
 from agentkit.grammar.rules import Blocked, Chars, Lit, Raw, Ref, Repeat, Rule, alt, opt, seq
+from agentkit.schemas.walk import kind_of
 
 _BARE_KEY: Final = re.compile(r"[^\s:{}\[\],\"'<>]{1,256}\Z")
 _NO_KEY: Final = Chars(rules.SPACES + "\x00\x1f:{}[],\"'<>", negated=True)
@@ -158,7 +159,7 @@ class _Nested:
         if any(set(o) - {"type", "description", "title"} for o in constrained):
             self.w.schemas.gap(path, ["a string beside another constrained type, which text cannot tell"])
         self.w.schemas.gap(path, (k for k in ("pattern", "format") if k in text))
-        least, most = text.get("minLength", 0), text.get("maxLength")
+        least, most = self.w.schemas.counts(text, path, "Length")
         token = self.part.token
         rule = _text(token, least, most, (self.blocked, *words))
         return rule if _free(least, most) else seq(rule, Lit(token))
@@ -166,7 +167,7 @@ class _Nested:
     def container(self, schema: Mapping[str, Any], path: str) -> list[Rule]:
         """An array or object as elements; one that is empty, or of no declared properties, as JSON."""
         if kind_of(schema) == "array":
-            least, most = schema.get("minItems", 0), schema.get("maxItems")
+            least, most = self.w.schemas.counts(schema, path, "Items")
             item = self.element(self.part.item, schema.get("items", {}), f"{path}[]")
             some = [] if most == 0 else [Repeat(item, max(least, 1), most)]
             return [*some, *([] if least else [Lit("[]")])]

@@ -159,8 +159,9 @@ def _tag_parameters(w: CallRules, part: TagParameters) -> Rule:
 
 def _pairs(w: CallRules, part: Pairs) -> Rule:
     literals = [p.strip() for p in w.format.call if isinstance(p, str) and p.strip()]
-    marks = dict.fromkeys((part.close.strip(), part.key.strip(), literals[0], literals[-1]))
-    blocked = tuple(Blocked(mark) for mark in marks)
+    marks = dict.fromkeys((part.key.strip(), literals[0], literals[-1]))
+    # the parser takes a close in other letters for one that was meant, wherever a parameter may be missing behind it
+    blocked = (Blocked(part.close.strip(), cases=True), *(Blocked(mark) for mark in marks))
     close = f"{part.close}\n"
 
     def one(name: str) -> Rule:

@@ -1,6 +1,6 @@
 """What a grammar says, in no grammar's language: literals, sequences, choices, characters, raw values, JSON, prose.
 
-Pure values; knows no format, no schema and no target. The renderers (`structural_tag`, `lark`, `gbnf`) write them.
+Pure values; knows no format, no schema and no target. The renderers (`structural_tag`, `gbnf`) write them.
 """
 
 from __future__ import annotations
@@ -36,19 +36,22 @@ class Blocked:
         tag: whether it is a tag, which is read in any case and with any namespace.
         start: whether it is forbidden only at the text's start, behind white space.
         quotes: whether its double quotes may be single ones.
+        cases: whether its letters may be small or capital.
     """
 
     text: str
     tag: bool = False
     start: bool = False
     quotes: bool = False
+    cases: bool = False
 
     @property
     def patterns(self) -> tuple[tuple[Step, ...], ...]:
         """Its spellings as steps over characters; any of them."""
         if not self.tag:
             lead = (_SPACE_RUN,) if self.start else ()
-            return ((*lead, *_soft(self.text, self.quotes)),)
+            steps = _soft(self.text, self.quotes)
+            return ((*lead, *(map(_any_case, steps) if self.cases else steps)),)
         slash = "</" if self.text.startswith("</") else "<"
         name = self.text[len(slash) :]
         head = tuple(Step(frozenset(c)) for c in slash)
@@ -59,7 +62,10 @@ class Blocked:
     @property
     def exact(self) -> bool:
         """Whether `spellings` are all of them, or more."""
-        return self.start or not (self.tag or self.quotes or any(s.star for p in self.patterns for s in p))
+        if self.start:
+            return True
+        cased = self.cases and self.text.lower() != self.text.upper()
+        return not (self.tag or self.quotes or cased or any(s.star for p in self.patterns for s in p))
 
     @property
     def spellings(self) -> tuple[str, ...]:
@@ -67,7 +73,7 @@ class Blocked:
         if self.quotes:
             texts = (self.text.replace(" :", ":"), self.text.replace(" : ", ":"), self.text)
             return (*texts, *(t.replace('"', "'") for t in texts))
-        if not self.tag:
+        if not (self.tag or self.cases):
             return tuple(dict.fromkeys((self.text, "".join(self.text.split()))))
         return tuple(dict.fromkeys((self.text, self.text.lower(), self.text.upper(), self.text.title())))
 
@@ -77,6 +83,11 @@ def _soft(text: str, quotes: bool) -> Iterable[Step]:
     spaced = re.sub(r"(?<=\S)(?=[\[{])|(?<=[\[{}\]])(?=\S)", " ", text)
     for atom in re.findall(r"\s+|\S", spaced):
         yield _SPACE_RUN if atom.isspace() else Step(frozenset("\"'" if quotes and atom == '"' else atom))
+
+
+def _any_case(step: Step) -> Step:
+    """The step with the small and the capital of each of its letters."""
+    return Step(frozenset(form for c in step.chars for form in (c, c.lower(), c.upper()) if len(form) == 1), step.star)
 
 
 # ---------------------------------------------------------------- rules
@@ -130,11 +141,10 @@ class Many:
 
 @dataclass(frozen=True, slots=True)
 class Raw:
-    """Any text up to and with `close`, holding nothing of `blocked`; `least` to `most` characters before `close`."""
+    """Any text up to and with `close`, holding nothing of `blocked`; at most `most` characters before `close`."""
 
     close: str
     blocked: tuple[Blocked, ...]
-    least: int = 0
     most: int | None = None
 
 
@@ -164,10 +174,11 @@ class Prose:
 
     Args:
         triggers: what opens a block; none is the beginning of another.
-        blocks: each starts with a literal that starts with one trigger.
+        blocks: each starts with a literal that starts with one trigger; none where there may be text alone.
         blocked: what the free text must not hold.
         regions: pairs of tags around thinking and the like, in which nothing is a call; such may stand at the start.
         many: whether more than one block may stand in the text, with free text behind each.
+        begun: the closing tag of a region that had begun before the text; empty where none had.
     """
 
     triggers: tuple[str, ...]
@@ -175,6 +186,7 @@ class Prose:
     blocked: tuple[Blocked, ...]
     regions: tuple[tuple[str, str], ...]
     many: bool
+    begun: str = ""
 
     def behind(self, trigger: str) -> Rule:
         """What follows a trigger: any block that it opens, without it."""

@@ -123,9 +123,19 @@ class _Writer:
         """Free text with tags in it, behind a region of thinking; as one grammar where that says more."""
         if not all(b.exact for b in prose.blocked) and all(map(self.is_text, prose.blocks)):
             return {"type": "grammar", "grammar": gbnf.write(Grammar(prose, self.rules))}
+        first = [self.thoughts([("", prose.begun)])] if prose.begun else []
+        if prose.regions:
+            first.append({"type": "star", "content": self.thoughts(prose.regions)})
+        text = self.free_text(prose)
+        return {"type": "sequence", "elements": [*first, text]} if first else text
+
+    def free_text(self, prose: Prose) -> StructuralTag:
+        """The text behind the thinking, with tags in it."""
         spellings = dict.fromkeys(s for b in prose.blocked for s in b.spellings)
         excludes = [s for s in spellings if s not in prose.triggers]
-        tags: StructuralTag = {
+        if not prose.blocks:
+            return {"type": "any_text", "excludes": excludes}
+        return {
             "type": "triggered_tags",
             "triggers": list(dict.fromkeys(_before(t, excludes) for t in prose.triggers)),
             "tags": self.tags(prose.blocks),
@@ -133,14 +143,13 @@ class _Writer:
             "at_least_one": False,
             "stop_after_first": not prose.many,
         }
-        thoughts = [
-            {"type": "tag", "begin": a, "content": {"type": "any_text", "excludes": [b]}, "end": b}
-            for a, b in prose.regions
+
+    def thoughts(self, regions: Iterable[tuple[str, str]]) -> StructuralTag:
+        """A region of thinking, between any of these tags."""
+        tags: list[StructuralTag] = [
+            {"type": "tag", "begin": a, "content": {"type": "any_text", "excludes": [b]}, "end": b} for a, b in regions
         ]
-        if not thoughts:
-            return tags
-        thought: StructuralTag = thoughts[0] if len(thoughts) == 1 else {"type": "or", "elements": thoughts}
-        return {"type": "sequence", "elements": [{"type": "star", "content": thought}, tags]}
+        return tags[0] if len(tags) == 1 else {"type": "or", "elements": tags}
 
     def is_text(self, rule: Rule) -> bool:
         """Whether characters say all of a rule: it holds no schema."""
@@ -179,8 +188,8 @@ def _plain(rule: Rule) -> bool:
     match rule:
         case JsonRule() | Many():
             return False
-        case Raw(_, blocked, least, most):
-            return least == 0 and most is None and not all(b.exact for b in blocked)
+        case Raw(_, blocked, most):
+            return most is None and not all(b.exact for b in blocked)
         case Seq(items) | Alt(items):
             return all(map(_plain, items))
         case Repeat(item):

@@ -7,17 +7,23 @@ spellings are written, arguments in declared order. Pure; imports no grammar eng
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Literal, assert_never, get_args, overload
+from typing import Any, Final, Literal, NamedTuple, assert_never, get_args, overload
 
 from agentkit.errors import FormatError
 from agentkit.formats.engine import get
 from agentkit.formats.format import Format, Tag
 from agentkit.formats.write import edge
-from agentkit.grammar import gbnf, lark, parts, prose, rules, structural_tag
+from agentkit.grammar import gbnf, parts, prose, rules, structural_tag
 from agentkit.grammar.arguments_as_rules import CallRules, Target
 from agentkit.grammar.from_schema import Gap, Refused
-from agentkit.grammar.rules import Blocked, Lit, Many, Prose, Repeat, Rule, alt, seq
+from agentkit.grammar.rules import Alt, Blocked, Lit, Many, Prose, Raw, Repeat, Rule, Seq, alt, leading, seq
 from agentkit.toolspec import ToolSpec
+
+ThinkingRule = Literal["may_think", "no_thinking", "begun_thinking"]
+"""`may_think`: thinking between the format's tags may come first. `no_thinking`: none may, as for a server that takes
+it out of the reply and applies the grammar behind it. `begun_thinking`: the prompt's end has opened it, with the first
+of the format's pairs of tags, and the reply closes it.
+"""
 
 TARGETS: Final[tuple[Target, ...]] = get_args(Target)
 _PROBE: Final = ToolSpec(
@@ -28,12 +34,12 @@ _PROBE: Final = ToolSpec(
 @overload
 def grammar(
     format: str | Format, tools: Sequence[ToolSpec], *, target: Literal["structural_tag"] = "structural_tag",
-    tool_choice: str = "auto", parallel: bool = True, strict: bool = True,
+    tool_choice: str = "auto", parallel: bool = True, thinking: ThinkingRule = "may_think", strict: bool = True,
 ) -> dict[str, Any]: ...  # fmt: skip
 @overload
 def grammar(
-    format: str | Format, tools: Sequence[ToolSpec], *, target: Literal["lark", "gbnf"],
-    tool_choice: str = "auto", parallel: bool = True, strict: bool = True,
+    format: str | Format, tools: Sequence[ToolSpec], *, target: Literal["gbnf"],
+    tool_choice: str = "auto", parallel: bool = True, thinking: ThinkingRule = "may_think", strict: bool = True,
 ) -> str: ...  # fmt: skip
 def grammar(
     format: str | Format,
@@ -42,31 +48,36 @@ def grammar(
     target: Target = "structural_tag",
     tool_choice: str = "auto",
     parallel: bool = True,
+    thinking: ThinkingRule = "may_think",
     strict: bool = True,
 ) -> dict[str, Any] | str:
     r"""A grammar that lets a model write nothing but calls that parse and validate.
 
-    With `auto`, free text may surround the calls, and a region of thinking may come first. What would open a call never
-    stands in it as mere text, so constrained text is read with `in_code="execute"`.
+    With `auto`, free text may surround the calls. What would open a call never stands in it as mere text: also between
+    marks of code, where only `in_code="execute"` reads it as a call.
 
     Args:
         format: the format, by name or declaration.
         tools: the offered tools.
-        target: who enforces it. A structural tag is the value of `response_format`; the others are grammars as text.
-        tool_choice: `auto`, `required` (one call at least, and nothing but calls), or the name of the one tool that
-            must be called, once.
+        target: who enforces it. A structural tag is the value of `response_format`, GBNF a grammar as text.
+        tool_choice: `auto`, `required` (one call at least, and nothing but calls behind the thinking), `none` (text
+            that opens no call), or the name of the one tool that must be called, once.
         parallel: whether more than one call may be written.
+        thinking: whether a region of thinking may or must come first, in a format that knows its tags.
         strict: whether a schema keyword that the target cannot enforce is an error; else such keywords are left out,
             and `grammar_gaps` lists them. `format` never is an error: in JSON Schema it refuses nothing.
 
     Raises:
-        FormatError: the format has no grammar, `tool_choice` names no tool, or a schema asks for what cannot be said.
+        FormatError: the format has no grammar, or no tags of thinking that could have begun; `tool_choice` names no
+            tool; or a schema asks for what cannot be said.
 
     >>> ping = ToolSpec("ping", "", {"type": "object", "properties": {}})
-    >>> print(grammar("hermes", [ping], target="gbnf", tool_choice="ping"))
+    >>> print(grammar("hermes", [ping], target="gbnf", tool_choice="ping", thinking="no_thinking"))
     root ::= "<tool_call>\n{\"name\": \"ping\", \"arguments\": {}}\n</tool_call>"
     """
-    built, gaps = _build(get(format), tools, target, tool_choice, parallel)
+    if thinking not in get_args(ThinkingRule):
+        raise FormatError(f"thinking={thinking!r} is none of {', '.join(get_args(ThinkingRule))}")
+    built, gaps = _build(get(format), tools, target, _Wanted(tool_choice, parallel, thinking))
     hard = [str(g) for g in gaps if g.keyword != "format"]
     if strict and hard:
         raise FormatError(
@@ -76,19 +87,43 @@ def grammar(
     match target:
         case "structural_tag":
             return structural_tag.write(built)
-        case "lark":
-            return lark.write(built)
         case "gbnf":
             return gbnf.write(built)
         case _:
             assert_never(target)
 
 
+def exactly(text: str, *, target: Target) -> dict[str, Any] | str:
+    """A grammar that allows this text and nothing else."""
+    built = rules.Grammar(Lit(text))
+    return structural_tag.write(built) if target == "structural_tag" else gbnf.write(built)
+
+
+def openings(format: str | Format, tools: Sequence[ToolSpec], *, target: Target) -> tuple[str, ...]:
+    """What a reply of nothing but calls starts with, white space aside: any of these, thinking included."""
+    built, _ = _build(get(format), tools, target, _Wanted("required", thinking="no_thinking"))
+    assert not isinstance(built.root, Prose)
+    block = built.root.items[-1] if isinstance(built.root, Seq) and get(format).thinking else built.root
+    found = [text.lstrip() for text in _starts(block)]
+    return tuple(dict.fromkeys([*found, *(start.lstrip() for start, _ in get(format).thinking)]))
+
+
+def _starts(rule: Rule) -> list[str]:
+    match rule:
+        case Seq(items):
+            return _starts(items[0])
+        case Alt(items):
+            return [text for item in items for text in _starts(item)]
+        case Many(item):
+            return _starts(item)
+    return [leading(rule)]
+
+
 def grammar_gaps(
     format: str | Format, tools: Sequence[ToolSpec], *, target: Target = "structural_tag"
 ) -> tuple[Gap, ...]:
     """The schema keywords of these tools that a grammar for this target does not enforce."""
-    return _build(get(format), tools, target, "required", True)[1]
+    return _build(get(format), tools, target, _Wanted("required"))[1]
 
 
 def grammar_targets(format: str | Format) -> tuple[Target, ...]:
@@ -96,10 +131,10 @@ def grammar_targets(format: str | Format) -> tuple[Target, ...]:
     return TARGETS if why_no_grammar(format) is None else ()
 
 
-def why_no_grammar(format: str | Format) -> str | None:
+def why_no_grammar(format: str | Format, thinking: ThinkingRule = "may_think") -> str | None:
     """Why a format has no grammar; None where it has one."""
     try:
-        grammar(format, [_PROBE])
+        grammar(format, [_PROBE], thinking=thinking)
     except FormatError as e:
         return str(e)
     return None
@@ -108,24 +143,56 @@ def why_no_grammar(format: str | Format) -> str | None:
 # ---------------------------------------------------------------- from format to rules
 
 
+class _Wanted(NamedTuple):
+    """What a reply may be."""
+
+    choice: str
+    parallel: bool = True
+    thinking: ThinkingRule = "may_think"
+
+    @property
+    def named(self) -> bool:
+        return self.choice not in ("auto", "required", "none")
+
+    @property
+    def many(self) -> bool:
+        """Whether more than one call may be written."""
+        return self.parallel and not self.named
+
+
 def _build(
-    format: Format, tools: Sequence[ToolSpec], target: Target, tool_choice: str, parallel: bool
+    format: Format, tools: Sequence[ToolSpec], target: Target, wanted: _Wanted
 ) -> tuple[rules.Grammar, tuple[Gap, ...]]:
-    named = tool_choice not in ("auto", "required")
-    offered = [t for t in tools if not named or t.name == tool_choice]
+    offered = [t for t in tools if not wanted.named or t.name == wanted.choice]
     if not offered:
         known = ", ".join(t.name for t in tools) or "none"
-        raise FormatError(f"tool_choice {tool_choice!r} is no offered tool; there are {known}")
+        raise FormatError(f"tool_choice {wanted.choice!r} is no offered tool; there are {known}")
+    if wanted.thinking == "begun_thinking" and not format.thinking:
+        raise FormatError(f"format {format.name!r} has no tags for thinking, so none can have begun before the reply")
     writings = [CallRules(format, tool, f"t{i}", target) for i, tool in enumerate(offered)]
     try:
         calls = {w.tool.name: parts.call_rule(w) for w in writings}
     except Refused as e:
         raise FormatError(f"no call can be written: {e}") from e
-    many = parallel and not named
-    free = tool_choice == "auto"
-    root = _prose(format, offered, calls, many) if free else alt(_blocks(format, [*calls.values()], many))
+    free = wanted.choice in ("auto", "none")
+    root = _prose(format, offered, calls, wanted) if free else _only_calls(format, calls, wanted)
     gaps = {g: None for w in writings for g in w.gaps}
     return rules.Grammar(root, {n: r for w in writings for n, r in w.schemas.rules.items()}), tuple(gaps)
+
+
+def _only_calls(format: Format, calls: Mapping[str, Rule], wanted: _Wanted) -> Rule:
+    """Nothing but calls, behind the thinking."""
+    block = alt(_blocks(format, [*calls.values()], wanted.many))
+    if not format.thinking:
+        return block
+    before: list[Rule] = []
+    if wanted.thinking == "begun_thinking":
+        before.append(Raw(format.thinking[0][1], ()))
+    elif wanted.thinking == "may_think":
+        before.append(Repeat(alt(seq(Lit(start), Raw(close, ())) for start, close in format.thinking)))
+    # models write an empty line behind their thinking, also where a server has taken it out
+    newlines = [] if leading(block)[:1].isspace() else [Repeat(Lit("\n"), 0, 2)]
+    return Seq((*before, *newlines, block))
 
 
 def _blocks(format: Format, calls: list[Rule], many: bool) -> list[Rule]:
@@ -145,16 +212,20 @@ def _within(format: Format, inner: Rule) -> Rule:
     return seq(Lit(start), inner, Lit(end))
 
 
-def _prose(format: Format, tools: Sequence[ToolSpec], calls: Mapping[str, Rule], many: bool) -> Prose:
-    """Free text around blocks of calls."""
+def _prose(format: Format, tools: Sequence[ToolSpec], calls: Mapping[str, Rule], wanted: _Wanted) -> Prose:
+    """Free text around blocks of calls, or without any."""
     blocked = dict.fromkeys(b for shape in format.shapes for b in prose.announced(shape, tools))
-    regions = (*format.thinking, *format.answer)
-    blocked |= dict.fromkeys(Blocked(tag.strip()) for tag, _ in regions)
+    blocked |= dict.fromkeys(Blocked(tag.strip()) for tag, _ in (*format.thinking, *format.answer))
+    regions = format.answer if wanted.thinking == "no_thinking" else (*format.thinking, *format.answer)
+    begun = format.thinking[0][1] if wanted.thinking == "begun_thinking" else ""
+    if wanted.choice == "none":
+        return Prose((), (), tuple(blocked), regions, many=False, begun=begun)
+    many = wanted.many
     blocks = _openable(format, calls, many, tuple(blocked))
     found = (prose.trigger(format.shapes[0], name, rules.leading(b)) for name, b in blocks)
     triggers = {prose.earliest(t, blocked) for t in found}
     first = sorted(t for t in triggers if not any(t != o and t.startswith(o) for o in triggers))
-    return Prose(tuple(first), tuple(dict.fromkeys(b for _, b in blocks)), tuple(blocked), regions, many)
+    return Prose(tuple(first), tuple(dict.fromkeys(b for _, b in blocks)), tuple(blocked), regions, many, begun)
 
 
 def _openable(

@@ -6,8 +6,8 @@ import json
 import re
 from collections import Counter
 from collections.abc import AsyncGenerator, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, aclosing
-from typing import Any, Final
+from contextlib import aclosing
+from typing import Any, ClassVar, Final
 
 from agentkit.events import TAKEN_BACK, Finish, FinishReason, SourceEvent, Text, Thinking, Usage
 from agentkit.messages import (
@@ -44,6 +44,7 @@ from agentkit.models.native import (
 from agentkit.models.native_arguments import ArgumentsError, read_arguments
 from agentkit.models.provider import RemoteModel
 from agentkit.models.shared_indexes import SharedIndexes
+from agentkit.models.vendors import ANTHROPIC
 from agentkit.schemas import flavours
 from agentkit.unicode import Joiner, clean
 
@@ -431,16 +432,10 @@ class AnthropicModel(RemoteModel):
     """A Claude model behind the Messages API, or with `base_url` any server that speaks it."""
 
     prefix = "anthropic"
-    home = "https://api.anthropic.com"
-    key_variable = "ANTHROPIC_API_KEY"
-    url_variable = "ANTHROPIC_BASE_URL"
-    adds_version = "/v1/messages"
-    login_variables = (
-        "ANTHROPIC_AUTH_TOKEN",
-        "ANTHROPIC_PROFILE",
-        "ANTHROPIC_IDENTITY_TOKEN",
-        "ANTHROPIC_IDENTITY_TOKEN_FILE",
-    )
+    vendor = ANTHROPIC
+    method = "messages"
+    required: ClassVar = {"messages": [], "max_tokens": 1}
+    as_streamed = staticmethod(events_of)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[SourceEvent, None]:
         """Answer a request. What goes on with its last message goes on with all of it, white space at the end too."""
@@ -453,9 +448,9 @@ class AnthropicModel(RemoteModel):
                     yield Text(text)
 
     def _continues(self) -> bool:
-        return self.at_home and prefill.claude_continues(self.model, self.settings.extra)
+        return self.at_home and prefill.claude_continues(self.model, self.settings.extra or {})
 
-    def _body(self, request: ModelRequest) -> dict[str, Any]:
+    def _asked(self, request: ModelRequest) -> dict[str, Any]:
         output = request.output_schema
         if output is not None and not (self.at_home and flavours.anthropic_output(output)):
             request = fitting.output_in_prompt(request, constrained=False)
@@ -463,31 +458,7 @@ class AnthropicModel(RemoteModel):
         body["messages"] = prefill.trimmed(body["messages"])
         max_tokens = self._max_tokens(request)
         body["max_tokens"] = MAX_TOKENS if max_tokens is None else max_tokens
-        body["temperature"] = self._temperature(request)
-        return self._merged(request, marked(body) if self.settings.cache else body)
+        return marked(body) if self.settings.cache else body
 
-    def _request(self, client: Any, body: dict[str, Any]) -> AbstractAsyncContextManager[Any]:
-        create = client.messages.with_streaming_response.create
-        return self._send(create, body, model=self.model, messages=[], max_tokens=1)
-
-    def _as_streamed(self, body: Mapping[str, Any]) -> list[WireEvent]:
-        return events_of(body)
-
-    def _wire(self, body: Mapping[str, Any]) -> MessagesWire:
-        offered = {text_of(t.get("name")): mapping_of(t.get("input_schema")) for t in items_of(body.get("tools"))}
+    def _wire(self, offered: Mapping[str, Mapping[str, Any]]) -> MessagesWire:
         return MessagesWire(self.provider, bare(offered))
-
-    def _new_http_client(self) -> Any:
-        import anthropic
-
-        return anthropic.DefaultAsyncHttpxClient()
-
-    def _new_client(self, **arguments: Any) -> Any:
-        import anthropic
-
-        return anthropic.AsyncAnthropic(**arguments)
-
-    def _sdk_errors(self) -> tuple[type[Exception], ...]:
-        import anthropic
-
-        return (anthropic.AnthropicError,)

@@ -196,6 +196,15 @@ def output_in_prompt(request: ModelRequest, *, constrained: bool) -> ModelReques
     return replace(request, messages=messages, output_schema=request.output_schema if constrained else None)
 
 
+def told(request: ModelRequest) -> ModelRequest:
+    """What a compatible server is asked, where the reply must fit a schema.
+
+    Such servers hold a model to a schema without telling it which; and with tools they would hold its calls to it, too.
+    Source: vLLM issue 39929.
+    """
+    return output_in_prompt(request, constrained=not may_call(request))
+
+
 def arguments_of(call: ToolCall) -> dict[str, Any]:
     """A call's arguments as an object, to be sent back; for a call that could not be read, what the model wrote.
 

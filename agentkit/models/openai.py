@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from agentkit.events import TAKEN_BACK, FinishReason, SourceEvent, Text, Usage
 from agentkit.messages import (
@@ -39,6 +38,7 @@ from agentkit.models.native import (
     text_of,
 )
 from agentkit.models.provider import RemoteModel
+from agentkit.models.vendors import OPENAI
 from agentkit.schemas import flavours
 from agentkit.unicode import Joiner, clean
 
@@ -76,15 +76,6 @@ def chat_body(request: ModelRequest, model: str, provider: str) -> dict[str, Any
         body["response_format"] = flavours.openai_chat_output(request.output_schema)
     body["stop"] = list(request.stop) or None
     return body
-
-
-def told(request: ModelRequest) -> ModelRequest:
-    """What a compatible server is asked, where the reply must fit a schema.
-
-    Such servers hold a model to a schema without telling it which; and with tools they would hold its calls to it, too.
-    Source: vLLM issue 39929.
-    """
-    return fitting.output_in_prompt(request, constrained=not fitting.may_call(request))
 
 
 def chat_messages(messages: Sequence[Message], provider: str) -> list[dict[str, Any]]:
@@ -314,48 +305,22 @@ class OpenAIModel(RemoteModel):
     """A model behind chat completions: OpenAI's own, or with `base_url` any compatible server's."""
 
     prefix = "openai"
-    home = "https://api.openai.com/v1"
-    key_variable = "OPENAI_API_KEY"
-    url_variable = "OPENAI_BASE_URL"
+    vendor = OPENAI
+    method = "chat.completions"
+    required: ClassVar = {"messages": []}
+    as_streamed = staticmethod(chunks_of)
 
-    def _body(self, request: ModelRequest) -> dict[str, Any]:
-        own = self.at_home or self.provider.endswith(".azure.com")
-        body = chat_body(request if own else told(request), self.model, self.provider)
+    def _asked(self, request: ModelRequest) -> dict[str, Any]:
+        own = self.is_the_vendors
+        body = chat_body(request if own else fitting.told(request), self.model, self.provider)
         # OpenAI's reasoning models refuse the old name, most other servers do not know the new one
         body["max_completion_tokens" if own else "max_tokens"] = self._max_tokens(request)
-        body["temperature"] = self._temperature(request)
         if self.continues and prefill.is_begun(body["messages"]):
             body = prefill.chat_continued(body, self._address.url)
-        return self._merged(request, body)
+        return body
 
     def _continues(self) -> bool:
         return prefill.server_continues(self._address.url)
 
-    def _request(self, client: Any, body: dict[str, Any]) -> AbstractAsyncContextManager[Any]:
-        create = client.chat.completions.with_streaming_response.create
-        return self._send(create, body, model=self.model, messages=[])
-
-    def _as_streamed(self, body: Mapping[str, Any]) -> list[WireEvent]:
-        return chunks_of(body)
-
-    def _wire(self, body: Mapping[str, Any]) -> ChatWire:
-        offered = {
-            text_of(function.get("name")): mapping_of(function.get("parameters"))
-            for function in (mapping_of(tool.get("function")) for tool in items_of(body.get("tools")))
-        }
+    def _wire(self, offered: Mapping[str, Mapping[str, Any]]) -> ChatWire:
         return ChatWire(self.provider, offered, bare(offered))
-
-    def _new_http_client(self) -> Any:
-        import openai
-
-        return openai.DefaultAsyncHttpxClient()
-
-    def _new_client(self, **arguments: Any) -> Any:
-        import openai
-
-        return openai.AsyncOpenAI(**arguments)
-
-    def _sdk_errors(self) -> tuple[type[Exception], ...]:
-        import openai
-
-        return (openai.OpenAIError,)

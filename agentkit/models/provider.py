@@ -6,109 +6,36 @@ one policy.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 import os
-import random
 import urllib.parse
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
-from dataclasses import dataclass, field, fields
+from operator import attrgetter
 from typing import Any, ClassVar, Final
 
-from agentkit.checks import bounds
 from agentkit.errors import ConfigError, ProviderError
 from agentkit.events import SourceEvent
 from agentkit.foreign.absent import explained
-from agentkit.models import refusals, servers
+from agentkit.models import refusals
 from agentkit.models.base import Closing, ModelRequest
 from agentkit.models.clients import Clients
 from agentkit.models.failures import Asked, Came, broken_off, no_calls, provider_error
-from agentkit.models.native import ErrorInStream, Wire, WireEvent
+from agentkit.models.model_options import ModelSettings
+from agentkit.models.native import ErrorInStream, Wire, WireEvent, items_of, mapping_of, text_of
 from agentkit.models.receiving import ResponseBody, Unreadable
 from agentkit.models.retry import Retry
 from agentkit.models.secrets import MIN_SECRET, Address, is_secret, shown, watch_logs
+from agentkit.models.vendors import Vendor
 
 _LOG: Final = logging.getLogger("agentkit.models")
 
 PLACEHOLDER_KEY: Final = "no-key"
 """Sent to a compatible server when no key is set; the SDKs insist on one, local servers ignore it."""
 
-MAX_RESPONSE: Final = 256 * 1024 * 1024  # bytes; a stream of 128,000 tokens in chunks of 1 kB is half of it
-
 CONNECT_TIMEOUT: Final = 10.0  # seconds; a server that cannot be reached is no slow answer
-
-
-_BOUNDS: Final[bounds.Bounds] = {
-    **servers.BOUNDS,
-    "base_url": bounds.or_none(bounds.TEXT, "for the provider's own"),
-    "timeout": bounds.SECONDS,
-    "max_response": bounds.whole(1, "bytes"),
-    "linger": bounds.number("seconds, 0 or more", above=-1e-9),
-    "max_retries": bounds.whole(0),
-    "max_tokens": bounds.or_none(bounds.whole(1), "for the model's own"),
-    "temperature": bounds.or_none(bounds.number("a number, 0 or more", above=-1e-9), "for the provider's own"),
-    "cache": bounds.YES_OR_NO,
-    "extra": bounds.instance(Mapping, "fields of the request's body by name"),
-    "continues": bounds.or_none(bounds.YES_OR_NO, "for what is known of the model"),
-}
-"""What holds no secret: a key or a header is never shown."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelSettings:
-    """What is fixed for all requests of one model.
-
-    Args:
-        base_url: another server's address; None for the provider's own, or the one that its environment variable names.
-        server: what answers there, by a name of `agentkit.models.servers`; None when that is not known.
-        api_key: None takes the one in the provider's environment variable.
-        timeout: seconds without a byte from the server before the request fails; not a bound on a whole response.
-        max_response: bytes of one response at most, decompressed.
-        linger: seconds to wait for the usage of a response that has finished, if the server neither tells it nor ends
-            the stream.
-        max_retries: further attempts after a failure that may pass; only before the first event came.
-        max_tokens: for requests that name none.
-        temperature: for requests that name none.
-        cache: whether to mark requests for the provider's prompt cache, where it wants marks; see
-            `agentkit.models.caching`.
-        extra: further fields of the request body. They win over agentkit's own, and `None` takes a field out.
-        headers: further HTTP headers.
-        http_client: an `httpx2.AsyncClient` to use, for proxies, certificates, tests. Agentkit never closes it; it
-            belongs to one event loop.
-        sleep: waits between attempts.
-        dice: random numbers from 0 to 1, for the jitter between attempts.
-        continues: whether the model goes on with its own last message; None where `agentkit.models.prefill` knows it.
-    """
-
-    base_url: str | None = field(default=None, repr=False)
-    server: str | None = None
-    api_key: str | None = field(default=None, repr=False)
-    timeout: float = 600.0
-    max_response: int = MAX_RESPONSE
-    linger: float = 1.0
-    max_retries: int = 2
-    max_tokens: int | None = None
-    temperature: float | None = None
-    cache: bool = False
-    extra: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    http_client: Any = field(default=None, repr=False)
-    sleep: Callable[[float], Awaitable[None]] = field(default=asyncio.sleep, repr=False)
-    dice: Callable[[], float] = field(default=random.random, repr=False)
-    continues: bool | None = None
-
-    def __post_init__(self) -> None:
-        bounds.refuse("model", {name: getattr(self, name) for name in _BOUNDS}, _BOUNDS)
-
-    def __repr__(self) -> str:
-        """The settings but for keys, and without the credentials in the address."""
-        told = {f.name: getattr(self, f.name) for f in fields(self) if f.repr}
-        url = {} if self.base_url is None else {"base_url": shown(self.base_url)}
-        extra = {k: "[key]" if is_secret(k) else v for k, v in self.extra.items() if v is not None}
-        return f"Settings({', '.join(f'{k}={v!r}' for k, v in {**url, **told, 'extra': extra}.items())})"
 
 
 @explained
@@ -125,25 +52,24 @@ class RemoteModel(Closing, ABC):
 
     prefix: ClassVar[str]
     """Of the model string."""
-    home: ClassVar[str]
-    """The provider's own address."""
-    key_variable: ClassVar[str]
-    """The environment variable of the key."""
-    url_variable: ClassVar[str]
-    """The environment variable of another server's address."""
-    adds_version: ClassVar[str] = ""
-    """The path that the SDK puts between `base_url` and the rest, if it does."""
-    login_variables: ClassVar[tuple[str, ...]] = ()
-    """Further environment variables by which the SDK itself finds credentials."""
+    vendor: ClassVar[Vendor]
+    """Whose API it is."""
+    method: ClassVar[str]
+    """The part of the SDK's client that takes the requests, such as `chat.completions`."""
+    required: ClassVar[Mapping[str, Any]] = {}
+    """The arguments besides the model that it insists on; what is sent stands in the body."""
+    as_streamed: ClassVar[staticmethod[[Mapping[str, Any]], Iterable[WireEvent]]]
+    """A whole response as the events it would have been streamed in."""
 
     def __init__(self, model: str, settings: ModelSettings | None = None) -> None:
         self.model = model
         self.settings = settings or ModelSettings()
         self._retry = Retry(times=self.settings.max_retries)
         self._clients = Clients(owned=self.settings.http_client is None)
-        self._address = self._find_address(self.settings.base_url or os.environ.get(self.url_variable) or self.home)
+        vendor = self.vendor
+        self._address = self._find_address(self.settings.base_url or os.environ.get(vendor.url_variable) or vendor.home)
         server = urllib.parse.urlsplit(self._address.url).netloc
-        home = urllib.parse.urlsplit(self.home).netloc
+        home = urllib.parse.urlsplit(vendor.home).netloc
         self.provider = self.prefix if f".{server}".endswith(f".{home}") else server
         """Who answers: the provider, or the host of another server. Its blocks are sent back to nobody else."""
         self._api_key = self._find_key()
@@ -157,6 +83,11 @@ class RemoteModel(Closing, ABC):
     def at_home(self) -> bool:
         """Whether the provider itself answers, and no other server."""
         return self.provider == self.prefix
+
+    @property
+    def is_the_vendors(self) -> bool:
+        """Whether the vendor's own API answers: at home, or in a cloud that offers it."""
+        return self.at_home or self.provider.endswith(self.vendor.clouds)
 
     @property
     def name(self) -> str:
@@ -215,7 +146,7 @@ class RemoteModel(Closing, ABC):
     async def _attempt(self, body: dict[str, Any]) -> AsyncGenerator[SourceEvent, None]:
         """One request, from its first event to its last."""
         client = await self._clients.get(self._made_client)
-        wire = self._wire(body)
+        wire = self._wire(_offered(body))
         begun = False
         cause: Exception | None = None
         request_id: str | None = None
@@ -227,7 +158,7 @@ class RemoteModel(Closing, ABC):
                 request_id = response.headers.get("x-request-id") or response.headers.get("request-id")
                 received = self._received(response)
                 read = received.events if body.get("stream") else received.whole
-                async with aclosing(read(wire, self._as_streamed)) as wire_events:
+                async with aclosing(read(wire, self.as_streamed)) as wire_events:
                     async for wire_event in wire_events:
                         if wire.over:
                             continue  # said again, by a proxy perhaps: read as more, it would make every call twice
@@ -265,35 +196,36 @@ class RemoteModel(Closing, ABC):
         if self.at_home:
             return ""
         path = urllib.parse.urlsplit(self._address.url).path.rstrip("/")
-        if self.adds_version:
-            return f"base_url ends in {path}, and the SDK adds {self.adds_version}" if path.endswith("/v1") else ""
+        if added := self.vendor.adds_version:
+            return f"base_url ends in {path}, and the SDK adds {added}" if path.endswith("/v1") else ""
         return "" if path else "base_url has no path; most servers answer under /v1"
 
     def _made_client(self) -> Any:
         """The SDK's client over an HTTP client of ours, or of the caller's."""
-        http_client = self.settings.http_client or self._new_http_client()
+        http_client = self.settings.http_client or self.vendor.new_http_client()
         refusals.watch(http_client)
-        return self._new_client(
+        return self.vendor.new_client(
             api_key=self._api_key,
             base_url=self._address.url,
             http_client=http_client,
-            default_headers={**self._address.headers, **self.settings.headers},
+            default_headers={**self._address.headers, **(self.settings.headers or {})},
             default_query=dict(self._address.query),
             max_retries=0,
         )
 
-    def _send(
-        self, create: Callable[..., AbstractAsyncContextManager[Any]], body: dict[str, Any], **required: Any
-    ) -> AbstractAsyncContextManager[Any]:
-        """Send a body through an SDK's method.
+    def _request(self, client: Any, body: dict[str, Any]) -> AbstractAsyncContextManager[Any]:
+        """Send a request; gives the SDK's raw response, whose body is still to be read.
 
-        It travels as `extra_body`, which wins over `required`, the arguments that the method insists on. As an argument
-        of its own, a conversation would be rewritten by the SDK node by node: 0.5 to 1.7 s for 1,000 turns.
+        The body travels as `extra_body`, which wins over the arguments that the method insists on. As an argument of
+        its own, a conversation would be rewritten by the SDK node by node: 0.5 to 1.7 s for 1,000 turns.
         """
         import httpx2
 
         timeout = httpx2.Timeout(self.settings.timeout, connect=min(self.settings.timeout, CONNECT_TIMEOUT))
-        return create(**required, stream=bool(body.get("stream")), extra_body=body, timeout=timeout)
+        create: Callable[..., AbstractAsyncContextManager[Any]]
+        create = attrgetter(f"{self.method}.with_streaming_response.create")(client)
+        given = {"model": self.model, **self.required}
+        return create(**given, stream=bool(body.get("stream")), extra_body=body, timeout=timeout)
 
     def _failures(self) -> tuple[type[Exception], ...]:
         """What may be raised between here and the provider; anything else is a fault of agentkit and stays one."""
@@ -302,7 +234,7 @@ class RemoteModel(Closing, ABC):
 
         connection = (httpx2.HTTPError, httpx2.StreamError, anyio.EndOfStream, OSError)
         damaged = (json.JSONDecodeError, UnicodeDecodeError, Unreadable)
-        return (*self._sdk_errors(), *connection, *damaged, ErrorInStream)
+        return (self.vendor.errors(), *connection, *damaged, ErrorInStream)
 
     def _find_address(self, url: str) -> Address:
         try:
@@ -312,30 +244,32 @@ class RemoteModel(Closing, ABC):
             raise ConfigError(f"{self.name}: {said}") from None  # the cause may show the credentials
 
     def _find_key(self) -> str | None:
-        key = self.settings.api_key or os.environ.get(self.key_variable)
-        if key or any(os.environ.get(variable) for variable in self.login_variables):
+        variable = self.vendor.key_variable
+        key = self.settings.api_key or os.environ.get(variable)
+        if key or any(map(os.environ.get, self.vendor.login_variables)):
             return key or None
         if not self.at_home:
             return PLACEHOLDER_KEY
         raise ConfigError(
-            f"{self.name} needs an API key, and none was found: set the environment variable {self.key_variable}, or "
-            f"pass api_key=. A compatible server without keys needs base_url= only"
+            f"{self.name} needs an API key, and none was found: set the environment variable {variable}, or pass "
+            f"api_key=. A compatible server without keys needs base_url= only"
         )
 
     def _find_secrets(self) -> list[str]:
         """What must not be seen in an error: the key, and whatever else opens doors."""
         found = [self._api_key or "", *self._address.secrets]
-        found += [value for name, value in self.settings.headers.items() if is_secret(name)]
-        found += [os.environ.get(name, "") for name in self.login_variables if is_secret(name)]
+        found += [value for name, value in (self.settings.headers or {}).items() if is_secret(name)]
+        found += [os.environ.get(name, "") for name in self.vendor.login_variables if is_secret(name)]
         return [s for s in found if len(s) >= MIN_SECRET and s != PLACEHOLDER_KEY]
 
-    def _merged(self, request: ModelRequest, body: dict[str, Any]) -> dict[str, Any]:
+    def _body(self, request: ModelRequest) -> dict[str, Any]:
         """The body with the model's and the request's extra fields; a field that is None is left out.
 
         Two objects without a common key are joined: a field such as `text` or `output_config` holds several settings.
         """
-        merged = dict(body)
-        for extra in (self.settings.extra, request.extra):
+        merged = self._asked(request)
+        merged["temperature"] = request.temperature if request.temperature is not None else self.settings.temperature
+        for extra in (self.settings.extra or {}, request.extra):
             for key, value in extra.items():
                 own = merged.get(key)
                 both = isinstance(own, Mapping) and isinstance(value, Mapping) and own.keys().isdisjoint(value)
@@ -345,33 +279,16 @@ class RemoteModel(Closing, ABC):
     def _max_tokens(self, request: ModelRequest) -> int | None:
         return request.max_tokens if request.max_tokens is not None else self.settings.max_tokens
 
-    def _temperature(self, request: ModelRequest) -> float | None:
-        return request.temperature if request.temperature is not None else self.settings.temperature
+    @abstractmethod
+    def _asked(self, request: ModelRequest) -> dict[str, Any]:
+        """The request's body, but for what is the same in every API."""
 
     @abstractmethod
-    def _new_http_client(self) -> Any:
-        """The SDK's HTTP client as it comes: its time-outs, its limits, its proxies."""
+    def _wire(self, offered: Mapping[str, Mapping[str, Any]]) -> Wire:
+        """The machine for one response, where tools with these schemas were offered."""
 
-    @abstractmethod
-    def _new_client(self, **arguments: Any) -> Any:
-        """The SDK's async client."""
 
-    @abstractmethod
-    def _sdk_errors(self) -> tuple[type[Exception], ...]:
-        """The base of the SDK's exceptions."""
-
-    @abstractmethod
-    def _body(self, request: ModelRequest) -> dict[str, Any]:
-        """The request's body."""
-
-    @abstractmethod
-    def _request(self, client: Any, body: dict[str, Any]) -> AbstractAsyncContextManager[Any]:
-        """Send a request; gives the SDK's raw response, whose body is still to be read."""
-
-    @abstractmethod
-    def _as_streamed(self, body: Mapping[str, Any]) -> list[WireEvent]:
-        """A whole response as the events it would have been streamed in."""
-
-    @abstractmethod
-    def _wire(self, body: Mapping[str, Any]) -> Wire:
-        """The machine for one response to a request."""
+def _offered(body: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """The schemas of a request's tools by name, wherever its API has them in a tool."""
+    tools = [mapping_of(tool.get("function")) or tool for tool in items_of(body.get("tools"))]
+    return {text_of(t.get("name")): mapping_of(t.get("parameters", t.get("input_schema"))) for t in tools}

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
 from typing import Any, Final
 
 from agentkit.errors import ConfigError
@@ -25,10 +24,10 @@ from agentkit.messages import (
 )
 from agentkit.models import fitting
 from agentkit.models.base import ModelRequest
-from agentkit.models.native import WireEvent, bare, items_of, mapping_of, text_of
-from agentkit.models.openai import told
+from agentkit.models.native import bare, text_of
 from agentkit.models.provider import RemoteModel
 from agentkit.models.responses_wire import ResponsesWire, events_of
+from agentkit.models.vendors import OPENAI
 from agentkit.schemas import flavours
 from agentkit.unicode import clean
 
@@ -152,38 +151,13 @@ class ResponsesModel(RemoteModel):
     """A model behind the Responses API: OpenAI's own, or with `base_url` another server's."""
 
     prefix = "responses"
-    home = "https://api.openai.com/v1"
-    key_variable = "OPENAI_API_KEY"
-    url_variable = "OPENAI_BASE_URL"
+    vendor = OPENAI
+    method = "responses"
+    as_streamed = staticmethod(events_of)
 
-    def _body(self, request: ModelRequest) -> dict[str, Any]:
-        own = self.at_home or self.provider.endswith(".azure.com")
-        body = responses_body(request if own else told(request), self.model, self.provider)
-        body["max_output_tokens"] = self._max_tokens(request)
-        body["temperature"] = self._temperature(request)
-        return self._merged(request, body)
+    def _asked(self, request: ModelRequest) -> dict[str, Any]:
+        asked = request if self.is_the_vendors else fitting.told(request)
+        return responses_body(asked, self.model, self.provider) | {"max_output_tokens": self._max_tokens(request)}
 
-    def _request(self, client: Any, body: dict[str, Any]) -> AbstractAsyncContextManager[Any]:
-        return self._send(client.responses.with_streaming_response.create, body, model=self.model)
-
-    def _as_streamed(self, body: Mapping[str, Any]) -> list[WireEvent]:
-        return list(events_of(body))
-
-    def _wire(self, body: Mapping[str, Any]) -> ResponsesWire:
-        offered = {text_of(t.get("name")): mapping_of(t.get("parameters")) for t in items_of(body.get("tools"))}
+    def _wire(self, offered: Mapping[str, Mapping[str, Any]]) -> ResponsesWire:
         return ResponsesWire(self.provider, bare(offered))
-
-    def _new_http_client(self) -> Any:
-        import openai
-
-        return openai.DefaultAsyncHttpxClient()
-
-    def _new_client(self, **arguments: Any) -> Any:
-        import openai
-
-        return openai.AsyncOpenAI(**arguments)
-
-    def _sdk_errors(self) -> tuple[type[Exception], ...]:
-        import openai
-
-        return (openai.OpenAIError,)

@@ -30,6 +30,8 @@ class SharedIndexes:
             if not last.ended and (had or last.values is None):
                 self._mixed.add(at)
                 last.doubt = "" if had else MIXED
+            elif any(held for _, held in self._calls[at]):
+                self._mixed.add(at)  # deltas may still say again what a block held
         self._calls[at].append((call, given))
         self._open[at] += 1
         if at in self._mixed and not given:

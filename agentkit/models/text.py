@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agentkit import formats
 from agentkit.errors import ConfigError, FormatError
@@ -31,8 +31,11 @@ from agentkit.messages import (
 )
 from agentkit.models import fitting
 from agentkit.models.base import Closing, Model, ModelRequest, continues
-from agentkit.models.servers import SERVERS, CutOut
+from agentkit.models.servers import SERVERS, Constrained, CutOut
 from agentkit.toolspec import ToolSpec
+
+if TYPE_CHECKING:
+    from agentkit.models.constraint import Constraint
 
 _IDS = fitting.IdRule(limit=10_000)  # nobody but the model reads them
 
@@ -44,19 +47,28 @@ class TextCalling(Closing):
     Args:
         model: the model behind; it is asked without tools of its own.
         format: how calls look, by name or declaration.
+        constrained: hold the calls to a grammar, by what the server of the model takes; see `model`.
 
     Raises:
         FormatError: no format has that name.
-        ConfigError: `auto`, which is for reading only.
+        ConfigError: `auto`, which is for reading only; or the server is not known to take a grammar.
     """
 
-    def __init__(self, model: Model, format: str | Format) -> None:
+    def __init__(self, model: Model, format: str | Format | None, *, constrained: Constrained = False) -> None:
         self.inner = model
         if format == "auto":
             raise ConfigError(
                 "format='auto' is for reading: a model must be taught one format; name it, and read what it writes in "
                 "any other with ProcessorConfig(formats='auto')"
             )
+        self.constraint: Constraint | None = None
+        """What holds the calls to a grammar; see `agentkit.models.check_constraint`."""
+        if constrained:
+            from agentkit.models.constraint import Constraint  # loads the grammars
+
+            self.constraint = Constraint.of(model, format, constrained)
+        if format is None:
+            raise ConfigError(f"{model.name}: calls as text need a format, such as format='hermes'")
         self._format = formats.get(format)
 
     def __repr__(self) -> str:
@@ -82,6 +94,7 @@ class TextCalling(Closing):
         fitting.named_tool(request)
         section = self._section(request)
         messages = text_messages(request.messages, self._format, request.tools)
+        held = self.constraint.hold(request) if self.constraint is not None else None
         asked = replace(
             request,
             messages=fitting.instructed(messages, section, fitting.output_section(request)),
@@ -89,9 +102,10 @@ class TextCalling(Closing):
             tool_choice="auto",
             parallel_tool_calls=None,
             output_schema=None,  # a provider that held the text to it would allow no call
-            extra={**self._asks(), **request.extra},
+            extra={**self._asks(), **(held.fields if held is not None else {}), **request.extra},
         )
-        events = self.inner.stream(asked)
+        source = self.inner.stream(asked)
+        events = source if held is None else held.watched(source)
         cut_out = CutOut()
         try:
             async for event in events:
@@ -103,6 +117,7 @@ class TextCalling(Closing):
                 yield event
         finally:
             await _close(events)
+            await _close(source)
 
     def _server(self) -> str | None:
         return getattr(self.inner, "server", None)
@@ -110,7 +125,7 @@ class TextCalling(Closing):
     def _asks(self) -> Mapping[str, Any]:
         """What makes the server leave calls in the text; what the model's own settings say goes before."""
         server = self._server()
-        own = getattr(getattr(self.inner, "settings", None), "extra", {})
+        own = getattr(getattr(self.inner, "settings", None), "extra", None) or {}
         if server is None or not self.name.startswith("openai:"):  # the fields are those of chat completions
             return {}
         return {k: v for k, v in SERVERS[server].text.items() if k not in own}

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from agentkit.schemas.dialects import ANTHROPIC, OPENAI, constrained_schema, strict_schema
+from agentkit.schemas.dialects import ANTHROPIC, OPENAI
+from agentkit.schemas.rewriting import constrained_schema, strict_schema
 from agentkit.toolspec import OutputSchema, ToolSpec
 
 

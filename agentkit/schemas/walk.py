@@ -1,12 +1,64 @@
-"""Walking a JSON Schema: where a `$ref` leads, and what alternatives there are. Pure."""
+"""Walking a JSON Schema: where a `$ref` leads, what alternatives there are, what stands inside, of which type. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 Schema = Mapping[str, Any]
 
+ANNOTATIONS: Final = frozenset((
+    "title", "description", "default", "examples", "example", "deprecated", "readOnly", "writeOnly", "nullable",
+    "$schema", "$id", "$comment", "$anchor", "$defs", "definitions", "contentEncoding", "contentMediaType",
+    "discriminator",
+))  # fmt: skip
+"""Keywords that refuse no value."""
+
+# ---------------------------------------------------------------- types
+
+_TYPES: Final = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
+TYPES: Final = frozenset((*_TYPES.values(), "null"))
+"""The types of JSON Schema."""
+
+
+def type_of(value: Any, other: str = "null") -> str:
+    """The JSON type of a JSON value; `other` for one that is none of `_TYPES`."""
+    return _TYPES.get(type(value), other)
+
+
+def kind_of(schema: Schema) -> str | None:
+    """The one type of a schema; guessed from its keywords where it names none. None for any type."""
+    kind = schema.get("type")
+    if isinstance(kind, str):
+        return kind if kind in TYPES else None
+    return "object" if "properties" in schema else "array" if "items" in schema else None
+
+
+def named_types(schema: Schema) -> list[str]:
+    """The types that a schema names."""
+    kind = schema.get("type", [])
+    return [kind] if isinstance(kind, str) else list(kind)
+
+
+def types_of(schema: Schema, root: Schema) -> frozenset[str]:
+    """The JSON types that a schema allows; empty when it allows any. An integer is a number too."""
+    found: set[str] = set()
+    for option in alternatives(schema, root):
+        kinds = [option["type"]] if "type" in option else [type_of(value) for value in listed(option) or ()]
+        if not kinds:
+            return frozenset()
+        found.update(kinds)
+    return frozenset(found | ({"integer"} if "number" in found else set()))
+
+
+def listed(schema: Schema) -> list[Any] | None:
+    """The values that a schema lists; None where it lists none."""
+    found = [schema["const"]] if "const" in schema else schema.get("enum")
+    return found if isinstance(found, list) else None
+
+
+# ---------------------------------------------------------------- references and alternatives
 
 _REFS = 32  # hops; a longer chain of $ref is a cycle
 
@@ -54,3 +106,64 @@ def _taken_apart(schema: Schema, root: Schema) -> Iterator[Schema]:
                 yield plain
             if plain.get("nullable") is True:
                 yield {"type": "null"}
+
+
+def disjoint(options: Sequence[Any], root: Schema) -> bool:
+    """Whether no value satisfies two of them, by their types or a property that is fixed in each."""
+    plain = [resolve(o, root) for o in options if isinstance(o, Mapping)]
+    kinds = [{"integer": "number"}.get(str(p.get("type")), str(p.get("type"))) for p in plain]
+    if len(plain) == len(options) == len(set(kinds)) and "None" not in kinds:
+        return True
+    fixed = [
+        {(n, json.dumps(s["const"])) for n, s in p.get("properties", {}).items()
+         if isinstance(s, Mapping) and "const" in s and n in p.get("required", ())}
+        for p in plain
+    ]  # fmt: skip
+    names = set.intersection(*({n for n, _ in f} for f in fixed)) if fixed else set()
+    return any(len({v for f in fixed for m, v in f if m == n}) == len(options) for n in names)
+
+
+# ---------------------------------------------------------------- what stands inside
+
+BY_NAME: Final = frozenset(("properties", "patternProperties", "$defs", "definitions", "dependentSchemas"))
+"""Keywords that hold schemas by name."""
+SEVERAL: Final = frozenset(("anyOf", "oneOf", "allOf", "prefixItems"))
+"""Keywords that hold a list of schemas."""
+ONE: Final = frozenset((
+    "items", "propertyNames", "contains", "additionalProperties", "not", "if", "then", "else",
+    "unevaluatedItems", "unevaluatedProperties", "contentSchema",
+))  # fmt: skip
+"""Keywords that hold a schema."""
+
+
+def changed(keyword: str, value: Any, change: Callable[[Any, str], Any]) -> Any:
+    """A keyword's value with the schemas directly in it changed; any other value as it is.
+
+    Args:
+        keyword: the keyword.
+        value: what it holds.
+        change: is given a schema, and the name under which it stands there; `*` where it stands under none.
+    """
+    if keyword in BY_NAME and isinstance(value, Mapping):
+        return {name: change(inner, name) for name, inner in value.items()}
+    if keyword in SEVERAL and isinstance(value, list):
+        return [change(inner, "*") for inner in value]
+    return change(value, "*") if keyword in ONE else value
+
+
+def child(schema: Schema, step: str | int) -> Any:
+    """The schema of a property or of an item; None or a boolean where there is none."""
+    if isinstance(step, str):
+        return schema.get("properties", {}).get(step, schema.get("additionalProperties"))
+    prefix = schema.get("prefixItems", ())
+    return prefix[step] if step < len(prefix) else schema.get("items")
+
+
+def references(schema: Any) -> Iterator[str]:
+    """Every `$ref` in a schema."""
+    if isinstance(schema, Mapping):
+        for key, value in schema.items():
+            yield from (value,) if key == "$ref" and isinstance(value, str) else references(value)
+    elif isinstance(schema, list):
+        for inner in schema:
+            yield from references(inner)

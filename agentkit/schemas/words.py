@@ -13,7 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from agentkit.checks.spelling import nearest
-from agentkit.schemas.walk import alternatives
+from agentkit.schemas.walk import alternatives, child, type_of
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError as WrittenError
@@ -30,8 +30,6 @@ MAX_SHOWN: Final = 80
 
 MAX_CHOICES: Final = 50
 """Allowed values and names that are listed."""
-
-TYPE_NAMES: Final = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
 
 FORMAT_EXAMPLES: Final = {
     "date-time": "2025-01-31T12:00:00Z",
@@ -286,14 +284,6 @@ def _at(steps: Sequence[str | int], schema: Mapping[str, Any]) -> list[Mapping[s
     return here
 
 
-def child(schema: Mapping[str, Any], step: str | int) -> Any:
-    """The schema of a property or an item; None or a boolean if there is none."""
-    if isinstance(step, str):
-        return schema.get("properties", {}).get(step, schema.get("additionalProperties"))
-    prefix = schema.get("prefixItems", ())
-    return prefix[step] if step < len(prefix) else schema.get("items")
-
-
 def describe(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) -> str:
     """A schema in a few words: `integer (>= 1)`, `one of "a", "b"`, `array of (string or null)`."""
     return _or([_described(option, root, depth) for option in alternatives(schema, root)])
@@ -333,11 +323,6 @@ def _or(words: Sequence[str]) -> str:
     return " or ".join(dict.fromkeys(words))
 
 
-def type_of(value: Any) -> str:
-    """The JSON type of a JSON value."""
-    return TYPE_NAMES.get(type(value), "null")
-
-
 def shown(value: Any) -> str:
     """A wrong value in a few words: `string "x"`, `integer 5`, `array of 3 items`."""
     match value:
@@ -349,7 +334,7 @@ def shown(value: Any) -> str:
             names = ", ".join(str(name)[:MAX_SHOWN] for name in list(value)[:5])
             return f"object with {names}" if names else "empty object"
         case _:
-            return f"{TYPE_NAMES.get(type(value), 'a value')} {_json(value)}"
+            return f"{type_of(value, 'a value')} {_json(value)}"
 
 
 def _json(value: Any) -> str:

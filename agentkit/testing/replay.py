@@ -82,7 +82,7 @@ class Replay:
         from agentkit import models
 
         provider = models.PROVIDERS.get(name.partition(":")[0])
-        home = getattr(models, provider).home if provider else None
+        home = getattr(models, provider).vendor.home if provider else None
         given = {"api_key": "replayed", "base_url": home, "http_client": self.client(), "max_retries": 0, **settings}
         return models.model(name, **given)
 

@@ -14,10 +14,10 @@ from agentkit.checks.spelling import did_you_mean, then
 from agentkit.errors import SchemaError
 from agentkit.foreign import renamed
 from agentkit.formats.values import read
-from agentkit.schemas.walk import alternatives
-from agentkit.schemas.words import TOO_DEEP, InvalidArguments, Problem, child, of_pydantic, of_written, shown, type_of
+from agentkit.schemas.walk import alternatives, child, type_of, types_of
+from agentkit.schemas.words import TOO_DEEP, InvalidArguments, Problem, of_pydantic, of_written, shown
 from agentkit.tool.declare import OpenAPISchema
-from agentkit.tool.handwritten import compare, json_default, read_written, refuse_invalid, types_of
+from agentkit.tool.handwritten import compare, json_default, read_written, refuse_invalid
 from agentkit.tool.hints import argument_type
 from agentkit.tool.policy import KEYWORDS, PolicyKeywords
 from agentkit.tool.signature import NOTHING, Parameter, Signature

@@ -6,13 +6,12 @@ The model sees the schema; the call needs the signature. If they differ, one of 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from agentkit.errors import SchemaError
-from agentkit.schemas.walk import alternatives, resolve
-from agentkit.schemas.words import type_of
+from agentkit.schemas.walk import references, resolve, types_of
 from agentkit.tool.signature import NOTHING, Parameter, Signature
 
 ARGUMENT_KEYS: Final = ("parameters", "input_schema", "inputSchema")
@@ -79,22 +78,12 @@ def refuse_invalid(schema: Mapping[str, Any], where: str) -> None:
     except NotASchema as e:
         at = "/".join(str(step) for step in e.absolute_path) or "its root"
         raise SchemaError(f"{where}: the hand-written schema is not valid JSON Schema at {at}: {e.message}") from e
-    for reference in _references(schema):
+    for reference in references(schema):
         if reference != "#" and not resolve({"$ref": reference}, schema):
             raise SchemaError(
                 f"{where}: the hand-written schema refers to {reference!r}, which it does not contain; put the "
                 "definition under '$defs' and refer to '#/$defs/...'"
             )
-
-
-def _references(schema: Any) -> Iterator[str]:
-    """Every `$ref` in a schema."""
-    if isinstance(schema, Mapping):
-        for key, value in schema.items():
-            yield from (str(value),) if key == "$ref" and isinstance(value, str) else _references(value)
-    elif isinstance(schema, list):
-        for item in schema:
-            yield from _references(item)
 
 
 def compare(written: Written, signature: Signature, derived: Mapping[str, Any]) -> None:
@@ -168,18 +157,6 @@ def _compare_types(
             f"{where}: parameter {parameter.name!r} is {' or '.join(sorted(ours))} by its hint, but "
             f"{' or '.join(sorted(theirs))} in the hand-written schema; make them the same"
         )
-
-
-def types_of(schema: Mapping[str, Any], root: Mapping[str, Any]) -> frozenset[str]:
-    """The JSON types that a schema allows; empty when it allows any. An integer is a number too."""
-    found: set[str] = set()
-    for option in alternatives(schema, root):
-        values = option.get("enum", [option["const"]] if "const" in option else [])
-        kinds = [option["type"]] if "type" in option else [type_of(value) for value in values]
-        if not kinds:
-            return frozenset()
-        found.update(kinds)
-    return frozenset(found | ({"integer"} if "number" in found else set()))
 
 
 def json_default(parameter: Parameter) -> Any:

@@ -24,6 +24,7 @@ from typing import (
 )
 
 from agentkit.errors import SchemaError
+from agentkit.schemas.walk import changed
 from agentkit.tool.docstrings import Docstring
 from agentkit.tool.signature import NOTHING, NameScope, Parameter, Signature
 
@@ -261,16 +262,8 @@ def _typed_dict(name: str, fields: Mapping[str, Any], *, total: bool = True) -> 
 
 def without_titles(schema: Mapping[str, Any]) -> dict[str, Any]:
     """The schema without the titles that pydantic gives every node; a property called `title` stays."""
-    out: dict[str, Any] = {}
-    for key, value in schema.items():
-        if key in ("properties", "$defs"):
-            out[key] = {name: _untitled(inner) for name, inner in value.items()}
-        elif key != "title":
-            out[key] = _untitled(value) if key not in ("default", "examples", "enum", "const") else value
-    return out
+    return {key: changed(key, value, _untitled) for key, value in schema.items() if key != "title"}
 
 
-def _untitled(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return without_titles(value)
-    return [_untitled(item) for item in value] if isinstance(value, list) else value
+def _untitled(schema: Any, _: str) -> Any:
+    return without_titles(schema) if isinstance(schema, Mapping) else schema

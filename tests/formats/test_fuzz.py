@@ -26,19 +26,21 @@ def told(tally: fuzz.Tally) -> str:
         key = min(mine, key=lambda k: len(mine[k].text))
         fault = fuzz.shrunk(mine[key], tries=100)
         count = sum(n for k, n in tally.faults.items() if k[0] == kind)
-        lines.append(f"{kind}: {count}, as in {key[1]} {fault.text!r} -> {fault.detail}")
+        lines.append(f"{fault.grade}: {kind}: {count}, as in {key[1]} {fault.text!r} -> {fault.detail}")
     return "\n".join(lines)
 
 
-REMAIN = 0.002
-"""The share of texts in the soak that may show a fault: of 30,000 five did, most by two damages that meet, such as a
-closing tag that is gone in front of a misspelt opening. It is to become 0. In the suite's own share none may."""
+REMAIN = 0.0005
+"""The share of texts in the soak of which a call may be lost or refused; it is to become 0. None may raise, differ
+between cuttings or make a wrong call. In the suite's own share nothing of all this may."""
 
 
 def hold(first: int, texts: int, remain: float = 0) -> None:
-    """No text of these seeds shows a fault, or no more than this share."""
+    """No text of these seeds shows a fault of the first classes, and no more than this share one of the milder."""
     tally = fuzz.run(range(first, first + texts))
-    assert sum(tally.faults.values()) <= remain * texts, told(tally)
+    found = tally.by_class()
+    assert not any(found[grade] for grade in fuzz.NEVER), told(tally)
+    assert sum(found.values()) <= remain * texts, told(tally)
 
 
 @pytest.mark.parametrize("share", range(4))
@@ -62,3 +64,9 @@ def test_the_fuzz_puts_every_damage_into_every_format() -> None:
 
 def test_the_same_seed_is_the_same_text() -> None:
     assert fuzz.fuzz(plan(7))[0] == fuzz.fuzz(plan(7))[0]
+
+
+def test_every_fault_is_of_a_class() -> None:
+    kinds = ("raises KeyError", "cuttings differ", "two values in one", "a neighbour is lost without an error")
+    assert [fuzz.grade(kind) for kind in kinds] == [*fuzz.CLASSES[:4]]
+    assert fuzz.grade("an undamaged text is refused") == "refused"

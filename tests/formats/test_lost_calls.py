@@ -13,7 +13,7 @@ import pytest
 from format_tools import ADD, ASK, NOTE, PING
 from fuzz import SEEDS
 
-from agentkit.events import CallEnd, CallError, Event, merge
+from agentkit.events import CallEnd, CallError, Event, Text, merge
 from agentkit.formats import CATALOG, Format, Parser
 from agentkit.formats.format import NameTag, Tag
 from agentkit.formats.openers import weak
@@ -107,3 +107,28 @@ def test_an_opening_of_which_prose_speaks_is_text(format: Format) -> None:
                     continue  # a list of calls may hold code
                 for size in (len(text), 1):
                     assert not any(isinstance(e, CallEnd | CallError) for e in read(format, text, size)), text
+
+
+PROSE_WITH_A_BRACKET = (
+    "From a[0 on: ", "x[i ", "The interval [0, 1): ", "[[1, 2 and ", "[see ", "[</b>", '["a ', "['a ", "See [this\n",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("format", "calls"),
+    [
+        ("pythonic", "[note(text='x'), ping()]"),
+        ("llama4_pythonic", "<|python_start|>[note(text='x'), ping()]<|python_end|>"),
+        ("llama4_pythonic", "[note(text='x'), ping()]"),
+    ],
+)
+@pytest.mark.parametrize("prose", PROSE_WITH_A_BRACKET)
+@pytest.mark.parametrize("size", [1, 5, 1000])
+def test_a_bracket_in_prose_is_no_list_of_calls_that_begins_with_damage(
+    format: str, calls: str, prose: str, size: int
+) -> None:
+    """The list behind it has a bracket of its own."""
+    events = read(format, prose + calls, size)
+    assert "".join(e.text for e in events if isinstance(e, Text)) == prose
+    assert [e.call.name for e in events if isinstance(e, CallEnd | CallError)] == ["note", "ping"]
+    assert not any(isinstance(e, CallError) for e in events)

@@ -45,6 +45,7 @@ def damages(call: str) -> list[str]:
         f"2*3{call}", f"{call}<cwd>/tmp</cwd>", "x", "{}", '{"a": 1}', '""', '"', "'", "(", "[", "{", "}", "]", ")",
         "x = 1", "0" * 1000, f"{'9' * 5000}{call}", f"<cwd>/tmp</cwd>{call}",
         call.replace("()", ")("), call.replace("in", "]"), call.replace("ing", "ing<|x|>"), '{"a": "b\n\nc"}', "{,}",
+        *(damaged for c in ":<,;!/" for damaged in (c + call, call.replace("(", f"{c}("), call.replace("in", c))),
     ]  # fmt: skip
 
 

@@ -202,12 +202,15 @@ def test_no_repair_runs_a_value_that_holds_its_own_closing(format: Format, junk:
 
 
 @every_format
-@pytest.mark.parametrize("size", [3, -2])
-def test_a_closing_that_is_not_whole_is_not_run_as_part_of_the_value(format: Format, size: int) -> None:
+@pytest.mark.parametrize("junk", ["", "x", "</s>", '"', "}]}", "<cwd>/tmp</cwd>", "half"])
+def test_a_closing_that_is_not_whole_is_not_run_as_part_of_the_value(format: Format, junk: str) -> None:
     one = pieces(format, "bash", command="VALUE")
-    text = one.head + "ls" + one.close.strip()[:size] + "\n" + one.tail.lstrip()
-    made = [g for g in outcomes(read(format, text)) if not isinstance(g, str)]
-    assert made in ([], [("bash", {"command": "ls"}, ("missing_close",))])
+    close = one.close.strip()
+    for size in range(3, len(close)):
+        inside = close[: size - 1] if junk == "half" else junk
+        text = one.head + "ls" + close[:size] + inside + (close[size:] if junk else "") + "\n" + one.tail.lstrip()
+        made = [g for g in outcomes(read(format, text)) if not isinstance(g, str)]
+        assert made in ([], [("bash", {"command": "ls"}, ("missing_close",))]), text
 
 
 LOOK = spec("look", None, (), text="string", number="integer")
@@ -245,6 +248,47 @@ def test_no_value_takes_in_its_neighbour_where_a_delimiter_between_them_is_not_w
 
 
 @pytest.mark.parametrize("format", PARAMETERS, ids=lambda f: f.name)
+@pytest.mark.parametrize("closed", [True, False], ids=["closed", "not closed"])
+def test_no_value_takes_in_its_neighbour_whose_opening_is_misspelt_or_gone(format: Format, closed: bool) -> None:
+    head, close, opening, tail = between(format)
+    wrong = []
+    for i, c in enumerate(opening):
+        for other in ')x,"\n' if not c.isspace() else ")x,(/":
+            misspelt = [opening[:i] + other + opening[i + 1 :], *([other] if c.isspace() and closed else [])]
+            for text in (head + (close if closed else "") + piece + tail for piece in misspelt):
+                made = [e.call.arguments for e in formats.parse(text, format, (LOOK,)) if isinstance(e, CallEnd)]
+                given = [str(v) for found in made for v in found.values()]
+                wrong += [(text, v) for v in given if v not in ("ls -a", "912", f"{other}912")]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("format", PARAMETERS, ids=lambda f: f.name)
+def test_no_value_that_quotes_half_a_call_takes_in_its_neighbour_whose_opening_is_gone(format: Format) -> None:
+    head, close, _, tail = between(format)
+    quoted = f"{pieces(format, 'bash', command='VALUE').head}pwd"
+    text = head + quoted + close + "\n" + tail
+    made = [e.call.arguments for e in formats.parse(text, format, (LOOK,)) if isinstance(e, CallEnd)]
+    assert not [found for found in made if "912" in str(found.get("text"))]
+
+
+@every_format
+@pytest.mark.parametrize("junk", ["x", "</s>", '"', "[", "<cwd>/tmp</cwd>", "half"])
+@pytest.mark.parametrize("then", ["other quotes", "no names", "no openings"])
+def test_no_value_runs_on_into_the_next_call_where_both_are_damaged(format: Format, junk: str, then: str) -> None:
+    """Something stands behind the first one's value, and the second one's opening cannot be read."""
+    one = pieces(format, "bash", command="VALUE")
+    junk = one.close.strip()[: len(one.close.strip()) // 2] if junk == "half" else junk
+    head = {
+        "other quotes": one.head.replace('"', "'"),
+        "no names": one.head.replace("bash", "").replace("command", ""),
+        "no openings": one.head.replace(one.head.strip()[0], ""),
+    }[then]
+    text = f"{one.head}ls{one.close}\n{junk}\n{one.tail.lstrip()}\n{head}pwd{one.close}{one.tail}"
+    made = [g for g in outcomes(read(format, text)) if not isinstance(g, str)]
+    assert all(g[:2] in (("bash", {"command": "ls"}), ("bash", {"command": "pwd"})) for g in made), made  # type: ignore[index]
+
+
+@pytest.mark.parametrize("format", PARAMETERS, ids=lambda f: f.name)
 @pytest.mark.parametrize("what", ["the end of the call", "another tag", "the end of the call, misspelt"])
 def test_an_argument_is_not_lost_where_something_stands_before_it(format: Format, what: str) -> None:
     head, close, opening, tail = between(format)
@@ -258,13 +302,45 @@ def test_an_argument_is_not_lost_where_something_stands_before_it(format: Format
     assert made in ([], [{"text": "ls -a", "number": 912}])
 
 
+@pytest.mark.parametrize("value", ['>ls"', 'ls"', '(ls" + "x'])
+def test_no_value_holds_a_quote_of_which_the_other_one_is_gone(value: str) -> None:
+    text = f'<|tool_call>call:bash{{"command": {value}}}<tool_call|>'
+    assert outcomes(read("gemma4", text)) == ["invalid_json"]
+
+
+@pytest.mark.parametrize("name", ["glm45", "hy_v3", "k2_horizon"])
+def test_no_value_begins_with_the_tag_of_a_value(name: str) -> None:
+    format = formats.get(name)
+    one = pieces(format, "bash", command="VALUE")
+    tag = one.head[one.head.rindex("<") :]
+    for other in (tag, f"{tag}<ifm|arg_type>string</ifm|arg_type>{tag}"):
+        text = one.call("ls").replace(tag, f"{tag}{other}", 1)
+        assert outcomes(read(format, f"{text}\n{one.call('pwd')}"))[1:] == [("bash", {"command": "pwd"}, ())]
+        assert not [g for g in outcomes(read(format, text)) if not isinstance(g, str)]
+
+
+@every_format
+def test_no_value_takes_in_the_same_one_written_again_where_its_closing_is_missing(format: Format) -> None:
+    one = pieces(format, "bash", command="VALUE")
+    opening = "<command>"
+    if format in PARAMETERS:
+        opening = between(format)[2].strip().replace("number", "command").replace("integer", "string")
+    elif any(isinstance(p, NestedTags) for p in format.call):
+        return  # its tags are no text
+    for between_them in ("\n", "", ", ", "\n\n"):
+        got = outcomes(read(format, f"{one.call(f'ls{between_them}{opening}ls')}\n{one.call('pwd')}"))
+        made = [g for g in got if not isinstance(g, str)]
+        assert [g[1] for g in made] in ([{"command": "pwd"}], [{"command": "ls"}, {"command": "pwd"}]), made  # type: ignore[index]
+
+
 @pytest.mark.parametrize("format", PARAMETERS, ids=lambda f: f.name)
 def test_values_that_cross_are_one_another_s_and_no_value(format: Format) -> None:
-    """One closes that nothing opens, and behind it one opens that nothing closes."""
+    """One closes that nothing opens, and behind it one opens, which nothing closes, or which another one crosses."""
     one = pieces(format, "bash", command="VALUE")
     opening = between(format)[2].strip().replace("number", "command")
-    text = one.call(f"ls{one.close} , {opening}pwd")
-    assert [g for g in outcomes(read(format, text, (BASH,))) if not isinstance(g, str)] == []
+    for crossed in (f"ls{one.close} , {opening}pwd", f"ls{one.close} , {opening}pwd{one.close}\n{opening[:3]}pwd"):
+        text = one.call(crossed)
+        assert [g for g in outcomes(read(format, text, (BASH,))) if not isinstance(g, str)] == []
 
 
 def test_what_stands_behind_a_value_s_closing_is_named() -> None:

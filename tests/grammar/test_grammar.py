@@ -8,8 +8,10 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, get_args
 
 import jsonschema
 import pytest
@@ -20,8 +22,8 @@ from grammar_texts import (
     OFFERED,
     RENDERED,
     TOOLS,
-    TOOLS_OF,
     WITH,
+    WITH_SHAPES,
     calls_in,
     coder,
     ends_of,
@@ -34,8 +36,9 @@ from grammar_texts import (
 from agentkit.errors import FormatError
 from agentkit.formats import CATALOG, Format, ToolSpec, render_calls
 from agentkit.formats.engine import get
-from agentkit.grammar.arguments_as_rules import Target
-from agentkit.grammar.targets import TARGETS, grammar, grammar_gaps, grammar_targets, why_no_grammar
+from agentkit.formats.format import Pairs
+from agentkit.grammar.targets import TARGETS, ThinkingRule, grammar, grammar_gaps, grammar_targets, why_no_grammar
+from agentkit.messages import ToolCall
 
 EXAMPLES = int(os.environ.get("AGENTKIT_EXAMPLES", "10"))
 
@@ -47,14 +50,13 @@ SEEDS = ["auto", "required", "shapes"]
 
 
 @every_format
-@pytest.mark.parametrize("target", ["lark", "gbnf"])
 @pytest.mark.parametrize("choice", SEEDS)
-def test_what_the_grammar_accepts_parses_and_validates(format: Format, target: Target, choice: str) -> None:
-    tools = TOOLS_OF[target]
+def test_what_the_grammar_accepts_parses_and_validates(format: Format, choice: str) -> None:
+    tools = WITH_SHAPES
     n = max(-(-EXAMPLES // 5), 2)  # five settings: two choices with and without parallel calls, one named tool
     for parallel in (True, False) if choice != "shapes" else (True,):
-        text = grammar(format, tools, target=target, tool_choice=choice, parallel=parallel)
-        found = Guidance(text, target)
+        text = grammar(format, tools, target="gbnf", tool_choice=choice, parallel=parallel)
+        found = Guidance(text)
         rng = random.Random(f"{format.name} {choice} {parallel}")
         for _ in range(n):
             written, got = read(partial(generate, found, pieces_of(format), ends_of(format), rng), format, tools)
@@ -65,10 +67,9 @@ def test_what_the_grammar_accepts_parses_and_validates(format: Format, target: T
             assert choice != "shapes" or [c.name for c in got] == ["shapes"], written
 
 
-@pytest.mark.parametrize("target", ["lark", "gbnf"])
 @pytest.mark.parametrize("name", CASES)
-def test_good_calls_are_accepted_and_bad_ones_refused(name: str, target: Target) -> None:
-    found = Guidance(grammar(name, OFFERED, target=target, tool_choice="required"), target)
+def test_good_calls_are_accepted_and_bad_ones_refused(name: str) -> None:
+    found = Guidance(grammar(name, OFFERED, target="gbnf", tool_choice="required"))
     assert len(CASES[name]) >= 20
     assert {text: accepts(found, text) for text in CASES[name]} == CASES[name]
 
@@ -84,32 +85,93 @@ def test_what_is_accepted_is_what_the_parser_reads(name: str) -> None:
 
 
 @every_format
-@pytest.mark.parametrize("target", ["lark", "gbnf"])
 @pytest.mark.parametrize("choice", ["auto", "required"])
-def test_what_is_rendered_is_accepted(format: Format, target: Target, choice: str) -> None:
+def test_what_is_rendered_is_accepted(format: Format, choice: str) -> None:
     """Arguments in declared order, as a model would write them."""
-    found = Guidance(grammar(format, TOOLS, target=target, tool_choice=choice), target)
+    found = Guidance(grammar(format, TOOLS, target="gbnf", tool_choice=choice))
     for calls in RENDERED[format.name == "legacy"]:
         assert accepts(found, render_calls(format, calls, TOOLS))
 
 
-@pytest.mark.parametrize("target", ["lark", "gbnf"])
-def test_tool_choice_and_parallel(target: Target) -> None:
+PAIRED = [f for f in WITH for p in f.call if isinstance(p, Pairs) and p.close.lower() != p.close.upper()]
+
+
+@pytest.mark.parametrize("format", PAIRED, ids=lambda f: f.name)
+def test_a_value_holds_its_close_in_no_letters(format: Format) -> None:
+    """The parser takes one for an end that was meant, where a parameter may be missing behind it."""
+    found = Guidance(grammar(format, TOOLS, target="gbnf", tool_choice="note"))
+    (close,) = (p.close.strip() for p in format.call if isinstance(p, Pairs))
+    written = render_calls(format, [ToolCall("", "note", {"text": "a, here, b"})], TOOLS)
+    assert accepts(found, written)
+    for other in (close, close.upper(), close.title()):
+        assert not accepts(found, written.replace("here", other)), other
+
+
+def test_tool_choice_and_parallel() -> None:
     one, two = hermes("ping", "{}"), hermes("ping", "{}") + "\n" + hermes("search", '{"query": "a", "tags": []}')
     prose, broken = "Just text, with {braces} and [1].", "I call <tool_call> now."
 
     def verdicts(choice: str, parallel: bool) -> list[bool]:
-        text = grammar("hermes", OFFERED, target=target, tool_choice=choice, parallel=parallel)
-        found = Guidance(text, target)
+        text = grammar("hermes", OFFERED, target="gbnf", tool_choice=choice, parallel=parallel)
+        found = Guidance(text)
         texts = (prose, broken, one, f"{prose} {one}", f"{one}{prose}", two, f"<think>{broken}</think>{one}")
         return [accepts(found, t) for t in texts]
 
     assert verdicts("auto", True) == [True, False, True, True, True, True, True]
     assert verdicts("auto", False) == [True, False, True, True, False, False, True]
-    assert verdicts("required", True) == [False, False, True, False, False, True, False]
-    assert verdicts("required", False) == [False, False, True, False, False, False, False]
-    assert verdicts("ping", True) == [False, False, True, False, False, False, False]
+    assert verdicts("required", True) == [False, False, True, False, False, True, True]
+    assert verdicts("required", False) == [False, False, True, False, False, False, True]
+    assert verdicts("ping", True) == [False, False, True, False, False, False, True]
     assert verdicts("search", True) == [False] * 7
+    assert verdicts("none", True) == [True] + [False] * 6
+
+
+@pytest.mark.parametrize(
+    ("thinking", "accepted"),
+    [
+        ("may_think", ["call", "thought, call", "thought, empty line, call", "empty line, call"]),
+        ("no_thinking", ["call", "empty line, call"]),
+        ("begun_thinking", ["thought, call", "thought, empty line, call", "thought without its opening, call"]),
+    ],
+)
+def test_where_a_model_may_think(thinking: ThinkingRule, accepted: list[str]) -> None:
+    call = hermes("ping", "{}")
+    texts = {
+        "call": call,
+        "thought, call": f"<think>Hm: {call}</think>{call}",
+        "thought, empty line, call": f"<think>Hm</think>\n\n{call}",
+        "empty line, call": f"\n\n{call}",
+        "thought without its opening, call": f"Hm: {call}</think>\n{call}",
+        "three lines, call": f"\n\n\n{call}",
+        "thought, words, call": f"<think>Hm</think>Now {call}",
+        "thought alone": "<think>Hm</think>",
+    }
+    text = grammar("hermes", OFFERED, target="gbnf", tool_choice="required", thinking=thinking)
+    found = Guidance(text)
+    assert [name for name, text in texts.items() if accepts(found, text)] == accepted
+
+
+def test_thinking_cannot_have_begun_in_a_format_without_tags_for_it() -> None:
+    own = replace(get("hermes"), name="own", thinking=())
+    with pytest.raises(FormatError, match="format 'own' has no tags for thinking, so none can have begun"):
+        grammar(own, OFFERED, thinking="begun_thinking")
+
+
+@every_format
+@pytest.mark.parametrize("thinking", get_args(ThinkingRule))
+@pytest.mark.parametrize("choice", ["required", "none"])
+def test_what_is_written_in_each_way_of_thinking_is_read(format: Format, thinking: ThinkingRule, choice: str) -> None:
+    if thinking == "begun_thinking" and not format.thinking:
+        return
+    found = Guidance(grammar(format, TOOLS, target="gbnf", tool_choice=choice, thinking=thinking))
+    rng = random.Random(f"{format.name} {thinking} {choice}")
+    for _ in range(max(EXAMPLES // 10, 1)):
+        write = partial(generate, found, pieces_of(format), ends_of(format), rng)
+        _, got = read(write, format, TOOLS, thinking=thinking == "begun_thinking")
+        for call in got:
+            validate(call, TOOLS)
+        assert bool(got) >= (choice == "required")
+        assert choice != "none" or not got
 
 
 # ---------------------------------------------------------------- structural tags
@@ -132,7 +194,7 @@ def check_tag(node: dict[str, Any]) -> None:
             jsonschema.Draft202012Validator.check_schema(node["json_schema"])
             assert "nullable" not in json.dumps(node["json_schema"])
         case "grammar":
-            Guidance(node["grammar"], "gbnf")
+            Guidance(node["grammar"])
         case "tag":
             assert node["content"]["type"] != "any_text" or node["end"] in node["content"]["excludes"]
         case "triggered_tags":
@@ -146,14 +208,14 @@ def check_tag(node: dict[str, Any]) -> None:
 @pytest.mark.parametrize("choice", ["auto", "required", "note", "shapes"])
 @pytest.mark.parametrize("parallel", [True, False])
 def test_structural_tags_are_well_formed(format: Format, choice: str, parallel: bool) -> None:
-    tag = grammar(format, TOOLS_OF["structural_tag"], tool_choice=choice, parallel=parallel)
+    tag = grammar(format, WITH_SHAPES, tool_choice=choice, parallel=parallel)
     assert json.loads(json.dumps(tag)) == tag
     assert tag["type"] == "structural_tag"
     check_tag(tag["format"])
 
 
 def test_a_structural_tag_as_servers_take_it() -> None:
-    assert grammar("hermes", [ADD], tool_choice="add") == {
+    assert grammar(replace(get("hermes"), thinking=()), [ADD], tool_choice="add") == {
         "type": "structural_tag",
         "format": {
             "type": "tag",
@@ -190,8 +252,23 @@ def test_a_keyword_that_cannot_be_enforced_is_reported() -> None:
     with pytest.raises(FormatError, match="f: x: pattern"):
         grammar("hermes", [tool], target="gbnf")
     assert [str(g) for g in grammar_gaps("hermes", [tool], target="gbnf")] == ["f: x: pattern", "f: y: uniqueItems"]
-    assert [str(g) for g in grammar_gaps("hermes", [tool], target="lark")] == ["f: y: uniqueItems"]
+    assert [str(g) for g in grammar_gaps("hermes", [tool])] == ["f: y: uniqueItems"]
     assert grammar("hermes", [tool], target="gbnf", strict=False)
+
+
+@pytest.mark.parametrize("format", ["hermes", "qwen3_coder", "pythonic", "dr_tulu", "minimax_m3", "gemma4"])
+def test_gbnf_counts_no_further_than_llama_cpp(format: str) -> None:
+    """It refuses a grammar that counts to 2,000: such a bound is a gap, and left to the reading."""
+    few = spec("f", None, ("x", "y"), x={"type": "string", "maxLength": 99}, y={"type": "array", "maxItems": 7})
+    far = spec("f", None, ("x", "y"), x={"type": "string", "maxLength": 5000}, y={"type": "array", "minItems": 2000})
+    for tool in (few, far):
+        text = grammar(format, [tool], target="gbnf", tool_choice="f", strict=False)
+        assert all(int(n) < 2000 for n in re.findall(r"\{\d*,?(\d+)\}", text))
+    found = [str(g) for g in grammar_gaps(format, [far], target="gbnf")]
+    assert "f: x: maxLength" in found
+    assert "f: y: minItems" in found
+    assert "f: x: maxLength" not in [str(g) for g in grammar_gaps(format, [far])]
+    assert "f: x: maxLength" not in [str(g) for g in grammar_gaps(format, [few], target="gbnf")]
 
 
 def test_a_format_of_a_string_is_no_error() -> None:
@@ -200,7 +277,7 @@ def test_a_format_of_a_string_is_no_error() -> None:
     assert [str(g) for g in grammar_gaps("hermes", [tool])] == ["f: x: format"]
 
 
-@pytest.mark.parametrize(("choice", "tools"), [("nope", [PING]), ("auto", []), ("none", [PING])])
+@pytest.mark.parametrize(("choice", "tools"), [("nope", [PING]), ("auto", []), ("none", [])])
 def test_a_choice_without_a_tool_is_refused(choice: str, tools: list[ToolSpec]) -> None:
     with pytest.raises(FormatError, match="no offered tool"):
         grammar("hermes", tools, tool_choice=choice)
@@ -229,8 +306,6 @@ def test_references_are_hoisted_and_nullable_is_written_out() -> None:
     ],
 )
 def test_numbers_between_bounds(schema: dict[str, Any], good: str, bad: str) -> None:
-    found = Guidance(
-        grammar("qwen3_coder", [spec("f", None, ("x",), x=schema)], target="gbnf", tool_choice="f"), "gbnf"
-    )
+    found = Guidance(grammar("qwen3_coder", [spec("f", None, ("x",), x=schema)], target="gbnf", tool_choice="f"))
     texts = good.split() + bad.split()
     assert [t for t in texts if accepts(found, coder("f", ("x", t)))] == good.split()

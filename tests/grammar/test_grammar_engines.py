@@ -19,8 +19,8 @@ from grammar_texts import (
     OFFERED,
     RENDERED,
     TOOLS,
-    TOOLS_OF,
     WITH,
+    WITH_SHAPES,
     calls_in,
     ends_of,
     pieces_of,
@@ -51,7 +51,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("target", ["structural_tag", "gbnf"])
 @pytest.mark.parametrize("choice", ["auto", "required", "shapes"])
 def test_what_xgrammar_accepts_parses_and_validates(format: Format, target: Target, choice: str) -> None:
-    tools = TOOLS_OF[target]
+    tools = WITH_SHAPES
     n = max(-(-EXAMPLES // 5), 2)
     for parallel in (True, False) if choice != "shapes" else (True,):
         found = XGrammar(grammar(format, tools, target=target, tool_choice=choice, parallel=parallel), target)
@@ -90,8 +90,8 @@ def test_xgrammar_accepts_what_is_rendered(format: Format, target: Target, choic
 @pytest.mark.parametrize("choice", ["auto", "required", "shapes"])
 def test_llama_cpp_judges_as_llguidance_does(format: Format, choice: str, folder: Path) -> None:
     """Texts that were written under the mask, and the same with a slip."""
-    text = grammar(format, TOOLS_OF["gbnf"], target="gbnf", tool_choice=choice)
-    ours, theirs = Guidance(text, "gbnf"), Llama(text, folder)
+    text = grammar(format, WITH_SHAPES, target="gbnf", tool_choice=choice)
+    ours, theirs = Guidance(text), Llama(text, folder)
     rng = random.Random(f"{format.name} {choice}")
     for _ in range(max(EXAMPLES // 3, 2)):
         written = generate(ours, pieces_of(format), ends_of(format), rng)
@@ -100,8 +100,8 @@ def test_llama_cpp_judges_as_llguidance_does(format: Format, choice: str, folder
         slip = written[:at] + rng.choice(["", "x", "<", '"', "\n"]) + written[at + 1 :]
         assert theirs.accepts(slip) or not accepts(ours, slip), slip
         if theirs.accepts(slip):
-            for call in calls_in(slip, format, TOOLS_OF["gbnf"]):
-                validate(call, TOOLS_OF["gbnf"])
+            for call in calls_in(slip, format, WITH_SHAPES):
+                validate(call, WITH_SHAPES)
 
 
 @llama

@@ -36,7 +36,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "grammar": VALUES | {"schemas", "formats"},
     "tool": VALUES | {"schemas", "formats"},
     # runtime: a model adapter reaches no tool and no registry, the processor reaches no model
-    "models": PURE,
+    "models": PURE | {"grammar"},  # calls as text are held to the grammar of their format
     "processor": PURE | {"tool"},
     "agent": PURE | {"tool", "models", "processor"},
     "threads": PURE | {"tool", "models", "processor", "agent"},

@@ -21,7 +21,8 @@ from agentkit.errors import ConfigError, ProviderError
 from agentkit.events import CallEnd, Event, Finish, Text, Usage, merge
 from agentkit.messages import UserMessage, user
 from agentkit.models import ModelRequest, model
-from agentkit.models.provider import ModelSettings, RemoteModel
+from agentkit.models.model_options import ModelSettings
+from agentkit.models.provider import RemoteModel
 from agentkit.models.sse import EventReader
 
 HI = b'data: {"choices": [{"index": 0, "delta": {"content": "Hi"}}]}\n\n'

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
+import re
 import subprocess
 import sys
 
 import pytest
 
+from agentkit import models
 from agentkit.errors import ConfigError
 from agentkit.models import AnthropicModel, OpenAIModel, ResponsesModel, TextCalling, model
 from agentkit.models.provider import PLACEHOLDER_KEY, RemoteModel
@@ -16,7 +20,7 @@ VARIABLES = (
     "OPENAI_BASE_URL",
     "ANTHROPIC_API_KEY",
     "ANTHROPIC_BASE_URL",
-    *AnthropicModel.login_variables,
+    *AnthropicModel.vendor.login_variables,
 )
 
 
@@ -120,3 +124,19 @@ def test_models_are_light_until_they_are_asked() -> None:
     )
     ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "[]"
+
+
+def test_each_prefix_is_a_module_with_its_model() -> None:
+    """One table: what the package offers by name, and what checkers see, follows from it."""
+    for prefix, name in models.PROVIDERS.items():
+        made = model(f"{prefix}:m", api_key="k")
+        assert isinstance(made, RemoteModel)
+        assert (type(made).__name__, type(made).__module__) == (name, f"agentkit.models.{prefix}")
+        assert made.prefix == prefix
+        assert name in models.__all__
+
+
+@pytest.mark.parametrize("prefix", models.PROVIDERS)
+def test_no_providers_file_leans_on_another_ones(prefix: str) -> None:
+    source = inspect.getsource(importlib.import_module(f"agentkit.models.{prefix}"))
+    assert not re.search(rf"agentkit\.models\.(?!{prefix}\b)({'|'.join(models.PROVIDERS)})\b", source)

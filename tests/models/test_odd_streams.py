@@ -207,6 +207,25 @@ def test_messages_whose_calls_share_an_index(stream: tuple[list[Said], list[Wire
     assert all(call in calls for call in ended(found))
 
 
+def test_what_a_block_held_may_be_said_again_behind_the_next_one() -> None:
+    """One of the first two has not ended: the last delta may be the second one's, whose block held the same."""
+
+    def start(id: str, **given: Any) -> WireEvent:
+        block = {"type": "tool_use", "id": id, "name": "get", "input": given}
+        return {"type": "content_block_start", "index": 0, "content_block": block}
+
+    def delta(text: str) -> WireEvent:
+        piece = {"type": "input_json_delta", "partial_json": text}
+        return {"type": "content_block_delta", "index": 0, "delta": piece}
+
+    events = [start("1"), delta("{}"), start("2", n="x"), {"type": "content_block_stop", "index": 0}]
+    events += [start("3"), delta("{}"), delta('{"n": "x"}')]
+    end = [{"type": "message_delta", "delta": {"stop_reason": "tool_use"}}, {"type": "message_stop"}]
+    found = read(MessagesWire("anthropic"), [*events, *end])
+    assert ended(found) == [Said("1", "get", {}), Said("2", "get", {"n": "x"})]
+    assert [(e.index, e.code) for e in found if isinstance(e, CallError)] == [(2, "ambiguous_call")]
+
+
 @st.composite
 def messages_streams(draw: st.DrawFn) -> tuple[list[Said], list[WireEvent]]:
     calls = draw(CALLS)

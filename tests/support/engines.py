@@ -84,11 +84,10 @@ def generate(found: Mask, pieces: list[str], ends: list[str], rng: random.Random
 
 
 class Guidance:
-    """llguidance, with Lark or GBNF."""
+    """llguidance, with GBNF, which it turns into Lark of its own."""
 
-    def __init__(self, text: Any, target: Target) -> None:
-        lark = gbnf_to_lark(text) if target == "gbnf" else text
-        self.unused = LLMatcher(TOKENIZER, LLMatcher.grammar_from_lark(lark), limits=LIMITS)
+    def __init__(self, text: str) -> None:
+        self.unused = LLMatcher(TOKENIZER, LLMatcher.grammar_from_lark(gbnf_to_lark(text)), limits=LIMITS)
         assert not self.unused.is_error(), self.unused.get_error()
         self.found = self.unused.deep_copy()
 

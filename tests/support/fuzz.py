@@ -9,6 +9,9 @@ What was written is known (see `damaged_texts`), so what was read can be judged 
 - a call that no damage touched is read as it was meant, unless a `CallError` covers it;
 - a call that was cut off is not finished, unless nothing of it is missing but what closes it; nothing is called twice.
 
+Every fault is of a class (`CLASSES`): `raises`, `differs between cuttings`, `wrong call`, `lost` or `refused`. Of the
+first three there may be none.
+
     python tests/support/fuzz.py --texts 1000000 --seed 1 --processes 2
 
 prints how many texts of each format and damage were read, and of each kind of fault the number and the smallest text.
@@ -38,6 +41,23 @@ SEEDS = 1_000_000_000
 """Texts of one seed: those of the next one follow."""
 
 
+CLASSES = ("raises", "differs between cuttings", "wrong call", "lost", "refused")
+"""What a fault amounts to, the worst first.
+
+`wrong call`: what is told is not what the text says: a call that it does not hold, or one with other values, cut ones,
+or a neighbour's markup in them; or events that are not the text. `lost`: a call became text without an error.
+`refused`: a call that could be read is told as an error, or is read with a repair that it does not need.
+"""
+NEVER = CLASSES[:3]
+_MILD = {
+    "a neighbour is lost without an error": "lost",
+    "an undamaged text is misread": "lost",  # what is called instead is found as a wrong call
+    "a neighbour is lost in a call with invalid arguments": "refused",
+    "an undamaged text is refused": "refused",
+    "a sound call is repaired": "refused",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Fault:
     """What is wrong with what was read of a text."""
@@ -46,6 +66,18 @@ class Fault:
     plan: Plan
     text: str
     detail: str
+
+    @property
+    def grade(self) -> str:
+        """Its class."""
+        return grade(self.kind)
+
+
+def grade(kind: str) -> str:
+    """The class to which a kind of fault belongs."""
+    if kind.startswith("raises") or kind == "a fault of ours":
+        return CLASSES[0]
+    return CLASSES[1] if kind == "cuttings differ" else _MILD.get(kind, CLASSES[2])
 
 
 # ---------------------------------------------------------------- reading
@@ -162,9 +194,13 @@ class Tally:
     unwritten: int
     by_format: Counter[str]
     by_damage: Counter[str]
-    outcomes: Counter[str]
+    worst: Counter[str]
     faults: Counter[tuple[str, str, str]]
     examples: dict[tuple[str, str, str], Fault]
+
+    def by_class(self) -> dict[str, int]:
+        """How many texts show a fault of each class; a text that shows several counts with the worst."""
+        return {grade: self.worst[grade] for grade in CLASSES}
 
     @classmethod
     def empty(cls) -> Tally:
@@ -177,7 +213,7 @@ class Tally:
         for mine, more in (
             (self.by_format, other.by_format),
             (self.by_damage, other.by_damage),
-            (self.outcomes, other.outcomes),
+            (self.worst, other.worst),
             (self.faults, other.faults),
         ):
             mine.update(more)  # type: ignore[arg-type]
@@ -198,6 +234,7 @@ def run(seeds: range) -> Tally:
         tally.texts += 1
         tally.by_format[of.format.name] += 1
         tally.by_damage.update(written.done or ["none"])
+        tally.worst.update(sorted((fault.grade for fault in faults), key=CLASSES.index)[:1])
         for fault in faults:
             key = (fault.kind, of.format.name, "+".join(written.done) or "none")
             tally.faults[key] += 1
@@ -226,10 +263,11 @@ def report(tally: Tally, show: int) -> None:
     kinds: Counter[str] = Counter()
     for (kind, _, _), n in tally.faults.items():
         kinds[kind] += n
+    print("texts with faults, by the worst:", tally.by_class())
     print("faults:", dict(kinds.most_common()))
-    for kind, n in kinds.most_common():
+    for kind, n in sorted(kinds.items(), key=lambda found: (CLASSES.index(grade(found[0])), -found[1])):
         mine = Counter({k: v for k, v in tally.faults.items() if k[0] == kind})
-        print(f"\n=== {kind}: {n}")
+        print(f"\n=== {grade(kind)}: {kind}: {n}")
         print("   formats:", dict(_by(mine, 1).most_common(60)))
         print("   damages:", dict(_by(mine, 2).most_common(14)))
         seen: set[str] = set()
@@ -261,7 +299,7 @@ def main() -> int:
     start = time.monotonic()
     tally = many(given.texts, given.seed, given.processes)
     report(tally, given.show)
-    print(f"\n{time.monotonic() - start:.0f} s; {sum(tally.faults.values())} faults")
+    print(f"\n{time.monotonic() - start:.0f} s; texts with faults, by the worst: {tally.by_class()}")
     return 1 if tally.faults else 0
 
 

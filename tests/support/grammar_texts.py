@@ -15,7 +15,6 @@ from format_tools import ADD, ANYTHING, CREATE_FILE, NOTE, PING, STR_REPLACE, WE
 from agentkit.events import CallEnd, CallError
 from agentkit.formats import CATALOG, Format, Parser, ToolSpec, render_calls
 from agentkit.formats.format import Braced, NestedTags, Pairs, Tag, TagParameters, ToolElement
-from agentkit.grammar.arguments_as_rules import Target
 from agentkit.grammar.targets import why_no_grammar
 from agentkit.messages import ToolCall
 from agentkit.toolspec import Layout
@@ -59,7 +58,7 @@ SHAPES = ToolSpec(
     },
 )
 TOOLS = (CREATE_FILE, STR_REPLACE, WEB_SEARCH, ADD, NOTE, PING, ANYTHING)
-TOOLS_OF: Mapping[Target, tuple[ToolSpec, ...]] = dict.fromkeys(get_args(Target), (*TOOLS, SHAPES))
+WITH_SHAPES = (*TOOLS, SHAPES)
 
 WITH = [f for f in CATALOG if why_no_grammar(f) is None]
 PIECES = [
@@ -99,23 +98,23 @@ def ends_of(format: Format) -> list[str]:
     return out
 
 
-ELEMENT_NAMES = {n for t in TOOLS_OF["lark"] for n in t.parameters["properties"]} | {
-    e.tag for t in TOOLS_OF["lark"] for layout in get_args(Layout) if (e := t.with_element(layout).element)
+ELEMENT_NAMES = {n for t in WITH_SHAPES for n in t.parameters["properties"]} | {
+    e.tag for t in WITH_SHAPES for layout in get_args(Layout) if (e := t.with_element(layout).element)
 }
-NESTED_NAMES = {n for t in TOOLS_OF["lark"] for n in t.parameters["properties"]} | {"item", "x", "y", "label", "value"}
+NESTED_NAMES = {n for t in WITH_SHAPES for n in t.parameters["properties"]} | {"item", "x", "y", "label", "value"}
 
 
 class KeyTwice(Exception):
     """A text names a free key twice, with different values: no grammar can tell, the parser refuses it."""
 
 
-def calls_in(text: str, format: Format, tools: tuple[ToolSpec, ...]) -> list[ToolCall]:
+def calls_in(text: str, format: Format, tools: tuple[ToolSpec, ...], *, thinking: bool = False) -> list[ToolCall]:
     """The calls of a constrained text; a damaged one fails the test.
 
     Raises:
         KeyTwice: nothing is wrong but that.
     """
-    parser = Parser(format, tools, in_code="execute")
+    parser = Parser(format, tools, in_code="execute", thinking=thinking)
     events = parser.feed(text) + parser.close()
     errors = [e for e in events if isinstance(e, CallError)]
     if errors and all(e.code == "ambiguous_call" and "is given twice" in e.message for e in errors):
@@ -124,14 +123,16 @@ def calls_in(text: str, format: Format, tools: tuple[ToolSpec, ...]) -> list[Too
     return [e.call for e in events if isinstance(e, CallEnd)]
 
 
-def read(write: Callable[[], str], format: Format, tools: tuple[ToolSpec, ...]) -> tuple[str, list[ToolCall]]:
+def read(
+    write: Callable[[], str], format: Format, tools: tuple[ToolSpec, ...], *, thinking: bool = False
+) -> tuple[str, list[ToolCall]]:
     """A generated text and its calls; written again, twice at most, where it names a free key twice."""
     for _ in range(2):
         written = write()
         with suppress(KeyTwice):
-            return written, calls_in(written, format, tools)
+            return written, calls_in(written, format, tools, thinking=thinking)
     written = write()
-    return written, calls_in(written, format, tools)
+    return written, calls_in(written, format, tools, thinking=thinking)
 
 
 def validate(call: ToolCall, tools: tuple[ToolSpec, ...]) -> None:

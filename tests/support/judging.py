@@ -6,11 +6,13 @@ import html
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
 from typing import Any
 
-from damaged_texts import BEGIN, CALLED, END, MARKS, Written, thinking, write
+from damaged_texts import BEGIN, CALLED, END, MARKS, Token, Written, thinking, write
 from format_tools import NOTE
-from meanings import TAG, agrees, balanced, leaves, plain, readings, sound_python
+from meanings import TAG, agrees, balanced, leaves, plain, readings
 
 from agentkit.events import ArgumentDelta, CallEnd, CallError, CallStart, Event, Markup, Text, Thinking
 from agentkit.formats.format import Braced, Envelope, Json, KeyEnvelope, TextArgument, ToolElement
@@ -101,12 +103,13 @@ class Judge:
 
     def _under(self, start: int, end: int) -> set[int]:
         """The calls of which something was written here."""
-        at, found = 0, set()
-        for token in self.written.tokens:
-            if token.call >= 0 and at < end and at + len(token.text) > start:
-                found.add(token.call)
-            at += len(token.text)
-        return found
+        return {t.call for t, a, b in self._tokens if t.call >= 0 and a < end and b > start}
+
+    @cached_property
+    def _tokens(self) -> list[tuple[Token, int, int]]:
+        """The pieces that were written, with where each stands."""
+        ends = [*accumulate(len(t.text) for t in self.written.tokens)]
+        return [*zip(self.written.tokens, [0, *ends], ends, strict=False)]
 
     def _times(self, number: int) -> int:
         """How often a call is written: damage may double it."""
@@ -172,8 +175,9 @@ class Judge:
             yield from self._whole(call, found, said, made)
 
     def _put_in(self, call: ToolCall) -> bool:
-        """Whether damage wrote the opening of this call, with its name: then what stands behind is in it."""
-        return any(call.name in i and call.raw.startswith(i) for i in self.written.inserted)
+        """Whether damage put the opening of another tool's call here: then what stands behind that is in it."""
+        others = {c.name for c in self.written.calls}
+        return call.name not in others and any(call.name in i and call.raw.startswith(i) for i in self.written.inserted)
 
     def _begins_outside(self, raw: str) -> bool:
         """Whether this call was quoted in a value whose own call damage left without an opening.
@@ -195,7 +199,7 @@ class Judge:
         if any(n in w.inner and w.inner[n] not in numbers and not self._outer_hurt(n) for n in numbers):
             yield "a quoted call is made", said
         raw = {int(a or b or c) for a, b, c in MARKS.findall(call.raw)}
-        if lost := {n for n in raw - numbers if n not in w.inner}:
+        if lost := {n for n in raw - numbers if n not in w.inner and not self._in_another_number(n, found)}:
             yield "written, and not among the arguments", f"{sorted(lost)} {said}"
         whole = any(leaf.value in self._bodies(number) for leaf in found for number in whose)
         if (
@@ -206,7 +210,7 @@ class Judge:
         ):
             meant = w.calls[next(iter(whose))]
             inside = {k: v for k, v in meant.arguments.items() if not self._put_out(k, v, call)}
-            given = {k: v for k, v in call.arguments.items() if k in inside or k not in meant.arguments}
+            given = dict(call.arguments)
             if meant.name == call.name and not self._alike(given, inside):
                 yield "unlike what was written", said
         for number in whose:
@@ -214,6 +218,11 @@ class Judge:
             meant = call.name.casefold() == w.calls[number].name.casefold()
             if not meant and not content and not any(call.name in i for i in w.inserted):
                 yield "another tool", said
+
+    def _in_another_number(self, number: int, found: Sequence[Leaf]) -> bool:
+        """Whether damage joined digits in front of a number, so that both are one: `0xff910004`."""
+        hexes = [t.text[2:] for t in self.written.tokens if t.value == number and t.text.startswith("0x")]
+        return any(isinstance(leaf.value, int) and f"{leaf.value:x}" in hexes for leaf in found)
 
     def _alike(self, got: Any, meant: Any) -> bool:
         """Whether this has the keys, items and words that were written; numbered values are held elsewhere."""
@@ -225,7 +234,7 @@ class Judge:
                 gone = sum(map(self._erased, meant))
                 if len(got) == len(meant) and not gone:
                     return all(map(self._alike, got, meant))
-                return len(meant) - gone <= len(got) <= len(meant) + self._parted(meant)
+                return len(meant) - gone <= len(got) <= len(meant)
             case _:
                 numbers = Leaf("", meant).numbers
                 held = numbers and (numbers[0] in self.written.touched or Leaf("", got).numbers[:1] == numbers[:1])
@@ -238,22 +247,18 @@ class Judge:
         now = [t.text for t in self.written.tokens if [t.value] == own]
         return any(Leaf("", text).numbers[:1] != own for text in now)
 
-    def _parted(self, items: Sequence[Any]) -> int:
-        """How many commas damage put into these numbers: each parts one into two items."""
-        numbers = {n for item in items if isinstance(item, int) for n in Leaf("", item).numbers}
-        return sum(t.text.count(",") for t in self.written.tokens if t.value in numbers)
-
     def _put_out(self, key: str, value: Any, call: ToolCall) -> bool:
         """Whether an argument stands behind the end that damage gave to its call."""
         raw = call.raw.rstrip()
         ended = any(raw.endswith(i.strip()) for i in self.written.inserted if i.strip())
-        return ended and not call.arguments.get(key) and str(value) not in raw
+        return ended and key not in call.arguments and str(value) not in raw
 
     def _without_damage(self, key: str) -> str:
         for piece in sorted(self.written.inserted, key=len, reverse=True):
             key = key.replace(str(without_surrogates(piece)), "", 1)
         return key
 
+    @cached_property
     def _tags(self) -> set[str]:
         """The names of the tags with which this text's own calls were written, without those around several calls."""
         sound = write(self.written.plan) or self.written
@@ -303,8 +308,8 @@ class Judge:
 
     def _whole_markup(self, text: str) -> bool:
         """Whether markup stands in a value and is balanced there: its own, or that of this text's calls."""
-        tags = self._tags() & {name for _, name in TAG.findall(text)}
-        return bool(TAG.search(text) and balanced(text)) or bool(tags and balanced(text, tags))
+        names = {name for _, name in TAG.findall(text)}
+        return bool(names) and (balanced(text) or bool((tags := self._tags & names) and balanced(text, tags)))
 
     def _inserted(self, text: str) -> bool:
         """Whether nothing else stands there than what damage put in, in one piece or in several."""
@@ -344,8 +349,6 @@ class Judge:
         if not own:
             return []
         first, last = own[0], own[-1] + 1
-        while tokens[first - 1].call == call and tokens[first - 1].text in self.written.inserted:
-            first -= 1
         return ["".join(t.text for t in tokens[start:last]).strip() for start in {first, own[0]}]
 
     def _holds(self, meaning: str, text: str) -> bool:
@@ -361,20 +364,15 @@ class Judge:
         w = self.written
         hidden = self._hidden_from()
         ends = [e for e, _, _ in self.spans if isinstance(e, CallEnd)]
-        quoted, ended = self._let_out(), self._shut()
         for number, call in enumerate(w.calls):
-            if (
-                number in w.hurt
-                or self._where(number)[1] > hidden
-                or number > quoted
-                or self._where(number)[0] >= ended
-            ):
+            start, end = self._where(number)
+            if number in w.hurt or end > hidden or start >= self._shut():
                 continue
             hit = next((e for e in self._over(number) if isinstance(e, CallEnd) and equal(e.call, call)), None)
             if hit is not None:
                 if hit.repairs and not any(equal(e.call, call) and not e.repairs for e in ends):
                     yield "a sound call is repaired", f"{hit.repairs} {call}"
-            elif self._quoted_more(number) or self._in_sound_python(number):
+            elif self._quoted_more(number):
                 continue
             elif self._covered(number, refused=True):
                 yield "a neighbour is lost in a call with invalid arguments", str(call)
@@ -390,17 +388,6 @@ class Judge:
         """
         braced = any(isinstance(part, Braced) for part in self.written.plan.shape.call)
         return ("half", "other", "whole") if braced else ("half", "other")
-
-    def _let_out(self) -> int:
-        """The first call of which damage let a value with a code fence out into prose: it quotes what follows."""
-        at = 0
-        for token in self.written.tokens:
-            end = at + len(token.text)
-            out = token.value >= 0 and "`" in token.text
-            if out and any(isinstance(e, Text) and a < end and b > at for e, a, b in self.spans):
-                return token.call
-            at = end
-        return len(self.written.calls)
 
     def _shut(self) -> int:
         """Where a whole section that damage put into another one ends both: what stands behind it stands in prose."""
@@ -420,7 +407,7 @@ class Judge:
         halves = {call.tool.name for call in self.written.plan.calls if call.quoting == "half"}
         over = (e.call for e in self._made_of_damage(number))
         made = (c for c in over if nests or c.name in halves)
-        return any(self._put_in(c) or any(self._whole_markup(str(v)) for v in c.arguments.values()) for c in made)
+        return any(any(self._whole_markup(str(v)) for v in c.arguments.values()) for c in made)
 
     def _hidden_from(self) -> int:
         """Where damage begins that may quote what stands behind it, or make it reasoning."""
@@ -430,41 +417,12 @@ class Judge:
             fences += [self.text.find(i) for i in w.inserted if "`" in i or "think" in i.lower()] or [0]
             fences += [self.text.find(t) for t in thinking(w.plan.format) if t in w.inserted]
             fences.append(self.text.find("`"))
-        fences += self._no_fences()
         return min((at for at in fences if at >= 0), default=len(self.text))
 
-    def _no_fences(self) -> Iterator[int]:
-        """Where the code fence of a damaged call is none, since something stands before it in its line.
-
-        What was to close it opens one then.
-        """
-        at = 0
-        for token in self.written.tokens:
-            line = self.text[self.text.rfind("\n", 0, at) + 1 : at]
-            if token.call in self.written.hurt and token.text.startswith("```") and line.strip():
-                yield at
-            at += len(token.text)
-
-    def _in_sound_python(self, number: int) -> bool:
-        """Whether this stands in a call that is sound Python as damage left it: then it is in one of its strings."""
-        return any(not e.repairs and sound_python(e.call.raw) for e in self._made_of_damage(number))
-
     def _made_of_damage(self, number: int) -> list[CallEnd]:
-        """The calls that are made of some of what was written for this one, and of some of a damaged one.
-
-        Or of what damage put between the calls.
-        """
-        made = [(e, self._under(a, b), self._strewn(a, b)) for e, a, b in self.spans if isinstance(e, CallEnd)]
-        return [e for e, under, strewn in made if number in under and (strewn or under & self.written.hurt)]
-
-    def _strewn(self, start: int, end: int) -> bool:
-        """Whether something stands here that damage put between the calls."""
-        at = 0
-        for token in self.written.tokens:
-            if token.call == -1 and token.text in self.written.inserted and start <= at < end:
-                return True
-            at += len(token.text)
-        return False
+        """The calls that are made of some of what was written for this one, and of some of a damaged one."""
+        made = [(e, self._under(a, b)) for e, a, b in self.spans if isinstance(e, CallEnd)]
+        return [e for e, under in made if number in under and under & self.written.hurt]
 
     def _over(self, number: int) -> list[Event]:
         """The events that stand over some of what was written for a call."""
@@ -473,13 +431,8 @@ class Judge:
 
     def _where(self, number: int) -> tuple[int, int]:
         """Where a call was written: the beginning and the end."""
-        at, start, end = 0, -1, -1
-        for token in self.written.tokens:
-            if token.call == number:
-                start = at if start < 0 else start
-                end = at + len(token.text)
-            at += len(token.text)
-        return start, end
+        own = [(a, b) for t, a, b in self._tokens if t.call == number]
+        return (own[0][0], own[-1][1]) if own else (-1, -1)
 
     def _covered(self, number: int, *, refused: bool = False) -> bool:
         """Whether an error covers some of what was written for a call; or a call whose arguments will be refused."""

@@ -20,7 +20,7 @@ from damaged_texts import CALLED, Written
 from damages import damaged, plan
 from judging import Judge
 
-from agentkit.events import CallEnd, CallError
+from agentkit.events import CallEnd, CallError, Text
 from agentkit.formats.format import NameTag, Shape, ToolElement
 from agentkit.formats.openers import weak
 from agentkit.formats.reader import pattern
@@ -81,6 +81,14 @@ class Answered(Judge):
             if 0 <= start < shut and end <= hidden and number <= quoted:
                 place = plainly(self.written, number)
                 yield from [place] if place is not None else []
+
+    def _let_out(self) -> int:
+        """The first call of which damage let a value with a code fence out into prose: it quotes what follows."""
+        for token, at, end in self._tokens:
+            out = token.value >= 0 and "`" in token.text
+            if out and any(isinstance(e, Text) and a < end and b > at for e, a, b in self.spans):
+                return token.call
+        return len(self.written.calls)
 
     def lost(self, start: int, end: int) -> bool:
         """Whether what stands there is text: no call is made of it, and no error tells of it."""

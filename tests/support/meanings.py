@@ -80,14 +80,6 @@ def _in_json(text: str) -> Iterator[str]:
             continue
 
 
-def sound_python(text: str) -> bool:
-    """Whether a text is one call as Python writes it."""
-    try:
-        return isinstance(ast.parse(text.strip(), mode="eval").body, ast.Call)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        return False
-
-
 TAG = re.compile(r"<(/?)((?:｜DSML｜ )?[^\s<>/=|\]][^\s<>/=|]*)")
 
 

@@ -12,9 +12,20 @@ from typing import Annotated, Any, Literal, assert_type
 
 from pydantic import BaseModel, Field
 
-from agentkit import Agent, RunResult, ThreadManager, ToolCall, ToolContext, ToolResult, openapi_schema, xml_schema
+from agentkit import (
+    Agent,
+    RunResult,
+    ThreadManager,
+    ToolCall,
+    ToolContext,
+    ToolResult,
+    model,
+    openapi_schema,
+    xml_schema,
+)
 from agentkit.agent import RunStream
 from agentkit.events import Event
+from agentkit.models import ClosableModel
 from agentkit.testing import ScriptedModel
 
 
@@ -95,6 +106,12 @@ def agents() -> None:
     assert_type(Agent(says(), output_type=Offer | None), Agent[Any, Offer | None])
 
 
+def models() -> None:
+    gpt = model("openai:gpt-5", api_key="k", timeout=30, extra={"reasoning_effort": "low"}, format="xml")
+    assert_type(gpt, ClosableModel)
+    assert_type(model(name="anthropic:claude-opus-4-8", api_key="k"), ClosableModel)
+
+
 async def streams() -> None:
     async with Agent(says("Hi", OFFER), output_type=Offer) as agent:
         assert_type(agent, Agent[Any, Offer])
@@ -129,6 +146,9 @@ def mistakes(seller: Agent[Shop, Offer], manager: ThreadManager) -> None:
     """Never called."""
     Till().hello(5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     seller.run_sync("Hi", context="Ulm")  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
+    model("openai:gpt-5", timeout="long")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    model("openai:gpt-5", formt="xml")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    model()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
     seller.run_sync("Hi", temperature="hot")  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
     seller.run_sync("Hi", outputtype=Offer)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
     Agent("openai:gpt-5", sytem="Be brief.")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
@@ -146,5 +166,6 @@ def mistakes(seller: Agent[Shop, Offer], manager: ThreadManager) -> None:
 def main(store: Path) -> None:
     tools()
     agents()
+    models()
     asyncio.run(streams())
     asyncio.run(threads(store))

@@ -179,7 +179,8 @@ class _Braced:
         if self.plain_quotes and text.strip() in PYTHON_WORDS:
             self.at += len(text)
             return PYTHON_WORDS[text.strip()]
-        if self.quote in text:  # something stands before a string: neither of them is the value
+        quotes = (self.quote, self.plain_quotes or self.quote)  # those of another language once it writes them
+        if any(quote in text for quote in quotes):  # something stands before a string: neither of them is the value
             raise self.bad(f"',', {self.quote!r} or a value without it")
         self.at += len(text)
         return _Bare(text.strip())

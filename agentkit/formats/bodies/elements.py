@@ -158,13 +158,25 @@ def read_pairs(r: Reader, call: CallReader, part: Pairs) -> Wait:
         key, kind = yield from _key_and_kind(r, part)
         value = _value(r, call, key, end)
         yield from value.read()
+        text = value.text()
+        if not value.verbatim and _opens_again(text, part):
+            told = f"the value of {key!r} begins with what opens a value, and does not close it"
+            raise Damage("ambiguous_call", told, value.start)
         _note(call, value)
         if kind == "string":
-            call.set(r, key, value.text())
+            call.set(r, key, text)
         elif kind:
-            call.set(r, key, values.read(value.text(), {"type": kind}, {}))
+            call.set(r, key, values.read(text, {"type": kind}, {}))
         else:
-            call.put(r, key, value.text(), nulls=not value.verbatim)
+            call.put(r, key, text, nulls=not value.verbatim)
+
+
+def _opens_again(text: str, part: Pairs) -> bool:
+    """Whether a value begins with the tag that opens one, or that stands before it, and does not balance."""
+    close = part.close.strip()
+    own = f"<{close.removeprefix('</')}" if close.startswith("</") and part.middle.rstrip().endswith(close[2:]) else ""
+    tags = tuple(literal[literal.rfind("<") :] for literal in (own, *part.kind[:1]) if literal.endswith(">"))
+    return bool(own) and text.lstrip().startswith(tags) and text.count(own) > text.count(close)
 
 
 def _key_and_kind(r: Reader, part: Pairs) -> Generator[None, None, tuple[str, str]]:

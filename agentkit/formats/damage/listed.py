@@ -32,6 +32,7 @@ _LIKE_A_CALL: Final = re.compile(
     rf"[^\w\],.;:!?-]{{0,64}}[\w.-]{{0,{REACH}}}(?:\s{{1,64}}[\w.-]{{1,128}})?\s{{0,64}}"
     rf"(?:{_TAG}(?P<mark>\Z)|(?:{_TAG}>)?"
     r"(?:[(){=\"'\[*+/%]|\][\w.-]{0,128}(?:(?<=[\w.-])[(=]|(?P<word>\Z))|(?P<open>\Z))))"
+    r"|[\w.-]{0,128}[^\w\s\[\]()'\"][\w.-]{0,128}(?:\(|(?P<joined>\Z))"  # one character of its name is another one
 )
 """What a list of calls begins with, be the first one damaged; a named group where more of the text must tell."""
 _ITEM: Final = re.compile(rf"\]?[^\w\],.;:!?-]{{0,64}}[\w.-]{{0,{REACH}}}\s{{0,64}},\s{{0,64}}")
@@ -146,8 +147,26 @@ class Listed:
         Returns:
             None while more of the text must tell.
         """
-        if self.python and not (opened or self.strong) and not (like := self._like_calls(text, whole=whole)):
+        if opened or self.strong or not self.python:
+            return self._found(text, whole=whole, opened=opened, inside=inside)
+        if not (like := self._like_calls(text, whole=whole)):
             return None if like is None else Next("none")
+        found = self._found(text, whole=whole, opened=False, inside=inside)
+        return Next("none") if found is not None and self._opens_again(text, found) else found
+
+    def _opens_again(self, text: str, found: Next) -> bool:
+        """Whether a list of calls begins in what was found, with a bracket of its own: then that before it is prose's.
+
+        Damage at one place leaves no such text: where the first call of a list is damaged, no second one begins a list.
+        """
+        opening = self.open.search(text, 0, found.end + _REACH_IN_PROSE)
+        if found.kind == "none" or opening is None or opening.start() >= found.end:
+            return False
+        first = self.mention.search(text)
+        return first is not None and first.start() >= opening.start()
+
+    def _found(self, text: str, *, whole: bool, opened: bool, inside: Inside) -> Next | None:
+        """What comes next in what may be a section."""
         limit = self.close.search(text) if self.close is not None else None
         within = text[: limit.start()] if limit is not None else text
         found, end = self._walk(within, whole=whole or limit is not None, opened=opened, inside=inside)

@@ -3,13 +3,15 @@
 Told only after the whole call, by what the tool's schema says: where a required parameter is missing, and its opening
 stands in the value of another one and is not closed there, that value ends there. Where it is a parameter that may be
 left out, nobody can tell; nor where a closing tag stands in a value, nothing there opens it, and it is no part of a
-sentence. Knows the call in progress and the declarations.
+sentence; nor where something stands there that is nearly the opening of a parameter that was not given. Knows the call
+in progress and the declarations.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from agentkit.formats import values
 from agentkit.formats.call import CallReader
@@ -42,19 +44,21 @@ def close_values(call: CallReader, end: int, *, repair: bool) -> None:
     closing = re.compile(pattern(part.close.strip()) if isinstance(part, Pairs) else closing_tag(part.name))
     opening = re.compile("|".join(f"(?P<_{i}>{_opening(part, name)})" for i, name in enumerate(known)))
     for name, value in list(call.arguments.items()):
-        behind = edge.unopened(value) if isinstance(value, str) and name in call.raw else -1
-        shut = behind >= 0 and not _in_a_sentence(value[behind:], part, known)
-        if shut or (isinstance(value, str) and name in call.raw and _misspelt(value, edge, known)):
-            raise _unopened(name, known[0], edge.what, end)
-        found = list(opening.finditer(value)) if isinstance(value, str) and name in call.raw else []
-        if not found or closing.search(value, found[0].end()):  # none, or balanced: content
+        if not isinstance(value, str) or name not in call.raw:
             continue
+        if _is_shut(value, edge, part, call, known) or _misspelt(value, edge, known):
+            raise _unopened(name, known[0], edge.what, end)
+        found = list(opening.finditer(value))
+        closed = bool(found) and closing.search(value, found[0].end()) is not None
+        if (closed and edge.opened(value) <= 0) or not (found or _near(value, part, known)):
+            continue  # balanced, or none: content
         names = [known[int((f.lastgroup or "_0")[1:])] for f in found]
-        if set(names).isdisjoint(required) or len(set(names)) < len(names) or not repair:
-            raise unsure(name, names[0], end, end)
+        sure = found and not closed and len(set(names)) == len(names) and not set(names).isdisjoint(required)
+        if not sure or not repair:
+            raise unsure(name, names[0] if names else _near(value, part, known), end, end)
         if edge.closes(value[: found[0].start()]):
-            closed = f"expected a parameter or the end of the call behind {edge.what} of {name!r}"
-            raise Damage("invalid_arguments", closed, end, end=end)
+            told = f"expected a parameter or the end of the call behind {edge.what} of {name!r}"
+            raise Damage("invalid_arguments", told, end, end=end)
         starts = [0, *(f.end() for f in found)]
         stops = [*(f.start() for f in found), len(value)]
         for key, start, stop in zip((name, *names), starts, stops, strict=True):
@@ -97,18 +101,85 @@ def _misspelt(value: str, edge: ValueEnd, missing: Sequence[str]) -> bool:
     return False
 
 
-def _in_a_sentence(rest: str, part: Pairs | TagParameters, missing: Sequence[str]) -> bool:
-    """Whether a closing tag is part of a sentence, or of a line of code, that goes on behind it like this.
+def _near(value: str, part: Pairs | TagParameters, missing: Sequence[str]) -> str:
+    """The first of these parameters whose opening, misspelt, stands in a value; nothing if none does."""
+    text = "".join(value.split())
+    return next((name for name in missing if _nearly(text, part, name)), "")
 
-    Not where what stands there is all that is left of the opening of a parameter that was not given.
+
+def _nearly(text: str, part: Pairs | TagParameters, name: str) -> bool:
+    """Whether the opening of a parameter stands in a text but for one character; neither has white space."""
+    for first, last in _halves(part, name):
+        if first in text and any(_but_for_one(rest, last) for rest in _beside(text, first)):
+            return True
+        back = first[::-1]
+        if last in text and any(_but_for_one(rest, back) for rest in _beside(text[::-1], last[::-1])):
+            return True
+    return False
+
+
+@lru_cache(256)
+def _halves(part: Pairs | TagParameters, name: str) -> tuple[tuple[str, str], ...]:
+    """The first and the last half of what may be written before the value of a parameter, without white space."""
+    written = ("".join(opening.split()) for opening in _written(part, name))
+    return tuple((opening[: len(opening) // 2], opening[len(opening) // 2 :]) for opening in written)
+
+
+def _beside(text: str, piece: str) -> Iterator[str]:
+    """What stands behind a piece of a text, each time."""
+    at = text.find(piece)
+    while at >= 0:
+        yield text[at + len(piece) : at + 2 * len(piece) + 4]
+        at = text.find(piece, at + 1)
+
+
+def _but_for_one(text: str, wanted: str) -> bool:
+    """Whether a text begins so, with one character that is another one, too many or missing."""
+    n = next((i for i, (a, b) in enumerate(zip(text, wanted, strict=False)) if a != b), min(len(text), len(wanted)))
+    ways = ((text[n + 1 :], wanted[n + 1 :]), (text[n:], wanted[n + 1 :]), (text[n + 1 :], wanted[n:]))
+    return n < len(wanted) and any(have.startswith(rest) for have, rest in ways)
+
+
+def _is_shut(value: str, edge: ValueEnd, part: Pairs | TagParameters, call: CallReader, missing: Sequence[str]) -> bool:
+    """Whether a value is closed inside, as far as anybody can tell, and what stands behind that is another one's.
+
+    By a closing that nothing there opens; or by the last one, where it opens a call that does not end there.
     """
-    if rest and _SENTENCE(rest) is None:
+    if edge.own is None:
         return False
+    behind = edge.unopened(value)
+    last = max((f.end() for f in edge.own.finditer(value) if f["close"]), default=-1) if behind < 0 else -1
+    if last >= 0 and edge.half(value):
+        behind = last
+    return behind >= 0 and not _in_a_sentence(value, behind, edge, part, call, missing)
+
+
+def _in_a_sentence(
+    value: str, behind: int, edge: ValueEnd, part: Pairs | TagParameters, call: CallReader, missing: Sequence[str]
+) -> bool:
+    """Whether a closing tag is part of a sentence, or of a line of code, that goes on behind it.
+
+    Not where what stands there is all that is left of the opening of a parameter that was not given, or its value.
+    """
+    rest = value[behind:]
+    if rest and _SENTENCE(rest) is None and not _in_marks(value, behind, edge):
+        return False
+    word = rest.lstrip("\"'`)]},.;:!?\\ \t").strip()
+    for schema, root in map(call.schema, missing):
+        if values.is_scalar(schema, root) and not isinstance(values.read(word, schema, root), str):
+            return False
     for name in missing:
         for opening in _written(part, name):
             if any(rest.startswith(opening[n:]) for n in range(len(opening))):
                 return False
     return True
+
+
+def _in_marks(value: str, behind: int, edge: ValueEnd) -> bool:
+    """Whether quotes or brackets stand around the closing tag that ends here."""
+    found = next((f for f in edge.own.finditer(value) if f.end() == behind), None) if edge.own is not None else None
+    before = value[found.start() - 1 : found.start()] if found else ""
+    return before in _MARKS and value.startswith(_MARKS[before], behind)
 
 
 def _written(part: Pairs | TagParameters, name: str) -> Iterator[str]:
@@ -142,7 +213,8 @@ def _trimmed(part: Pairs | TagParameters, text: str, *, first: bool, last: bool)
 
 _TYPES = ("string", "integer", "number", "boolean", "array", "object", "null")
 _SPACE = re.compile(r"\s*").match
-_SENTENCE = re.compile(r"[ \t]+[^\s<]|[\"'`)\]},.;:!?\\]").match
+_SENTENCE = re.compile(r"[ \t]+[^\s<]|[,.;:!?]+(?:[\s<]|\Z)|\\[nrt\"'\\]").match
 """Behind a tag, how a sentence or a line of code goes on."""
+_MARKS = {'"': '"', "'": "'", "`": "`", "(": ")", "[": "]", "{": "}", "\\": "\\"}
 _NEWLINE_AT_START = re.compile(r"\A\r?\n")
 _NEWLINE_AT_END = re.compile(r"\r?\n\Z")

@@ -1,0 +1,230 @@
+"""Calls in text held to a grammar: what a request carries for it, and how to tell that a server refused or ignored it.
+
+Knows the servers by their table, and the grammars by their door. As a rule, a server ignores a field that it does not
+know, in silence; so what a grammar would not have allowed is looked for in each reply to a forced choice, and
+`check_constraint` asks for a word that nobody says unforced.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from typing import Any, Final, NamedTuple, Self
+
+from agentkit.checks.bounds import refuse
+from agentkit.errors import ConfigError, ProviderError
+from agentkit.events import Finish, SourceEvent, Text
+from agentkit.formats.engine import get
+from agentkit.formats.format import Format
+from agentkit.grammar import ThinkingRule, exactly, grammar, openings, why_no_grammar
+from agentkit.messages import AssistantMessage, user
+from agentkit.models.base import Model, ModelRequest, continues
+from agentkit.models.servers import CONSTRAINED, SERVERS, Constrained, GrammarField
+from agentkit.toolspec import ToolSpec
+
+ODD: Final = "agentkit-7"
+"""What `check_constraint` lets a model say: nobody says it unforced."""
+
+HEAD: Final = 60
+"""Characters at the beginning of a reply that tell whether it was held to its grammar."""
+
+_ENOUGH: Final = 2_000  # tokens: a model that thinks does so before it says the word
+_BLAMES: Final = re.compile(
+    r"grammar|structur|guided|response_format|regex|one backend per engine|xgrammar|llguidance", re.IGNORECASE
+)
+_TWICE: Final = "constrained= and extra={{{!r}: …}} both say what a reply must be; leave one out"
+_REFUSALS: Final = ("bad_request", "server", "stream")
+_Key = tuple[tuple[ToolSpec, ...], str, bool]
+
+
+class HeldReply(NamedTuple):
+    """A reply held to a grammar.
+
+    Args:
+        provider: who answers.
+        field: how the server takes the grammar.
+        fields: what the request carries.
+        openings: what the reply starts with, white space aside; empty where that may be anything.
+    """
+
+    provider: str
+    field: GrammarField
+    fields: Mapping[str, Any]
+    openings: tuple[str, ...]
+
+    async def watched(self, events: AsyncIterator[SourceEvent]) -> AsyncGenerator[SourceEvent, None]:
+        """The events of the reply.
+
+        Raises:
+            ProviderError: the server refused the grammar, or did not hold the reply to it.
+        """
+        head = ""
+        try:
+            async for event in events:
+                if isinstance(event, Text) and len(head) < HEAD:
+                    head = f"{head}{event.text}".lstrip()[:HEAD]
+                elif isinstance(event, Finish) and not self._may_be(head, event):
+                    raise ignored(self.field, self.provider, f"a call was forced, yet the reply begins {head!r}")
+                yield event
+        except ProviderError as error:
+            raise explained(self.field, error) from error.__cause__
+
+    def _may_be(self, head: str, ending: Finish) -> bool:
+        """Whether the grammar allows a reply that begins like this."""
+        if not self.openings or not head or ending.reason in ("refusal", "content_filter", "error"):
+            return True
+        return any(head.startswith(o[:HEAD]) or o.startswith(head) for o in self.openings)
+
+
+class Constraint:
+    """The grammar of a model's replies, as its server takes it.
+
+    Args:
+        model: the model, which goes on or does not.
+        format: how calls look.
+        field: how the server takes a grammar.
+        thinking: whether thinking may or must come first.
+    """
+
+    def __init__(self, model: Model, format: Format, field: GrammarField, thinking: ThinkingRule) -> None:
+        self.field = field
+        self._model = model
+        self._provider = str(getattr(model, "provider", model.name))
+        self._format = format
+        self._thinking: ThinkingRule = thinking
+        self._last: tuple[_Key, HeldReply] | None = None
+
+    @classmethod
+    def of(cls, model: Model, format: str | Format | None, asked: Constrained) -> Self:
+        """The constraint of a model, by the server that was named for it.
+
+        Raises:
+            ConfigError: the server is not known, or not to take a grammar; or there is no format; or `asked` is none of
+                the words.
+            FormatError: no format has that name.
+        """
+        refuse("TextCalling", {"constrained": asked}, {"constrained": CONSTRAINED})
+        field = _field_of(model)
+        if format is None:
+            raise ConfigError(
+                f"{model.name}: constrained= holds calls in text to a grammar: name their format too, as in "
+                "format='hermes'"
+            )
+        thinking: ThinkingRule = "may_think" if isinstance(asked, bool) else asked
+        declared = get(format)
+        if reason := why_no_grammar(declared, thinking):
+            raise ConfigError(f"{model.name}: constrained={asked!r} is not possible: {reason}")
+        own = getattr(getattr(model, "settings", None), "extra", None) or {}
+        if field.name in own:
+            raise ConfigError(f"{model.name}: {_TWICE.format(field.name)}")
+        return cls(model, declared, field, thinking)
+
+    def hold(self, request: ModelRequest) -> HeldReply | None:
+        """What holds the reply to a request to the grammar.
+
+        None where there is no tool, nor where the model goes on with its own message: a grammar describes a reply from
+        its beginning. Schema keywords that no grammar can say are left out: arguments are held to them when a call is
+        read.
+
+        Raises:
+            ConfigError: the request has such a field already.
+        """
+        if not request.tools or (continues(self._model) and isinstance(request.messages[-1], AssistantMessage)):
+            return None
+        if self.field.name in request.extra:
+            raise ConfigError(f"{self._model.name}: {_TWICE.format(self.field.name)}")
+        key = (tuple(request.tools), request.tool_choice, request.parallel_tool_calls is not False)
+        if self._last is None or self._last[0] != key:
+            self._last = key, self._made(*key)
+        return self._last[1]
+
+    def _made(self, tools: tuple[ToolSpec, ...], choice: str, parallel: bool) -> HeldReply:
+        made = grammar(
+            self._format, tools, target=self.field.target, tool_choice=choice, parallel=parallel,
+            thinking=self._thinking, strict=False,
+        )  # fmt: skip
+        forced = choice not in ("auto", "none") and self._thinking != "begun_thinking"
+        starts = openings(self._format, tools, target=self.field.target) if forced else ()
+        return HeldReply(self._provider, self.field, {self.field.name: made}, starts)
+
+    async def check(self) -> None:
+        """Make one request whose grammar allows one odd word; see `check_constraint`."""
+        extra = {self.field.name: exactly(ODD, target=self.field.target)}
+        request = ModelRequest([user("Say hello.")], stream=False, max_tokens=_ENOUGH, extra=extra)
+        said, reason = "", ""
+        try:
+            async for event in self._model.stream(request):
+                if isinstance(event, Text):
+                    said += event.text
+                elif isinstance(event, Finish):
+                    reason = event.reason
+        except ProviderError as error:
+            raise explained(self.field, error) from error.__cause__
+        if said.strip() == ODD:
+            return
+        if not said.strip() and reason == "length":
+            found = f"nothing is known of {self.field.name!r}: the model was still thinking after {_ENOUGH:,} tokens"
+            raise ProviderError(f"{self._provider}: {found}", kind="stream", provider=self._provider)
+        found = f"the model was to say {ODD!r}, and said {said[:HEAD]!r}"
+        raise ignored(self.field, self._provider, found)
+
+
+def explained(field: GrammarField, error: ProviderError) -> ProviderError:
+    """The failure of a constrained request: one that blames the grammar says which field that was, and what to do."""
+    if error.kind not in _REFUSALS or field.needs in str(error) or not _BLAMES.search(f"{error} {error.body}"):
+        return error
+    return ProviderError(
+        f"{error}; the field {field.name!r}, which constrained= adds, was refused: {field.needs}; or leave "
+        "`constrained` out",
+        kind=error.kind, provider=error.provider, status=error.status, code=error.code,
+        retry_after=error.retry_after, request_id=error.request_id, body=error.body,
+    )  # fmt: skip
+
+
+def _field_of(model: Model) -> GrammarField:
+    """How the server of a model takes a grammar."""
+    takers = ", ".join(name for name, server in SERVERS.items() if isinstance(server.grammar, GrammarField))
+    said = f"{model.name}: constrained= needs a server that holds replies to a grammar"
+    if getattr(model, "at_home", False):
+        raise ConfigError(f"{said}, and the provider's own API does not: let the model call natively")
+    if not model.name.startswith("openai:"):
+        raise ConfigError(
+            f"{said}, over chat completions: model('openai:…', base_url=…, server=…) with a server of {takers}"
+        )
+    server = getattr(model, "server", None)
+    if server is None:
+        raise ConfigError(f"{said}, and which one answers was not named: add server=, one of {takers}")
+    field = SERVERS[server].grammar
+    if not isinstance(field, GrammarField):
+        raise ConfigError(f"{said}: {field}; those that do are {takers}")
+    return field
+
+
+def ignored(field: GrammarField, provider: str, found: str) -> ProviderError:
+    """The failure of a reply that its grammar would not have allowed."""
+    return ProviderError(
+        f"{provider}: {found}: the server did not hold it to the grammar in {field.name!r}. A server that does not "
+        f"know the field ignores it in silence, and a gateway may drop it; {field.needs}",
+        kind="stream",
+        provider=provider,
+    )
+
+
+async def check_constraint(model: Model) -> None:
+    """Make sure that the server of a constrained model enforces the grammars that it is sent.
+
+    Servers ignore fields that they do not know, and say nothing. So one short request is made whose grammar allows a
+    single odd word, which no model says unforced. Worth its few tokens once for each server, such as when a service
+    starts; no other request waits for it.
+
+    Args:
+        model: what `model(…, constrained=True)` made.
+
+    Raises:
+        ConfigError: the model is not constrained.
+        ProviderError: the server ignored the grammar, or refused it; or it failed otherwise.
+    """
+    found = getattr(model, "constraint", None)
+    if not isinstance(found, Constraint):
+        raise ConfigError(f"{model!r} is not constrained: make it with model(…, format=…, server=…, constrained=True)")
+    await found.check()

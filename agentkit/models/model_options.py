@@ -1,0 +1,152 @@
+"""What `model(…)` takes: each option said once, with its type, its default, its bound and what it means.
+
+A line of a class is the whole declaration: `model` has its signature from here, its page and its error messages. Knows
+no provider. The bounds are read from the annotations, which are therefore no strings in this file.
+"""
+
+import asyncio
+import inspect
+import random
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, fields
+from functools import wraps
+from typing import Annotated, Any, ParamSpec, TypeVar, get_origin
+
+from agentkit.checks import bounds
+from agentkit.checks.bounds import Bound, or_none
+from agentkit.checks.spelling import takes
+from agentkit.foreign.elsewhere import at
+from agentkit.formats.format import Format
+from agentkit.models import servers
+from agentkit.models.secrets import is_secret, shown
+
+P = ParamSpec("P")
+ValueT = TypeVar("ValueT")
+MadeT = TypeVar("MadeT")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSettings:
+    """What is fixed for all requests of one model.
+
+    Args:
+        base_url: the address of a compatible server; None for the provider's own, or the one in `OPENAI_BASE_URL` or
+            `ANTHROPIC_BASE_URL`.
+        server: what answers at `base_url`: `vllm`, `sglang`, `llamacpp`, `ollama` or `lmstudio`. With a `format` it is
+            then asked to leave the calls in the text, in the way that it wants to be asked.
+        api_key: None takes `OPENAI_API_KEY` or `ANTHROPIC_API_KEY`. With a `base_url` it may be missing.
+        timeout: seconds without a byte from the server before the request fails; not a bound on a whole response.
+        max_response: bytes of one response at most, decompressed.
+        linger: seconds to wait for the usage of a response that has finished, if the server neither tells it nor ends
+            the stream.
+        max_retries: further attempts after a failure that may pass, before the first event came; with back-off, or
+            after the time that the provider names.
+        max_tokens: bound on the tokens of one response, where a request names none. Anthropic insists on a number, and
+            gets 16,384.
+        temperature: where a request names none.
+        cache: whether to mark requests for the provider's prompt cache: tools, system prompt and conversation.
+            Anthropic caches nothing without marks, and asks a quarter more for what is written and nine tenths less
+            for what is read again. The others cache without being asked.
+        extra: further fields of the request's body, such as `{"reasoning_effort": "low"}`. They win over agentkit's
+            own, and None takes a field out.
+        headers: further HTTP headers.
+        http_client: an `httpx2.AsyncClient` to use, for proxies, certificates and tests. Agentkit never closes it; it
+            belongs to one event loop.
+        continues: whether the model goes on with its own last message, exactly where that ends, so that a text call
+            which the token limit cut can be gone on with. None: as far as it is known (Claude before 4.6, Mistral's API
+            and DeepSeek's beta do). True for a server that does, such as vLLM and SGLang, which are then told to, or
+            llama.cpp and Ollama.
+        sleep: waits between attempts.
+        dice: random numbers from 0 to 1, for the jitter of the back-off.
+
+    Raises:
+        ConfigError: an option out of its bound. What may hold a secret has none: it is never shown.
+    """
+
+    base_url: Annotated[str | None, or_none(bounds.TEXT, "for the provider's own")] = field(default=None, repr=False)
+    server: Annotated[str | None, servers.NAMED] = None
+    api_key: str | None = field(default=None, repr=False)
+    timeout: Annotated[float, bounds.SECONDS] = 600.0
+    max_response: Annotated[int, bounds.whole(1, "bytes")] = 256 * 1024 * 1024  # 128,000 tokens of 1 kB are half of it
+    linger: Annotated[float, bounds.number("seconds, 0 or more", above=-1e-9)] = 1.0
+    max_retries: Annotated[int, bounds.whole(0)] = 2
+    max_tokens: Annotated[int | None, or_none(bounds.whole(1), "for the model's own")] = None
+    temperature: Annotated[
+        float | None, or_none(bounds.number("a number, 0 or more", above=-1e-9), "for the provider's own")
+    ] = None
+    cache: Annotated[bool, bounds.YES_OR_NO] = False
+    extra: Annotated[
+        Mapping[str, Any] | None, or_none(bounds.instance(Mapping, "fields of the request's body by name"))
+    ] = field(default=None, repr=False)
+    headers: Mapping[str, str] | None = field(default=None, repr=False)
+    http_client: Any = field(default=None, repr=False)
+    continues: Annotated[bool | None, or_none(bounds.YES_OR_NO, "for what is known of the model")] = None
+    sleep: Callable[[float], Awaitable[None]] = field(default=asyncio.sleep, repr=False)
+    dice: Callable[[], float] = field(default=random.random, repr=False)
+
+    def __post_init__(self) -> None:
+        bounds.refuse("model", {f.name: getattr(self, f.name) for f in fields(self)}, _bounds(self))
+
+    def __repr__(self) -> str:
+        """The settings but for keys, and without the credentials in the address."""
+        told = {f.name: getattr(self, f.name) for f in fields(ModelSettings) if f.repr}
+        url = {} if self.base_url is None else {"base_url": shown(self.base_url)}
+        extra = {k: "[key]" if is_secret(k) else v for k, v in (self.extra or {}).items() if v is not None}
+        return f"Settings({', '.join(f'{k}={v!r}' for k, v in {**url, **told, 'extra': extra}.items())})"
+
+
+@takes(others=at("model"), owner="model")
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ModelOptions(ModelSettings):
+    """What `model(…)` takes: the settings of the model that it makes, and these.
+
+    Args:
+        name: `openai:…` (chat completions), `responses:…` or `anthropic:…`, then the provider's name of the model.
+        format: make it write its calls as text in this format (`xml`, `invoke`, `hermes`, …, or a `Format` of your own)
+            in place of native calls.
+        constrained: hold those calls to a grammar, by what `server` takes: `vllm`, `sglang` or `llamacpp`. The model
+            can then write no call but one of an offered tool, with arguments that fit. True lets it think first,
+            between the format's tags or wherever the server takes its thinking out; `no_thinking` where it must not;
+            `begun_thinking` where the chat template has opened the thinking and the server leaves it in the text.
+    """
+
+    name: str = field(kw_only=False)
+    format: str | Format | None = None
+    constrained: Annotated[servers.Constrained, servers.CONSTRAINED] = False
+
+
+def _bounds(options: ModelSettings) -> dict[str, Bound]:
+    """The bounds that the fields are annotated with."""
+    hints: dict[str, Any] = {one.name: one.type for one in fields(options)}
+    return {name: hint.__metadata__[0] for name, hint in hints.items() if get_origin(hint) is Annotated}
+
+
+def by(options: Callable[P, ValueT]) -> Callable[[Callable[[ValueT], MadeT]], Callable[P, MadeT]]:
+    """Make of a function of one value one that takes what that value is made of: the same arguments, the same types.
+
+    Its docstring is given the arguments' descriptions.
+    """
+
+    def decorate(function: Callable[[ValueT], MadeT]) -> Callable[P, MadeT]:
+        @wraps(function)
+        def called(*args: P.args, **kwargs: P.kwargs) -> MadeT:
+            return function(options(*args, **kwargs))
+
+        signature = inspect.signature(options)
+        plain = [one.replace(annotation=_plain(one.annotation)) for one in signature.parameters.values()]
+        returned = inspect.signature(function).return_annotation
+        called.__signature__ = signature.replace(parameters=plain, return_annotation=returned)  # type: ignore[attr-defined]
+        called.__doc__ = f"{inspect.getdoc(function)}\n\nArgs:\n{_described(options)}"
+        return called
+
+    return decorate
+
+
+def _plain(hint: Any) -> Any:
+    return hint.__origin__ if get_origin(hint) is Annotated else hint
+
+
+def _described(options: Any) -> str:
+    """The `Args` of a class and of those that it extends."""
+    pages = [inspect.getdoc(cls) or "" for cls in inspect.getmro(options)[:-1]]
+    return "\n".join(page.partition("Args:\n")[2].partition("\n\n")[0] for page in pages)
