@@ -17,9 +17,9 @@ from agentkit.events import CallEnd, Event, SourceEvent, merge
 from agentkit.foreign.absent_imports import explained_module
 from agentkit.formats.asides import REASONING
 from agentkit.formats.catalog import CATALOG
+from agentkit.formats.edges import fenced
 from agentkit.formats.engine import InCode, Parser, get
 from agentkit.formats.format import Format, Limits
-from agentkit.formats.openers import fenced
 from agentkit.formats.quarantine import quarantine, render_result
 from agentkit.formats.repairs import REPAIRS
 from agentkit.formats.teach import render_output_prompt, render_prompt

@@ -26,9 +26,11 @@ from agentkit.formats.damage.listed import REACH, Listed, Next, later, only_punc
 from agentkit.formats.damage.missing_close import close_values
 from agentkit.formats.damage.resync import resync_at
 from agentkit.formats.damage.unread import Named, Unread
+from agentkit.formats.edges import begins, edge_of
 from agentkit.formats.format import Envelope, Format, KeyEnvelope, Limits, NameTag, PythonCall, Shape, Tag, ToolElement
 from agentkit.formats.jsontext import GOES_ON
-from agentkit.formats.openers import TAG, Opener, Quoting, begins, edge_of, openers_of
+from agentkit.formats.openers import TAG, LineStart, Opener, openers_of
+from agentkit.formats.quoting import Quoting
 from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Wait, literal, may_begin
 from agentkit.formats.repairs import LONE_SURROGATE, MISSING_CLOSE, REPAIRS, WHOLE_CALL_REPAIRS
 from agentkit.messages import ToolCall
@@ -109,7 +111,7 @@ class Parser(Reader):
         super().__init__(limits or Limits(), frozenset(repairs))
         declared = [get(f) for f in ([formats] if isinstance(formats, str | Format) else formats)]
         self.openers = openers_of(declared, tools)
-        self.tools = self.openers.named
+        self.tools = self.openers.table.named
         self.quoting = Quoting(off=in_code == "execute")
         self.opening_fence = self.openers.fence if in_code == "reply" else None
         self.line_tried = -1
@@ -266,11 +268,11 @@ class Parser(Reader):
         Returns the character there; a line end, already said; or nothing where more text is needed.
         """
         inside = self.quoting.inside
-        found = (self.openers.within if inside else self.openers.search)(self.buf, self.at)
+        found = (self.openers.stops.within if inside else self.openers.stops.search)(self.buf, self.at)
         if found is None:
             self._plain(len(self.buf))
             if not self.ended and not self.quoting.blank:
-                self.heat(self.openers.within if self.quoting.inside else self.openers.search, Text)
+                self.heat(self.openers.stops.within if self.quoting.inside else self.openers.stops.search, Text)
             return ""
         if found[0] == "\n":  # the first line's end may need no decision once the line has been said
             self._plain(found.end() if inside or found.start() == self.at else found.start())
@@ -280,19 +282,19 @@ class Parser(Reader):
             return ""  # what stands behind it may tell that it opens nothing
         return found[0]
 
-    def _at_line_start(self, line: Delimiter) -> Generator[None, None, list[Opener]]:
+    def _at_line_start(self, line: LineStart) -> Generator[None, None, list[Opener]]:
         """The calls that may open with a bare tool name at the start of a line."""
         if not self.quoting.blank or self.quoting.quoted:
             return []
         while len(held := (yield from self._look_over_space())) >= _SPACE_RUN:
             self._show(held)  # more is never held back; a call may still open behind it
-        named = self.at < len(self.buf) and (yield from self.sees(line)) is not None
-        if self.openers.block is not None:
-            yield from self._note_block(self.openers.block, len(held) - held.rfind("\n") - 1, named=named)
+        named = self.at < len(self.buf) and (yield from self.sees(line.opens)) is not None
+        if line.block is not None:
+            yield from self._note_block(line.block, len(held) - held.rfind("\n") - 1, named=named)
         if named and self.line_tried != self.offset:
             self.line_tried = self.offset
             self._show(held)
-            return self.openers.lines
+            return line.entries
         lines = held.rfind("\n") + 1  # whole lines of white space: not looked at again
         self._show(held[:lines])
         self.unread(held[lines:])
@@ -322,8 +324,8 @@ class Parser(Reader):
             yield from self._look_over_space()
             inside = self.offset
             entries = yield from self._entries()
-            if self.openers.line is not None and (yield from self.sees(self.openers.line)):
-                entries = [*entries, *self.openers.lines]
+            if (line := self.openers.line) is not None and (yield from self.sees(line.opens)):
+                entries = [*entries, *line.entries]
             for entry in entries:
                 if entry.kind in ("call", "section") and (yield from self._call(entry, inside)):
                     self.fenced, self.silent = "`" * ticks, False
@@ -359,15 +361,15 @@ class Parser(Reader):
         while not self.ended and self.openers.literal.part.match(self.buf, self.at):
             yield  # what stands here may be the beginning of a longer opener
         if found := self.openers.literal.match(self.buf, self.at):
-            entries += self.openers.literals["".join(found[0].split())]
+            entries += self.openers.table.literals["".join(found[0].split())]
         if self.buf.startswith("<", self.at) and self._tag_may_open(entries) and (found := (yield from self.sees(TAG))):
-            entries += self.openers.at_tag(found, loose=not entries)
+            entries += self.openers.table.at_tag(found, loose=not entries)
         return entries
 
     def _tag_may_open(self, entries: Sequence[Opener]) -> bool:
         """Whether the tag that stands here may open something, beside what its very letters do."""
-        if self.openers.tags or entries or self.openers.may_be_loose is None:
-            return bool(self.openers.tags)
+        if self.openers.table.tags or entries or self.openers.may_be_loose is None:
+            return bool(self.openers.table.tags)
         return self.openers.may_be_loose(self.buf, self.at) is not None
 
     def _after_call(self) -> Generator[None, None, list[Opener] | None]:
@@ -395,8 +397,9 @@ class Parser(Reader):
             held += self._take(found.end())
             held += yield from self._look_over_space()
         entries = yield from self._next_in_section(apart=found is not None)
-        if not entries and found is not None and self.openers.line is not None and self._listed():
-            entries = self.openers.lines if (yield from self.sees(self.openers.line)) else []
+        line = self.openers.line
+        if not entries and found is not None and line is not None and self._listed():
+            entries = line.entries if (yield from self.sees(line.opens)) else []
         return (yield from self._behind_call(entries, held))
 
     def _behind_call(self, entries: list[Opener], held: str) -> Generator[None, None, list[Opener] | None]:
@@ -412,12 +415,12 @@ class Parser(Reader):
 
     def _reopens(self, closed: Opener) -> Generator[None, None, list[Opener]]:
         """The next call of a section that was just closed, where one stands here: then the section goes on."""
-        if (listed := self.openers.listed(closed)) is None:
+        if (listed := self.openers.meant(closed).listed) is None:
             return []
         while (starts := listed.starts(self.buf[self.at : self.at + REACH], whole=self.ended)) is None:
             yield
         self.section = closed if starts else None
-        return [self.openers.of_section(closed)[0]] if starts else []
+        return [self.openers.meant(closed).inside] if starts else []
 
     def _over_damage(self, entries: Sequence[Opener]) -> Generator[None, None, bool]:
         """Answer for what stands in a section and is no call, where the section writes a call behind it.
@@ -426,7 +429,7 @@ class Parser(Reader):
         """
         opened = self.section
         for entry in entries if opened is None else (opened,):
-            listed = self.openers.listed(entry) if opened is not None or entry.kind == "section" else None
+            listed = self.openers.meant(entry).listed if opened is not None or entry.kind == "section" else None
             if listed is not None and (yield from self._over(entry, listed, opened=opened is not None)):
                 return True
         return False
@@ -438,7 +441,7 @@ class Parser(Reader):
             assert entry.shape.section is not None
             if self.quoting.quoted:
                 return False
-            formed = (yield from self.sees(self.openers.formed(entry))) is not None
+            formed = (yield from self.sees(self.openers.meant(entry).formed)) is not None
             if listed.told and not formed:
                 return False
             if (found := (yield from self.sees(edge_of(entry.shape.section.open)))) is None:
@@ -448,7 +451,7 @@ class Parser(Reader):
             return False
         coming = yield from self._coming(listed, skip, opened=opened)
         self.rewound += coming.end
-        if formed and coming.kind == "call" and (yield from self._call(self.openers.strong(entry))):
+        if formed and coming.kind == "call" and (yield from self._call(self.openers.meant(entry).strong)):
             self.section = self.last = entry  # a list of calls, the first of which has an unknown name
             return True
         if not opened and listed.told:
@@ -516,7 +519,7 @@ class Parser(Reader):
         False, with nothing consumed, where it does not: then this is text.
         """
         for entry in entries:
-            if (looker := self.openers.unread(entry)) is None or self.quoting.quoted:
+            if (looker := self.openers.meant(entry).unread) is None or self.quoting.quoted:
                 continue
             if named := (yield from self._names_a_tool(looker)):
                 yield from self._refuse(entry, named)
@@ -539,7 +542,7 @@ class Parser(Reader):
         cut = self.ended and (named.ended or self.cut >= self.offset)
         self.open()
         call = CallReader(entry.format, entry.shape, self.tools, self.count, before=self.before)
-        call.listed = self.openers.listed(entry)
+        call.listed = self.openers.meant(entry).listed
         begins = self.offset
         section = entry.kind == "section"
         if section:
@@ -595,7 +598,7 @@ class Parser(Reader):
     def _over_closers(self, last: Opener, held: str) -> Generator[None, None, str]:
         """Consume what closes the last call again behind white space `held`; returns the white space behind it."""
         own = self._own_end()
-        for edge in self.openers.closers[last.format.name]:
+        for edge in self.openers.table.closers[last.format.name]:
             while not begins(own, edge) and (found := (yield from self.sees(edge_of(edge)))):
                 self.out.append(Markup(held + self._take(found.end())))
                 held = yield from self._look_over_space()
@@ -615,13 +618,13 @@ class Parser(Reader):
             entries = [*(yield from self._entries()), *self._without_opening()]
             return (yield from self._formed(entries)) if apart and self._listed() else entries
         if (yield from self.sees(edge_of(entry.shape.section.close))):
-            return [self.openers.of_section(entry)[1]]
+            return [self.openers.meant(entry).end]
         if isinstance(entry.shape.call[0], str | NameTag | ToolElement):
             return (yield from self._entries())
-        inside = self.openers.of_section(entry)[0]
+        inside = self.openers.meant(entry).inside
         if not (yield from self._starts(inside)):
             return (yield from self._entries())
-        listed = self.openers.listed(entry)
+        listed = self.openers.meant(entry).listed
         told = apart or (listed is not None and listed.strong)
         return (yield from self._formed([inside])) if told else [inside]
 
@@ -630,8 +633,8 @@ class Parser(Reader):
         found = []
         for entry in entries:
             weak = entry.kind == "call" and entry.weak
-            formed = weak and (yield from self.sees(self.openers.formed(entry)))
-            found.append(self.openers.strong(entry) if formed else entry)
+            formed = weak and (yield from self.sees(self.openers.meant(entry).formed))
+            found.append(self.openers.meant(entry).strong if formed else entry)
         return found
 
     def _without_opening(self) -> list[Opener]:
@@ -770,7 +773,7 @@ class Parser(Reader):
         """
         call = CallReader(entry.format, entry.shape, self.tools, self.count, tool=entry.tool, known_only=entry.weak)
         call.blocked = self.blocked and entry.shape.section is None
-        call.elements, call.listed = self.openers.elements, self.openers.listed(entry)
+        call.elements, call.listed = self.openers.table.elements, self.openers.meant(entry).listed
         call.before = self.before
         if inside is None:
             self.open()

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from agentkit.formats import values
+from agentkit.formats.edges import opener, weak
 from agentkit.formats.format import (
     NameTag,
     Shape,
     Tag,
     ToolElement,
 )
-from agentkit.formats.openers import opener, weak
 from agentkit.grammar.parts import PARTS
 from agentkit.grammar.rules import Blocked
 from agentkit.toolspec import ToolSpec

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple, assert_never, get_args, overload
 
 from agentkit.errors import FormatError
+from agentkit.formats.edges import weak
 from agentkit.formats.engine import get
 from agentkit.formats.format import Format
-from agentkit.formats.openers import weak
 from agentkit.grammar import gbnf, parts, prose, rules, structural_tag
 from agentkit.grammar.arguments_as_rules import CallRules, Target
 from agentkit.grammar.from_schema import Gap, Refused

@@ -15,8 +15,8 @@ from fuzz import SEEDS
 
 from agentkit.events import CallEnd, CallError, Event, Text, merge
 from agentkit.formats import CATALOG, Format, Parser
+from agentkit.formats.edges import weak
 from agentkit.formats.format import NameTag, Tag, edge
-from agentkit.formats.openers import weak
 
 TOOLS = (PING, NOTE, ADD, ASK)
 SEED = int(os.environ.get("AGENTKIT_FUZZ_SEED", "0"))

@@ -13,8 +13,8 @@ from agentkit import formats
 from agentkit.events import CallEnd, CallError, Event, Markup, SourceEvent, Text, merge
 from agentkit.formats import CATALOG, Format, Parser
 from agentkit.formats.damage.otherkeys import OTHER_ARGUMENTS
+from agentkit.formats.edges import lists_of
 from agentkit.formats.format import Envelope, Json, Tag
-from agentkit.formats.openers import lists_of
 from agentkit.messages import ToolCall
 
 BASH = spec("bash", None, ("command",), command="string", timeout="integer")

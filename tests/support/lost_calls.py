@@ -21,8 +21,8 @@ from damages import damaged, plan
 from judging import Judge
 
 from agentkit.events import CallEnd, CallError, Text
+from agentkit.formats.edges import weak
 from agentkit.formats.format import NameTag, Shape, ToolElement, edge
-from agentkit.formats.openers import weak
 from agentkit.formats.reader import pattern
 
 HIDDEN = "\x01"

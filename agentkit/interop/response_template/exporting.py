@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from agentkit.errors import FormatError
+from agentkit.formats.edges import weak
 from agentkit.formats.engine import get
 from agentkit.formats.format import (
     Braced,
@@ -37,7 +38,6 @@ from agentkit.formats.format import (
     TextArgument,
     ToolElement,
 )
-from agentkit.formats.openers import weak
 
 _NAME: Final = r"(?P<name>[^\s<>{}\[\]()\"'`,;:=]+)"
 _NAMED: Final = {"type": "function", "function": {"name": "{name}", "arguments": "{content}"}}

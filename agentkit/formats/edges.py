@@ -1,0 +1,86 @@
+"""What a format's calls and sections begin and end with: its literals and tags as they are read, and which are common.
+
+Knows the declarations; knows no tools and no text.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Final
+
+from agentkit.formats.format import Envelope, Format, Section, Shape, Tag
+from agentkit.formats.reader import Delimiter, beginnings, literal, pattern
+from agentkit.formats.tags import closing, tag
+
+
+def edge_of(edge: str | Tag) -> Delimiter:
+    """An edge of a call or a section as a delimiter; one that ends with a closing tag, as tags are read."""
+    return tag(edge.name, closing=edge.closing) if isinstance(edge, Tag) else _edge_of(edge.strip())
+
+
+@cache
+def _edge_of(edge: str) -> Delimiter:
+    bracket, behind_it = ("]", edge[1:].strip()) if _BRACKET_FIRST(edge) else ("", edge)
+    before, slash, name = behind_it.rpartition("</")
+    if slash and name.endswith(">"):
+        own = closing(name[:-1])
+        whole = pattern(before) + own.whole.pattern
+        part = rf"{beginnings(before)}|{pattern(before)}\s{{0,1024}}(?:{own.part.pattern[3:-3]})"
+    elif bracket:
+        whole, part = pattern(behind_it), beginnings(behind_it)
+    else:
+        return literal(edge)
+    if bracket:  # the token behind it says that the list is over, with the bracket or without it
+        whole, part = rf"(?:\]\s{{0,1024}})?{whole}", rf"(?:\]\s{{0,1024}})?(?:{part})"
+    return Delimiter(whole, part, re.IGNORECASE)
+
+
+_BRACKET_FIRST: Final = re.compile(r"\]\s*(?=<[|/]|```)").match
+
+
+def begins(own: str | Tag, edge: str | Tag) -> bool:
+    """Whether this is the section's own end, or the beginning of it."""
+    return own == edge or (isinstance(own, str) and isinstance(edge, str) and own.startswith(edge))
+
+
+@cache
+def lists_of(format: Format) -> tuple[Shape, ...]:
+    """Lists of envelopes between the literals of one call: models put all their calls there, as JSON's own list."""
+    found = []
+    for shape in format.shapes:
+        match shape.call:
+            case (str(start), Envelope() as envelope, *rest) if shape.section is None and start.strip():
+                end = "".join(part for part in rest if isinstance(part, str))
+                found.append(Shape((envelope,), Section(f"{start}[", f"]{end}")))
+    return tuple(found)
+
+
+@cache
+def closers(format: Format) -> tuple[str | Tag, ...]:
+    """What closes calls of this format, and the turn behind them."""
+    found: dict[str | Tag, None] = dict.fromkeys(format.ends)
+    for shape in format.shapes:
+        edges = [shape.call[-1], shape.section.close if shape.section is not None else ""]
+        found |= dict.fromkeys(e for e in edges if isinstance(e, str | Tag) and not weak(e) and len(shape.call) > 1)
+    return tuple(sorted(found, key=lambda edge: -len(edge if isinstance(edge, str) else edge.name)))
+
+
+def opener(edge: str) -> str:
+    """The beginning of a literal at which prose stops: up to its first white space or JSON bracket."""
+    word = edge.split()[0]
+    found = re.match(r"(.[^\[{]{2,})[\[{]", word)
+    return found[1] if found and not found[1].isalnum() else word
+
+
+_COMMON: Final = ("", "[", "{", "]", "}", "<tool>")
+
+
+def weak(edge: str | Tag) -> bool:
+    """Whether this is common in prose, so that only an offered tool's name makes it the start of a call."""
+    return not isinstance(edge, Tag) and (edge.strip() in _COMMON or fenced(edge))
+
+
+def fenced(edge: object) -> bool:
+    """Whether this is the beginning of a code fence."""
+    return isinstance(edge, str) and edge.lstrip().startswith("```")

@@ -1,0 +1,66 @@
+"""What is quoted as code in prose, in the manner of Markdown. Knows characters only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class Quoting:
+    """Whether the prose is inside a code span or a fenced block, in the manner of Markdown.
+
+    A fence is of backticks or tildes, at the start of a line, and closed by as many of the same. One line alone opens
+    none with backticks (``` ```a``` ``` is a span), and one with a language's name, inside another, closes none: models
+    show a block in a block like this.
+
+    `fence` is the number of characters that opened the block, `mark` which, `inner` how many blocks are open in it, and
+    `opening` tells that its first line is not over; `span` the number that opened the span; 0 outside. `blank` tells
+    that the current line holds nothing but white space so far; `off`, that quoting does not count.
+    """
+
+    off: bool = False
+    fence: int = 0
+    mark: str = ""
+    inner: int = 0
+    opening: bool = False
+    span: int = 0
+    blank: bool = True
+
+    @property
+    def quoted(self) -> bool:
+        """Whether what stands here is quoted."""
+        return not self.off and (self.fence > 0 or self.span > 0)
+
+    @property
+    def inside(self) -> bool:
+        """Whether this is inside a line, and a line break changes nothing once more has been said in the next one."""
+        return not (self.blank or self.span or self.opening)
+
+    def said(self, text: str) -> None:
+        """Plain prose, without backticks, went by."""
+        line = text.rfind("\n")
+        if line >= 0:
+            self.span = 0  # an unmatched backtick is a character, not code to the end of the text
+            self.blank = True
+            self.opening = False
+            text = text[line + 1 :]
+        self.blank = self.blank and (not text or text.isspace())
+
+    def may_close(self, mark: str, n: int) -> bool:
+        """Whether a run of `n` marks here is the end of the open fence, unless it opens one inside it."""
+        return self.fence > 0 and self.blank and mark == self.mark and n >= self.fence
+
+    def ticks(self, mark: str, n: int, *, opens: bool = False) -> None:
+        """A run of `n` backticks or tildes went by; with `opens`, a language's name is all that follows in the line."""
+        if self.may_close(mark, n):
+            self.inner += 1 if opens else -1
+            if self.inner < 0:
+                self.fence = self.inner = 0
+        elif self.fence:
+            if self.opening and mark == self.mark == "`":
+                self.fence, self.span = 0, 0 if n == self.fence else self.fence
+        elif self.blank and n >= 3:
+            self.fence, self.mark, self.inner, self.opening = n, mark, 0, True
+        elif mark == "`":
+            self.span = n if not self.span else 0 if n == self.span else self.span
+        self.blank = False
