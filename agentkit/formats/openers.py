@@ -203,6 +203,18 @@ class Meant:
         return replace(self.entry, weak=False)
 
     @cached_property
+    def unopened(self) -> Opener | None:
+        """The same call without its opening literal, for behind another one; None if no envelope shows what it is.
+
+        Source: 40 calls in the Berkeley leaderboard's results, as by Hermes 2 Pro 70B in parallel_186.
+        """
+        shape = self.entry.shape
+        parts = shape.call[isinstance(shape.call[0], str) :]
+        if shape.section is not None or not parts or not isinstance(parts[0], Envelope):
+            return None
+        return replace(self.entry, kind="call", shape=Shape(parts), weak=True)
+
+    @cached_property
     def formed(self) -> Delimiter:
         """What has the form of a call here, after its section's opening if that is here, whatever its name."""
         of, section = formed(self.entry.shape.call[0]), self.entry.shape.section

@@ -19,8 +19,7 @@ from format_tools import ANYTHING, NOTE, PING, TOOLS
 from agentkit import formats
 from agentkit.errors import FormatError
 from agentkit.events import ArgumentDelta, CallEnd, CallError, CallStart, Event, SourceEvent, Text, merge
-from agentkit.formats import CATALOG, Format, Limits, Parser, parse, render_calls, valueends
-from agentkit.formats import engine as reading
+from agentkit.formats import CATALOG, Format, Limits, Parser, between, engine, parse, render_calls, sequence, valueends
 from agentkit.formats.bodies.kinds import KINDS
 from agentkit.formats.format import (
     Braced,
@@ -43,6 +42,7 @@ from agentkit.formats.format import (
     TextArgument,
     ToolElement,
 )
+from agentkit.formats.prosereader import ProseReader
 from agentkit.formats.reader import Reader, Wait
 from agentkit.messages import ToolCall
 
@@ -279,7 +279,7 @@ SOUND = '<tool_call>{"name": "ping", "arguments": {}}</tool_call>'
 def test_a_fault_of_ours_costs_the_call_in_which_it_shows(
     size: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(reading, "KINDS", {**KINDS, Json: replace(KINDS[Json], read=broken)})
+    monkeypatch.setattr(sequence, "KINDS", {**KINDS, Json: replace(KINDS[Json], read=broken)})
     text = f"One {SOUND} two <function=note>{{}}</function> three {SOUND} four"
     parser = Parser(["hermes", "function_json"], TOOLS)
     events = [e for at in range(0, len(text), size) for e in parser.feed(text[at : at + size])]
@@ -293,16 +293,27 @@ def test_a_fault_of_ours_costs_the_call_in_which_it_shows(
     assert [(r.name, r.levelno) for r in caplog.records] == [("agentkit.formats", logging.ERROR)]
 
 
-@pytest.mark.parametrize("where", ["repaired_call", "resync_at", "get", "_prose", "_after_call", "_ticks", "_entries"])
+@pytest.mark.parametrize(
+    ("owner", "where"),
+    [
+        (sequence, "repaired_call"),
+        (sequence, "resync_at"),
+        (engine, "get"),
+        (between, "after_call"),
+        (ProseReader, "to_opener"),
+        (ProseReader, "ticks"),
+        (ProseReader, "entries"),
+    ],
+)
 def test_whatever_part_of_reading_is_broken_the_parser_raises_nothing_and_loses_nothing(
-    where: str, monkeypatch: pytest.MonkeyPatch
+    owner: object, where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     parsers = {size: Parser("hermes", TOOLS) for size in (1, 1000)}
 
     def fault(*_: Any) -> Any:
         raise RecursionError("a fault")
 
-    monkeypatch.setattr(Parser if where.startswith("_") else reading, where, fault)
+    monkeypatch.setattr(owner, where, fault)
     text = f"One `x` <tool_call>{{'name': 1}}</tool_call>\n{SOUND} two"
     for size, parser in parsers.items():
         events = [e for at in range(0, len(text), size) for e in parser.feed(text[at : at + size])]
@@ -324,7 +335,7 @@ def test_what_is_damaged_and_never_ends_is_given_up_at_the_limit() -> None:
 
 
 def test_a_fault_in_the_public_door_is_an_error_event_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "KINDS", {**KINDS, Envelope: replace(KINDS[Envelope], read=broken)})
+    monkeypatch.setattr(sequence, "KINDS", {**KINDS, Envelope: replace(KINDS[Envelope], read=broken)})
     events = formats.parse(f"{SOUND} and more", "hermes", TOOLS)
     assert [e.code for e in events if isinstance(e, CallError)] == ["internal_error"]
     assert events[-1] == Text(" and more")
@@ -334,8 +345,8 @@ def quoting(format: Format) -> Iterator[str]:
     """A call whose value quotes what closes such a call and then a whole other call, marked as meant to the letter."""
     call = render_calls(format, [ToolCall("", "ping", {})], TOOLS)
     one = render_calls(format, [ToolCall("", "note", {"text": "x1x"})], TOOLS)
-    for between in ("", "\n"):
-        value = one.partition("x1x")[2] + between + call
+    for inner in ("", "\n"):
+        value = one.partition("x1x")[2] + inner + call
         with suppress(FormatError):  # no text at all carries it
             text = render_calls(format, [ToolCall("", "note", {"text": value})], TOOLS)
             if "<![CDATA[" in text:

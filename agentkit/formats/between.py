@@ -1,0 +1,226 @@
+"""What is between calls: separators, ends written twice, the next call of a section, the fence around calls.
+
+Knows the calls before; what has no form of a call is prose.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from agentkit.events import Markup, Text, Thinking
+from agentkit.formats.damage.listed import REACH
+from agentkit.formats.edges import begins, edge_of
+from agentkit.formats.format import Envelope, KeyEnvelope, NameTag, PythonCall, Tag, ToolElement
+from agentkit.formats.openers import Opener
+from agentkit.formats.reader import Delimiter, literal
+from agentkit.formats.sequence import Calls
+
+_FENCE: Final = Delimiter(r"`{3,}[\w+-]{0,24}[ \t]{0,8}(?:\r?\n|(?=[\[{<]))", r"`{0,16}[\w+-]{0,24}[ \t]{0,8}\r?")
+_SEPARATORS: Final = (",", ";")
+_AGAIN: Final = Delimiter(r"[\]\s]{0,16}[,;][\[\s]{0,64}(?=[^\[\s])", r"[\]\s]{0,16}(?:[,;][\[\s]{0,64})?")
+"""What continues a list."""
+_ANY: Final = re.compile(".").match
+
+
+def fence(calls: Calls) -> Generator[None, None, bool]:
+    """A code fence that opens the reply and holds a call is markup: the fence is only the call's wrapping."""
+    r = calls.r
+    r.open()
+    start = r.offset
+    if (found := (yield from r.sees(_FENCE))) is not None:
+        r.at = found.end()
+        ticks = len(found[0]) - len(found[0].lstrip("`"))
+        yield from calls.prose.over_space()
+        inside = r.offset
+        entries = yield from calls.prose.entries()
+        if (line := calls.openers.line) is not None and (yield from r.sees(line.opens)):
+            entries = [*entries, *line.entries]
+        for entry in entries:
+            if entry.kind in ("call", "section") and (yield from calls.read(entry, inside)):
+                calls.fenced, calls.prose.silent = "`" * ticks, False
+                return True
+    r.back_to(start)
+    r.shut()
+    return False
+
+
+def after_call(calls: Calls) -> Generator[None, None, list[Opener] | None]:
+    """What stands behind a call, up to the next one; None at the text's end.
+
+    What closes the call once more is markup; so are white space and the separator before another call, or before
+    the section's end.
+    """
+    r = calls.r
+    held = yield from calls.prose.over_space()
+    if calls.last is not None and _may_close_again(calls, calls.last):
+        held = yield from _over_closers(calls, calls.last, held)
+    if calls.reopen is not None and calls.section is None and (again := (yield from r.sees(_AGAIN))):
+        between = calls.prose.consume(again.end())
+        if entries := (yield from _reopens(calls, calls.reopen)):
+            return (yield from _behind_call(calls, entries, held + between))
+        r.unread(between)
+    separator = calls.last.format.separator.strip() if calls.last else ""
+    found = (yield from r.sees(literal(separator))) if separator else None
+    if found is None:
+        if r.at >= len(r.buf):
+            yield from r.more()
+        if r.buf[r.at : r.at + 1] in _SEPARATORS and _listed(calls):
+            found = _ANY(r.buf, r.at)
+    if found is not None:
+        held += calls.prose.consume(found.end())
+        held += yield from calls.prose.over_space()
+    entries = yield from _next_in_section(calls, apart=found is not None)
+    line = calls.openers.line
+    if not entries and found is not None and line is not None and _listed(calls):
+        entries = line.entries if (yield from r.sees(line.opens)) else []
+    return (yield from _behind_call(calls, entries, held))
+
+
+def _behind_call(calls: Calls, entries: list[Opener], held: str) -> Generator[None, None, list[Opener] | None]:
+    """What may open behind a call and the white space `held`: prose, if nothing does and no section is open."""
+    r = calls.r
+    if r.at < len(r.buf) and (entries[0].kind == "aside" if entries else calls.section is None):
+        r.unread(held)
+        return (yield from calls.prose.to_opener())
+    calls.before = held
+    if entries or r.at < len(r.buf):
+        return entries
+    calls.say_before()
+    return None
+
+
+def _reopens(calls: Calls, closed: Opener) -> Generator[None, None, list[Opener]]:
+    """The next call of a section that was just closed, where one stands here: then the section goes on."""
+    r = calls.r
+    if (listed := calls.openers.meant(closed).listed) is None:
+        return []
+    while (starts := listed.starts(r.buf[r.at : r.at + REACH], whole=r.ended)) is None:
+        yield
+    calls.section = closed if starts else None
+    return [calls.openers.meant(closed).inside] if starts else []
+
+
+def _listed(calls: Calls) -> bool:
+    """Whether calls like the last one are told apart by commas: bare ones are, and those in brackets."""
+    if calls.section is not None and calls.section.shape.section is not None:
+        edge = calls.section.shape.section.open
+        python = isinstance(calls.section.shape.call[0], PythonCall)
+        return python or (isinstance(edge, str) and edge.rstrip().endswith("["))
+    first = calls.last.shape.call[0] if calls.last else None
+    return isinstance(first, Envelope | PythonCall) or (isinstance(first, str) and not first.strip())
+
+
+def _own_end(calls: Calls) -> str | Tag:
+    """What closes the section that is open; nothing without one."""
+    section = calls.section.shape.section if calls.section is not None else None
+    return section.close if section is not None else ""
+
+
+def _may_close_again(calls: Calls, last: Opener) -> bool:
+    """Whether what closes the last call, although it is closed, may stand here."""
+    r = calls.r
+    if r.at < len(r.buf) and not calls.openers.closes_again(last.format, _own_end(calls))(r.buf, r.at):
+        return False
+    return not calls.prose.quoting.quoted
+
+
+def _over_closers(calls: Calls, last: Opener, held: str) -> Generator[None, None, str]:
+    """Consume what closes the last call again behind white space `held`; returns the white space behind it."""
+    own = _own_end(calls)
+    for edge in calls.openers.table.closers[last.format.name]:
+        while not begins(own, edge) and (found := (yield from calls.r.sees(edge_of(edge)))):
+            calls.r.out.append(Markup(held + calls.prose.consume(found.end())))
+            held = yield from calls.prose.over_space()
+    return held
+
+
+def _next_in_section(calls: Calls, *, apart: bool) -> Generator[None, None, list[Opener]]:
+    """What may come next behind a call: in a section whose calls do not tell themselves, a call or its end.
+
+    Where what stands between two calls sets it `apart`, what has the form of a call is one, whatever its name.
+    """
+    r = calls.r
+    yield from r.more()
+    if r.at >= len(r.buf):
+        return []
+    if calls.fenced and (yield from r.sees(literal(calls.fenced))):
+        return [replace(calls.prose.opening_fence, kind="fence_end")] if calls.prose.opening_fence else []
+    if (entry := calls.section) is None or entry.shape.section is None:
+        entries = [*(yield from calls.prose.entries()), *_without_opening(calls)]
+        return (yield from _formed(calls, entries)) if apart and _listed(calls) else entries
+    if (yield from r.sees(edge_of(entry.shape.section.close))):
+        return [calls.openers.meant(entry).end]
+    if isinstance(entry.shape.call[0], str | NameTag | ToolElement):
+        return (yield from calls.prose.entries())
+    inside = calls.openers.meant(entry).inside
+    if not (yield from _starts(calls, inside)):
+        return (yield from calls.prose.entries())
+    listed = calls.openers.meant(entry).listed
+    told = apart or (listed is not None and listed.strong)
+    return (yield from _formed(calls, [inside])) if told else [inside]
+
+
+def _formed(calls: Calls, entries: Sequence[Opener]) -> Generator[None, None, list[Opener]]:
+    """The same openers, of which one is strong where what stands here has the form of its calls."""
+    found = []
+    for entry in entries:
+        weak = entry.kind == "call" and entry.weak
+        formed = weak and (yield from calls.r.sees(calls.openers.meant(entry).formed))
+        found.append(calls.openers.meant(entry).strong if formed else entry)
+    return found
+
+
+def _without_opening(calls: Calls) -> list[Opener]:
+    """A call like the last one whose opening literal was forgotten."""
+    last = calls.last
+    if last is None or not calls.r.buf.startswith("{", calls.r.at) or calls.prose.quoting.quoted:
+        return []
+    unopened = calls.openers.meant(last).unopened
+    return [unopened] if unopened is not None else []
+
+
+def _starts(calls: Calls, entry: Opener) -> Generator[None, None, bool]:
+    """Whether a call of a section can start here; its first character tells."""
+    r = calls.r
+    yield from r.more()
+    c = r.buf[r.at : r.at + 1]
+    return c == "{" if isinstance(entry.shape.call[0], Envelope | KeyEnvelope) else c.isidentifier()
+
+
+def token(calls: Calls, entry: Opener) -> Generator[None, None, bool]:
+    """What begins thinking or an answer, with all that follows up to its end; or mere markup."""
+    r = calls.r
+    found = yield from r.sees(literal(entry.word) if entry.word else calls.openers.literal)
+    if found is None and entry.word:
+        return False
+    calls.say_before()
+    r.say(Markup, found.end() if found else r.at)
+    if entry.close:
+        yield from calls.prose.region(Thinking if entry.kind == "thinking" else Text, entry.close)
+    return True
+
+
+def fence_end(calls: Calls) -> Generator[None, None, bool]:
+    """The end of a code fence that was the calls' wrapping."""
+    r = calls.r
+    found = yield from r.sees(literal(calls.fenced))
+    calls.fenced = ""
+    calls.say_before()
+    r.say(Markup, found.end() if found else r.at)
+    return True
+
+
+def section_end(calls: Calls, entry: Opener) -> Generator[None, None, bool]:
+    """The end of a section counts only where one is open."""
+    if calls.section is None or calls.section.format is not entry.format or entry.shape.section is None:
+        return False
+    found = yield from calls.r.sees(edge_of(entry.shape.section.close))
+    if found is None:
+        return False
+    calls.section, calls.reopen = None, calls.section
+    calls.say_before()
+    calls.r.say(Markup, found.end())
+    return True

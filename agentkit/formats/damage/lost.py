@@ -1,0 +1,180 @@
+"""Answers for what opens and cannot be read as a call, where the text plainly writes one; otherwise it is text.
+
+Knows the calls before, and reads over the damage to the next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import Final, Literal
+
+from agentkit.events import Markup
+from agentkit.formats.damage.listed import Listed, Next, later, only_punctuation
+from agentkit.formats.damage.unread import Named, Unread
+from agentkit.formats.edges import edge_of
+from agentkit.formats.format import Tag
+from agentkit.formats.openers import Opener
+from agentkit.formats.reader import Damage, Decline, Wait
+from agentkit.formats.sequence import Calls
+
+_FEW: Final = 64  # characters of what may be a list of calls that are looked over with each that comes
+_NO_CALL: Final = "expected one of the calls, or their end"
+
+
+def answer(calls: Calls, entries: Sequence[Opener]) -> Generator[None, None, bool]:
+    """Answer for what opens here and is no call that can be read; False where it is text."""
+    return (yield from _over_damage(calls, entries)) or (yield from _unread(calls, entries))
+
+
+def _over_damage(calls: Calls, entries: Sequence[Opener]) -> Generator[None, None, bool]:
+    """Answer for what stands in a section and is no call, where the section writes a call behind it.
+
+    False, with nothing consumed, where it writes none: then this is text.
+    """
+    opened = calls.section
+    for entry in entries if opened is None else (opened,):
+        listed = calls.openers.meant(entry).listed if opened is not None or entry.kind == "section" else None
+        if listed is not None and (yield from _over(calls, entry, listed, opened=opened is not None)):
+            return True
+    return False
+
+
+def _over(calls: Calls, entry: Opener, listed: Listed, *, opened: bool) -> Generator[None, None, bool]:
+    """The same in one section, which `opened` tells is open; else it may open here."""
+    r = calls.r
+    skip, formed = 0, False
+    if not opened:
+        assert entry.shape.section is not None
+        if calls.prose.quoting.quoted:
+            return False
+        formed = (yield from r.sees(calls.openers.meant(entry).formed)) is not None
+        if listed.told and not formed:
+            return False
+        if (found := (yield from r.sees(edge_of(entry.shape.section.open)))) is None:
+            return False
+        skip = found.end() - r.at
+    if not r.may_rewind(r.offset):
+        return False
+    coming = yield from _coming(calls, listed, skip, opened=opened)
+    r.rewound += coming.end
+    if formed and coming.kind == "call" and (yield from calls.read(calls.openers.meant(entry).strong)):
+        calls.section = calls.last = entry  # a list of calls, the first of which has an unknown name
+        return True
+    if not opened and listed.told:
+        return False
+    text = r.buf[r.at + skip : r.at + skip + coming.end]
+    if coming.kind == "none" and opened and coming.told and text:  # only the end of the calls follows
+        _over_junk(calls, text)
+        return True
+    if coming.kind == "none" or not (opened or _opens(calls, entry, skip)):
+        return False
+    yield from _answer_for(calls, entry, coming, text, skip, opened=opened)
+    return True
+
+
+def _coming(calls: Calls, listed: Listed, skip: int, *, opened: bool) -> Generator[None, None, Next]:
+    """What comes next in a section, `skip` characters ahead."""
+    r = calls.r
+    enough = 0
+    while True:
+        start = r.at + skip
+        reach = listed.reach(r.buf, start, opened=opened)
+        text, whole = r.buf[start : start + reach], r.ended or len(r.buf) - start >= reach
+        if whole or len(text) >= enough:
+            if (coming := listed.next(text, whole=whole, opened=opened)) is not None:
+                return coming
+            enough = later(len(text)) if len(text) > _FEW else 0
+        yield
+
+
+def _answer_for(calls: Calls, entry: Opener, coming: Next, text: str, skip: int, *, opened: bool) -> Wait:
+    """What stands in a section up to the next call is markup where it says nothing, else an error."""
+    r = calls.r
+    r.open()
+    call = calls.fresh(entry)
+    if not opened:
+        yield from calls.section_start(entry, call)
+        text = text.lstrip().removeprefix(">")
+    position, r.at = r.offset, r.since + skip + coming.end
+    calls.section = calls.last = entry
+    if coming.kind == "call" and only_punctuation(text):
+        calls.say_before()
+        r.out.append(Markup(r.raw()))
+        r.shut()
+        return
+    if r.ended and not coming.told and r.at >= len(r.buf):
+        damage = Damage("truncated_call", f"the text ended: {_NO_CALL}", position, ended=True, got=True)
+    else:
+        damage = Damage("invalid_json", _NO_CALL, position, got=True)
+    calls.refuse(call, damage, r.raw())
+    calls.over()
+
+
+def _over_junk(calls: Calls, junk: str) -> None:
+    """Say what stands in a section and is no call."""
+    r = calls.r
+    if only_punctuation(junk):
+        calls.say_before()
+        r.say(Markup, r.at + len(junk))
+    else:
+        calls.prose.show(calls.before)
+        calls.before = ""
+        calls.prose.plain(r.at + len(junk))
+
+
+def _unread(calls: Calls, entries: Sequence[Opener]) -> Generator[None, None, bool]:
+    """Answer for a call that cannot be read from its beginning on, where what stands here plainly writes one.
+
+    False, with nothing consumed, where it does not: then this is text.
+    """
+    for entry in entries:
+        if (looker := calls.openers.meant(entry).unread) is None or calls.prose.quoting.quoted:
+            continue
+        if named := (yield from _names_a_tool(calls, looker)):
+            yield from _refuse(calls, entry, named)
+            return True
+    return False
+
+
+def _names_a_tool(calls: Calls, looker: Unread) -> Generator[None, None, Named | Literal[False]]:
+    """Whether a tool is named behind the opening that stands here."""
+    r = calls.r
+    enough = 0
+    while True:
+        size = len(r.buf) - r.at
+        if r.ended or size >= enough:
+            if (named := looker.named(r.buf, r.at, ended=r.ended)) is not None:
+                return named
+            enough = later(size) if size > _FEW else 0
+        yield
+
+
+def _refuse(calls: Calls, entry: Opener, named: Named) -> Wait:
+    """The error for a call that names this tool, and no more of which can be read."""
+    r = calls.r
+    cut = r.ended and (named.ended or r.cut >= r.offset)
+    r.open()
+    call = calls.fresh(entry)
+    begins = r.offset
+    section = entry.kind == "section"
+    if section:
+        try:
+            yield from calls.section_start(entry, call)
+        except Decline:  # it is written too badly to be one
+            section = False
+            r.back_to(begins)
+    r.at += max(begins + named.opening - r.offset, 0)  # the call's own opening belongs to what is refused
+    told = f"a call of {named.name!r} begins here and cannot be read"
+    if cut:
+        told = f"the text ended in a call of {named.name!r}"
+    yield from calls.damaged(call, Damage("truncated_call" if cut else "invalid_json", told, r.offset, ended=cut))
+    calls.over()
+    calls.last, calls.reopen = entry, None
+    if section:
+        calls.section = entry
+
+
+def _opens(calls: Calls, entry: Opener, skip: int) -> bool:
+    """Whether a section's opening is whole after so many characters, or at the end of the tag that it is."""
+    tag = isinstance(entry.shape.section and entry.shape.section.open, Tag)
+    return not tag or calls.r.buf[calls.r.at + skip :].lstrip().startswith(">")

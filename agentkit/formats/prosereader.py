@@ -1,0 +1,226 @@
+"""What is said outside calls: visible text, thinking, answers and asides, up to what may open a call.
+
+Knows the reader and the openers; reads no call.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Sequence
+from typing import Final
+
+from agentkit.events import Markup, Text, Thinking
+from agentkit.formats.asides import Aside, end_of
+from agentkit.formats.format import Shape
+from agentkit.formats.openers import TAG, LineStart, Opener, Openers
+from agentkit.formats.quoting import Quoting
+from agentkit.formats.reader import Delimiter, Reader, Wait, literal, may_begin
+
+_LANGUAGE: Final = Delimiter(r"[\w+#.-]{0,23}[\w+#][ \t]{0,8}\r?\n", r"[\w+#.-]{0,24}[ \t]{0,8}\r?")
+"""The name of a language after a fence: it does not end with a full stop, as a sentence does."""
+_EDGES: Final = ("<", "[")  # with which an aside begins
+_MARKS: Final = ("`", "~")
+_UNDECIDED: Final = re.compile(r".\s{0,64}\Z", re.DOTALL).match
+_SPACE_RUN: Final = 1024  # white space after a call that is held back until it is known whether another call follows
+
+
+class ProseReader:
+    """Reads what is said outside calls.
+
+    `silent` means that nothing visible was said yet; `opening_fence` is the fence that may be the wrapping of the calls
+    of a whole reply; `block`, how far the line is indented with which a block of Python begins; `blocked`, whether what
+    is here is in that block; `line_tried`, where a call was last looked for at the start of a line.
+    """
+
+    __slots__ = ("block", "blocked", "line_tried", "openers", "opening_fence", "quoting", "r", "silent")
+
+    def __init__(self, r: Reader, openers: Openers, quoting: Quoting, opening_fence: Opener | None) -> None:
+        self.r, self.openers, self.quoting, self.opening_fence = r, openers, quoting, opening_fence
+        self.silent = True
+        self.line_tried = -1
+        self.block: int | None = None
+        self.blocked = False
+
+    def plain(self, end: int) -> None:
+        """Consume up to `end` as visible text."""
+        r = self.r
+        if self.silent and not r.buf[r.at : end].isspace():
+            self.silent = end <= r.at
+        self.quoting.said(r.buf[r.at : end])
+        r.say(Text, end)
+
+    def to_opener(self) -> Generator[None, None, list[Opener] | None]:
+        """Visible text up to something that may open; None at the text's end."""
+        while True:
+            if self.openers.line is not None and (entries := (yield from self._at_line_start(self.openers.line))):
+                return entries
+            c = self._say_to_stop()
+            if not c and self.r.ended:
+                return None
+            if not c:
+                yield
+            if c in ("", "\n"):
+                continue
+            entries = yield from self.entries()
+            if c == "`" and self.silent and self.opening_fence and self.quoting.blank:
+                return [*entries, self.opening_fence]
+            if entries:
+                return entries
+            if c in _MARKS:
+                yield from self.ticks(self.quoting)
+            else:
+                self.plain(self.r.at + 1)
+
+    def _say_to_stop(self) -> str:
+        """Say visible text up to the next place that needs a decision.
+
+        Returns the character there; a line end, already said; or nothing where more text is needed.
+        """
+        r = self.r
+        inside = self.quoting.inside
+        found = (self.openers.stops.within if inside else self.openers.stops.search)(r.buf, r.at)
+        if found is None:
+            self.plain(len(r.buf))
+            if not r.ended and not self.quoting.blank:
+                r.heat(self.openers.stops.within if self.quoting.inside else self.openers.stops.search, Text)
+            return ""
+        if found[0] == "\n":  # the first line's end may need no decision once the line has been said
+            self.plain(found.end() if inside or found.start() == r.at else found.start())
+            return "\n"
+        self.plain(found.start())
+        if found[0] != "`" and not r.ended and _UNDECIDED(r.buf, r.at):
+            return ""  # what stands behind it may tell that it opens nothing
+        return found[0]
+
+    def _at_line_start(self, line: LineStart) -> Generator[None, None, list[Opener]]:
+        """The calls that may open with a bare tool name at the start of a line."""
+        r = self.r
+        if not self.quoting.blank or self.quoting.quoted:
+            return []
+        while len(held := (yield from self.over_space())) >= _SPACE_RUN:
+            self.show(held)  # more is never held back; a call may still open behind it
+        named = r.at < len(r.buf) and (yield from r.sees(line.opens)) is not None
+        if line.block is not None:
+            yield from self._note_block(line.block, len(held) - held.rfind("\n") - 1, named=named)
+        if named and self.line_tried != r.offset:
+            self.line_tried = r.offset
+            self.show(held)
+            return line.entries
+        lines = held.rfind("\n") + 1  # whole lines of white space: not looked at again
+        self.show(held[:lines])
+        r.unread(held[lines:])
+        return []
+
+    def _note_block(self, block: Delimiter, indent: int, *, named: bool) -> Wait:
+        """Note at the start of a line whether a block of Python begins there, or what stands there is in one."""
+        r = self.r
+        if named:
+            self.blocked = self.block is not None and indent > self.block
+            self.block = self.block if self.blocked else None
+        elif r.at < len(r.buf) and (yield from r.sees(block)) is not None:
+            self.block = indent
+
+    def show(self, taken: str) -> None:
+        """What was consumed in silence is visible text."""
+        if taken:
+            self.r.out.append(Text(taken))
+            self.quoting.said(taken)
+
+    def ticks(self, quoting: Quoting) -> Wait:
+        """Say a run of backticks or tildes, which may begin or end what is quoted."""
+        r = self.r
+        run, mark = 0, r.buf[r.at]
+        while True:
+            end = r.at
+            while r.buf.startswith(mark, end):
+                end += 1
+            run += end - r.at
+            self.silent = False
+            r.say(Text, end)
+            if end < len(r.buf) or r.ended:
+                break
+            yield
+        named = quoting.may_close(mark, run) and (yield from r.sees(_LANGUAGE)) is not None
+        quoting.ticks(mark, run, opens=named)
+
+    def entries(self) -> Generator[None, None, list[Opener]]:
+        """What may open at this very place, unless it is quoted."""
+        r = self.r
+        if self.quoting.quoted:
+            return []
+        entries: list[Opener] = []
+        aside = r.buf[r.at : r.at + 1] in _EDGES and not self.quoting.off
+        if aside and (found := (yield from r.sees(self.openers.asides.opens))):
+            return [Opener("aside", self.openers.formats[0], Shape(()), aside=self.openers.asides.at(found))]
+        while not r.ended and self.openers.literal.part.match(r.buf, r.at):
+            yield  # what stands here may be the beginning of a longer opener
+        if found := self.openers.literal.match(r.buf, r.at):
+            entries += self.openers.table.literals["".join(found[0].split())]
+        if r.buf.startswith("<", r.at) and self._tag_may_open(entries) and (found := (yield from r.sees(TAG))):
+            entries += self.openers.table.at_tag(found, loose=not entries)
+        return entries
+
+    def _tag_may_open(self, entries: Sequence[Opener]) -> bool:
+        """Whether the tag that stands here may open something, beside what its very letters do."""
+        if self.openers.table.tags or entries or self.openers.may_be_loose is None:
+            return bool(self.openers.table.tags)
+        return self.openers.may_be_loose(self.r.buf, self.r.at) is not None
+
+    def over_space(self) -> Generator[None, None, str]:
+        """Consume a bounded run of white space; returns it."""
+        r = self.r
+        taken = ""
+        while True:
+            taken += self.consume(r.space_end(_SPACE_RUN - len(taken)))
+            if r.at < len(r.buf) or r.ended or len(taken) >= _SPACE_RUN:
+                return taken
+            yield
+
+    def consume(self, end: int) -> str:
+        """Consume up to `end` in silence; returns what was consumed."""
+        r = self.r
+        taken, r.at = r.buf[r.at : end], end
+        return taken
+
+    def region(self, kind: type[Text] | type[Thinking], close: str) -> Wait:
+        """Thinking, or an answer, up to its closing token or the text's end; nothing in it is a call."""
+        r = self.r
+        delimiter = literal(close)
+        stop = re.compile(may_begin(close)).search
+        while True:
+            found = stop(r.buf, r.at)
+            r.say(kind, found.start() if found else len(r.buf))
+            if found is None:
+                if r.ended:
+                    return
+                r.heat(stop, kind)
+                yield
+            elif end := (yield from r.sees(delimiter)):
+                r.say(Markup, end.end())
+                return
+            else:
+                r.say(kind, r.at + 1)
+
+    def aside(self, aside: Aside | None) -> Generator[None, None, bool]:
+        """What is said aside, with its edges, as visible text; nothing in it is a call."""
+        r = self.r
+        found = yield from r.sees(self.openers.asides.opens)
+        if aside is None or found is None:
+            return True
+        end, stop = end_of(aside.closes, paragraph=aside.paragraph and not self.quoting.blank)
+        self.plain(found.end())
+        while True:
+            found = stop(r.buf, r.at)
+            self.plain(found.start() if found else len(r.buf))
+            if found is None and r.ended:
+                return True
+            if found is None:
+                r.heat(stop, Text)
+                yield
+            elif closed := (yield from r.sees(end)):
+                opens = yield from self.entries()
+                if not any(entry.kind in ("call", "section") for entry in opens):  # what ends it may begin a call
+                    self.plain(closed.end())
+                return True
+            else:
+                self.plain(r.at + 1)

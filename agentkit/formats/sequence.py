@@ -1,0 +1,189 @@
+"""The calls of a response, one after another: each is read to its end, or damage is answered for.
+
+Knows the reader, the openers and the parts; knows nothing of what is between calls.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Sequence
+from typing import Any, Final
+
+from agentkit.events import CallEnd, CallError, Markup
+from agentkit.formats import values
+from agentkit.formats.bodies.fixed import read_loosely, read_opening_tag
+from agentkit.formats.bodies.kinds import KINDS
+from agentkit.formats.call import CallReader
+from agentkit.formats.damage.completing import doubtful, repaired_call
+from agentkit.formats.damage.missing_close import close_values
+from agentkit.formats.damage.resync import resync_at
+from agentkit.formats.edges import edge_of
+from agentkit.formats.format import Shape, Tag
+from agentkit.formats.jsontext import GOES_ON
+from agentkit.formats.openers import Opener, Openers
+from agentkit.formats.prosereader import ProseReader
+from agentkit.formats.reader import Damage, Decline, Reader, Wait
+from agentkit.formats.repairs import LONE_SURROGATE, MISSING_CLOSE, WHOLE_CALL_REPAIRS
+from agentkit.messages import ToolCall
+
+_LAST_WORD: Final = re.compile(r"[\w.-]+\Z").match
+
+
+class Calls:
+    """Reads calls, and knows where the last one was.
+
+    `call` is the one that is open, `count` how many there were before; `before` is the text between two calls, markup
+    if the second one is a call; `last` opened the last call, `section` the section that is open, `reopen` the one that
+    was just closed. `fenced` ends the fence around the calls: as many backticks as opened it, and no more.
+    """
+
+    __slots__ = ("before", "call", "count", "fenced", "last", "openers", "prose", "r", "reopen", "section")
+
+    def __init__(self, r: Reader, openers: Openers, prose: ProseReader) -> None:
+        self.r, self.openers, self.prose = r, openers, prose
+        self.call: CallReader | None = None
+        self.count = 0
+        self.before = ""
+        self.fenced = ""
+        self.section: Opener | None = None
+        self.reopen: Opener | None = None
+        self.last: Opener | None = None
+
+    def say_before(self) -> None:
+        """What was looked over behind a call is markup: it is one more call, or its end, that stands here."""
+        if self.before:
+            self.r.out.append(Markup(self.before))
+            self.prose.quoting.said(self.before)
+            self.before = ""
+
+    def fresh(self, entry: Opener) -> CallReader:
+        """A call that may open here."""
+        call = CallReader(entry.format, entry.shape, self.openers.table.named, self.count)
+        call.elements, call.listed = self.openers.table.elements, self.openers.meant(entry).listed
+        call.before = self.before
+        return call
+
+    def unknown(self) -> CallReader:
+        """A call of which nothing is known, not even how it begins."""
+        call = CallReader(self.openers.formats[0], Shape(()), self.openers.table.named, self.count)
+        call.before = self.before
+        return call
+
+    def read(self, entry: Opener, inside: int | None = None) -> Generator[None, None, bool]:
+        """Read one call, behind the opening of a section where that stands here.
+
+        With `inside`, what was kept up to that offset is its wrapping, which becomes markup. False where it turns out
+        to be no call before anything was said of it.
+        """
+        r = self.r
+        call = self.fresh(entry)
+        call.tool, call.known_only = entry.tool, entry.weak
+        call.blocked = self.prose.blocked and entry.shape.section is None
+        if inside is None:
+            r.open()
+        else:
+            call.lead = r.raw()
+        start = r.offset
+        self.call = call
+        try:
+            if entry.kind == "section":
+                yield from self.section_start(entry, call)
+            for call.part, part in enumerate(entry.shape.call):
+                yield from KINDS[type(part)].read(r, call, part)
+            self._repair(call)
+        except Decline:
+            return self._undo(start, inside)
+        except Damage as damage:
+            if call.known_only and not call.started:  # common characters that open nothing known
+                return self._undo(start, inside)
+            yield from self.damaged(call, damage)
+        else:
+            self._done(call, call.arguments, r.raw(), call.repairs)
+        self.over()
+        self.last, self.reopen = entry, None
+        if entry.kind == "section":
+            self.section = entry
+        return True
+
+    def over(self) -> None:
+        """The open call has been told."""
+        self.r.shut()
+        if self.before:
+            self.prose.quoting.said(self.before)
+        self.call, self.before = None, ""
+        self.count += 1
+        self.prose.silent = False
+
+    def _undo(self, start: int, inside: int | None) -> bool:
+        """It was no call: go back to where it seemed to start."""
+        self.call = None
+        self.r.back_to(start)
+        if inside is None:
+            self.r.shut()
+        return False
+
+    def section_start(self, entry: Opener, call: CallReader) -> Wait:
+        """The opening of a section, which becomes markup once the call behind it has begun."""
+        r = self.r
+        assert entry.shape.section is not None
+        edge = entry.shape.section.open
+        if isinstance(edge, Tag):
+            yield from read_opening_tag(r, edge.name)
+        elif (found := (yield from r.sees(edge_of(edge)))) is not None:
+            r.at = found.end()
+        else:
+            call.id = yield from read_loosely(r, edge)
+        yield from r.space()
+        call.lead = r.raw()
+
+    def _done(self, call: CallReader, arguments: dict[str, Any], raw: str, repairs: Sequence[str]) -> None:
+        """Say that the call is complete."""
+        arguments = values.encodable(arguments, raw)
+        halves = (LONE_SURROGATE,) if values.replaced(arguments, raw) else ()
+        done = ToolCall(call.id, call.name, arguments, call.format.name, raw[call.skip :])
+        self.r.out.append(CallEnd(call.index, done, (*repairs, *halves)))
+
+    def _repair(self, call: CallReader) -> None:
+        """Repair arguments that were read, by what the tool's schema says."""
+        r = self.r
+        close_values(call, r.offset, repair=MISSING_CLOSE in r.repairs)
+        if not r.repairs.isdisjoint(WHOLE_CALL_REPAIRS):
+            call.repair(r.repairs)
+
+    def damaged(self, call: CallReader, damage: Damage) -> Wait:
+        """Repair a call that cannot be read as it stands, or answer for it, and find where reading goes on."""
+        r = self.r
+        # in another shape of the format, what the text's end cut off might have been read from further in front
+        unread = r.ended and call.body == damage.position
+        cut = damage.position == r.cut or (unread and (damage.position < r.cut or _LAST_WORD(r.buf, r.at)))
+        if cut and damage.code != "internal_error":
+            at = r.cut if r.cut >= r.mark else damage.position
+            damage = Damage("truncated_call", f"the text ended: {damage.message}", at, ended=True, got=damage.got)
+        try:
+            end = yield from resync_at(r, call, damage)
+        except Damage:  # no edge as far as a call may reach
+            end = r.offset
+        raw = r.raw()[: end - r.mark]
+        if r.may_rewind(end):
+            r.back_to(end)
+        else:
+            raw = r.raw()
+        repairable = damage.code == "invalid_json" and not damage.ended
+        if repairable and (yield from r.sees(GOES_ON)):  # what seemed to close the body stands in it
+            repairable = False
+        if repairable and (read := repaired_call(r, call, raw)):
+            call.arguments, call.repairs = read.arguments, [*read.repairs]
+            self._repair(call)
+            if read.end < len(raw) and r.may_rewind(r.mark + read.end):
+                raw = raw[: read.end]
+                r.back_to(r.mark + read.end)
+            self._done(call, call.arguments, raw, call.repairs)
+            return
+        self.refuse(call, doubtful(r, call, raw, damage) if repairable else damage, raw)
+
+    def refuse(self, call: CallReader, damage: Damage, raw: str) -> None:
+        """Answer for a call that cannot be made."""
+        arguments = values.encodable(call.arguments, raw) if damage.code == "truncated_call" else {}
+        call.say_lead(self.r)
+        lost = ToolCall(call.id, call.name, arguments, call.format.name, raw[call.skip :])
+        self.r.out.append(CallError(call.index, damage.code, damage.told(raw, self.r.mark), lost, damage.position))
