@@ -39,6 +39,7 @@ from agentkit.schemas import walk
 from agentkit.toolspec import UNDECLARED, Layout, ToolSpec
 from agentkit.unicode import without_surrogates
 
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]").search
 _MODULES = ("functions", "tools", "default_api")
 _WRAPPERS = ("arguments", "input", "parameters", "properties")
 
@@ -81,6 +82,9 @@ class CallReader:
         """The name is known: from here on the call gets an answer.
 
         Some models write a tool's name twice, `search.search`, as the name of its server and its own.
+
+        Raises:
+            Damage: the name holds a control character, as an escape in it may have made one of its letters.
         """
         if not name.isascii():
             name = str(without_surrogates(name))
@@ -89,6 +93,9 @@ class CallReader:
             name = own if server == own and own in self.tools else name
         if self.known_only and not self.knows(name):
             raise Decline
+        if not name.isprintable() and _CONTROL(name):
+            told = f"a tool's name has no control character, got {name[:80]!r}"
+            raise Damage("invalid_json", told, r.offset)
         self.name, self.started = name, True
         self.tool = self.tools.get(name)
         self.say_lead(r)
