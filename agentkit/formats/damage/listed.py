@@ -13,7 +13,7 @@ from functools import cache
 from typing import Final, Literal
 
 from agentkit.formats.format import Envelope, FormatPart, KeyEnvelope, PythonCall, Section
-from agentkit.formats.reader import Delimiter, pattern
+from agentkit.formats.reader import Delimiter, Search, pattern
 from agentkit.formats.tags import closing_tag, opening_tag
 
 REACH: Final = 8192
@@ -70,6 +70,23 @@ class Inside:
 OUTSIDE: Final = Inside()
 
 
+@dataclass(frozen=True, slots=True)
+class CallForms:
+    """How the calls of a section are written.
+
+    Args:
+        start: matches the start of a call of an offered tool.
+        begins: matches what may become one.
+        mention: what can only be the name of one.
+        token: brackets and strings, whole; in Python also words and comments.
+    """
+
+    start: Search
+    begins: Search
+    mention: re.Pattern[str]
+    token: re.Pattern[str]
+
+
 class Listed:
     """Looks for the next call of a section.
 
@@ -82,21 +99,7 @@ class Listed:
         strong: whether what opens the section is uncommon in prose.
     """
 
-    __slots__ = (
-        "begins",
-        "close",
-        "fence",
-        "goes_on",
-        "mention",
-        "no_prose",
-        "open",
-        "over",
-        "python",
-        "start",
-        "strong",
-        "token",
-        "told",
-    )
+    __slots__ = ("close", "fence", "forms", "goes_on", "no_prose", "open", "over", "python", "strong", "told")
 
     def __init__(self, section: Section, firsts: Sequence[FormatPart], names: Iterable[str], *, strong: bool) -> None:
         first = firsts[0]
@@ -109,17 +112,19 @@ class Listed:
         mentions = [mention, *(_how(other, known)[1] for other in firsts[1:])]
         if self.python and not strong:
             mentions = [rf"[,;\[\n]{_SPACE}(?:{known}){_SPACE}\("]
-        self.start = re.compile(start).match
         begun = r"[\w.-]{0,128}\s{0,64}"
         if not self.python:
             begun = r'\{\s{0,64}(?:"[^"{}]{0,128}"?[\s:]{0,64}(?:"[^"{}]{0,128})?)?'
-        self.begins = re.compile(rf"(?:{begun})\Z").match
-        self.mention = re.compile("|".join(mentions))
         strings = r'"(?:[^"\\]|\\.)*"'
         if self.python:
             strings = rf'"""(?:[^\\]|\\.)*?"""|\'\'\'(?:[^\\]|\\.)*?\'\'\'|{strings}|\'(?:[^\'\\]|\\.)*\''
         words = r"|\w+|#[^\n]*" if self.python else ""
-        self.token = re.compile(rf"{strings}|[\[\](){{}}\"']{words}", re.DOTALL)
+        self.forms = CallForms(
+            re.compile(start).match,
+            re.compile(rf"(?:{begun})\Z").match,
+            re.compile("|".join(mentions)),
+            re.compile(rf"{strings}|[\[\](){{}}\"']{words}", re.DOTALL),
+        )
         close = section.close
         edge = pattern(close.strip()) if isinstance(close, str) else closing_tag(close.name)
         alone = isinstance(close, str) and len(close.strip()) < 2
@@ -162,7 +167,7 @@ class Listed:
         opening = self.open.search(text, 0, found.end + _REACH_IN_PROSE)
         if found.kind == "none" or opening is None or opening.start() >= found.end:
             return False
-        first = self.mention.search(text)
+        first = self.forms.mention.search(text)
         return first is not None and first.start() >= opening.start()
 
     def _found(self, text: str, *, whole: bool, opened: bool, inside: Inside) -> Next | None:
@@ -189,7 +194,7 @@ class Listed:
 
     def _without(self, text: str, end: int, *, told: bool, limited: bool) -> Next:
         """What it means that no call starts up to where the section ends, or as far as it is looked over."""
-        mentions = list(self.mention.finditer(text, 0, end))
+        mentions = list(self.forms.mention.finditer(text, 0, end))
         if not mentions and self.fence and limited and text.strip():
             return Next("lost", end, told)  # it says that it holds calls, and what it holds is none
         if not mentions:
@@ -224,7 +229,7 @@ class Listed:
     def inside(self, text: str) -> Inside:
         """What is open at the end of a text that begins with a call; a string that is open there is looked at again."""
         depth = lists = 0
-        for token in self.token.finditer(text):
+        for token in self.forms.token.finditer(text):
             if self._opens_string(token[0]):
                 return Inside(depth, lists, token.start())
             depth, lists = _counted(token[0], depth, lists)
@@ -238,7 +243,7 @@ class Listed:
         """Whether a call starts, and where; else where the section ends, -1 where that is not told."""
         depth, lists, past = inside.depth, inside.lists, 0
         prose = not (opened or self.strong)
-        for token in self.token.finditer(text):
+        for token in self.forms.token.finditer(text):
             c, at = token[0], token.start()
             if prose and (blank := _blank(text, past, token, depth)) >= 0:
                 return False, blank
@@ -258,7 +263,7 @@ class Listed:
         return False, _blank(text, past) if prose and not waits else -1
 
     def _is_call(self, c: str, text: str, at: int) -> bool:
-        return (c == "{" or self.python) and self.start(text, at) is not None and self._is_item(text, at)
+        return (c == "{" or self.python) and self.forms.start(text, at) is not None and self._is_item(text, at)
 
     def _is_item(self, text: str, at: int) -> bool:
         """Whether what starts there is one of the section's calls, and no part of what Python would compute."""
@@ -272,9 +277,9 @@ class Listed:
 
     def starts(self, text: str, *, whole: bool) -> bool | None:
         """Whether a call starts right here; None while more of the text must tell."""
-        if self.start(text):
+        if self.forms.start(text):
             return True
-        return None if not whole and self.begins(text) else False
+        return None if not whole and self.forms.begins(text) else False
 
 
 def _how(first: FormatPart, known: str) -> tuple[str, str]:
