@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from corpora import source
+from damaged_texts import tokens
 from format_tools import PING, spec
 
 from agentkit import formats
@@ -274,6 +275,20 @@ def test_no_value_takes_in_its_neighbour_where_its_closing_is_misspelt_and_the_o
             text = head + close[:place] + ":" + close[place:][1:] + piece + tail
             made = [e.call.arguments for e in formats.parse(text, format, (LOOK,)) if isinstance(e, CallEnd)]
             wrong += [(text, v) for found in made for v in found.values() if v not in ("ls -a", "912", 912)]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("format", PARAMETERS, ids=lambda f: f.name)
+def test_no_value_takes_in_its_neighbour_where_two_delimiters_between_them_are_swapped(format: Format) -> None:
+    head, close, opening, tail = between(format)
+    found = tokens(close + opening)
+    edges = [i for i, token in enumerate(found) if not token.isalnum() and not token.isspace()]
+    wrong = []
+    for i, j in pairwise(edges):
+        swapped = [*found[:i], found[j], *found[i + 1 : j], found[i], *found[j + 1 :]]
+        text = f"{head}{''.join(swapped)}{tail}"
+        made = [e.call.arguments for e in formats.parse(text, format, (LOOK,)) if isinstance(e, CallEnd)]
+        wrong += [(text, v) for found_in in made for v in found_in.values() if v not in ("ls -a", "912", 912)]
     assert wrong == []
 
 
