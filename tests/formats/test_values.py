@@ -314,6 +314,20 @@ def test_a_value_that_quotes_a_call_with_a_misspelt_opening_is_whole_or_no_call(
     assert wrong == []
 
 
+@pytest.mark.parametrize("format", PARAMETERS, ids=lambda f: f.name)
+def test_a_value_that_quotes_half_a_call_does_not_run_on_into_the_next_one_whose_opening_is_misspelt(
+    format: Format,
+) -> None:
+    main, inner = pieces(format, "write", path="a", content="VALUE"), pieces(format, "bash", command="VALUE")
+    value, wrong = f"see {inner.head}ls", []
+    for i, other in product(range(len(inner.head)), ">x"):
+        head = inner.head[:i] + other + inner.head[i + 1 :]
+        text = f"{main.call(value)}\nDone.\n{head}pwd{inner.close}{inner.tail}"
+        made = [e.call for e in formats.parse(text, format, TOOLS) if isinstance(e, CallEnd)]
+        wrong += [(text, c) for c in made if c.name == "write" and c.arguments != {"path": "a", "content": value}]
+    assert wrong == []
+
+
 @every_format
 @pytest.mark.parametrize("junk", ["x", "</s>", '"', "[", "<cwd>/tmp</cwd>", "half"])
 @pytest.mark.parametrize("then", ["other quotes", "no names", "no openings"])
