@@ -204,8 +204,9 @@ class Judge:
             and not any(self._whole_markup(str(leaf.value)) for leaf in found)
         ):
             meant = w.calls[next(iter(whose))]
-            inside = {k: v for k, v in meant.arguments.items() if not self._put_out(k, v, call)}
             given = dict(call.arguments)
+            there = {k: v for k, v in meant.arguments.items() if not self._put_out(k, v, call)}
+            inside = {k: v for k, v in there.items() if k in given or not self._emptied(v)}
             if meant.name == call.name and not self._alike(given, inside):
                 yield "unlike what was written", said
         for number in whose:
@@ -241,6 +242,11 @@ class Judge:
         own = Leaf("", item).numbers[:1]
         now = [t.text for t in self.written.tokens if [t.value] == own]
         return any(Leaf("", text).numbers[:1] != own for text in now)
+
+    def _emptied(self, item: Any) -> bool:
+        """Whether damage left nothing of a value: where only its text tells that there is one, there is none."""
+        own = Leaf("", item).numbers[:1]
+        return bool(own) and not any(t.text for t in self.written.tokens if [t.value] == own)
 
     def _put_out(self, key: str, value: Any, call: ToolCall) -> bool:
         """Whether an argument stands behind the end that damage gave to its call."""
