@@ -1,6 +1,6 @@
-# Every target sets itself up on a fresh checkout: .venv by uv where uv is, else by python3 -m venv and pip.
-# It installs again only when pyproject.toml changes. `make` alone lists the targets. A second Python gets an environment of
-# its own: make test PYTHON=python3.13 VENV=.venv-3.13
+# Every target sets itself up on a fresh checkout: .venv with uv if available, otherwise with python3 -m venv and pip.
+# It reinstalls only if pyproject.toml changes. `make` alone lists the targets. A second Python gets its own environment:
+# make test PYTHON=python3.13 VENV=.venv-3.13
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -17,10 +17,10 @@ SOAKED ?= soak or not soak
 define find_python
 	for python in $(PYTHON) python3 python3.14 python3.13 python3.12 python3.11; do \
 		"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && break; \
-	done || { echo "agentkit needs Python 3.11 or newer; name one: make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	done || { echo "agentkit needs Python 3.11 or newer; select one: make PYTHON=/path/to/python3.11" >&2; exit 1; }
 endef
 
-# $(call install,<what to install>): into the environment, in silence unless it fails.
+# $(call install,<what to install>): into the environment, silently unless it fails.
 define install
 	@echo "setting up $(VENV): $(1)"
 	@if command -v uv >/dev/null; then \
@@ -55,10 +55,10 @@ $(DOCS): pyproject.toml
 
 comma := ,
 
-demo: $(CORE) ## one tool class, called by a JSON model and by an XML model; no key needed
+demo: $(CORE) ## one tool class, called by a JSON-calling and an XML-calling model; no key needed
 	@$(BIN)/agentkit demo
 
-test: $(DEV) ## the whole suite; TESTS=tests/test_x.py and PYTEST_ARGS=-x narrow it
+test: $(DEV) ## the whole suite; narrow it with TESTS=tests/test_x.py and PYTEST_ARGS=-x
 	@$(BIN)/python -m pytest -q -n auto --dist worksteal $(PYTEST_ARGS) $(TESTS)
 
 soak: $(DEV) ## the long runs: every corpus, the laws on 300 examples for each format, 1,000 kills
@@ -66,12 +66,12 @@ soak: $(DEV) ## the long runs: every corpus, the laws on 300 examples for each f
 		--timeout=1800 $(PYTEST_ARGS) tests/formats tests/grammar tests/interop
 	@$(BIN)/python -m pytest -q -n auto -m soak --timeout=1800 $(PYTEST_ARGS) tests/threads tests/processor/test_echo.py
 
-lint: $(DEV) ## ruff: rules and format, changing nothing
+lint: $(DEV) ## ruff: rules and format, without changes
 	@$(BIN)/ruff check --quiet --no-cache .
 	@$(BIN)/ruff format --no-cache --quiet --check . || { echo "run: make format"; exit 1; }
 	@echo "lint: clean"
 
-format: $(DEV) ## ruff: format and mend what can be mended
+format: $(DEV) ## ruff: format, and fix what can be fixed
 	@$(BIN)/ruff check --quiet --no-cache --fix-only .
 	@$(BIN)/ruff format --no-cache --quiet .
 
@@ -85,6 +85,6 @@ docs: $(DOCS) ## build the site into site/, warnings as errors
 bench: $(DEV) ## the benchmarks, each printing its figures
 	@for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python "$$file"; done
 
-clean: ## remove what was built, the environment too
+clean: ## remove everything that was built, including the environment
 	@rm -rf .venv .venv-* site dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,8 +1,8 @@
-"""Every way agentkit fails, grouped by who must act. Knows of the package only how characters are escaped.
+"""Every way agentkit fails, grouped by who must act. From the package it uses only the escaping of characters.
 
-The author mends a `SchemaError` (raised at registration) or a `FormatError` (a value that a format cannot carry).
-The model mends a call: those failures are data (`CallError` events, error `ToolResult`s) and carry an `ErrorCode`.
-The operator mends a `ProviderError` or a `StoreError`.
+The author fixes a `SchemaError` (raised at registration) or a `FormatError` (a value that a format cannot carry).
+The model corrects a call: those failures are data (`CallError` events, error `ToolResult`s) and carry an `ErrorCode`.
+The operator fixes the cause of a `ProviderError` or a `StoreError`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ ProviderErrorKind = Literal[
     "connection",
     "stream",
 ]
-"""What went wrong at a provider, whatever it calls that. `too_long`: the conversation does not fit the model."""
+"""What went wrong at a provider, in agentkit's terms. `too_long`: the conversation exceeds the model's context."""
 
 
 @explained
@@ -52,27 +52,27 @@ class AgentkitError(Exception):
     """The base of every error that agentkit raises.
 
     Attributes:
-        result: what the run that raised it had done until then, a `RunResult`: calls that were run are in its messages.
-            None where it came from no run.
+        result: what the run that raised it had done so far, a `RunResult`: its messages include the calls that ran.
+            None when the error did not come from a run.
     """
 
     result: Any = None
 
 
 class SchemaError(AgentkitError):
-    """A tool is defined wrongly; raised at registration, names class, method and parameter, and says how to mend it."""
+    """A tool is defined incorrectly. Raised at registration; names class, method and parameter, and says what to do."""
 
 
 class FormatError(AgentkitError):
-    """A format cannot carry this value, or no format has this name."""
+    """A format cannot carry this value, or there is no format with this name."""
 
 
 class ConfigError(AgentkitError):
-    """A setting, a model string or a tool reference is wrong; the message says what was wanted."""
+    """A setting, a model string or a tool reference is wrong; the message says what was expected."""
 
 
 class OutputError(AgentkitError):
-    """A run's output was asked for, and it has none: no reply fitted, or it ended before one could.
+    """The output of a run was requested, but there is none: no reply matched the type, or the run ended too early.
 
     `result` is the `RunResult`: its `finish` and `output_error` say why.
     """
@@ -80,17 +80,17 @@ class OutputError(AgentkitError):
 
 @explained
 class ProviderError(AgentkitError):
-    """A model provider refused or broke off.
+    """A model provider refused the request, or the connection broke.
 
     Args:
-        message: what the provider said, led by who said it and the status. What could command the screen that shows it
-            becomes an escape; `body` stays as it came.
-        kind: the failure in agentkit's words.
+        message: what the provider said, preceded by its name and the status. Terminal control characters are escaped;
+            `body` is unchanged.
+        kind: the failure, in agentkit's own categories.
         provider: `openai`, `anthropic`, `responses`, or the server's name.
-        status: the HTTP status; None when no response came.
+        status: the HTTP status; None when there was no response.
         code: the provider's own code or type, such as `model_not_found`.
-        retry_after: seconds that the provider asked to wait; None when it named none.
-        request_id: the provider's id of the request, for its support.
+        retry_after: seconds to wait, as requested by the provider; None if it requested no delay.
+        request_id: the provider's id for the request, for its support team.
         body: the provider's error body as parsed, for diagnosis.
     """
 
@@ -122,7 +122,7 @@ class ProviderError(AgentkitError):
 
 
 class StoreError(AgentkitError):
-    """A thread store could not do its work; nothing was changed. The operator mends it."""
+    """A thread store failed; nothing was changed. The operator fixes the cause."""
 
 
 class ThreadNotFound(StoreError):
@@ -130,20 +130,20 @@ class ThreadNotFound(StoreError):
 
 
 class ThreadExists(StoreError):
-    """There is a thread with this id already."""
+    """A thread with this id already exists."""
 
 
 class StoreConflict(StoreError):
-    """What was to be changed is not, or no longer, as it was expected."""
+    """The stored state differs from what the change expected."""
 
 
 class ThreadBusy(StoreError):
-    """Somebody else runs this thread.
+    """Another process or task is running this thread.
 
     Args:
-        message: who runs it, and until when.
-        owner: the holder of the lease, in its own words; empty when the lease was lost and nobody holds it now.
-        fence: the number of the holder's lease; 0 when nobody holds one.
+        message: who is running it, and until when.
+        owner: how the lease's holder describes itself; empty when the lease was lost and nobody holds it now.
+        fence: the holder's fencing number; 0 when nobody holds a lease.
     """
 
     def __init__(self, message: str, *, owner: str = "", fence: int = 0) -> None:

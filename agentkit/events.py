@@ -2,7 +2,7 @@
 
 Events are named tuples: one is made per streamed delta, and a frozen dataclass of three fields costs twice as much to
 make (0.54 against 0.29 µs on the machine where `benchmarks/formats.py` was written). Unlike bare tuples they are
-equal only to events of their own type. A field called `index` hides the tuple's method of that name, which nobody needs
+equal only to events of their own type. A field called `index` hides the tuple method of that name, which is not needed
 here.
 """
 
@@ -33,14 +33,14 @@ FinishReason = Literal[
     "tool_limit_reached",
     "cancelled",
 ]
-"""Why a response ended: the model's own reasons, whatever its provider calls them, and the processor's.
+"""Why a response ended: the model's own reasons, independent of the provider's terms, and the processor's.
 
-`pause`: the provider wants the turn sent back to go on. `tool_limit_reached`: the rest was not read
+`pause`: the provider expects the turn to be sent back to continue. `tool_limit_reached`: the rest was not read
 (`ProcessorConfig.max_calls`). `cancelled`: `Turn.cancel`.
 """
 
 TAKEN_BACK: Final[frozenset[FinishReason]] = frozenset(("content_filter", "refusal"))
-"""The finishes that take back what the response said: of its calls none begins any more."""
+"""The finish reasons that retract the response: none of its calls may start any more."""
 
 E = TypeVar("E", bound=type)
 
@@ -64,9 +64,9 @@ def _item(self: tuple[Any, ...], key: Any) -> Any:
 
 
 def event(cls: E) -> E:
-    """Make a named tuple equal only to its own type, and say what it has in place of what it is asked for in vain."""
+    """Make a named tuple equal only to its own type, with errors that suggest the right attribute for a wrong one."""
     cls.__eq__, cls.__ne__, cls.__hash__ = _equal, _unequal, _hash  # type: ignore[assignment]
-    setattr(cls, "__getitem__", _item)  # noqa: B010 - checkers take an assignment for an item of the class
+    setattr(cls, "__getitem__", _item)  # noqa: B010 - type checkers would treat an assignment as part of the class's interface
     return explained(cls)
 
 
@@ -86,7 +86,7 @@ class Thinking(NamedTuple):
 
 @event
 class Markup(NamedTuple):
-    """Characters of a text format that show nothing: wrappers and white space around calls, thinking tags.
+    """Characters of a text format that are not displayed: wrappers and white space around calls, thinking tags.
 
     With `Text`, `Thinking` and the `raw` of calls, in order, they are exactly the parsed input.
     """
@@ -98,8 +98,8 @@ class Markup(NamedTuple):
 class ProviderBlock(NamedTuple):
     """A provider's own block, to be sent back unchanged.
 
-    `thinking` is True where it completes the thinking streamed before it (a signature, an encrypted item). `index` is
-    the call that it says more about, between whose start and end it comes; None for a block of its own.
+    `thinking` is True if it completes the thinking streamed before it (a signature, an encrypted item). `index` is the
+    call it belongs to (the block then arrives between that call's start and end); None for an independent block.
     """
 
     provider: str
@@ -110,9 +110,9 @@ class ProviderBlock(NamedTuple):
 
 @event
 class CallStart(NamedTuple):
-    """A call has begun and its name is known.
+    """A call has started and its name is known.
 
-    `index` counts the calls of one response from 0, damaged ones included. `id` is the provider's; None for a text
+    `index` counts the calls of one response from 0, including damaged ones. `id` is the provider's; None for a text
     call.
     """
 
@@ -125,8 +125,8 @@ class CallStart(NamedTuple):
 class ArgumentDelta(NamedTuple):
     """More of a call's arguments.
 
-    With `key` None, `text` continues the JSON text of the whole arguments object; else it continues the raw value of
-    the parameter `key` (for a string parameter the deltas join to exactly its value).
+    If `key` is None, `text` continues the JSON text of the whole arguments object; otherwise it continues the raw value
+    of the parameter `key` (for a string parameter, the joined deltas are exactly its value).
     """
 
     index: int  # type: ignore[assignment]
@@ -139,9 +139,9 @@ class CallEnd(NamedTuple):
     """A call is complete and can be executed.
 
     Attributes:
-        index: its place among the response's calls.
+        index: its position among the response's calls.
         call: the call, with its arguments.
-        repairs: codes of what was repaired to read it, if anything; `agentkit.formats.REPAIRS` says what each means.
+        repairs: codes of the repairs that were needed to read it; `agentkit.formats.REPAIRS` explains each.
     """
 
     index: int  # type: ignore[assignment]
@@ -151,12 +151,12 @@ class CallEnd(NamedTuple):
 
 @event
 class CallError(NamedTuple):
-    """A call that cannot be executed as written; it still gets exactly one answer.
+    """A call that cannot be executed as written. It still gets exactly one answer.
 
     Attributes:
-        index: its place among the response's calls.
+        index: its position among the response's calls.
         code: `invalid_json`, `invalid_arguments`, `truncated_call`, `ambiguous_call`, `unknown_tool` or `limit`.
-        message: what was found, what was wanted, where.
+        message: what was found, what was expected, where.
         call: what is known of it; `call.raw` is the exact source text, `call.name` may be empty.
         position: offset in the parsed text (or in a native call's argument text) at which reading failed.
     """
@@ -170,10 +170,10 @@ class CallError(NamedTuple):
 
 @event
 class CallQuoted(NamedTuple):
-    """A call in the text of a model that calls natively, which stands in what it has read already: it is not run.
+    """A call that a natively calling model quotes in its text, copied from something it has read: it is not run.
 
-    Precedes the text, in which the call stays. `call_id` is the id of the call whose result holds it; None where it
-    stands in a user's message, in the system prompt or in a tool's description.
+    Precedes the text, which still contains the call. `call_id` is the id of the call whose result contains it; None if
+    it comes from a user message, the system prompt or a tool's description.
     """
 
     call: ToolCall
@@ -185,8 +185,8 @@ class Usage(NamedTuple):
     """Tokens of one response.
 
     Attributes:
-        input_tokens: all prompt tokens, cached ones included.
-        output_tokens: all generated tokens, reasoning included.
+        input_tokens: all prompt tokens, including cached ones.
+        output_tokens: all generated tokens, including reasoning.
         cached_tokens: prompt tokens read from a cache.
         cache_write_tokens: prompt tokens written to a cache.
         reasoning_tokens: the part of `output_tokens` spent on reasoning.
@@ -213,7 +213,7 @@ class Finish(NamedTuple):
 
 @event
 class ToolStarted(NamedTuple):
-    """A call passed validation and its tool is about to run: it precedes any side effect."""
+    """A call passed validation and its tool is about to run; emitted before any side effect."""
 
     index: int  # type: ignore[assignment]
     call: ToolCall
@@ -231,7 +231,7 @@ class ToolCompleted(NamedTuple):
 
 @event
 class ToolFailed(NamedTuple):
-    """A call was answered with an error: it could not be read, was invalid, raised, or timed out."""
+    """A call was answered with an error: it could not be read, was invalid, raised an exception, or timed out."""
 
     index: int  # type: ignore[assignment]
     call: ToolCall
@@ -241,7 +241,7 @@ class ToolFailed(NamedTuple):
 
 @event
 class ToolSkipped(NamedTuple):
-    """A call was answered without being run: after a terminating one, denied, or after cancellation."""
+    """A call was answered without being run: it was denied, or came after a terminating call or a cancellation."""
 
     index: int  # type: ignore[assignment]
     call: ToolCall
@@ -252,7 +252,7 @@ class ToolSkipped(NamedTuple):
 class ApprovalRequired(NamedTuple):
     """A call waits for a person's approval: it was not run, and has no answer yet.
 
-    `reason` is empty, or says why the function that should have decided could not.
+    `reason` is empty, or says why the function that decides about approval failed.
     """
 
     index: int  # type: ignore[assignment]
@@ -282,17 +282,17 @@ Event = SourceEvent | ToolEvent
 
 
 def merge(events: Iterable[Event]) -> list[Event]:
-    """Join neighbours that differ only by where the stream was cut.
+    """Join adjacent events that are separate only because of where the stream was cut.
 
     >>> merge([Text("a"), Text("b"), ArgumentDelta(0, "x", "k"), ArgumentDelta(0, "y", "k")])
     [Text(text='ab'), ArgumentDelta(index=0, text='xy', key='k')]
     """
     out: list[Event] = []
-    pieces: list[str] = []  # of the last event, where more than one
+    pieces: list[str] = []  # of the last event, if more than one
     for event in events:
         last = out[-1] if out else None
         if last is not None and _continues(last, event):
-            pieces = pieces or [last.text]  # type: ignore[union-attr]  # what goes on has a text
+            pieces = pieces or [last.text]  # type: ignore[union-attr]  # an event that continues has text
             pieces.append(event.text)  # type: ignore[union-attr]
             continue
         if pieces:
@@ -308,7 +308,7 @@ _STREAMED: Final = frozenset((Text, Thinking, Markup))
 
 
 def _continues(last: Event, event: Event) -> bool:
-    """Whether an event only goes on with the one before it."""
+    """Whether an event merely continues the previous one."""
     if isinstance(event, ArgumentDelta) and isinstance(last, ArgumentDelta):
         return (event.index, event.key) == (last.index, last.key)
     return type(event) in _STREAMED and type(event) is type(last)

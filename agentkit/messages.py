@@ -1,6 +1,6 @@
-"""The conversation as frozen values. Knows no provider, no format and no store: no ids but a call's own.
+"""The conversation as frozen values. Knows no provider, no format and no store; the only ids are those of calls.
 
-A message's content is a tuple of parts in the order in which they were said, so that any provider's wire form and any
+A message's content is a tuple of parts in their original order, so that any provider's wire form and any
 text format can be rendered from it without loss.
 """
 
@@ -32,11 +32,13 @@ class TextPart:
 
     text: str
 
-    def __init__(self, text: str, **unknown: Unpack[Nothing]) -> None:  # `takes` would be half of what one costs
+    def __init__(
+        self, text: str, **unknown: Unpack[Nothing]
+    ) -> None:  # `takes` would double the cost of constructing one
         if len(unknown):
             refuse_unknown("TextPart", unknown, ("text",), renamed.TEXT_PART)
         if not isinstance(text, str):
-            raise ConfigError(f"TextPart(…) takes text, found {shown(text)}")
+            raise ConfigError(f"TextPart(…) expects a string, found {shown(text)}")
         _set(self, "text", text)
 
 
@@ -44,12 +46,12 @@ class TextPart:
 @takes(others=renamed.IMAGE_PART)
 @dataclass(frozen=True, slots=True)
 class ImagePart:
-    """An image, by its bytes or by its address.
+    """An image, as bytes or as a URL.
 
     Args:
         data: the encoded image (PNG, JPEG, …); None when `url` is given.
         media_type: MIME type of `data`.
-        url: an address that the provider itself can fetch; None when `data` is given.
+        url: a URL that the provider can fetch; None when `data` is given.
     """
 
     data: bytes | None = None
@@ -58,7 +60,7 @@ class ImagePart:
 
     def __post_init__(self) -> None:
         if (self.data is None) == (self.url is None):
-            raise ValueError("ImagePart takes data=<bytes> or url=<address>, exactly one of them")
+            raise ValueError("ImagePart takes either data=<bytes> or url=<URL>")
         wrong = _wrong_address(self.url) if self.data is None else _wrong_image(self.data, self.media_type)
         if wrong is not None:
             raise ValueError(wrong)
@@ -70,45 +72,45 @@ class ImagePart:
 
     @property
     def data_url(self) -> str:
-        """The image as one address: `url`, or `data` as a data URL."""
+        """The image as a URL: `url` itself, or `data` as a data URL."""
         return self.url if self.url is not None else f"data:{self.media_type};base64,{self.base64}"
 
 
-_MEDIA_TYPE: Final = r"image/[\w.+-]+"  # compiled when used: most programs that import this hold no image
+_MEDIA_TYPE: Final = r"image/[\w.+-]+"  # compiled on first use: most programs that import this use no images
 _ADDRESS: Final = r"(?i)(?!data:)[a-z][\w.+-]*:\S|data:image/[\w.+-]+;base64,[A-Za-z0-9+/]"
 _BASE64: Final = r"[A-Za-z0-9+/\s]{24,}={0,2}\s*"
 _OPENED: Final = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF8", "image/gif"))
-"""How files of a kind of image begin. Source: PNG 3rd edition, 5.2; JPEG, B.1.1.3; GIF 89a, 17."""
+"""The first bytes of each kind of image file. Source: PNG 3rd edition, 5.2; JPEG, B.1.1.3; GIF 89a, 17."""
 _FILE: Final = "for a file write ImagePart(Path('chart.png').read_bytes())"
 
 
 def _wrong_image(data: Any, media_type: Any) -> str | None:
-    """What is wrong with the bytes of an image, and what to write; None where nothing is."""
+    """What is wrong with the bytes of an image, and what to write instead; None if they are valid."""
     if not isinstance(data, bytes):
-        hint = f"{_FILE}, for an address ImagePart(url='https://…')"
+        hint = f"{_FILE}, for a URL ImagePart(url='https://…')"
         if isinstance(data, str) and (data.startswith("data:") or "://" in data[:20]):
-            hint = "an address is given as url: ImagePart(url='…')"
+            hint = "pass a URL as url: ImagePart(url='…')"
         elif isinstance(data, str) and re.fullmatch(_BASE64, data):
-            hint = "base64 is decoded first: ImagePart(base64.b64decode(…))"
+            hint = "decode base64 first: ImagePart(base64.b64decode(…))"
         elif isinstance(data, bytearray | memoryview):
             hint = "write ImagePart(bytes(…))"
-        return f"ImagePart(data=…) takes the image's bytes, found {shown(data)}: {hint}"
+        return f"ImagePart(data=…) expects the image's bytes, found {shown(data)}: {hint}"
     if not data:
-        return f"ImagePart(data=b'') holds no image: {_FILE}"
+        return f"ImagePart(data=b'') is empty: {_FILE}"
     if not isinstance(media_type, str) or not re.fullmatch(_MEDIA_TYPE, media_type):
-        return f"ImagePart(media_type=…) takes a type such as 'image/png', found {shown(media_type)}"
+        return f"ImagePart(media_type=…) expects a type such as 'image/png', found {shown(media_type)}"
     kind = next((kind for head, kind in _OPENED if data.startswith(head)), media_type)
     if kind != media_type:
-        return f"ImagePart(media_type={media_type!r}): the bytes are of another kind; write media_type={kind!r}"
+        return f"ImagePart(media_type={media_type!r}): the bytes are of a different type; write media_type={kind!r}"
     return None
 
 
 def _wrong_address(url: Any) -> str | None:
-    """The same of an image's address."""
+    """The same check for an image's URL."""
     if isinstance(url, str) and re.match(_ADDRESS, url):
         return None
     return (
-        f"ImagePart(url=…) takes an address that the provider can fetch ('https://…'), or 'data:image/png;base64,…', "
+        f"ImagePart(url=…) expects a URL that the provider can fetch ('https://…'), or 'data:image/png;base64,…', "
         f"found {shown(url)}: {_FILE}"
     )
 
@@ -116,11 +118,11 @@ def _wrong_address(url: Any) -> str | None:
 @explained
 @dataclass(frozen=True, slots=True)
 class ThinkingPart:
-    """What a model thought. `data` is the provider's own block (signature, encrypted item), sent back to it unchanged.
+    """What a model thought. `data` is the provider's own block (signature, encrypted item), sent back unchanged.
 
     Args:
-        text: the readable thinking; empty when the provider only gave an encrypted block.
-        provider: who wrote `data` and may read it again (`anthropic`, `responses`, `openai`); None without `data`.
+        text: the readable thinking; empty when the provider sent only an encrypted block.
+        provider: who wrote `data` and can read it again (`anthropic`, `responses`, `openai`); None without `data`.
         data: the provider's block as JSON.
     """
 
@@ -134,10 +136,9 @@ class ProviderPart:
     """A block that only its provider understands, such as a server-side tool's call; kept and sent back unchanged.
 
     Args:
-        provider: who wrote it and may read it again.
+        provider: who wrote it and can read it again.
         data: the block as JSON.
-        call_id: the id of the call that it says more about, as it stands in this conversation; None for a block of its
-            own.
+        call_id: the id, in this conversation, of the call that the block belongs to; None for an independent block.
     """
 
     provider: str
@@ -147,9 +148,9 @@ class ProviderPart:
 
 @dataclass(frozen=True, slots=True)
 class MarkupPart:
-    """Characters that belong to a text format and show nothing: wrappers and white space around calls, thinking tags.
+    """Characters of a text format that are not displayed: wrappers and white space around calls, thinking tags.
 
-    Sent back only in the same format, so that a model reads its own turn exactly as it wrote it.
+    They are sent back only in the same format, so that a model reads its own turn exactly as it wrote it.
     """
 
     text: str
@@ -163,7 +164,7 @@ class ToolCall(ByAttribute):
 
     Args:
         id: unique in its conversation; its result carries the same id.
-        name: the function name, whatever tag the model used. Empty when the text was too damaged to tell.
+        name: the function name, even if the model used a tag. Empty when the text was too damaged to identify it.
         arguments: typed values by parameter name. Empty for a call that could not be read.
         format: the text format it was written in; None for a provider's native call.
         raw: the exact source: the characters of a text call, or the JSON text of a native call's arguments.
@@ -194,37 +195,41 @@ _CHAT: Final = "agent.run({'role': 'user', 'content': […]})"
 
 
 def shown(value: Any) -> str:
-    """A wrong value in an error, with its type."""
+    """A wrong value for an error message, with its type."""
     return f"{type(value).__name__} {value!r:.100}"
 
 
 def _refuse_call(id: Any, name: Any, arguments: Any) -> None:
-    """Refuse arguments that stand in each other's places."""
+    """Refuse arguments passed in the wrong order."""
     if isinstance(arguments, str):
         raise ConfigError(
-            f"ToolCall(id, name, arguments): arguments are values by name, found {shown(arguments)}; of JSON text, "
-            "give json.loads(arguments)"
+            f"ToolCall(id, name, arguments): arguments is a mapping of names to values, found {shown(arguments)}; for "
+            "JSON text, pass json.loads(arguments)"
         )
     if not isinstance(id, str) or not isinstance(name, str):
         raise ConfigError(
-            f"ToolCall(id, name, arguments): id and name are text, found {id!r:.60} and {shown(name)}; an id that does "
-            "not matter is empty: ToolCall('', 'add', {'a': 1})"
+            f"ToolCall(id, name, arguments): id and name are strings, found {id!r:.60} and {shown(name)}; the id may "
+            "be empty: ToolCall('', 'add', {'a': 1})"
         )
 
 
 def _parts_of(content: Any, kinds: tuple[type, ...], owner: str) -> tuple[Any, ...]:
-    """What a message is made of, as parts; text becomes a `TextPart`.
+    """The content of a message as parts; a string becomes a `TextPart`.
 
     Raises:
-        ConfigError: one of them is no part of such a message.
+        ConfigError: the message cannot contain one of them.
     """
     several = isinstance(content, Iterable) and not isinstance(content, (str, bytes, Mapping))
     parts = tuple(TextPart(part) if isinstance(part, str) else part for part in (content if several else (content,)))
     for part in parts:
         if not isinstance(part, kinds):
             names = ", ".join(kind.__name__ for kind in kinds)
-            hint = f": a message as OpenAI has it is a prompt by itself, {_CHAT}" if isinstance(part, Mapping) else ""
-            raise ConfigError(f"{owner}(…) takes text and parts ({names}), found {shown(part)}{hint}")
+            hint = (
+                f": a message in OpenAI's form is passed to the run directly, {_CHAT}"
+                if isinstance(part, Mapping)
+                else ""
+            )
+            raise ConfigError(f"{owner}(…) expects strings and parts ({names}), found {shown(part)}{hint}")
     return parts
 
 
@@ -237,7 +242,7 @@ class SystemMessage(ByAttribute):
 
     def __post_init__(self) -> None:
         if not isinstance(self.content, str):
-            raise ConfigError(f"SystemMessage(…) takes text, found {shown(self.content)}")
+            raise ConfigError(f"SystemMessage(…) expects a string, found {shown(self.content)}")
 
 
 @explained
@@ -250,7 +255,7 @@ class UserMessage(ByAttribute):
     'Hello'
 
     Args:
-        content: text, a part, or several of them in the order in which they are said.
+        content: a string, a part, or several of them in order.
 
     Raises:
         ConfigError: it is something else.
@@ -275,7 +280,7 @@ class AssistantMessage(ByAttribute):
     """One response of a model, in the order in which it was written.
 
     Args:
-        content: text, a part, or several of them.
+        content: a string, a part, or several of them.
 
     Raises:
         ConfigError: it is something else.
@@ -312,8 +317,8 @@ class ToolMessage(ByAttribute):
     Args:
         call_id: the id of the call it answers.
         name: the called tool's name.
-        content: what the model reads: text and images; text alone is taken as one part.
-        error: the code when the call failed; None when it succeeded.
+        content: what the model reads: text and images; a string becomes one part.
+        error: the error code if the call failed; None when it succeeded.
     """
 
     call_id: str
@@ -339,13 +344,13 @@ def user(*content: str | TextPart | ImagePart) -> UserMessage:
     """A user message from text and images: `user("What is this?", ImagePart(data=png))`.
 
     Raises:
-        ConfigError: one of them is something else.
+        ConfigError: an argument is neither.
     """
     given: tuple[Any, ...] = content
     for one in given:
         if isinstance(one, list | tuple):
             raise ConfigError(
-                f"user(…) takes text and parts one after the other, found {shown(one)}: write user(*parts), or "
+                f"user(…) expects strings and parts as separate arguments, found {shown(one)}: write user(*parts), or "
                 "UserMessage(parts)"
             )
     return UserMessage(content)

@@ -1,10 +1,10 @@
-"""Traces and metrics of runs, by OpenTelemetry's conventions for generative AI; extra `otel`.
+"""Traces and metrics of runs, following OpenTelemetry's conventions for generative AI; needs the extra `otel`.
 
-`Agent(…, hooks=[OpenTelemetry()])`, or the same of a `ThreadManager`. A run is a span `invoke_agent`; in it each
-request is a span `chat`, and each tool that runs a span `execute_tool`. What a tool does itself, a sub-agent's run too,
-is inside the tool's span. What was said and called is recorded only on demand (`contents=True`).
+Use `Agent(…, hooks=[OpenTelemetry()])`, or pass the same `hooks` to a `ThreadManager`. A run is a span `invoke_agent`;
+inside it, each request is a span `chat` and each tool execution a span `execute_tool`. Whatever a tool does itself,
+including a sub-agent's run, is inside the tool's span. Messages and arguments are recorded only with `contents=True`.
 
-Names and buckets: OpenTelemetry's semantic conventions for generative AI systems (still in development there).
+Names and buckets: OpenTelemetry's semantic conventions for generative AI systems (still marked as in development).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SECONDS_BUCKETS: Final = tuple(0.01 * 2**n for n in range(14))
 """0.01 to 81.92 s."""
 
 PROVIDERS: Final = {"responses": "openai"}
-"""Prefixes of model strings that are not the provider's name themselves."""
+"""Prefixes of model strings that differ from the provider's name."""
 
 
 @dataclass(slots=True)
@@ -56,9 +56,9 @@ class OpenTelemetry:
     """A hook that writes spans and metrics.
 
     Args:
-        tracer_provider: where spans go; the process's own unless given.
-        meter_provider: where metrics go; the process's own unless given.
-        contents: whether messages, arguments and results are recorded. They may hold anything that users say.
+        tracer_provider: where spans go; by default the process-wide provider.
+        meter_provider: where metrics go; by default the process-wide provider.
+        contents: whether messages, arguments and results are recorded. They may contain anything that users write.
 
     Raises:
         ConfigError: OpenTelemetry is not installed.
@@ -94,13 +94,15 @@ class OpenTelemetry:
             explicit_bucket_boundaries_advisory=[float(b) for b in TOKEN_BUCKETS],
         )
         self._chat_seconds = seconds("gen_ai.client.operation.duration", "Duration of a request to a model")
-        self._first_seconds = seconds("gen_ai.client.operation.time_to_first_chunk", "Time until the first part came")
+        self._first_seconds = seconds(
+            "gen_ai.client.operation.time_to_first_chunk", "Time until the first part of the response arrived"
+        )
         self._tool_seconds = seconds("gen_ai.execute_tool.duration", "Duration of a tool's execution")
         self._run_seconds = seconds("gen_ai.invoke_agent.duration", "Duration of an agent's run")
         self._runs: dict[str, _Run] = {}
 
     def __call__(self, event: Any, run: RunStream[Any]) -> None:
-        """Take one event of a run."""
+        """Handle one event of a run."""
         match event:
             case RunStarted():
                 self._begin(run)
@@ -121,7 +123,7 @@ class OpenTelemetry:
 
     @contextmanager
     def tool_scope(self, call: ToolCall, run: RunStream[Any]) -> Iterator[None]:
-        """Make the call's span the current one while its task is made."""
+        """Make the call's span current while its task is created."""
         from opentelemetry import context
 
         state = self._runs.get(run.id)
@@ -147,7 +149,7 @@ class OpenTelemetry:
     def _end(self, run: RunStream[Any], finish: str, usage: Usage, error: BaseException | None) -> None:
         state = self._runs.pop(run.id)
         for span in (*state.tools.values(), *([state.chat] if state.chat is not None else [])):
-            span.end()  # it was left in the middle
+            span.end()  # the run ended before it did
         state.span.set_attribute("gen_ai.response.finish_reasons", (finish,))
         _count(state.span, usage)
         kind = self._fail(state.span, error)
@@ -169,7 +171,7 @@ class OpenTelemetry:
         }
         attributes = {name: value for name, value in named.items() if value is not None}
         if self._contents:
-            attributes |= _said("gen_ai.input.messages", request.messages)
+            attributes |= _message_attributes("gen_ai.input.messages", request.messages)
             attributes["gen_ai.tool.definitions"] = json.dumps([{"name": t.name} for t in request.tools])
         kind = self._trace.SpanKind.CLIENT
         name = f"chat {attributes['gen_ai.request.model']}"
@@ -177,7 +179,7 @@ class OpenTelemetry:
         state.asked, state.waiting, state.timing = perf_counter(), True, True
 
     def _heard(self, state: _Run, run: RunStream[Any]) -> None:
-        """The first part of a response came."""
+        """The first part of a response arrived."""
         if state.waiting and state.chat is not None:
             state.waiting = False
             took = perf_counter() - state.asked
@@ -185,7 +187,7 @@ class OpenTelemetry:
             self._first_seconds.record(took, {"gen_ai.operation.name": "chat", **_model(run)})
 
     def _finished(self, state: _Run, run: RunStream[Any], error: BaseException | None = None) -> None:
-        """The response is complete; its tools may still be at work."""
+        """The response is complete; its tools may still be running."""
         if state.timing:
             state.timing = False
             kind = {} if error is None else {"error.type": _kind(error)}
@@ -195,13 +197,13 @@ class OpenTelemetry:
 
     def _answered(self, state: _Run, run: RunStream[Any], message: AssistantMessage, usage: Usage, finish: str) -> None:
         if state.chat is None:
-            return  # calls of an earlier run were answered, no model was asked
+            return  # calls of an earlier run were answered; there was no request to a model
         chat, state.chat = state.chat, None
         self._finished(state, run, run.error)
         chat.set_attribute("gen_ai.response.finish_reasons", (finish,))
         _count(chat, usage)
         if self._contents:
-            chat.set_attributes(_said("gen_ai.output.messages", [message]))
+            chat.set_attributes(_message_attributes("gen_ai.output.messages", [message]))
         self._fail(chat, run.error)
         chat.end()
         for kind, tokens in (("input", usage.input_tokens), ("output", usage.output_tokens)):
@@ -227,7 +229,7 @@ class OpenTelemetry:
     def _end_tool(self, state: _Run, call: ToolCall, text: str, code: str | None, took: float) -> None:
         span = state.tools.pop(call.id, None)
         if span is None:
-            return  # it was refused before it began
+            return  # it was refused before it started
         if self._contents:
             span.set_attribute("gen_ai.tool.call.result", text)
         attributes = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": call.name}
@@ -239,7 +241,7 @@ class OpenTelemetry:
         self._tool_seconds.record(took, attributes)
 
     def _fail(self, span: Span, error: BaseException | None) -> dict[str, str]:
-        """Note an error; the attribute that says its kind."""
+        """Record an error; returns the attribute with its type."""
         if error is None or isinstance(error, GeneratorExit):
             return {}
         kind = _kind(error)
@@ -264,15 +266,15 @@ def _count(span: Span, usage: Usage) -> None:
             span.set_attribute(f"gen_ai.usage.{name}", tokens)
 
 
-def _said(name: str, messages: Sequence[Message]) -> dict[str, str]:
-    """Messages in the shape that the conventions give them; the system's apart."""
+def _message_attributes(name: str, messages: Sequence[Message]) -> dict[str, str]:
+    """Messages in the form that the conventions define; system messages separately."""
     system = [m.content for m in messages if isinstance(m, SystemMessage)]
     rest = [_shape(m) for m in messages if not isinstance(m, SystemMessage)]
-    said = {name: json.dumps(rest, ensure_ascii=False, default=str)}
+    attributes = {name: json.dumps(rest, ensure_ascii=False, default=str)}
     if system:
         parts = [{"type": "text", "content": text} for text in system]
-        said["gen_ai.system_instructions"] = json.dumps(parts, ensure_ascii=False)
-    return said
+        attributes["gen_ai.system_instructions"] = json.dumps(parts, ensure_ascii=False)
+    return attributes
 
 
 def _shape(message: Message) -> dict[str, Any]:

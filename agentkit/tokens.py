@@ -1,19 +1,19 @@
-"""How many tokens a text or a message has, by estimate: no tokenizer is asked, since every model has its own.
+"""Estimates of how many tokens a text or a message has. No tokenizer is used, since every model has its own.
 
-| in a text | tokens a character |
+| characters | tokens per character |
 |---|---|
-| Latin letters | 0.23: pieces of four or five, with the blank before them |
-| figures | 0.6: alone at some models, in threes at others |
-| other ASCII signs | 0.65: alone or in pairs, as in code and JSON |
-| blanks, ends of lines | 0.1: most go with the word after them |
+| Latin letters | 0.23: pieces of four or five, with the space before them |
+| digits | 0.6: single in some models, groups of three in others |
+| other ASCII characters | 0.65: single or in pairs, as in code and JSON |
+| spaces, line ends | 0.1: most are merged with the word after them |
 | letters with accents, Greek, Cyrillic, Arabic, Hebrew | 0.5 |
 | Indic scripts, Thai, dashes and quotation marks | 0.8 |
 | Chinese, Japanese, Korean | 1 |
 | emoji, rare characters | 2 |
 
-How far it is off: up to 22 % above the tokens counted in recorded streams of open models; for four fifths of 75
-recorded responses of OpenAI and Anthropic, most of them a single short call, between 0.46 and 2.0 times what was
-reported, 0.94 times in the median (`tests/test_tokens.py`). Where a provider's own count is known, use that.
+Accuracy: at most 22 % above the tokens counted in recorded streams of open models; for four fifths of 75 recorded
+responses of OpenAI and Anthropic, most of them a single short call, between 0.46 and 2.0 times the reported count, with
+a median of 0.94 (`tests/test_tokens.py`). Prefer a provider's own count where there is one.
 """
 
 from __future__ import annotations
@@ -35,27 +35,27 @@ from agentkit.messages import (
 )
 
 PER_MESSAGE: Final = 4
-"""Tokens of a message beside its content: its role and separators."""
+"""Tokens of a message in addition to its content: its role and separators."""
 
 PER_CALL: Final = 20
-"""Tokens of a call beside its name and arguments: about 10 at OpenAI, 35 at Anthropic, in recorded responses."""
+"""Tokens of a call in addition to its name and arguments: in recorded responses about 10 (OpenAI) or 35 (Anthropic)."""
 
 PER_IMAGE: Final = 1_600
-"""Tokens of an image of any size: what the largest costs at Anthropic, which scales down what is larger."""
+"""Tokens of an image of any size: the cost of the largest at Anthropic, which scales down larger ones."""
 
 
 def _bytes(first: int, last: int) -> bytes:
     return bytes(range(first, last + 1))
 
 
-# Classes of bytes in UTF-8, each with the weight of one. A character is told by its first byte; the bytes after that,
-# 0x80 to 0xBF, weigh nothing. Taking out a class of bytes costs about 1 ns each, a regular expression 50.
+# Classes of UTF-8 bytes, each with the weight of one byte. A character is identified by its first byte; the following
+# bytes, 0x80 to 0xBF, weigh nothing. Deleting a class of bytes costs about 1 ns per byte, a regular expression 50.
 _WEIGHTS: Final = (
     (_bytes(ord("a"), ord("z")) + _bytes(ord("A"), ord("Z")), 0.23),
     (_bytes(0x80, 0xBF), 0.0),
     (b" \t\r\n", 0.1),
     (_bytes(ord("0"), ord("9")), 0.6),
-    (_bytes(0x00, 0x7F), 0.65),  # of those, what is left
+    (_bytes(0x00, 0x7F), 0.65),  # of the remaining bytes
     (_bytes(0xC0, 0xDF), 0.5),
     (_bytes(0xE0, 0xE2), 0.8),
     (_bytes(0xE3, 0xEF), 1.0),
@@ -94,7 +94,7 @@ def message_tokens(message: Message) -> int:
 
 
 def messages_tokens(messages: Iterable[Message]) -> int:
-    """The tokens of a conversation, or of a part of one."""
+    """The tokens of a conversation or part of one."""
     return sum(map(message_tokens, messages))
 
 
@@ -108,7 +108,7 @@ def _part_tokens(part: MessagePart) -> int:
         case TextPart(text) | MarkupPart(text):
             return text_tokens(text)
         case ThinkingPart(text, _, data):
-            # of an encrypted block only its length is known: a quarter of its characters, at most
+            # only the length of an encrypted block is known: at most a quarter of its characters
             return text_tokens(text) if text or data is None else len(str(data)) // 4
         case ToolCall(_, name, arguments, _, raw):
             return PER_CALL + text_tokens(name) + (text_tokens(raw) if raw else json_tokens(dict(arguments)))

@@ -1,4 +1,4 @@
-"""A tool as models and formats see it: its name, its JSON Schema, its XML element. Frozen values; they know nothing."""
+"""A tool as models and formats see it: its name, its JSON Schema, its XML element. Frozen values without behaviour."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Node:
         parameter: the parameter's name.
         kind: `attribute` of the tool's tag, child `element`, or the element's own text `content`.
         path: the attribute's or element's name; several names for an element nested in elements. Empty for content.
-        required: whether the call is refused without it.
+        required: whether a call without it is refused.
     """
 
     parameter: str
@@ -31,8 +31,8 @@ class Node:
 class Element:
     """The XML element under which one tool is called, as `@xml_schema` declares it.
 
-    At most one node is `content`, and then none is an `element`. With `strip`, white space around the values of content
-    and elements is not part of them; without it, only one newline behind the opening tag is not.
+    At most one node is `content`, and then there is no `element`. With `strip`, white space around the values of
+    content and elements is removed; without it, only one newline after the opening tag is.
     """
 
     tag: str
@@ -46,17 +46,17 @@ class Element:
 
 
 UNDECLARED: Mapping[str, Any] = {"type": "string"}
-"""What a parameter is that no schema mentions: the characters written. A guessed type could not be taken back: what was
-`1.10` or `null` is lost, and who knows better can still read text."""
+"""The schema of a parameter that no schema mentions: the characters as written. A guessed type could not be undone (the
+text `1.10` or `null` would be lost), whereas a string can still be converted later."""
 
 
 @dataclass(frozen=True, slots=True)
 class OutputSchema:
-    """What a model's final reply must be, as models and formats see it.
+    """The type of a model's final reply, as models and formats see it.
 
     Args:
-        name: of the type; 1 to 64 of `a-z A-Z 0-9 _ -`.
-        schema: JSON Schema 2020-12 of the reply, an object at its root.
+        name: the type's name, 1 to 64 of `a-z A-Z 0-9 _ -`.
+        schema: JSON Schema 2020-12 of the reply, with an object at its root.
     """
 
     name: str
@@ -70,7 +70,7 @@ class ToolSpec:
     Args:
         name: the function name.
         description: what it does, for the model.
-        parameters: JSON Schema 2020-12 of the arguments object (`type`, `properties`, `required`, maybe `$defs`).
+        parameters: JSON Schema 2020-12 of the arguments object (`type`, `properties`, `required`, optionally `$defs`).
         element: its XML element; None when it has no `@xml_schema`.
     """
 
@@ -80,22 +80,22 @@ class ToolSpec:
     element: Element | None = None
 
     def declares(self, parameter: str) -> bool:
-        """Whether the tool says anything about a parameter of this name."""
+        """Whether the tool's schema covers a parameter of this name."""
         return parameter in self.parameters.get("properties", {}) or bool(self.parameters.get("additionalProperties"))
 
     def schema_of(self, parameter: str) -> Mapping[str, Any]:
-        """The schema of one parameter; `UNDECLARED` for one about which the tool says nothing."""
+        """The schema of one parameter; `UNDECLARED` if the tool's schema does not cover it."""
         properties = self.parameters.get("properties", {})
         if parameter in properties:
             found = properties[parameter]
         elif not (found := self.parameters.get("additionalProperties")):
             return UNDECLARED
-        return found if isinstance(found, (dict, Mapping)) else {}  # a dict is told at once
+        return found if isinstance(found, (dict, Mapping)) else {}  # checking for dict first is faster
 
     def with_element(self, layout: Layout = "own") -> ToolSpec:
-        """This tool with an XML element: its own, or one that is made for it.
+        """This tool with an XML element: its own, or a generated one.
 
-        A made one has the tag `<its-name>`, in the other layouts `<its_name>` as it is registered.
+        A generated element has the tag `<its-name>`; in the other layouts `<its_name>`, as registered.
         """
         if self.element is not None and layout == "own":
             return self

@@ -1,7 +1,7 @@
-"""Characters that make trouble: those that command a screen or hide, and halves of a surrogate pair.
+"""Problematic characters: those that control a terminal or are invisible, and lone surrogates.
 
-Pure; the Unicode classes decide. JSON can carry half of a UTF-16 pair; no encoding can, so none may get in or out. Some
-servers cut a stream between the halves of one character; the halves are joined again here.
+Pure; decided by Unicode categories. JSON can contain a lone surrogate but no encoding can, so none may get in or out.
+Some servers cut a stream between the two halves of a character; the halves are joined again here.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ from typing import Any, Final
 from unicodedata import category
 
 _NEEDED: Final = frozenset(
-    "\u200c\u200d"  # not joined, joined: Persian and Indic words and most families of emoji are written with them
-    "\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd"  # signs around numbers
+    "\u200c\u200d"  # zero-width non-joiner and joiner: needed for Persian and Indic words and most emoji sequences
+    "\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd"  # marks around numbers
 )
-"""The format characters (class Cf) that text needs and that command nothing: the joiners, and those that print, which
-Unicode's PropList calls Prepended_Concatenation_Mark."""
+"""The format characters (category Cf) that text needs and that are harmless: the joiners, and the visible ones, called
+Prepended_Concatenation_Mark in Unicode's PropList."""
 
 
 def commands(c: str) -> bool:
-    """Whether a character may command a screen, turn the text's direction, end a line oddly, or hide.
+    """Whether a character could control a terminal, change the text direction, end a line, or be invisible.
 
-    The controls (Cc) but newline and tab, the format characters (Cf) but those that text needs, halves of a surrogate
-    pair (Cs), the separators of lines and paragraphs (Zl, Zp).
+    These are the control characters (Cc) except newline and tab, the format characters (Cf) except those that text
+    needs, lone surrogates (Cs), and the line and paragraph separators (Zl, Zp).
     """
     return c not in "\n\t" and c not in _NEEDED and category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp")
 
 
 def escaped(text: str) -> str:
-    r"""Text of others with its commanding characters as escapes; the lines of it stay lines.
+    r"""Untrusted text with control characters escaped; its line breaks are kept.
 
     >>> escaped("bad \x1b[31mred\r\nand \u202eback")
     'bad \\x1b[31mred\nand \\u202eback'
@@ -44,7 +44,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def has_surrogate(text: str) -> bool:
-    """Whether half of a pair stands in a text. To encode it tells that ten times as fast as to search it."""
+    """Whether a text contains a surrogate. Encoding it is ten times as fast as searching it."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -64,9 +64,9 @@ def clean(text: str) -> str:
 
 
 def clean_json(value: Any) -> Any:
-    """JSON of any shape with all its texts cleaned, and null for numbers that JSON does not have.
+    """A JSON value with all its strings cleaned, and null for numbers that JSON does not have.
 
-    Python reads `NaN` and `Infinity`; no store takes them, nor a server to which they are sent back.
+    Python reads `NaN` and `Infinity`, but neither stores nor servers accept them.
     """
     if isinstance(value, str):
         return clean(value)
@@ -80,9 +80,9 @@ def clean_json(value: Any) -> Any:
 
 
 def without_surrogates(value: Any) -> Any:
-    """JSON of any shape with each half of a pair replaced by U+FFFD, be the other half beside it.
+    """A JSON value with every surrogate replaced by U+FFFD, even if the other half of its pair is adjacent.
 
-    For what is read from a text piece by piece: the pieces, made clean one by one, then are the whole made clean.
+    For text that is read in pieces: cleaning the pieces gives the same result as cleaning the whole.
     """
     if isinstance(value, str):
         return _SURROGATE.sub("\ufffd", value)
@@ -94,7 +94,7 @@ def without_surrogates(value: Any) -> Any:
 
 
 class Joiner:
-    """Cleans text that arrives in pieces: the first half of a pair at the end of a piece waits for the next piece."""
+    """Cleans text that arrives in pieces: half of a surrogate pair at the end of a piece waits for the next piece."""
 
     __slots__ = ("_half",)
 
@@ -102,7 +102,7 @@ class Joiner:
         self._half = ""
 
     def feed(self, piece: str) -> str:
-        """The clean text that this piece completes."""
+        """The clean text up to the end of this piece."""
         if self._half:
             piece, self._half = self._half + piece, ""
         if piece and "\ud800" <= piece[-1] <= "\udbff":
@@ -110,6 +110,6 @@ class Joiner:
         return clean(piece)
 
     def close(self) -> str:
-        """What still waited: U+FFFD for half a character, or nothing."""
+        """What is still pending: U+FFFD for half a character, or an empty string."""
         half, self._half = self._half, ""
         return clean(half)

@@ -1,10 +1,9 @@
-"""What changed in speed since another checkout: every row measured in both, by turns, in one run.
+"""Compares the speed of this checkout with another one: every row is measured in both, alternately, in one run.
 
-Two processes run the same row again and again: this one, the other, the other, this one. Each has the `agentkit` of
-its checkout and the benchmarks beside it, which import by that checkout's own paths; so compare with one whose
-`formats.py`, `agents.py` and `dispatch.py` measure the same. Told is the CPU time of this checkout and the median of
-the ratios of neighbouring runs, so that whatever else the machine does meets both alike. A row that seems slower than
-allowed is measured again before that counts.
+Two processes run the same row repeatedly: this one, the other, the other, this one. Each uses the `agentkit` and the
+benchmarks of its own checkout; so compare with one whose `formats.py`, `agents.py` and `dispatch.py` measure the same.
+Printed are the CPU time of this checkout and the median of the ratios of adjacent runs, so that other load on the
+machine affects both equally. A row that seems slower than allowed is measured again before it counts.
 
     git worktree add /tmp/before v0.1.0
     python benchmarks/against.py /tmp/before [word of a row …]
@@ -13,6 +12,7 @@ allowed is measured again before that counts.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import statistics
 import subprocess
@@ -25,16 +25,16 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ALLOWED = 1.1  # times the other checkout's CPU
-ROUNDS, SLICE = 15, 0.012  # pairs of runs per row; seconds that one run takes at least
-AGAIN = 2  # times that a row is measured again if it seems slower than allowed: other work comes in bursts
+ROUNDS, SLICE = 15, 0.012  # pairs of runs per row; minimum seconds of one run
+AGAIN = 2  # how often a row that seems slower than allowed is measured again: other load comes in bursts
 AGENT_TURNS, DISPATCHED = 20, 50
 
-Row = tuple[str, Callable[[], object], float]  # its name, what is run, and how many units that is
+Row = tuple[str, Callable[[], object], float]  # its name, what is run, and how many units it contains
 
 
 def format_rows() -> Iterator[Row]:
-    """Calls in every format: many and one in a whole text, and a long one that streams; and all formats at once."""
-    import formats as of  # the benchmark of the checkout that is measured
+    """Calls in every format: many and one in a complete text, and a long streamed one; and all formats at once."""
+    import formats as of  # the benchmark of the measured checkout
     from agentkit.formats import CATALOG, Parser, auto, get, parse
 
     offered = of.tools()
@@ -56,7 +56,7 @@ def format_rows() -> Iterator[Row]:
 
 
 def fresh_rows() -> Iterator[Row]:
-    """What a set of tools costs when it is first met, as parser and as prompt; and the prompt of one met before."""
+    """The cost of a new set of tools, as parser and as prompt; and of the prompt for a known one."""
     import formats as of
     from agentkit.formats import Parser, auto, get, render_prompt
 
@@ -74,7 +74,7 @@ _NUMBERS = count(1)
 
 
 def with_new(run: Callable[[object], object], many: int) -> None:
-    """Run something on tools that were never seen before, and whose names were not either."""
+    """Run something on new tools with new names."""
     from agentkit.formats import ToolSpec
 
     first = next(_NUMBERS)
@@ -110,7 +110,7 @@ def spent(run: Callable[[], object], times: int) -> float:
 def serve() -> None:
     """Measure what is asked on standard input, one line each: a row's number and how often to run it."""
     every = list(rows())
-    print("ready", flush=True)
+    print(json.dumps([(name, units) for name, _, units in every]), flush=True)
     for line in sys.stdin:
         number, times = map(int, line.split())
         print(spent(every[number][1], times) / every[number][2] / times, flush=True)
@@ -122,39 +122,42 @@ class Side:
     def __init__(self, checkout: Path) -> None:
         paths = (checkout, checkout / "tools", checkout / "benchmarks")
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths)), "PYTHONHASHSEED": "0"}
-        command = [sys.executable, "-P", str(HERE / "against.py"), "--serve"]  # -P: not what lies beside this file
+        command = [sys.executable, "-P", str(HERE / "against.py"), "--serve"]  # -P: not this file's directory
         pipe = subprocess.PIPE
         self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=environment)
-        self.read()
+        told: list[tuple[str, float]] = json.loads(self.read())
+        self.rows = {name: (number, units) for number, (name, units) in enumerate(told)}
 
     def read(self) -> str:
-        """What it answers next."""
+        """Its next answer."""
         assert self.process.stdout is not None
         if not (line := self.process.stdout.readline()):
-            raise SystemExit("a measuring process ended; what it said stands above")
+            raise SystemExit("a measuring process ended; its output is above")
         return line.strip()
 
-    def seconds(self, number: int, times: int) -> float:
+    def seconds(self, row: str, times: int) -> float:
         """CPU of one unit of a row."""
+        number, _ = self.rows[row]
         assert self.process.stdin is not None
         self.process.stdin.write(f"{number} {times}\n")
         self.process.stdin.flush()
         return float(self.read())
 
     def end(self) -> None:
-        """Nothing more is asked."""
+        """End the process."""
         self.process.communicate()
 
 
-def compare(here: Side, there: Side, number: int, units: float) -> tuple[float, float]:
+def compare(here: Side, there: Side, row: str) -> tuple[float, float]:
     """Seconds of one unit here, and the median ratio to what it costs there."""
     for side in (here, there):
-        side.seconds(number, 1)  # what is made on first use
-    times = max(1, round(SLICE / (here.seconds(number, 1) * units)))
+        side.seconds(row, 1)  # what is made on first use
+    _, units = here.rows[row]
+    times = max(1, round(SLICE / (here.seconds(row, 1) * units)))
     ratios, least = [], float("inf")
     for round_ in range(ROUNDS):
         pair = (here, there) if round_ % 2 else (there, here)
-        seconds = {side: side.seconds(number, times) for side in pair}
+        seconds = {side: side.seconds(row, times) for side in pair}
         ratios.append(seconds[here] / seconds[there])
         least = min(least, seconds[here])
     return least, statistics.median(ratios)
@@ -162,17 +165,19 @@ def compare(here: Side, there: Side, number: int, units: float) -> tuple[float, 
 
 def main(other: Path, words: list[str]) -> None:
     """Print every row, and those that are slower than allowed."""
-    named = [(number, name, units) for number, (name, _, units) in enumerate(rows())]
     here, there = Side(HERE.parent), Side(other.resolve())
     slow = []
     print(f"{'':44}{'µs':>10}{'ratio':>8}")
-    for number, name, units in named:
+    for name in here.rows:
         if words and not any(word in name for word in words):
             continue
-        seconds, ratio = compare(here, there, number, units)
+        if name not in there.rows:
+            print(f"{name:44}{'new':>18}")
+            continue
+        seconds, ratio = compare(here, there, name)
         for _ in range(AGAIN):
             if ratio > ALLOWED:
-                again = compare(here, there, number, units)
+                again = compare(here, there, name)
                 seconds, ratio = min((seconds, ratio), again, key=lambda found: found[1])
         slow += [name] * (ratio > ALLOWED)
         print(f"{name:44}{seconds * 1e6:10.2f}{ratio:8.2f}{' <' * (ratio > ALLOWED)}", flush=True)

@@ -1,8 +1,8 @@
-"""What a turn of an agent costs when the model answers at once: short runs and long ones, and many runs side by side.
+"""The cost of an agent's turn if the model answers immediately: in short and long runs, and in many parallel runs.
 
-Everything is measured in this one run; read the ratios, not the absolute times. Each turn is one call to a trivial
-tool. The floor is the loop that one would write by hand, without validation, limits or events. A run is flat when a
-turn of a long run costs what a turn of a short one does.
+Everything is measured in a single run; read the ratios, not the absolute times. Each turn is one call to a trivial
+tool. The floor is a hand-written loop without validation, limits or events. A run is flat if a turn of a long run costs
+as much as a turn of a short one.
 
     python benchmarks/agents.py
     python benchmarks/agents.py --peers   # next to other toolkits, where they are installed: see agents_peers.py
@@ -25,13 +25,13 @@ from agentkit.models.base import ModelRequest
 from agentkit.tool.registry import ToolRegistry
 
 TARGET = 100.0  # µs per turn
-GROWTH = 1.3  # times that a turn of 1,000 may cost over a turn of 20
+GROWTH = 1.3  # how much more a turn of 1,000 may cost than a turn of 20
 
 DONE: tuple[SourceEvent, ...] = (Text("3"), Finish("stop"))
 
 
 class Instant:
-    """A model that answers at once: `turns - 1` calls, then a word."""
+    """A model that answers immediately: `turns - 1` calls, then a word."""
 
     name = "instant"
     format = None
@@ -47,7 +47,7 @@ class Instant:
 
 
 def calling(number: int) -> tuple[SourceEvent, ...]:
-    """A response with one call, each time another one: the same call over and over would end the run."""
+    """A response with one call, each time a different one: repeating the same call would end the run."""
     id, arguments = f"call_{number}", f'{{"a": {number}, "b": 2}}'
     call = ToolCall(id, "add", {"a": number, "b": 2}, raw=arguments)
     return CallStart(0, "add", id), ArgumentDelta(0, arguments), CallEnd(0, call), Finish("tool_calls")
@@ -86,13 +86,13 @@ TOOLS, PLAIN_TOOLS = ToolRegistry(add), ToolRegistry(plain_add)
 
 
 async def by_agent(turns: int, tools: ToolRegistry = TOOLS) -> None:
-    """The same by an agent."""
+    """The same with an agent."""
     result = await Agent(Instant(turns), tools, max_turns=turns).run("go")
     assert result.turns == turns
 
 
 async def per_turn(run: Callable[[int], Awaitable[None]], turns: int, clock: Callable[[], float]) -> float:
-    """Microseconds of one turn, in the quickest of several runs."""
+    """Microseconds of one turn, in the fastest of several runs."""
     quickest = float("inf")
     for _ in range(max(5, 1000 // turns)):
         start = clock()
@@ -130,14 +130,14 @@ async def main() -> None:
 
 
 async def against(repeats: int = 5) -> None:
-    """Print what a turn costs here and elsewhere: CPU, the median of several runs that take turns."""
+    """Print the CPU cost of a turn here and elsewhere: the median of several alternating runs."""
     from agents_peers import installed
 
     peers, absent = installed()
     runs = {"a hand-written loop": by_hand, "agentkit": by_agent, **peers}
     spent: dict[tuple[str, int], list[float]] = {}
     for run in runs.values():
-        await run(5)  # what is loaded on first use
+        await run(5)  # modules loaded on first use
     for _ in range(repeats):
         for turns in (20, 200):
             for name, run in runs.items():

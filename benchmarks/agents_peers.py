@@ -1,4 +1,4 @@
-"""The work of `agents.py` with other toolkits: turns of one trivial call, a model that answers at once, no tracing.
+"""The work of `agents.py` with other toolkits: turns of one trivial call, a model that answers immediately, no tracing.
 
     pip install openai-agents pydantic-ai-slim langgraph
     python benchmarks/agents.py --peers
@@ -18,7 +18,7 @@ from typing import Any
 from uuid import uuid4
 
 HERE = str(Path(__file__).parent)
-if sys.path[0] == HERE:  # `agents` is a package of openai-agents, not the file beside this one
+if sys.path[0] == HERE:  # `agents` is a package of openai-agents, not the file in this directory
     sys.path.append(sys.path.pop(0))
 
 Run = Callable[[int], Awaitable[None]]
@@ -145,7 +145,7 @@ PEERS: dict[str, tuple[str, Callable[[], Run]]] = {
 
 
 def installed() -> tuple[dict[str, Run], list[str]]:
-    """The peers that are installed, named with their versions; and a word on each that is not."""
+    """The installed peers with their versions; prints a note for each that is not installed."""
     found: dict[str, Run] = {}
     absent: list[str] = []
     logging.disable(logging.WARNING)

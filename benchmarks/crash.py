@@ -1,9 +1,9 @@
 """Kill a run at any moment, resume it, and count what went wrong: `python benchmarks/crash.py --kills 300`.
 
 A run makes six calls, two and then three of them at once. Each call's effect is a line in a file; a client sends its
-message again after every crash, and resumes. `--points` dies before and after every SQL statement in turn instead of at
-random moments, `--store` names a PostgreSQL server in place of a SQLite file, `--peer` runs the same six calls with
-another system, where it is installed (see `crash_peers.py`). What is counted:
+message again after every crash, and resumes. `--points` dies before and after each SQL statement in turn instead of at
+random moments, `--store` selects a PostgreSQL server instead of a SQLite file, `--peer` runs the same six calls with
+another system, if it is installed (see `crash_peers.py`). What is counted:
 
 - duplicated: effects that happened twice;
 - lost: calls without an effect whose answer does not say that the outcome is unknown;
@@ -42,7 +42,7 @@ from agentkit.tool.declare import openapi_schema
 from agentkit.tool.result import ToolContext, ToolResult
 
 STEPS = (("a", "b"), ("c",), ("d", "e", "f"))
-"""The calls, by response. `a` and `d` are run at most once, `b` and `e` are idempotent, `c` and `f` can be asked."""
+"""The calls, by response. `a` and `d` run at most once, `b` and `e` are idempotent, `c` and `f` can be reconciled."""
 
 TOOLS = {"a": "effect", "b": "keyed", "c": "asked", "d": "effect", "e": "keyed", "f": "asked"}
 DIED = 137  # the exit status of a child that died on purpose
@@ -80,7 +80,7 @@ class Effects:
 
     @openapi_schema(idempotent=True)
     async def keyed(self, id: str, context: ToolContext) -> str:
-        """Happen, unless it happened under this key."""
+        """Take effect, unless it already did under this key."""
         if f"{id} {context.idempotency_key}" in self._lines():
             return f"{id} happened before"
         return await self._happen(id, context.idempotency_key)
@@ -91,14 +91,14 @@ class Effects:
         return await self._happen(id)
 
     def look(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
-        """Whether it happened."""
+        """Whether it took effect."""
         if f"{arguments['id']} " in self._lines():
             return ToolResult(f"{arguments['id']} happened")
         return ToolResult(error="it did not happen", code="interrupted")
 
 
 def next_response(request: ModelRequest) -> list[Any]:
-    """What a model says that wants all six calls: the first step of which it has not made every call."""
+    """The reply of a model that makes all six calls: the first step with a call it has not made yet."""
     made = {c.arguments["id"] for m in request.messages if isinstance(m, AssistantMessage) for c in m.calls}
     for step in STEPS:
         if missing := [id for id in step if id not in made]:
@@ -107,7 +107,7 @@ def next_response(request: ModelRequest) -> list[Any]:
 
 
 async def one_run(store: Store, thread: str, effects: Path, pause: tuple[float, float] = (0, 0)) -> None:
-    """A client's whole day: make the thread, send the message, run; all of it again after a crash."""
+    """All the work of a client: create the thread, send the message, run; all of it again after a crash."""
     threads = ThreadManager(store)
     threads.add_tool(Effects(effects, pause))
     with suppress(ThreadExists):
@@ -119,7 +119,7 @@ async def one_run(store: Store, thread: str, effects: Path, pause: tuple[float, 
 
 @dataclass
 class Count:
-    """What a series of crashes came to."""
+    """The result of a series of crashes."""
 
     crashes: int = 0
     threads: int = 0
@@ -146,17 +146,17 @@ class Count:
 
 
 class Runs(Protocol):
-    """Runs of some system, one after the other, each in a place of its own."""
+    """Runs of some system, one after another, each in a separate place."""
 
     number: int
-    """Of the run that goes on."""
+    """The id of the run that is resumed."""
 
     def run(self, hook: Hook | None = None, pause: tuple[float, float] = (0, 0)) -> None:
-        """A client's whole day, in this process; resumes what a crash left."""
+        """All the work of a client, in this process; resumes what a crash left."""
         ...
 
     def look(self, where: str, count: Count) -> None:
-        """Count what the finished run came to."""
+        """Count the results of the finished run."""
         ...
 
 
@@ -172,14 +172,14 @@ async def _examined(store: Store, thread: str) -> tuple[dict[str, ToolMessage], 
     faults = [
         *(f"call {c.id} is {c.status}" for c in log.calls if c.status != "answered"),
         *(f"entry {e.seq} is partial" for e in log.entries if e.kind == "partial"),
-        *([] if isinstance(last, AssistantMessage) and last.text == "All done." else ["it did not come to its end"]),
+        *([] if isinstance(last, AssistantMessage) and last.text == "All done." else ["it did not finish"]),
         *([] if len(answers) == len(calls) else ["a call has no answer"]),
     ]
     return answers, users, "; ".join(faults)
 
 
 def child(work: Callable[[], None]) -> int:
-    """Do this in a child process; its pid."""
+    """Do this in a child process; returns its pid."""
     sys.stdout.flush()
     pid = os.fork()
     if pid:
@@ -204,8 +204,8 @@ class Place:
 
     Args:
         folder: for the files.
-        dsn: of a PostgreSQL server, on which the runs have a schema of their own, since names of threads repeat; None
-            keeps each thread in a SQLite file of its own.
+        dsn: a PostgreSQL server, on which the runs have their own schema, since thread names repeat; None keeps each
+            thread in a separate SQLite file.
     """
 
     folder: Path
@@ -224,17 +224,17 @@ class Place:
         return self.folder / f"{self.number}.txt"
 
     def store(self, hook: Hook | None) -> Store:
-        """The store, as a process opens it."""
+        """Open the store, as a process does."""
         if self.dsn is not None:
             return PostgresStore(self.dsn, schema=self.schema, on_statement=hook)
         return SQLiteStore(self.folder / f"{self.number}.db", durability="process", on_statement=hook)
 
     def run(self, hook: Hook | None = None, pause: tuple[float, float] = (0, 0)) -> None:
-        """A client's whole day, in this process."""
+        """All the work of a client, in this process."""
         asyncio.run(one_run(self.store(hook), self.thread, self.effects, pause))
 
     async def cleared(self) -> None:
-        """Leave nothing on a server that others use."""
+        """Clean up a shared server."""
         if self.dsn is not None:
             import asyncpg  # not needed for SQLite
 
@@ -243,7 +243,7 @@ class Place:
             await connection.close()
 
     def look(self, where: str, count: Count) -> None:
-        """Count what a finished thread came to."""
+        """Count the results of a finished thread."""
         answers, users, sound = asyncio.run(_examined(self.store(None), self.thread))
         count.see(where, happened(self.effects), answers, users, sound)
 
@@ -255,12 +255,12 @@ def happened(path: Path) -> Counter[str]:
 
 
 def points(place: Place, share: tuple[int, int] = (1, 1), limit: int = 10_000) -> Count:
-    """Die before and after every statement of the run, one after the other, and resume each time.
+    """Die before and after each statement of the run, in turn, and resume each time.
 
     Args:
         place: where the runs are kept.
-        share: the first, second, … of so many: (2, 3) dies at the moments 2, 5, 8 and so on.
-        limit: moments at most.
+        share: which of how many parts of the moments: (2, 3) dies at the moments 2, 5, 8 and so on.
+        limit: the maximum number of moments.
     """
     count = Count()
     place.run()  # so that no child imports anything
@@ -315,7 +315,7 @@ def kills(runs: Runs, wanted: int, seed: int = 0, per_thread: int = 3) -> Count:
 
 
 def _undisturbed(runs: Runs) -> float:
-    """Seconds that a run takes when nobody kills it."""
+    """Seconds that an undisturbed run takes."""
     runs.number += 1
     since = time.monotonic()
     waited(child(partial(runs.run, None, PAUSE)))
@@ -323,12 +323,12 @@ def _undisturbed(runs: Runs) -> float:
 
 
 def main() -> None:
-    """Run what the arguments ask for, and print what it came to."""
+    """Run what the arguments request, and print the results."""
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--kills", type=int, default=300, help="at random moments")
     arguments.add_argument("--points", action="store_true", help="before and after every SQL statement instead")
     arguments.add_argument("--share", default="1/1", help="of the moments of --points, such as 2/3")
-    arguments.add_argument("--store", help="postgresql://…; a SQLite file without it")
+    arguments.add_argument("--store", help="postgresql://…; default: a SQLite file")
     arguments.add_argument("--peer", choices=["openai-agents", "langgraph"], help="another system instead of ours")
     arguments.add_argument("--seed", type=int, default=0)
     arguments.add_argument("--json", action="store_true", help="print one JSON object")
@@ -352,7 +352,7 @@ def main() -> None:
 
 
 def against(peer: str, folder: Path, wanted: int, seed: int) -> None:
-    """The same kills with another system, for each way in which it is resumed."""
+    """The same kills with another system, for each way of resuming it."""
     from crash_peers import IDIOMS, Peer, version
 
     try:
@@ -367,7 +367,7 @@ def against(peer: str, folder: Path, wanted: int, seed: int) -> None:
 
 
 def show(name: str, count: Count, load: float) -> None:
-    """Print what a series came to."""
+    """Print the results of a series."""
     print(f"{name}; load {load:.1f} at the beginning")
     for what, value in asdict(count).items():
         if what != "faults":

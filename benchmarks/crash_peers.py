@@ -1,12 +1,12 @@
-"""The six calls of `crash.py` with other systems, each with its own store and a model that answers at once.
+"""The six calls of `crash.py` with other systems, each with its own store and a model that answers immediately.
 
     pip install openai-agents langgraph langgraph-checkpoint-sqlite
     python benchmarks/crash.py --peer langgraph --kills 100
 
-Each is used as its documentation shows it, and gets what helps it: a LangGraph message has an id, so that sending it
-again replaces it; a client that saw its run end does not run it again. The tools are plain ones that append to a file:
-neither system has a word for a call that must not be repeated. The model refuses, as the providers do, a conversation
-with a call that has no result or a result that has no call; a thread at whose end that happens is bricked.
+Each is used as its documentation shows, with everything that helps it: a LangGraph message has an id, so that resending
+it replaces it; a client that saw its run end does not run it again. The tools are ordinary ones that append to a file:
+neither system can declare a call that must not be repeated. Like the providers, the model refuses a conversation with a
+call without a result or a result without a call; a thread that ends like this is bricked.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from uuid import uuid4
 from crash import STEPS, Count, Hook, happened
 
 HERE = str(Path(__file__).parent)
-if sys.path[0] == HERE:  # `agents` is a package of openai-agents, not the file beside this one
+if sys.path[0] == HERE:  # `agents` is a package of openai-agents, not the file in this directory
     sys.path.append(sys.path.pop(0))
 
 PROMPT = "Do all six."
@@ -33,17 +33,17 @@ Pause = tuple[float, float]
 
 
 class Refused(Exception):
-    """What a provider says to a conversation whose calls and results do not belong together."""
+    """A provider's error for a conversation whose calls and results do not match."""
 
 
 def wanted(made: Iterable[str]) -> Sequence[str]:
-    """The calls to make next: the first step of which not every call was made; empty when all were."""
+    """The calls to make next: the first step with a call that was not made; empty if all were."""
     done = set(made)
     return next((left for step in STEPS if (left := [id for id in step if id not in done])), [])
 
 
 def paired(calls: Iterable[str], results: Iterable[str]) -> None:
-    """Refuse what a provider refuses; both by call id."""
+    """Refuse what a provider refuses; both arguments are by call id."""
     if wrong := set(calls) ^ set(results):
         raise Refused(f"calls without result, or results without call: {sorted(wrong)}")
 
@@ -52,7 +52,7 @@ def paired(calls: Iterable[str], results: Iterable[str]) -> None:
 
 
 async def openai_agents(folder: Path, effects: Path, pause: Pause, idiom: str) -> None:
-    """Run, or resume: by sending the message again, by another message, or by none."""
+    """Run, or resume: by resending the message, by another message, or by none."""
     from agents import Agent, Runner, SQLiteSession, function_tool, set_tracing_disabled
     from agents.items import ModelResponse
     from agents.models.interface import Model
@@ -104,7 +104,7 @@ async def openai_agents(folder: Path, effects: Path, pause: Pause, idiom: str) -
 
 
 async def openai_agents_users(folder: Path) -> int:
-    """How many user messages the session holds."""
+    """How many user messages the session has."""
     from agents import SQLiteSession
 
     items: Sequence[Any] = await SQLiteSession("t", folder / "sessions.db").get_items()
@@ -115,7 +115,7 @@ async def openai_agents_users(folder: Path) -> int:
 
 
 async def langgraph(folder: Path, effects: Path, pause: Pause, idiom: str) -> None:
-    """Run, or resume: with no input where the state has a next node, or a task; else with the message."""
+    """Run, or resume: without input if the state has a next node, or a task; otherwise with the message."""
     from langchain_core.messages import HumanMessage
     from langgraph.checkpoint.sqlite import SqliteSaver
     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
@@ -137,7 +137,7 @@ async def langgraph(folder: Path, effects: Path, pause: Pause, idiom: str) -> No
 
 
 def langgraph_agent(store: Any, effects: Path, pause: Pause, plain: bool) -> Any:
-    """The prebuilt agent, whose calls are tasks of their own: what finished is not run again with its siblings."""
+    """The prebuilt agent, whose calls are separate tasks: finished ones are not run again with the others."""
     from langchain_core.language_models import BaseChatModel
     from langchain_core.messages import AIMessage, ToolMessage
     from langchain_core.outputs import ChatGeneration, ChatResult
@@ -182,7 +182,7 @@ def langgraph_agent(store: Any, effects: Path, pause: Pause, plain: bool) -> Any
 
 
 async def langgraph_users(folder: Path) -> int:
-    """How many user messages the newest checkpoint holds."""
+    """How many user messages the newest checkpoint has."""
     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
     async with AsyncSqliteSaver.from_conn_string(str(folder / "checkpoints.db")) as saver:
@@ -197,7 +197,7 @@ IDIOMS: dict[str, tuple[str, ...]] = {
     "openai-agents": ("resend", "continue", "nothing"),
     "langgraph": ("async", "sync", "async-tasks", "sync-tasks"),
 }
-"""How each is resumed: what is sent after a crash, or what is looked at to see whether there is anything to resume."""
+"""How each is resumed: what is sent after a crash, or what is read to find out whether there is anything to resume."""
 
 RUN: dict[str, Callable[[Path, Path, Pause, str], Awaitable[None]]] = {
     "openai-agents": openai_agents,
@@ -210,7 +210,7 @@ USERS: dict[str, Callable[[Path], Awaitable[int]]] = {
 
 
 def version(name: str) -> str:
-    """Of a system.
+    """The version of a system.
 
     Raises:
         ImportError: it is not installed.
@@ -219,11 +219,11 @@ def version(name: str) -> str:
 
 
 class Peer:
-    """Runs of another system; the same interface as that of our own.
+    """Runs of another system, with the same interface as ours.
 
     Args:
         folder: for the files.
-        name: of the system.
+        name: the system's name.
         idiom: how it is resumed.
     """
 
@@ -238,7 +238,7 @@ class Peer:
         return self._folder / str(self.number)
 
     def run(self, hook: Hook | None = None, pause: Pause = (0, 0)) -> None:
-        """A client's whole day, in this process; nothing, once the client saw its run end."""
+        """All the work of a client, in this process; nothing, once the client has seen its run end."""
         place = self._place
         place.mkdir(exist_ok=True)
         if (place / "end").exists():
@@ -250,8 +250,8 @@ class Peer:
         await RUN[self._name](place, place / "effects", pause, self._idiom)
 
     def look(self, where: str, count: Count) -> None:
-        """Count what a finished thread came to."""
-        sound = "" if (self._place / "end").exists() else "cannot go on"
+        """Count the results of a finished thread."""
+        sound = "" if (self._place / "end").exists() else "cannot continue"
         count.see(where, happened(self._place / "effects"), {}, asyncio.run(self._users()), sound)
 
     async def _users(self) -> int:

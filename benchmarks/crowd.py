@@ -1,13 +1,13 @@
 """Several processes at once on one thread, some killed at any moment: `python benchmarks/crowd.py --kills 100`.
 
-Each process is a client with a message of its own. It sends the message under its client id, and runs the thread until
-the reply has answered it; who is told that somebody else runs the thread tries again. A model makes the six calls of
-`crash.py` for each message. Clients that were killed begin anew, as often as there are kills. What is counted is what
-`crash.py` counts, for all clients together, and:
+Each process is a client with its own message. It sends the message under its client id, and runs the thread until a
+reply has answered it; if another process is running the thread, it tries again. A model makes the six calls of
+`crash.py` for each message. Killed clients are restarted, as often as there are kills. Counted are the results of
+`crash.py`, for all clients together, and:
 
-- turned away: how often a client was told that somebody else runs the thread;
-- unclear: errors that do not say who does, and any other error;
-- doubled replies: replies that were stored twice, or calls that two responses ask for.
+- turned away: how often a client found the thread busy;
+- unclear: busy errors that do not say who runs the thread, and any other error;
+- doubled replies: replies that were stored twice, or calls made by two responses.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ BUSY = re.compile(
     r"thread 't\d+': (somebody else runs it|lease \d+ was lost, nothing was written)"
     r"(; process \d+ on '.+' holds it for another \d+\.\d s|; nobody holds it now)"
 )
-"""Who was turned away is told by whom."""
+"""The error of a client that was turned away: it says by whom."""
 
 EACH = 2  # calls whose outcome one kill can leave unknown: of each step, all but the idempotent one
 
 
 def clients_in(request: ModelRequest) -> list[str]:
-    """The clients whose messages a request holds, in their order."""
+    """The clients whose messages are in a request, in order."""
     users = (m for m in request.messages if isinstance(m, UserMessage))
     said = [part.text for m in users for part in m.content if isinstance(part, TextPart)]
     return [text.removeprefix("I am client ") for text in said]
 
 
 def next_response(request: ModelRequest) -> list[Any]:
-    """The first step of a client's that was not made yet; a word to all of them when there is none."""
+    """The first step of a client that was not made yet; a word to all of them if there is none."""
     made = {c.arguments["id"] for m in request.messages if isinstance(m, AssistantMessage) for c in m.calls}
     for client in clients_in(request):
         for step in crash.STEPS:
@@ -68,7 +68,7 @@ def is_answered(messages: list[Any], client: str) -> bool:
 
 
 async def client(store: Store, thread: str, effects: Path, told: Path, name: str) -> None:
-    """A client's whole day; all of it again after a kill."""
+    """All the work of a client; all of it again after a kill."""
     threads = ThreadManager(store)
     threads.add_tool(crash.Effects(effects, crash.PAUSE))
     with suppress(ThreadExists):
@@ -86,7 +86,7 @@ async def client(store: Store, thread: str, effects: Path, told: Path, name: str
 
 @dataclass
 class Crowd(crash.Count):
-    """What a series of rounds came to."""
+    """The results of a series of rounds."""
 
     turned_away: int = 0
     unclear: int = 0
@@ -132,7 +132,7 @@ class Crowd(crash.Count):
 
 
 async def _left(store: Store, thread: str) -> tuple[Log, list[Any]]:
-    """What a thread holds at the end, whose lease is free again."""
+    """The contents of a thread at the end, when its lease is free again."""
     threads = ThreadManager(store)
     log, messages = await threads.get_log(thread), await threads.get_llm_messages(thread)
     await store.release(await store.acquire(thread, "who looks", 1))
@@ -141,7 +141,7 @@ async def _left(store: Store, thread: str) -> tuple[Log, list[Any]]:
 
 
 def a_round(place: crash.Place, count: Crowd, names: list[str], kills: int, chance: random.Random) -> None:
-    """All clients at once, until each of them has its reply; so many kills meanwhile at most."""
+    """All clients at once, until each of them has its reply; at most this many kills in the meantime."""
     told = place.folder / f"{place.number}.told"
     where = f"thread {place.thread}"
 
@@ -171,10 +171,10 @@ def a_round(place: crash.Place, count: Crowd, names: list[str], kills: int, chan
 
 
 def rounds(place: crash.Place, clients: int, kills: int, each: int, seed: int) -> Crowd:
-    """A round without kills, then rounds of `each` kills at most, until there were enough."""
+    """A round without kills, then rounds with at most `each` kills, until there were enough."""
     count, chance = Crowd(), random.Random(seed)
     names = [str(number) for number in range(clients)]
-    place.run()  # makes the tables, and no child imports anything
+    place.run()  # creates the tables, so that no child imports anything
     wanted = 0
     while count.threads == 0 or count.crashes < kills:
         place.number += 1
@@ -184,12 +184,12 @@ def rounds(place: crash.Place, clients: int, kills: int, each: int, seed: int) -
 
 
 def main() -> None:
-    """Run what the arguments ask for, and print what it came to."""
+    """Run what the arguments request, and print the results."""
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--clients", type=int, default=4, help="processes at once")
-    arguments.add_argument("--kills", type=int, default=20, help="at random moments, in all")
+    arguments.add_argument("--kills", type=int, default=20, help="at random moments, in total")
     arguments.add_argument("--each", type=int, default=5, help="kills of one round")
-    arguments.add_argument("--store", help="postgresql://…; a SQLite file for each thread without it")
+    arguments.add_argument("--store", help="postgresql://…; default: a SQLite file for each thread")
     arguments.add_argument("--seed", type=int, default=0)
     arguments.add_argument("--json", action="store_true", help="print one JSON object")
     given = arguments.parse_args()

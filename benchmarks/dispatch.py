@@ -1,7 +1,7 @@
-"""What it costs to run one call: arguments as JSON text → validated → called → the result that the model reads.
+"""The cost of running one call: arguments as JSON text → validated → called → the result that the model reads.
 
-Everything is measured in this one run; read the ratios, not the absolute times. The floor is what a hand-written loop
-does: `json.loads`, the call, `str` of what it returned. Times are CPU; of the thread row wall clock, since it waits.
+Everything is measured in a single run; read the ratios, not the absolute times. The floor is a hand-written loop:
+`json.loads`, the call, `str` of the result. Times are CPU; for the thread row wall clock, since it waits.
 
     python benchmarks/dispatch.py
 """
@@ -76,7 +76,7 @@ async def turn(name: str, **config: str) -> None:
 
 
 async def per_call(run: Callable[[], Awaitable[None]], calls: int, clock: Callable[[], float]) -> float:
-    """Microseconds of one call, in the quickest of several measurements."""
+    """Microseconds of one call, in the fastest of several measurements."""
     quickest = float("inf")
     for _ in range(7):
         start = clock()

@@ -1,9 +1,9 @@
-"""What it costs to find calls in text: microseconds per 4-character delta for each format, against a plain loop.
+"""The cost of finding calls in text: microseconds per 4-character delta for each format, compared with a plain loop.
 
 One call with one long string argument, of prose and of code; and the same lines as visible text, without any call; each
-streamed at 16, 64 and 256 KiB, and parsed whole. Everything is measured in this one run; read the ratios, not the
-absolute times. The floor is a loop that calls a method, scans the delta once and appends it. What making one event
-costs is told beside it: the least that any parser of events can add.
+streamed at 16, 64 and 256 KiB, and parsed whole. Everything is measured in a single run; read the ratios, not the
+absolute times. The floor is a loop that calls a method, scans the delta once and appends it. The cost of creating one
+event is printed, too: it is the minimum that any parser of events adds.
 
     python benchmarks/formats.py [format …]
 """
@@ -32,7 +32,7 @@ BOUND, GROWTH = 25, 2.2
 
 
 def tools(count: int = 40) -> list[ToolSpec]:
-    """A file tool, among others that are only registered."""
+    """A file tool, in addition to others that are only registered."""
     create = ToolSpec(
         "create_file",
         "Create a file.",
@@ -52,7 +52,7 @@ Formats = Format | tuple[Format, ...]
 
 
 class Floor:
-    """The least that a streaming parser can do with a delta."""
+    """The minimum that a streaming parser does with a delta."""
 
     def __init__(self) -> None:
         self.out: list[str] = []
@@ -65,7 +65,7 @@ class Floor:
 
 
 def best(run: Callable[[], object], times: int = 5) -> float:
-    """Seconds of CPU of the quickest of several runs: whatever else the machine does only adds."""
+    """Seconds of CPU of the fastest of several runs: other load on the machine only adds to it."""
     quickest = float("inf")
     for _ in range(times):
         start = time.process_time()
@@ -106,7 +106,7 @@ def one_call(format: Format, offered: list[ToolSpec], line: str, size: int) -> s
 
 
 class Figures(NamedTuple):
-    """What was measured of one text: the floor and the parser in µs per delta, at each size, and MB/s whole."""
+    """The measurements of one text: the floor and the parser in µs per delta, at each size, and MB/s whole."""
 
     floor: float
     micros: list[float]
@@ -120,7 +120,7 @@ class Figures(NamedTuple):
 
 
 def measure(formats: Formats, offered: list[ToolSpec], text_of: Callable[[int], str]) -> Figures:
-    """Measure texts of each size; the floor just before them, so that both meet the same machine."""
+    """Measure texts of each size, with the floor just before them, so that both see the same load."""
     plain = deltas_of(lines(PROSE, MIDDLE))
     base = best(lambda: floor(plain), 9) / len(plain) * 1e6
     seconds, micros, text = [], [], ""
@@ -134,7 +134,7 @@ def measure(formats: Formats, offered: list[ToolSpec], text_of: Callable[[int], 
 
 
 def main() -> None:
-    """Print both tables, and what lies beyond the bounds."""
+    """Print both tables, and what exceeds the bounds."""
     chosen = [*map(get, sys.argv[1:])] or CATALOG
     rows: list[tuple[str, str, Formats, Format]] = [(f.name, f.body, f, f) for f in chosen]
     rows += [("auto", "all of them", auto(), get("hermes"))] if chosen is CATALOG else []
@@ -145,7 +145,7 @@ def main() -> None:
     for name, body, formats, format in rows:
         found = {}
         for kind, text_of in (
-            ("prose", lambda size: one_call(format, offered, PROSE, size)),  # noqa: B023  # used before the loop goes on
+            ("prose", lambda size: one_call(format, offered, PROSE, size)),  # noqa: B023  # used before the next iteration
             ("code", lambda size: one_call(format, offered, CODE, size)),  # noqa: B023
             ("visible", lambda size: lines(PROSE, size)),
             ("quoted", lambda size: lines(CODE, size)),

@@ -1,7 +1,7 @@
-"""What `import agentkit` costs: CPU of a fresh interpreter, as a multiple of the bare one's.
+"""The cost of `import agentkit`: CPU of a fresh interpreter, as a multiple of that of a bare one.
 
-Everything is measured in this one run; read the ratios, not the absolute times. The other rows say what is paid on
-first use instead, and what it is that must not be loaded at import.
+Everything is measured in a single run; read the ratios, not the absolute times. The other rows show the cost on first
+use instead, and of the modules that must not be loaded at import.
 
     python benchmarks/importing.py
 """
@@ -28,7 +28,7 @@ ROWS = {
 
 
 def cpu_of(script: str, times: int) -> float:
-    """Milliseconds of CPU, user and system, of the quickest of several fresh interpreters."""
+    """Milliseconds of CPU, user and system, of the fastest of several fresh interpreters."""
     quickest = float("inf")
     for _ in range(times):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -41,7 +41,7 @@ def cpu_of(script: str, times: int) -> float:
 
 def main() -> None:
     """Print the table."""
-    for script in ROWS.values():  # once, so that bytecode and disk are warm
+    for script in ROWS.values():  # once, to warm up bytecode and disk
         subprocess.run([sys.executable, "-c", script], check=True)
     costs = {name: cpu_of(script, 10 if "import openai" not in name else 5) for name, script in ROWS.items()}
     bare = costs["bare interpreter"]

@@ -1,17 +1,18 @@
 """A thousand threads at once in one process, on SQLite: turns per second, memory, and the loop's own time per turn.
 
-Each thread is made, given a message and run: four turns that call a tool once, and a fifth that says a word. The model
-and the tool answer at once, so that what is left is agentkit and the store. Three figures tell three things:
+Each thread is created, gets a message and is run: four turns that call a tool once, and a fifth that says a word. The
+model and the tool answer immediately, so that only agentkit and the store are left. There are three measures:
 
-- turns per second: all of it, wall clock; the store's thread works beside the event loop, and both share one
-  interpreter. CPU: of a turn, in all threads. The collector's share grows with what is alive: a thousand runs;
-- own time: the CPU that the event loop's thread spent in one turn of one run, whatever ran between; the first turn
-  includes the opening of the thread, the last one its closing. Measured in a second pass, since measuring costs time;
-- wait: the wall clock of one turn while a thousand others want the same processor.
+- turns per second: everything, wall clock; the store's thread runs in parallel with the event loop, and both share one
+  interpreter. CPU: per turn, in all threads. The collector's part grows with the number of live objects: a thousand
+  runs;
+- own time: the CPU time that the event loop's thread spent on one turn of one run, excluding other runs; the first turn
+  includes opening the thread, the last one closing it. Measured in a second pass, since measuring costs time;
+- wait: the wall-clock time of one turn while a thousand others share the same processor.
 
     python benchmarks/many_threads.py [--threads 1000] [--folder DIR] [--profile]
 
-Each pass runs in a process of its own, so that its peak memory is its own.
+Each pass runs in a separate process, so that its peak memory is its own.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ async def add(a: int, b: int) -> int:
 
 
 class Times:
-    """What the turns of one run took: CPU of the event loop's thread, and wall clock; both in seconds."""
+    """The times of one run's turns: CPU of the event loop's thread, and wall clock; both in seconds."""
 
     def __init__(self) -> None:
         self.cpu = 0.0
@@ -72,7 +73,7 @@ TIMES: ContextVar[Times | None] = ContextVar("times", default=None)
 
 
 class Instant:
-    """A model that answers at once: a call in all turns but the last, then a word."""
+    """A model that answers immediately: a call in all turns except the last, then a word."""
 
     name = "instant"
     format = None
@@ -137,7 +138,7 @@ def timed_task(
 
 
 async def one(threads: ThreadManager, name: str, times: Times) -> None:
-    """One thread's whole life."""
+    """Everything that one thread does."""
     await threads.create_thread(name)
     await threads.add_message(name, "go")
     times.__init__()  # type: ignore[misc] # the clock starts here
@@ -147,11 +148,11 @@ async def one(threads: ThreadManager, name: str, times: Times) -> None:
 
 
 async def all_of_them(path: Path, number: int, durability: Durability, timed: bool) -> tuple[float, float, list[Times]]:
-    """Seconds for all, by the clock and of CPU in all threads; and each run's times."""
+    """Seconds for everything, wall clock and CPU in all threads; and each run's times."""
     runs: list[Times] = []
     loop = asyncio.get_running_loop()
     threads = ThreadManager(SQLiteStore(path, durability=durability), ToolRegistry(add))
-    await one(threads, "warm", Times())  # the file is there, the modules are loaded
+    await one(threads, "warm", Times())  # the file exists, the modules are loaded
     if timed:
         loop.set_task_factory(timed_task)
     start, cpu = time.perf_counter(), time.process_time()
@@ -167,7 +168,7 @@ async def all_of_them(path: Path, number: int, durability: Durability, timed: bo
 
 
 def memory() -> float:
-    """The most memory that this process ever had, in MiB."""
+    """The peak memory of this process, in MiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
@@ -194,14 +195,14 @@ def measured(folder: str, number: int, durability: Durability, timed: bool) -> d
 
 
 class Collected:
-    """The seconds that Python's garbage collector took, as a callback of it."""
+    """A callback of Python's garbage collector that adds up its seconds."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
         self._since = 0.0
 
     def __call__(self, phase: str, info: object) -> None:
-        """Called when it begins and when it ends."""
+        """Called when it starts and when it stops."""
         if phase == "start":
             self._since = time.thread_time()
         else:
@@ -209,7 +210,7 @@ class Collected:
 
 
 def at(values: list[float], share: float) -> float:
-    """The value below which this share of sorted values is."""
+    """The value below which this fraction of the sorted values is."""
     return values[min(int(len(values) * share), len(values) - 1)]
 
 
@@ -233,7 +234,7 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--threads", type=int, default=1000)
     arguments.add_argument("--folder", default=tempfile.gettempdir(), help="where the file is kept")
-    arguments.add_argument("--repeat", type=int, default=5, help="passes, of which the median counts")
+    arguments.add_argument("--repeat", type=int, default=5, help="number of passes; the median counts")
     arguments.add_argument("--profile", action="store_true", help="print a profile instead")
     arguments.add_argument("--one", choices=["power", "process"], help=argparse.SUPPRESS)
     arguments.add_argument("--timed", action="store_true", help=argparse.SUPPRESS)

@@ -1,6 +1,6 @@
-"""A second, plain reader of calls, by `json` and `ast` alone: what a model wrote, told without our parser.
+"""A second, simple reader of calls with only `json` and `ast`: finds what a model wrote without our parser.
 
-Sees every JSON object with a name and arguments, at any place, and every Python call with keyword arguments of literals
+Finds every JSON object with a name and arguments, anywhere, and every Python call with keyword arguments of literals
 in a list. It repairs nothing and knows no format.
 """
 
@@ -20,12 +20,12 @@ _PYTHON = re.compile(r"\[?\s*[\w.]+\(.*\)\s*\]?", re.DOTALL)
 
 
 def plain_calls(text: str) -> list[Call]:
-    """Every call that stands in a text as JSON, else every call of a Python list."""
+    """Every JSON call in a text, else every call of a Python list."""
     return [*_json(text)] or [*_python(text)]
 
 
 def wrote(raw: str, call: Call) -> bool:
-    """Whether one of the calls in `raw` is this very call; a value in quotes may have been taken out of them."""
+    """Whether one of the calls in `raw` is this call; quoted values may have been unquoted."""
     return any(
         found["name"] == call["name"] and _same(found["arguments"], call["arguments"])
         for found in (*_json(raw), *_python(raw), *_named(raw, call["name"]))
@@ -54,7 +54,7 @@ def _objects(text: str) -> Iterator[dict[str, Any]]:
 
 
 def _literal(text: str) -> tuple[Any, int]:
-    """The Python object with which a text starts, and its length; nothing where there is none."""
+    """The Python object at the start of a text, and its length; nothing if there is none."""
     for end in (m.end() for m in re.finditer("}", text)):
         value = _value(text[:end])
         if isinstance(value, dict):
@@ -74,7 +74,7 @@ def _value(text: str) -> Any:
 
 
 class _Words(ast.NodeTransformer):
-    """JSON's words beside Python's, as in `{'a': true}`, and products of numbers, as in `5*60`."""
+    """JSON literals among Python's, as in `{'a': true}`, and products of numbers, as in `5*60`."""
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
         words = {"true": True, "false": False, "null": None}
@@ -101,7 +101,7 @@ def _json(text: str) -> Iterator[Call]:
 
 
 def _named(raw: str, name: str) -> Iterator[Call]:
-    """A name, and behind it the arguments alone as one object."""
+    """A name, followed by only the arguments as one object."""
     if name in raw:
         yield from ({"name": name, "arguments": found} for found in _objects(raw[raw.index(name) + len(name) :]))
 

@@ -1,13 +1,13 @@
-"""What models really wrote, read and judged: accuracy per model and category, next to what their own handlers got.
+"""Real model outputs, parsed and judged: accuracy per model and category, compared with the models' own handlers.
 
-Reads the recordings in `../shared/data` (or where `AGENTKIT_SHARED_DATA` points) and judges with the leaderboard's own
-checker, which `pip install --no-deps bfcl-eval` brings. An irrelevance row is right when nothing would be executed: no
-call of an offered tool with its required arguments.
+Reads the recordings in `../shared/data` (or in `AGENTKIT_SHARED_DATA`) and judges with the leaderboard's own checker
+(`pip install --no-deps bfcl-eval`). An irrelevance row is right if nothing would be executed: no call of an offered
+tool with its required arguments.
 
     python benchmarks/recorded.py own          each model in its own format
     python benchmarks/recorded.py auto         every model with format="auto"
-    python benchmarks/recorded.py irrelevance  the calls found where none was wanted, of models whose handler read none
-    python benchmarks/recorded.py malformed    damaged outputs, row by row: right, or wrong, and by whose fault
+    python benchmarks/recorded.py irrelevance  the calls found where none was expected, for models whose handler read
+    none python benchmarks/recorded.py malformed    damaged outputs, row by row: right, or wrong, and whose error it is
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ OWN: dict[str, tuple[str, ...]] = {
     "json/pythonic list": ("xlam", "pythonic"),
     "granite-20b <function_call>": ("granite-20b-fc",),
 }
-"""The recording's word for its model's format, and ours."""
+"""The recording's name for its model's format, and ours."""
 
 SILENT = ("gpt-4o-2024-08-06", "mistral-large-2407", "NousResearch_Hermes-2-Theta-Llama-3-70B")
-"""Models whose own handler read hardly any call: theirs are listed where none was wanted."""
+"""Models whose own handler read hardly any call: theirs are listed where none was expected."""
 
 Call = dict[str, Any]
 
@@ -60,7 +60,7 @@ def offered(case: dict[str, Any], underscores: bool) -> list[ToolSpec]:
 
 
 def events_of(row: dict[str, Any], case: dict[str, Any], mode: str) -> list[Event]:
-    """What we read in one recording."""
+    """What we read from one recording."""
     tools = offered(case, row["dots_as_underscores"])
     if mode == "auto":
         return [*parse(row["text"], formats.auto(), tools, in_code="reply")]
@@ -103,7 +103,7 @@ def executes(call: Call, tools: Sequence[ToolSpec]) -> bool:
 
 
 def accuracy(mode: str, judge: Judge) -> None:
-    """Print the table. Where ours is below the handler's published figure, a plain reader's figure stands beside it."""
+    """Print the table. Where ours is below the handler's published figure, also a simple reader's."""
     cases = {case["id"]: case for case in rows("bfcl_cases.jsonl")}
     baseline = json.loads((DATA / "bfcl_recorded_baseline.json").read_text())
     n: Counter[tuple[str, str]] = Counter()
@@ -129,7 +129,7 @@ def accuracy(mode: str, judge: Judge) -> None:
         )
 
 
-# ---------------------------------------------------------------- calls where none was wanted
+# ---------------------------------------------------------------- calls where none was expected
 
 
 def irrelevance(judge: Judge) -> None:
@@ -157,34 +157,34 @@ def irrelevance(judge: Judge) -> None:
 
 
 def verdict(row: dict[str, Any], case: dict[str, Any], events: Sequence[Event], judge: Judge) -> tuple[str, str]:
-    """What became of a damaged output, and why.
+    """The verdict on a damaged output, and why.
 
-    A wrong answer is the model's where each executed call is written in the text as json.loads or ast read it; else it
+    A wrong answer is the model's error if each executed call is in the text as json.loads or ast read it; otherwise it
     is ours.
     """
     ends = [e for e in events if isinstance(e, CallEnd)]
     errors = [e for e in events if isinstance(e, CallError)]
     calls = read_calls(events)
     repairs = sorted({name for e in ends for name in e.repairs})
-    mended = f"mended: {', '.join(repairs)}" if repairs else "nothing to mend in its calls"
+    repaired = f"repaired: {', '.join(repairs)}" if repairs else "nothing to repair in its calls"
     if not ends:
         return "no call", errors[0].message[:90] if errors else "no call in its text"
     if judge.right(case, calls, underscores=True):
-        return "right", mended
+        return "right", repaired
     ours = [e for e in ends if not wrote(e.call.raw, {"name": e.call.name, "arguments": dict(e.call.arguments)})]
     if ours:
-        return "wrong through a repair", f"{mended}; {ours[0].call.raw[:80]!r}"
+        return "wrong through a repair", f"{repaired}; {ours[0].call.raw[:80]!r}"
     wanted, got = len(row["ground_truth_calls"]), len(calls)
     why = f"wrote {got} calls for {wanted}" if wanted != got else "wrote other values"
-    return "wrong by the model", f"{why}{f', {len(errors)} unreadable' if errors else ''}; {mended}"
+    return "wrong by the model", f"{why}{f', {len(errors)} unreadable' if errors else ''}; {repaired}"
 
 
 def malformed(judge: Judge) -> None:
-    """Print a verdict for each really damaged output, and the shares."""
+    """Print a verdict for each damaged output, and the fractions."""
     known = {case["id"]: case for case in rows("bfcl_cases.jsonl")}
     count: Counter[str] = Counter()
     for row in rows("raw_malformed.jsonl"):
-        plain = {**row, "language": "", "category": ""}  # a case that is not at hand has no checker
+        plain = {**row, "language": "", "category": ""}  # a case that is not available has no checker
         case = known.get(row["bfcl_id"], plain)
         events = [*parse(row["text"], OWN[row["format"]], offered(row, underscores=True))]
         found, why = verdict(row, case, events, judge)
@@ -196,7 +196,7 @@ def malformed(judge: Judge) -> None:
 
 
 def main() -> None:
-    """Print what is asked for."""
+    """Print what was requested."""
     mode = sys.argv[1] if len(sys.argv) > 1 else "own"
     sys.path.insert(0, str(DATA))
     try:

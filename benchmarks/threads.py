@@ -1,12 +1,12 @@
-"""What it costs to keep a thread: commits per second, one after the other and from a thousand tasks at once.
+"""The cost of storing a thread: commits per second, sequentially and from a thousand tasks at once.
 
-A commit is what a run writes most: an answer to a call with its next entry (`Move` and `Append`), under a lease.
-Wall clock, since a commit waits for the disk; it depends on the disk more than on anything else, so the floor is
-measured too: what one write and flush of 4 KiB takes in the same folder.
+A commit is the most frequent write of a run: an answer to a call with its next entry (`Move` and `Append`), under a
+lease. Wall clock, since a commit waits for the disk; it depends mostly on the disk, so the floor is measured, too: the
+time of one write and flush of 4 KiB in the same folder.
 
     python benchmarks/threads.py [folder]
 
-PostgreSQL is measured where its programs are, on a server of our own that flushes as it does by default.
+PostgreSQL is measured if it is installed, on our own server with its default flushing.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ async def serial(store: Store) -> float:
 
 
 async def one(store: Store, name: str, waits: list[float]) -> None:
-    """The commits of one of many tasks, each with a thread of its own."""
+    """The commits of one of many tasks, each with its own thread."""
     await store.create(name, {}, [Append(BODY, calls=[NewCall("c", BODY)])])
     fence = (await store.acquire(name, "me", 600)).fence
     seq = 0

@@ -43,7 +43,7 @@ HEAD = ("format", "also called", "written by", "body", "one call", "supports", "
 
 
 def code(text: str) -> str:
-    """Text as code in one cell of a table, its line breaks kept."""
+    """Text as code in a table cell, with its line breaks."""
     return f"<code>{''.join('<br>' if c == chr(10) else _character(c) for c in text.strip())}</code>"
 
 
@@ -74,7 +74,7 @@ AT_THE_END = "response_template where calls end the reply"
 
 
 def exported(format: Format) -> tuple[bool, str]:
-    """Whether the format can be a response_template, and as what; the reason where it cannot."""
+    """Whether the format can be a response_template, and how; otherwise the reason."""
     try:
         template = to_response_template(format, "assistant:")
     except FormatError as e:
@@ -119,12 +119,12 @@ def table() -> str:
 
 def repairs() -> str:
     """The table of repairs: each code and what it means."""
-    lines = ["| code | what was found and overlooked |", "|---|---|", *(f"| `{c}` | {REPAIRS[c]} |" for c in REPAIRS)]
+    lines = ["| code | what was found and repaired |", "|---|---|", *(f"| `{c}` | {REPAIRS[c]} |" for c in REPAIRS)]
     return "\n".join(lines) + "\n"
 
 
 def page_with(page: str, part: str, new: str) -> str:
-    """The page with this part put in anew."""
+    """The page with this part replaced."""
     start, end = MARKS[part]
     before, _, rest = page.partition(start)
     _, _, after = rest.partition(end)

@@ -4,7 +4,7 @@ python docs/record_approvals.py          print the recording
 python docs/record_approvals.py --write  put it into the page
 
 The model's responses were composed, in the wire format of OpenAI's chat completions, and come from a server on this
-machine; all else is what it is in use. Times are replaced, so that the recording is the same each time.
+machine; everything else is real. Times are replaced, so that the recording is the same each time.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ RESPONSES = [
 
 
 class Recorder:
-    """Runs commands one after the other in a folder, and keeps what was on the screen."""
+    """Runs commands one after another in a folder, and records the screen."""
 
     def __init__(self, folder: Path, url: str) -> None:
         self.folder = folder
@@ -110,7 +110,7 @@ class Recorder:
         }
 
     def run(self, command: str, *steps: tuple[str, str]) -> None:
-        """Run a command; for each step wait for its first text, then type its second."""
+        """Run a command; for each step, wait for its first text, then type its second."""
         words = [sys.executable, "-m", *shlex.split(command)]
         self.screen += f"$ {command}\n"
         with Terminal(words, columns=COLUMNS, folder=self.folder, environment=self._environment) as terminal:
@@ -123,17 +123,17 @@ class Recorder:
         self.screen += "\n"
 
     def _until_begun(self) -> None:
-        """Wait until the tool that is to be stopped is at work."""
+        """Wait until the tool to be stopped is running."""
         deadline = time.monotonic() + 30
         while not (self.folder / "tape").exists():
             if time.monotonic() > deadline:
-                raise SystemExit("the tool did not begin")
+                raise SystemExit("the tool did not start")
             time.sleep(0.01)
-        time.sleep(0.5)  # the tool begins before the response ends; what it cost comes last, and shows nowhere
+        time.sleep(0.5)  # the tool starts before the response ends; its usage comes last, and is not shown
 
 
 def recording() -> str:
-    """Play the session; what was on the screen, with times replaced."""
+    """Play the session; returns the screen contents, with times replaced."""
     with TemporaryDirectory() as name, ReplayServer(RESPONSES) as server:
         folder = Path(name)
         (folder / "notes.py").write_text(TOOL)
@@ -162,7 +162,7 @@ def recording() -> str:
         recorder.run("agentkit threads show notes")
         now = sorted(path.name for path in folder.glob("*.txt"))
     if (left, now) != (["index.txt", "plan.txt", "todo.txt"], ["index.txt", "plan.txt"]):
-        raise SystemExit(f"the notes are not as they should be: {left}, then {now}")
+        raise SystemExit(f"the notes are not as expected: {left}, then {now}")
     return "\n".join(map(timeless, recorder.screen.splitlines())) + "\n"
 
 
@@ -170,7 +170,7 @@ SPENT = re.compile(r"(?<![\w.])\d+(\.\d)? m?s(?!\w)")
 
 
 def timeless(line: str) -> str:
-    """A line with its times replaced; what ends at the right edge still does."""
+    """A line with its times replaced; right-aligned text stays aligned."""
     length = len(line)
     new = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", "2026-01-31 09:00:00", line)
     new = SPENT.sub("0.1 s" if " turns, " in line else "0 s" if "waits for approval" in line else "2 ms", new)
@@ -181,14 +181,14 @@ def timeless(line: str) -> str:
 
 
 def pieces() -> Iterator[str]:
-    """What stands between the marks: the tool, then the recording."""
+    """The text between the marks: the tool, then the recording."""
     yield START
     yield f'\n`notes.py`:\n\n```text\n{TOOL}```\n\n```text title="recording"\n{recording()}```\n\n'
     yield END
 
 
 def page_with(new: str) -> str:
-    """The page with this recording in it."""
+    """The page with this recording."""
     before, _, rest = PAGE.read_text(encoding="utf-8").partition(START)
     _, _, after = rest.partition(END)
     return f"{before}{new}{after}"

@@ -1,4 +1,4 @@
-"""A conversation that outlives the process: ask for approval, end, go on in another process.
+"""A conversation that outlives the process: ask for approval, exit, continue in another process.
 
 Run it twice: `python examples/durable_thread.py`, then again. The first time the agent wants to send a message and the
 program ends; the second time you decide. No key needed: a scripted model stands in for a real one, such as
@@ -17,7 +17,7 @@ STORE = "lunch.db"  # in the current folder
 
 
 class Mail:
-    """A tool whose effects cannot be taken back."""
+    """A tool whose effects cannot be undone."""
 
     @openapi_schema(requires_approval=True)
     async def send(self, to: str, text: str) -> str:
@@ -32,7 +32,7 @@ def may(call: ToolCall) -> bool:
 
 
 async def main() -> None:
-    """Go on where the last process ended."""
+    """Continue where the last process ended."""
     threads = ThreadManager(STORE)
     threads.add_tool(Mail)
     if not any(thread.id == "lunch" for thread in await threads.list_threads()):

@@ -1,4 +1,4 @@
-"""Hello world with a tool. Needs OPENAI_API_KEY, or OPENAI_BASE_URL of a compatible server."""
+"""Hello world with a tool. Needs OPENAI_API_KEY, or OPENAI_BASE_URL for a compatible server."""
 
 from agentkit import Agent
 

@@ -1,6 +1,6 @@
-"""One method, called by a model of native JSON calls and by a model that writes XML tags.
+"""One method, called by a model that makes native JSON calls and by a model that writes XML tags.
 
-Runs offline: `ScriptedModel` stands in for both. In earnest, put `"openai:gpt-5"` in place of the first, and
+Runs offline: `ScriptedModel` stands in for both. For real use, replace the first with `"openai:gpt-5"`, and
 `agentkit.model("openai:gpt-5", format="xml")` in place of the second; nothing else changes.
 """
 

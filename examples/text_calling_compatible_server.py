@@ -1,7 +1,7 @@
 """Text calling on a compatible server: the tools go into the prompt, the calls come back as text in the model's format.
 
-A small HTTP server on this machine stands in for vLLM, Ollama or the like: it answers with two texts, streamed as such
-a server would stream them. In earnest, give `base_url` the address of yours.
+A small local HTTP server stands in for vLLM, Ollama or a similar server: it answers with two texts, streamed as such a
+server would stream them. For real use, set `base_url` to the URL of your server.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ asked: list[dict[str, object]] = []
 
 
 class StandIn(BaseHTTPRequestHandler):
-    """Streams the next of `TEXTS`, four characters at a time, whatever it is asked."""
+    """Streams the next of `TEXTS`, four characters at a time, regardless of the request."""
 
     def do_POST(self) -> None:
         """Answer one request for a chat completion."""
@@ -67,7 +67,7 @@ async def main(base_url: str) -> None:
     print(messages[0]["content"])
 
 
-os.environ["NO_PROXY"] = os.environ["no_proxy"] = "127.0.0.1"  # a proxy of yours could not reach the stand-in
+os.environ["NO_PROXY"] = os.environ["no_proxy"] = "127.0.0.1"  # a proxy could not reach the local server
 with HTTPServer(("127.0.0.1", 0), StandIn) as server:
     Thread(target=server.serve_forever, daemon=True).start()
     asyncio.run(main(f"http://127.0.0.1:{server.server_port}/v1"))

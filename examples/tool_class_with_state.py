@@ -1,6 +1,7 @@
 """A tool class with state: one basket per customer, shared by the turns of a conversation, never between customers.
 
-Runs offline: `ScriptedModel` stands in for the model. Its second step shows what a model is told when a tool refuses.
+Runs offline: `ScriptedModel` stands in for the model. Its second step shows what a model reads when a tool raises an
+error.
 """
 
 from agentkit import Agent, ProcessorConfig, ToolCall, ToolContext, ToolResult, openapi_schema
@@ -11,7 +12,7 @@ PRICES = {"apple": 30, "bread": 250}
 
 
 class Basket:
-    """What one customer wants to buy, in pieces."""
+    """The products that one customer wants to buy, with their quantities."""
 
     def __init__(self) -> None:
         self.pieces: dict[str, int] = {}
@@ -40,14 +41,14 @@ baskets = {"Ada": Basket(), "Bob": Basket()}
 
 model = ScriptedModel(
     [
-        ToolCall("", "put", {"product": "pear"}),  # refused: the error's words go back to the model
+        ToolCall("", "put", {"product": "pear"}),  # fails: the error's message is sent to the model
         ToolCall("", "put", {"product": "apple", "pieces": 2}),
         "We have no pears, so I took 2 apples.",
         [ToolCall("", "put", {"product": "bread"}), ToolCall("", "total")],
         "With the bread that is 3.10 EUR.",
     ]
 )
-one_by_one = ProcessorConfig(strategy="sequential")  # the total must not be counted while something is put in
+one_by_one = ProcessorConfig(strategy="sequential")  # the total must not be computed while something is being added
 ada = Agent(model, [baskets["Ada"]], config=one_by_one)
 first = ada.run_sync("Two pears, or else apples.", context={"currency": "EUR"})
 second = ada.run_sync([*first.messages, user("And a bread. What is it in all?")], context={"currency": "EUR"})

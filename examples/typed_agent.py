@@ -1,7 +1,7 @@
-"""An agent with types: what its tools and instructions need of the application, and what a run brings.
+"""A typed agent: what its tools and instructions need from the application, and what a run returns.
 
 Runs offline: `ScriptedModel` stands in for the model. A type checker knows that `shop` is a `Shop` and that
-`result.output` is an `Offer`, and refuses a run without the one or a use of the other that does not fit.
+`result.output` is an `Offer`; it rejects a run without a shop and a wrong use of the offer.
 """
 
 from dataclasses import dataclass
@@ -21,14 +21,14 @@ class Shop:
 
 
 class Offer(BaseModel):
-    """What the application wants to have of a run."""
+    """What the application expects from a run."""
 
     product: str
     cents: int
 
 
 class Till:
-    """Looks into the shop that the run was given."""
+    """Looks things up in the shop that was passed to the run."""
 
     @openapi_schema
     def price(self, product: str, context: ToolContext[Shop]) -> int:
@@ -45,7 +45,7 @@ model = ScriptedModel(
     [
         ToolCall("", "price", {"product": "apple"}),
         '{"product": "apple", "cents": 30}',
-        "We are closed.",  # no offer: asked for again, and again
+        "We are closed.",  # not an offer: requested again, twice
         "Closed, I say.",
         "Closed!",
     ]

@@ -11,7 +11,8 @@ from agentkit.agent.limits import Budget, Price
 from agentkit.agent.options import RunFinish, RunOptions, Settings
 from agentkit.agent.outcome import RunResult
 from agentkit.agent.own_loop import OwnLoop
-from agentkit.agent.run import Plan, RunStream
+from agentkit.agent.plan import Plan
+from agentkit.agent.run import RunStream
 from agentkit.agent.spending import BudgetSpent, Spending
 from agentkit.foreign.absent_imports import explained_module
 

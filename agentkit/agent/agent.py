@@ -12,15 +12,15 @@ from agentkit.agent.blocking import blocking, close
 from agentkit.agent.delegate import delegate
 from agentkit.agent.hooks import Hook, checked_hooks
 from agentkit.agent.journal import Conversation, Journal
-from agentkit.agent.limits import UNBOUNDED, Budget
-from agentkit.agent.options import RunOptions, Settings, checked
+from agentkit.agent.options import LIMITS, AgentLimits, AgentOptions, RunOptions, checked, limits_in, spelt_out
 from agentkit.agent.outcome import OutputT, RunResult
+from agentkit.agent.plan import Plan
 from agentkit.agent.prompts import Prompt, messages_from
-from agentkit.agent.run import Plan, RunStream
+from agentkit.agent.run import RunStream
 from agentkit.agent.spending import Spending
 from agentkit.agent.system import SYSTEM, System
 from agentkit.checks.awaiting import EnteredAsync, waits
-from agentkit.checks.bounds import CALLABLE, TEXT, Bounds, each, either, instance, lacking, like, or_none, refuse, whole
+from agentkit.checks.bounds import CALLABLE, TEXT, Bounds, each, either, instance, lacking, like, or_none, refuse
 from agentkit.checks.spelling import takes
 from agentkit.errors import ConfigError
 from agentkit.foreign import renamed
@@ -52,19 +52,14 @@ _BOUNDS: Final[Bounds] = {
     "model": either(TEXT, like(Model, "a model"), words="a model, or a model string such as 'openai:gpt-5'"),
     "system": SYSTEM,
     "config": or_none(instance(ProcessorConfig, "a ProcessorConfig, such as ProcessorConfig(formats='xml')")),
-    "max_turns": whole(1),
-    "max_repeats": or_none(whole(2), "for no bound"),
-    "auto_continue": whole(0),
-    "output_retries": whole(0),
-    "max_depth": whole(0),
-    "budget": or_none(instance(Budget, "a Budget, such as Budget(tokens=100_000)")),
     "hooks": each(CALLABLE, "several functions: hooks=[print]"),
     "name": TEXT,
+    **LIMITS,
 }
 
 
 @explained
-class Agent(EnteredAsync, Generic[ContextT, OutputT]):
+class Agent(AgentLimits, EnteredAsync, Generic[ContextT, OutputT]):
     """A model with tools.
 
     Its two type parameters are the run's `context` and its `output`: `Agent[Shop, City]`. The type checker finds them
@@ -82,20 +77,9 @@ class Agent(EnteredAsync, Generic[ContextT, OutputT]):
         config: what the calls of a response may do.
         output_type: what the final reply must be: any type that pydantic knows. The value is in `RunResult.output`;
             with `str` it is the reply's text, whatever that is. A run may be given a type of its own.
-        max_turns: responses per run at most; the run then ends with `finish="max_turns"`.
-        max_repeats: how often in a row the same call may have the same answer; the run then ends with
-            `finish="loop_detected"`. 2 or more, None for no bound.
-        auto_continue: how often a model that `continues` is asked to go on with one response that its token limit cut
-            inside a text call; the parts are joined, and the call is run once. With 0, and with any other model, such a
-            call is answered `truncated_call`, and the model is asked anew.
-        output_retries: how often a final reply that does not fit the run's `output_type` is asked for again, with what
-            is wrong with it; the run then ends with `finish="invalid_output"`. 0 or more.
-        budget: what a run may spend.
-        max_depth: levels of sub-agents below a run, where an agent employs another, or itself. The call of one that
-            would work deeper is answered with an error. 0 lets it employ none.
         hooks: called with each event of a run, and with the run itself; may be async. See `agentkit.agent.hooks`.
         name: of the agent, in traces and as a tool of another agent.
-        **settings: see `Settings`.
+        **options: its limits, see `agentkit.agent.options.AgentLimits`, and what its requests ask for, see `Settings`.
 
     Raises:
         SchemaError: a tool is defined wrongly, or there is no JSON Schema for the `output_type`.
@@ -107,7 +91,8 @@ class Agent(EnteredAsync, Generic[ContextT, OutputT]):
     'Hello!'
     """
 
-    @takes(Settings, others=at("Agent"), such="Agent('openai:gpt-5', [function])")
+    @spelt_out
+    @takes(AgentOptions, others=at("Agent"), such="Agent('openai:gpt-5', [function])")
     def __init__(
         self,
         model: Model | str,
@@ -116,42 +101,23 @@ class Agent(EnteredAsync, Generic[ContextT, OutputT]):
         system: System[ContextT] | None = None,
         config: ProcessorConfig | None = None,
         output_type: TypeForm[OutputT] = str,  # type: ignore[assignment]  # the default of OutputT
-        max_turns: int = 50,
-        max_repeats: int | None = 10,
-        auto_continue: int = 5,
-        output_retries: int = 2,
-        budget: Budget | None = None,
-        max_depth: int = 3,
         hooks: Sequence[Hook] = (),
         name: str = "agent",
-        **settings: Unpack[Settings],
+        **options: Unpack[AgentOptions],
     ) -> None:
         if isinstance(model, str) and not lacking(tools, Model):
             raise ConfigError(f"Agent(model, tools): the model comes first; {model!r} would be name={model!r}")
-        given: dict[str, Any] = {
-            "model": model,
-            "system": system,
-            "config": config,
-            "budget": budget,
-            "hooks": hooks,
-            "name": name,
-        }
-        given |= {"max_turns": max_turns, "max_repeats": max_repeats}
-        given |= {"auto_continue": auto_continue, "output_retries": output_retries, "max_depth": max_depth}
-        refuse("Agent", given, _BOUNDS)
+        limits, settings = limits_in(options)
+        given = {"model": model, "system": system, "config": config, "hooks": hooks, "name": name}
+        refuse("Agent", given | limits, _BOUNDS)
         if isinstance(model, str):
             known(model)
+        super().__init__(**limits)
         self.registry = tools if isinstance(tools, ToolRegistry) else ToolRegistry(*_each(tools))
         self.system = system
         self.config = config or ProcessorConfig()
         self.output_type = output_type
         self._output = _output(output_type)
-        self.max_turns = max_turns
-        self.max_repeats = max_repeats
-        self.auto_continue = auto_continue
-        self.output_retries = output_retries
-        self.budget = budget or UNBOUNDED
-        self.max_depth = max_depth
         self.hooks = checked_hooks("Agent", hooks)
         self.name = name
         self.settings = checked(settings)
@@ -244,25 +210,24 @@ class Agent(EnteredAsync, Generic[ContextT, OutputT]):
         model, config = self.model, self.config
         if config.formats is None:
             config = replace(config, formats=(model.format,) if model.format else ())
-        spending = Spending(self.budget, caller.plan.spending if caller is not None else None)
+        limits, above = self._limits(), None if caller is None else caller.plan
+        if above is not None:
+            limits.max_depth = min(limits.max_depth, above.limits.max_depth - 1)
+        spending = Spending(limits.budget, None if above is None else above.spending)
         spending.check(model.name)
         plan = Plan(
-            model,
-            self.registry,
-            config,
-            {**self.settings, **given},
-            context,
-            spending,
-            self.max_turns,
-            self.max_repeats,
-            self.auto_continue,
-            tuple(dict.fromkeys([*self.hooks, *hooks, *(caller.plan.hooks if caller is not None else ())])),
-            cancel,
-            self.name,
-            system,
-            self._output if output_type is None else _output(output_type),
-            self.output_retries,
-            self.max_depth if caller is None else min(self.max_depth, caller.plan.depth - 1),
+            model=model,
+            registry=self.registry,
+            config=config,
+            settings={**self.settings, **given},
+            limits=limits,
+            spending=spending,
+            context=context,
+            system=system,
+            output=self._output if output_type is None else _output(output_type),
+            hooks=tuple(dict.fromkeys([*self.hooks, *hooks, *(() if above is None else above.hooks)])),
+            cancel=cancel,
+            name=self.name,
         )
         return RunStream(plan, journal)
 

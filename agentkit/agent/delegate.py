@@ -39,7 +39,7 @@ def delegate(agent: Agent[Any, Any], name: str, description: str) -> BoundTool:
     @openapi_schema(name=name, description=description, idempotent=True, task=_TASK)
     async def run(task: str, context: ToolContext) -> ToolResult:
         caller: RunStream[Any] | None = context.run
-        if caller is not None and caller.plan.depth < 1:
+        if caller is not None and caller.plan.limits.max_depth < 1:
             return ToolResult(error=_TOO_DEEP, code="limit")
         if caller is None:
             journal: Journal = Conversation([user(task)])

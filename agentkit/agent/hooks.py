@@ -87,6 +87,8 @@ class Hooks:
     """
 
     def __init__(self, hooks: Sequence[Hook], run: RunStream[Any]) -> None:
+        self.any = bool(hooks)
+        """Whether there is one; none is added later."""
         self._hooks = list(hooks)
         self._of = weakref.ref(run)  # which holds its hooks: left unread, it is to be collected, and told of, at once
         self._scopes = [(hook, hook.tool_scope) for hook in hooks if hasattr(hook, "tool_scope")]

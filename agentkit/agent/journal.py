@@ -11,12 +11,11 @@ from agentkit.agent.options import RunFinish
 from agentkit.agent.unanswered import settled
 from agentkit.errors import ConfigError
 from agentkit.events import SourceEvent, ToolEvent, Usage
-from agentkit.messages import AssistantMessage, Message, SystemMessage, ToolCall, user
+from agentkit.messages import AssistantMessage, Message, SystemMessage, ToolCall, ToolMessage, user
 from agentkit.models.base import Model, ModelRequest
 from agentkit.tool.result import ToolContext
 
 if TYPE_CHECKING:
-    from agentkit.processor import Turn
     from agentkit.tool.registry import ToolRegistry
 
 Ask = Callable[[Model, ModelRequest], AsyncGenerator[SourceEvent, None]]
@@ -67,7 +66,10 @@ class Journal(Protocol):
 
     @property
     def settled(self) -> bool:
-        """Whether `respond` has nothing left to write for the turn that goes on, and so does not wait for anything."""
+        """Whether nothing is left to write of the turn that goes on.
+
+        As long as that is so, `record` is not called, and `respond` waits for nothing.
+        """
         ...
 
     def instruct(self, system: str) -> None:
@@ -103,14 +105,20 @@ class Journal(Protocol):
         """What a call's tool may know of its keeping: the idempotency key and the attempt; None for the usual."""
         ...
 
-    async def record(self, turn: Turn, event: ToolEvent, response: Response | None = None) -> None:
+    async def record(
+        self, event: ToolEvent, said: AssistantMessage | None, answer: ToolMessage | None, response: Response | None
+    ) -> None:
         """A call is about to start, has its answer, or waits for a person.
 
-        `response` is given where the answer is the last event of its turn: so much is then known of the whole response.
+        Args:
+            event: which of them.
+            said: the response as far as it came, where a call is about to start or the response is whole; else None.
+            answer: the call's, once it has one.
+            response: what is known of the whole response, where this is the last event of its turn; else None.
         """
         ...
 
-    async def respond(self, turn: Turn, response: Response | None) -> None:
+    async def respond(self, said: AssistantMessage, answers: Sequence[ToolMessage], response: Response | None) -> None:
         """A turn is over, be it early or with an error: its message and its answers are complete.
 
         `response` is None for a turn that answered calls of an earlier response.
@@ -205,14 +213,16 @@ class Conversation:
         """Nothing but the usual."""
         return None
 
-    async def record(self, turn: Turn, event: ToolEvent, response: Response | None = None) -> None:
-        """Nothing: the turn itself knows."""
+    async def record(
+        self, event: ToolEvent, said: AssistantMessage | None, answer: ToolMessage | None, response: Response | None
+    ) -> None:
+        """Nothing: `respond` brings it all."""
 
-    async def respond(self, turn: Turn, response: Response | None) -> None:
+    async def respond(self, said: AssistantMessage, answers: Sequence[ToolMessage], response: Response | None) -> None:
         """Add a response and its answers; one without content adds nothing: providers refuse it."""
-        if response is not None and turn.message.content:
-            self._messages.append(turn.message)
-        for result in turn.results:
+        if response is not None and said.content:
+            self._messages.append(said)
+        for result in answers:
             edits = self._edits.get(result.call_id)
             self._messages.append(result if edits is None else edited(result, edits))
 

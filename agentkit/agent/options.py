@@ -1,13 +1,16 @@
-"""What a run asks of its model, and why a run may end. Knows no model."""
+"""What may be asked of an agent and of a run, each said once; and why a run may end. Knows no model."""
 
 from __future__ import annotations
 
 import asyncio
+import inspect
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
 from typing import Any, Final, Generic, Literal, TypedDict
 
 from agentkit.agent.decisions import Approved, Decision, Denied
+from agentkit.agent.limits import UNBOUNDED, Budget
 from agentkit.checks.bounds import TEXT, YES_OR_NO, Bound, Bounds, each, instance, number, or_none, refuse, whole
 from agentkit.checks.spelling import unknown
 from agentkit.errors import ConfigError
@@ -20,6 +23,7 @@ else:  # which has no defaults of type variables
     from typing_extensions import TypeVar
 
 _ContextT = TypeVar("_ContextT", default=Any)
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 RunFinish = (
     FinishReason
@@ -73,6 +77,93 @@ class RunOptions(Settings, Generic[_ContextT], total=False):
     context: _ContextT
     cancel: asyncio.Event | None
     decisions: Mapping[str, Decision]
+
+
+class LimitKeywords(TypedDict, total=False):
+    """`AgentLimits` as keywords of `Agent` and of `run_thread`."""
+
+    max_turns: int
+    max_repeats: int | None
+    auto_continue: int
+    output_retries: int
+    budget: Budget | None
+    max_depth: int
+
+
+_A_BUDGET: Final = or_none(instance(Budget, "a Budget, such as Budget(tokens=100_000)"))
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class AgentLimits:
+    """The limits of an agent, within which its model and its tools work together.
+
+    This is all that is said of one: what it is called, unless given, may be, and does. Only its type stands in
+    `LimitKeywords`, too, for no type checker derives that.
+
+    Args:
+        max_turns: responses per run at most; the run then ends with `finish="max_turns"`.
+        max_repeats: how often in a row the same call may have the same answer; the run then ends with
+            `finish="loop_detected"`. 2 or more, None for no bound.
+        auto_continue: how often a model that `continues` is asked to go on with one response that its token limit cut
+            inside a text call; the parts are joined, and the call is run once. With 0, and with any other model, such a
+            call is answered `truncated_call`, and the model is asked anew.
+        output_retries: how often a final reply that does not fit the run's `output_type` is asked for again, with what
+            is wrong with it; the run then ends with `finish="invalid_output"`. 0 or more.
+        budget: what a run may spend; None sets no bound.
+        max_depth: levels of sub-agents below a run, where an agent employs another, or itself. The call of one that
+            would work deeper is answered with an error. 0 lets it employ none.
+    """
+
+    max_turns: int = field(default=50, metadata={"bound": whole(1)})
+    max_repeats: int | None = field(default=10, metadata={"bound": or_none(whole(2), "for no bound")})
+    auto_continue: int = field(default=5, metadata={"bound": whole(0)})
+    output_retries: int = field(default=2, metadata={"bound": whole(0)})
+    budget: Budget = field(default=None, metadata={"bound": _A_BUDGET})  # type: ignore[assignment]  # see below
+    max_depth: int = field(default=3, metadata={"bound": whole(0)})
+
+    def __post_init__(self) -> None:
+        self.budget = vars(self)["budget"] or UNBOUNDED
+
+    def _limits(self) -> AgentLimits:
+        """These, as they are now."""
+        return AgentLimits(**{limit.name: getattr(self, limit.name) for limit in fields(AgentLimits)})
+
+
+LIMITS: Final[Bounds] = {limit.name: limit.metadata["bound"] for limit in fields(AgentLimits)}
+"""What each of them may be."""
+
+
+class AgentOptions(LimitKeywords, Settings, total=False):
+    """What an agent may be given beside its model and its tools: see `AgentLimits` and `Settings`."""
+
+
+class ThreadRunOptions(LimitKeywords, RunOptions[_ContextT], Generic[_ContextT], total=False):
+    """What a run on a thread may be given where it has no agent of its own: see `AgentLimits` and `RunOptions`."""
+
+
+def limits_in(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The limits among some options, and the others."""
+    limits, others = dict[str, Any](), dict[str, Any]()
+    for name, value in options.items():
+        (limits if name in LIMITS else others)[name] = value
+    return limits, others
+
+
+def spelt_out(function: _Function) -> _Function:
+    """Show the limits one by one in a function's signature, for `help`; checkers see them in its types."""
+    signature = inspect.signature(function)
+    *named, rest = signature.parameters.values()
+    limits = [
+        inspect.Parameter(
+            limit.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=limit.default,
+            annotation=LimitKeywords.__annotations__[limit.name].__forward_arg__,
+        )
+        for limit in fields(AgentLimits)
+    ]
+    function.__signature__ = signature.replace(parameters=[*named, *limits, rest])  # type: ignore[attr-defined]
+    return function
 
 
 def _are_decisions(value: object) -> bool:

@@ -1,1 +1,1 @@
-"""What a caller gave, held against what is taken; and what he probably meant."""
+"""Checks of what a caller passed, and guesses at what was meant."""

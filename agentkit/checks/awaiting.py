@@ -1,6 +1,6 @@
-"""What answers those who forget to wait: who enter with `with`, read what is not there yet, or never ask for it.
+"""Clear errors for a missing `await`: entering with `with`, reading a result too early, or never reading it.
 
-Knows Python's ways to wait; knows no model, no tool and no run.
+Knows Python's async protocols; knows no model, no tool and no run.
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ T = TypeVar("T")
 
 
 class EnteredAsync:
-    """Something that is entered with `async with`, and says so where it is entered with `with`."""
+    """Something to enter with `async with`; entering it with `with` raises an error that says so."""
 
-    if not TYPE_CHECKING:  # checkers find the mistake by themselves, as long as they do not see what answers it
+    if not TYPE_CHECKING:  # type checkers find the mistake themselves, as long as they do not see these methods
 
         def __enter__(self) -> Any:
             self._told()
             raise TypeError(
-                f"{type(self).__name__} is entered with `async with`, inside an async function; `with` cannot wait for "
-                "its end"
+                f"{type(self).__name__} must be entered with `async with`, inside an async function; `with` cannot "
+                "wait for its end"
             )
 
         def __exit__(self, *_: object) -> None: ...
 
         def _told(self) -> None:
-            """Its caller was just told of a mistake."""
+            """Closes it without a warning: its caller has just got an error."""
 
 
 class Waits(Coroutine[Any, Any, T]):
-    """A coroutine that says what to write where its result is read before it was awaited.
+    """A coroutine whose errors say what to write if its result is read before it is awaited.
 
     Args:
-        coroutine: does the work, and complains by itself if nobody awaits it.
-        call: what gave it, as one writes it.
-        instead: the same for code without an event loop.
+        coroutine: does the work; Python warns if it is never awaited.
+        call: the call that returned it, as written in code.
+        instead: the equivalent for code without an event loop.
     """
 
     __slots__ = ("_call", "_coroutine", "_instead")
@@ -48,28 +48,28 @@ class Waits(Coroutine[Any, Any, T]):
         self._coroutine, self._call, self._instead = coroutine, call, instead
 
     def send(self, value: Any) -> Any:
-        """As the coroutine does."""
+        """As for the coroutine."""
         return self._coroutine.send(value)
 
     def throw(self, kind: Any, error: Any = None, trace: TracebackType | None = None) -> Any:
-        """As the coroutine does."""
+        """As for the coroutine."""
         return self._coroutine.throw(kind if error is None else error)
 
     def close(self) -> None:
-        """As the coroutine does."""
+        """As for the coroutine."""
         self._coroutine.close()
 
     def __await__(self) -> Generator[Any, None, T]:
         return self._coroutine.__await__()
 
     def __repr__(self) -> str:
-        return f"<{self._call}, which was not awaited yet>"
+        return f"<{self._call}, not awaited yet>"
 
     if not TYPE_CHECKING:
 
         def __aiter__(self) -> Any:
             raise TypeError(
-                f"{self._call} gives one result: write `await {self._call}`; its events are those of "
+                f"{self._call} returns a single result: write `await {self._call}`; to iterate over events, write "
                 "`async for event in agent.stream(…)`"
             )
 
@@ -80,25 +80,25 @@ class Waits(Coroutine[Any, Any, T]):
             raise TypeError(f"{self._call} was not awaited: write `(await {self._call})`, or {self._instead}")
 
         def __aenter__(self) -> Any:
-            raise TypeError(f"{self._call} gives one result: write `await {self._call}`, without `with`")
+            raise TypeError(f"{self._call} returns a single result: write `await {self._call}`, without `with`")
 
         def __aexit__(self, *_: object) -> Any: ...
 
         __enter__, __exit__ = __aenter__, __aexit__
 
         def __getattr__(self, name: str) -> Any:
-            if name in self.__slots__:  # it was not made, but only allocated
+            if name in self.__slots__:  # allocated, but not initialized
                 raise AttributeError(name)
-            if name.startswith(("_", "cr_")):  # what asyncio and debuggers look at
+            if name.startswith(("_", "cr_")):  # read by asyncio and debuggers
                 return getattr(self._coroutine, name)
             raise AttributeError(
-                f"{self._call} has no {name!r} before it was awaited: write `(await {self._call}).{name}`, or without "
+                f"{self._call} has no {name!r} before it is awaited: write `(await {self._call}).{name}`, or without "
                 f"an event loop `{self._instead}.{name}`"
             )
 
 
 def waits(call: str, instead: str) -> Callable[[F], F]:
-    """Make an async method give a `Waits`. Arguments as there."""
+    """Make an async method return a `Waits`; the arguments are the same."""
 
     def decorate(method: F) -> F:
         @wraps(method)
@@ -111,11 +111,11 @@ def waits(call: str, instead: str) -> Callable[[F], F]:
 
 
 def never_read(what: object, words: str) -> None:
-    """Warn, from a `__del__`, of something that is collected though nobody ever asked for what it gives.
+    """Warn, from a `__del__`, that something was garbage-collected without ever being read.
 
     Args:
-        what: is collected.
-        words: what was wanted.
+        what: the object being collected.
+        words: the warning.
     """
-    if warnings is not None:  # as it is when the interpreter has taken its modules down
+    if warnings is not None:  # None once the interpreter has torn down its modules
         warnings.warn(words, RuntimeWarning, stacklevel=3, source=what)

@@ -1,4 +1,4 @@
-"""What a setting may be: its owner lists the bounds in a table, and a wrong value is refused in words. Pure."""
+"""Allowed values of settings: the owner lists the bounds in a table, and a wrong value gets a clear error. Pure."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Any, Final, NamedTuple
 from agentkit.checks.spelling import did_you_mean
 from agentkit.errors import ConfigError
 
-_SHOWN = 100  # characters of a wrong value
+_SHOWN = 100  # characters quoted of a wrong value
 
 
 class Bound(NamedTuple):
-    """What a value must be: whether one is, and the same in words, such as `1 or more`.
+    """What a value must be, as a predicate and in words.
 
     Attributes:
-        holds: whether a value is.
-        words: the same in words.
-        choices: the words that it may be, where there are only these.
+        holds: whether a value satisfies the bound.
+        words: the bound in words, such as `an integer (1 or more)`.
+        choices: the allowed strings, if only certain ones are allowed.
     """
 
     holds: Callable[[Any], bool]
@@ -29,41 +29,41 @@ class Bound(NamedTuple):
 
 
 Bounds = Mapping[str, Bound]
-"""By the name of the setting."""
+"""Bounds by the name of the setting."""
 
 
 def refuse(owner: str, given: Mapping[str, Any], bounds: Bounds) -> None:
-    """Hold settings against their bounds; a setting without one may be anything.
+    """Check settings against their bounds; a setting without a bound may be anything.
 
     Args:
-        owner: who takes the settings, as the author wrote it, such as `Budget`.
+        owner: what takes the settings, as written in code, such as `Budget`.
         given: the values by name.
-        bounds: of them.
+        bounds: their bounds.
 
     Raises:
-        ConfigError: a value out of its bound: what was found, what was wanted.
+        ConfigError: a value is out of bounds; says what was found and what was expected.
 
     >>> refuse("Budget", {"tokens": "many"}, {"tokens": whole(1)})
     Traceback (most recent call last):
-    agentkit.errors.ConfigError: Budget(tokens='many'): wanted 1 or more, a whole number
+    agentkit.errors.ConfigError: Budget(tokens='many'): expected an integer (1 or more)
     """
     for name, value in given.items():
         bound = bounds.get(name)
         if bound is not None and not bound.holds(value):
-            raise ConfigError(f"{owner}({name}={_shown(value)}): wanted {bound.words}{_mended(value, bound)}")
+            raise ConfigError(f"{owner}({name}={_quoted(value)}): expected {bound.words}{_hint(value, bound)}")
 
 
 def whole(least: int, of: str = "") -> Bound:
-    """A whole number of at least so much, `of` something; True and False are none."""
+    """An integer of at least `least`, counting `of`. Booleans are rejected."""
 
     def holds(value: Any) -> bool:
         return isinstance(value, int) and not isinstance(value, bool) and value >= least
 
-    return Bound(holds, f"{least:,}{of and ' '}{of} or more, a whole number")
+    return Bound(holds, f"an integer ({least:,}{of and ' '}{of} or more)")
 
 
 def number(words: str, *, above: float = -inf, most: float = inf) -> Bound:
-    """A number above a bound and at most another one; True, False and not-a-number are none."""
+    """A number greater than `above` and at most `most`. Booleans and NaN are rejected."""
 
     def holds(value: Any) -> bool:
         return isinstance(value, (int, float)) and not isinstance(value, bool) and above < value <= most
@@ -72,38 +72,38 @@ def number(words: str, *, above: float = -inf, most: float = inf) -> Bound:
 
 
 def one_of(choices: Iterable[str]) -> Bound:
-    """One of these words."""
+    """One of these strings."""
     known = tuple(choices)
     return Bound(lambda value: isinstance(value, str) and value in known, f"one of {', '.join(known)}", known)
 
 
 def instance(kind: type | tuple[type, ...], words: str) -> Bound:
-    """An instance of a class, or of one of several; a class itself is none."""
+    """An instance of a class, or of one of several. Classes are rejected."""
     return Bound(lambda value: isinstance(value, kind) and not isinstance(value, type), words)
 
 
 def lacking(value: Any, protocol: type) -> tuple[str, ...]:
-    """The public members of a protocol that a value does not give, in alphabetical order.
+    """The public members of a protocol that a value lacks, in alphabetical order.
 
-    They are looked up as a call looks them up, so a wrapper that passes them on by `__getattr__` has them. `isinstance`
-    against a runtime protocol is no substitute: from Python 3.12 on it does not ask `__getattr__`.
+    They are looked up like any attribute, so a wrapper that forwards them with `__getattr__` has them. `isinstance`
+    with a runtime protocol is not a substitute: since Python 3.12 it ignores `__getattr__`.
     """
     names = [name for name in dir(protocol) if not name.startswith("_")]
     return tuple(name for name in names if isinstance(value, type) or not hasattr(value, name))
 
 
 def like(protocol: type, words: str) -> Bound:
-    """Whatever has all public members of a protocol; a class itself is none."""
+    """Anything with all public members of a protocol. Classes are rejected."""
     return Bound(lambda value: not lacking(value, protocol), words)
 
 
 def either(*bounds: Bound, words: str) -> Bound:
-    """What holds against one of several bounds."""
+    """A value that satisfies at least one of several bounds."""
     return Bound(lambda value: any(bound.holds(value) for bound in bounds), words)
 
 
 def each(bound: Bound, words: str) -> Bound:
-    """Several values, each within a bound; a text or a mapping is not several."""
+    """Several values that each satisfy a bound. Strings and mappings are rejected."""
 
     def holds(value: Any) -> bool:
         several = isinstance(value, Iterable) and not isinstance(value, (str, bytes, Mapping))
@@ -113,7 +113,7 @@ def each(bound: Bound, words: str) -> Bound:
 
 
 def or_none(bound: Bound, means: str = "") -> Bound:
-    """The same, or None; `means` says what that stands for."""
+    """The same bound, or None; `means` says what None stands for."""
     return Bound(
         lambda value: value is None or bound.holds(value),
         f"{bound.words}, or None{means and ' '}{means}",
@@ -122,21 +122,21 @@ def or_none(bound: Bound, means: str = "") -> Bound:
 
 
 YES_OR_NO: Final = instance(bool, "True or False")
-TEXT: Final = instance(str, "text")
+TEXT: Final = instance(str, "a string")
 PATH: Final = instance((str, Path), "a path")
 CALLABLE: Final = Bound(callable, "a function")
 SECONDS: Final = number("seconds above 0", above=0)
-SHARE: Final = number("a share above 0, 1 at most", above=0, most=1)
+SHARE: Final = number("a fraction above 0, at most 1", above=0, most=1)
 
 
-def _mended(value: Any, bound: Bound) -> str:
-    """What would mend a wrong value, where that can be told."""
+def _hint(value: Any, bound: Bound) -> str:
+    """How to fix a wrong value, if that is known."""
     if inspect.iscoroutine(value):
-        value.close()  # else Python says, too, that nobody awaited it
+        value.close()  # otherwise Python also warns that it was never awaited
         return f"; this is a coroutine: write `await {value.__qualname__.rpartition('.')[2]}(…)`"
     return did_you_mean(value, bound.choices) if isinstance(value, str) else ""
 
 
-def _shown(value: Any) -> str:
-    said = repr(value)
-    return said if len(said) <= _SHOWN else said[:_SHOWN] + "…"
+def _quoted(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= _SHOWN else text[:_SHOWN] + "…"

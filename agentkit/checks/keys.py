@@ -1,4 +1,4 @@
-"""What looks like a key, and is blotted out of whatever is shown or logged. Pure."""
+"""Redacts what looks like a key from everything that is shown or logged. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def without_keys(text: str) -> str:
 
 
 def without_credentials(text: str) -> str:
-    """The same, and without the credentials in its addresses.
+    """The same, also without the credentials in URLs.
 
     >>> without_credentials("GET https://ada:secret@example.org/v1?api_key=abcdef&q=tea")
     'GET https://[key]@example.org/v1?api_key=[key]&q=tea'

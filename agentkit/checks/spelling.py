@@ -1,4 +1,4 @@
-"""Names that a caller may have meant: the one place where "did you mean" comes from. Knows names only.
+"""Names that a caller may have meant: the only source of "did you mean". Knows names only.
 
 What other toolkits call our arguments is in `agentkit.foreign.renamed`.
 """
@@ -14,14 +14,14 @@ from agentkit.errors import AgentkitError, ConfigError
 
 T = TypeVar("T", bound=Callable[..., Any])
 
-_LONGEST: Final = 100  # characters of a wrong name that are compared: difflib is quadratic
-_ALIKE: Final = 0.8  # of difflib's ratio: what a name elsewhere must be like to be taken for the one that was meant
-_LOOKED: Final = 8  # of the names that difflib finds alike, those that are looked at closely
+_LONGEST: Final = 100  # characters of a wrong name to compare: difflib is quadratic
+_ALIKE: Final = 0.8  # minimal difflib ratio for another toolkit's name to be suggested
+_LOOKED: Final = 8  # how many of difflib's candidates are examined closely
 _NONE: Final[Mapping[str, str]] = {}
 
 
 def nearest(found: str, names: Iterable[str], others: Mapping[str, str] = _NONE) -> str | None:
-    """The one of our names that was most likely meant; None when none is near.
+    """The one of our names that was most likely meant; None if none is close.
 
     >>> nearest("requires_aproval", ["timeout", "requires_approval"])
     'requires_approval'
@@ -30,8 +30,8 @@ def nearest(found: str, names: Iterable[str], others: Mapping[str, str] = _NONE)
 
     Args:
         found: what was written.
-        names: ours.
-        others: what it is called elsewhere, and our name for it, or words where there is none.
+        names: our names.
+        others: names that other toolkits use, each with our name for it, or with an explanation if we have none.
     """
     known = list(names)
     near = _near(found, known, others)
@@ -42,9 +42,9 @@ def nearest(found: str, names: Iterable[str], others: Mapping[str, str] = _NONE)
 
 
 def did_you_mean(found: str, names: Iterable[str], others: Mapping[str, str] = _NONE) -> str:
-    """The same as the end of a message, `; did you mean 'x'?`; empty when none is near.
+    """The same as the end of a message, `; did you mean 'x'?`; empty if none is close.
 
-    Where `others` has words instead of a name, these: `: give it to the run`.
+    If `others` has an explanation instead of a name, that: `: pass it to the run`.
     """
     known = list(names)
     near = _near(found, known, others)
@@ -55,7 +55,7 @@ def did_you_mean(found: str, names: Iterable[str], others: Mapping[str, str] = _
 
 
 def _near(found: str, known: list[str], others: Mapping[str, str]) -> str | None:
-    """The name that is most like it, ours or another's."""
+    """The most similar name, ours or another toolkit's."""
     from difflib import get_close_matches
 
     every = [*known, *(name for name in others if name not in known)]
@@ -71,18 +71,18 @@ def _near(found: str, known: list[str], others: Mapping[str, str]) -> str | None
 
 
 def _mistyped(found: str, name: str) -> bool:
-    """Whether one may be the other with slips of the finger: one in three characters, at least one."""
+    """Whether one may be a typo of the other: at most one edit per three characters, but always one."""
     return edits(found, name) <= max(1, max(len(found), len(name)) // 3)
 
 
 def _shortened(found: str, name: str) -> bool:
-    """Whether one consists of words of the other: `file` and `read_file`."""
+    """Whether one consists only of words of the other: `file` and `read_file`."""
     words, others = (set(_plain(one).split("_")) for one in (found, name))
     return words <= others or others <= words
 
 
 def edits(found: str, name: str) -> int:
-    """How many slips lead from one name to the other: a letter left out, added, mistaken, or swapped with the next.
+    """The edit distance of two names: letters left out, added, replaced, or swapped with the next one.
 
     >>> edits("xlm", "xml"), edits("xlm", "xlam"), edits("hermse", "hermes")
     (1, 1, 1)
@@ -104,7 +104,7 @@ def _plain(name: str) -> str:
 
 
 def unknown(what: str, found: str, names: Iterable[str], others: Mapping[str, str] = _NONE) -> str:
-    """A message about a name that there is not: what was meant, and which there are.
+    """A message about an unknown name: what was probably meant, and the known names.
 
     >>> unknown("flavour", "chatt", ["chat", "mcp"])
     "there is no flavour 'chatt'; did you mean 'chat'? There are chat, mcp"
@@ -116,7 +116,7 @@ def unknown(what: str, found: str, names: Iterable[str], others: Mapping[str, st
 
 
 def then(hint: str, sentence: str) -> str:
-    """What `did_you_mean` gave, and a sentence behind it.
+    """What `did_you_mean` returned, followed by a sentence.
 
     >>> then("; did you mean 'x'?", "it takes x"), then("", "it takes x")
     ("; did you mean 'x'? It takes x", '; it takes x')
@@ -133,40 +133,40 @@ def takes(
     such: str = "",
     error: type[AgentkitError] = ConfigError,
 ) -> Callable[[T], T]:
-    """Make a function or a class refuse arguments that it does not have in words, with the name that was meant.
+    """Make a function or class refuse unknown arguments with a clear message that suggests the right name.
 
-    Python's own words name no other argument before 3.13, and never one that is called otherwise elsewhere. What the
-    caller sees of the function stays the same: its signature, its types, its docstring.
+    Python's own message suggests no argument before 3.13, and never one that another toolkit calls differently. The
+    function's signature, types and docstring stay the same.
 
     Args:
-        more: `TypedDict`s whose keys are taken as further keywords (`**settings: Unpack[…]`).
-        others: what arguments are called elsewhere, or what tells it; see `did_you_mean`.
-        owner: how messages call it; its own name unless given.
-        such: a call with all that is required, for who leaves some of it out.
-        error: what is raised.
+        more: `TypedDict`s whose keys are further keywords (`**settings: Unpack[…]`).
+        others: other toolkits' names for arguments, or a function that returns them; see `did_you_mean`.
+        owner: its name in messages; by default its own.
+        such: an example call, shown when a required argument is missing.
+        error: the exception to raise.
     """
 
     def decorate(target: T) -> T:
         function: Any = target.__init__ if isinstance(target, type) else target  # type: ignore[misc]
-        said = owner or _said(target)
+        label = owner or _display_name(target)
         code = function.__code__
-        by_place = code.co_varnames[: code.co_argcount]
+        positional = code.co_varnames[: code.co_argcount]
         own = code.co_varnames[code.co_posonlyargcount : code.co_argcount + code.co_kwonlyargcount]
         names = tuple(dict.fromkeys([*own, *(key for typed in more for key in typed.__annotations__)]))
         known = frozenset(names)
-        bound = int(by_place[:1] == ("self",))
-        most = len(by_place) if not code.co_flags & inspect.CO_VARARGS else 1_000_000
-        needed = (code.co_argcount - len(function.__defaults__ or ()), by_place[bound:])
+        bound = int(positional[:1] == ("self",))
+        most = len(positional) if not code.co_flags & inspect.CO_VARARGS else 1_000_000
+        needed = (code.co_argcount - len(function.__defaults__ or ()), positional[bound:])
 
         @wraps(function)
         def checked(*args: Any, **kwargs: Any) -> Any:
             if len(args) > most or not known.issuperset(kwargs):
-                places = list(by_place[bound:])
+                places = list(positional[bound:])
                 shown = [name for name in names if not bound or name != "self"]
-                refuse_unknown(said, kwargs, shown, others() if callable(others) else others, error)
-                raise error(_too_many(said, len(args) - bound, places, shown))
-            if len(args) < needed[0] and (lacks := _lacking(needed, len(args), kwargs, bound)):
-                raise error(f"{said} lacks {lacks}{such and ': write such as '}{such}")
+                refuse_unknown(label, kwargs, shown, others() if callable(others) else others, error)
+                raise error(_too_many(label, len(args) - bound, places, shown))
+            if len(args) < needed[0] and (lacks := _missing(needed, len(args), kwargs, bound)):
+                raise error(f"{label} is missing {lacks}{such and '; for example: '}{such}")
             return function(*args, **kwargs)
 
         if inspect.iscoroutinefunction(function) and hasattr(inspect, "markcoroutinefunction"):
@@ -179,14 +179,14 @@ def takes(
     return decorate
 
 
-def _lacking(needed: tuple[int, Sequence[str]], given: int, kwargs: Mapping[str, Any], bound: int) -> str:
-    """The required arguments that were left out."""
+def _missing(needed: tuple[int, Sequence[str]], given: int, kwargs: Mapping[str, Any], bound: int) -> str:
+    """The required arguments that are missing."""
     required = needed[1][: needed[0] - bound]
     return " and ".join(repr(name) for name in required[given - bound :] if name not in kwargs)
 
 
 class ByAttribute:
-    """A value whose parts are attributes, and which says so where they are asked for as those of a dict."""
+    """A value with attributes; an access by key raises an error that names the attribute."""
 
     __slots__ = ()
 
@@ -195,27 +195,29 @@ class ByAttribute:
         def __getitem__(self, key: object) -> Any:
             raise no_item(self, key)
 
-        __iter__ = None  # else Python would iterate by items
+        __iter__ = None  # otherwise Python would iterate with __getitem__
 
 
 def no_item(one: object, key: object) -> TypeError:
-    """What to raise where something whose parts are attributes is asked for an item."""
+    """The error for an access by key to something that has attributes."""
     cls = type(one)
     if not isinstance(key, str) or key.startswith("_") or not hasattr(cls, "__annotations__"):
         return TypeError(f"{cls.__name__} has no items, found [{key!r:.60}]; read its attributes")
     has = [name for name in cls.__annotations__ if not name.startswith("_")]
-    ours = getattr(inspect.getattr_static(cls, key, None), "ours", "")  # what others call it: `agentkit.foreign.absent`
+    ours = getattr(
+        inspect.getattr_static(cls, key, None), "ours", ""
+    )  # for another toolkit's name: see `foreign.absent`
     if key in has:
-        wanted = f"write `.{key}`" + (", or `.text` for the words" if key == "content" and hasattr(one, "text") else "")
+        wanted = f"write `.{key}`" + (", or `.text` for the text" if key == "content" and hasattr(one, "text") else "")
     elif ours:
         wanted = f"write `.{ours}`" if ours.isidentifier() else ours
     else:
         wanted = f"its attributes are {', '.join(has)}"
-    return TypeError(f"{cls.__name__} is no dict: {wanted}")
+    return TypeError(f"{cls.__name__} is not a dict: {wanted}")
 
 
 class Nothing(TypedDict):
-    """The keywords of a function that takes no further ones: checkers refuse what `**unknown: Unpack[Nothing]` has."""
+    """No keywords: with `**unknown: Unpack[Nothing]`, type checkers refuse any keyword."""
 
 
 def refuse_unknown(
@@ -225,10 +227,10 @@ def refuse_unknown(
     others: Mapping[str, str] = _NONE,
     error: type[AgentkitError] = ConfigError,
 ) -> None:
-    """Refuse a keyword that there is not, as `takes` does, where that would cost too much.
+    """Refuse unknown keywords like `takes`, for callers where its wrapper would cost too much.
 
     Raises:
-        AgentkitError: of the class `error`.
+        AgentkitError: an `error`.
     """
     for name in given:
         if name not in names:
@@ -236,12 +238,12 @@ def refuse_unknown(
             raise error(f"{owner} has no argument {name!r}{then(hint, 'it takes ' + ', '.join(names))}")
 
 
-def _said(target: Any) -> str:
+def _display_name(target: Any) -> str:
     name, _, last = str(target.__qualname__).rpartition(".")
     return name.rpartition(".")[2] if last == "__init__" else last
 
 
-def _too_many(owner: str, given: int, by_place: Sequence[str], names: Sequence[str]) -> str:
-    by_name = [name for name in names if name not in by_place]
-    rest = f"; by name: {', '.join(by_name)}" if by_name else ""
-    return f"{owner} takes by place {', '.join(by_place) or 'nothing'}, found {given} values{rest}"
+def _too_many(owner: str, given: int, positional: Sequence[str], names: Sequence[str]) -> str:
+    by_name = [name for name in names if name not in positional]
+    rest = f"; pass these by name: {', '.join(by_name)}" if by_name else ""
+    return f"{owner} takes these positional arguments: {', '.join(positional) or 'none'}; found {given}{rest}"

@@ -1,7 +1,7 @@
 """The command line: `agentkit demo | chat | threads | parse | formats | tools`. One file per group of commands.
 
-argparse only. Exit status: 0 done, 1 the command could not do it (the message says why), 2 wrong arguments, 3 a call
-waits for approval, 130 interrupted.
+Uses only argparse. Exit status: 0 success, 1 the command failed (the message says why), 2 wrong arguments, 3 a call is
+waiting for approval, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command.
 
     Args:
-        argv: the words after `agentkit`; those of the process unless given.
+        argv: the arguments after `agentkit`; by default those of the process.
 
     Returns:
         The exit status.
     """
     _open_streams()
-    if sys.stdout is None:  # else the next file that is opened would be it, and be printed into
-        complain("agentkit: the standard output is closed; > /dev/null drops what is printed")
+    if sys.stdout is None:  # otherwise the next opened file would get its descriptor, and be printed into
+        complain("agentkit: standard output is closed; to discard the output use > /dev/null")
         return 1
     name = "agentkit"
     try:
         try:
             arguments = parser().parse_args(argv)
             name = f"agentkit {arguments.command}"
-            sys.path.insert(0, os.getcwd())  # so that --tools my_module:MyTool finds the file beside the user
+            sys.path.insert(0, os.getcwd())  # so that --tools my_module:MyTool finds a file in the current directory
             with _logged():
                 status: int = arguments.run(arguments)
         finally:
@@ -47,43 +47,43 @@ def main(argv: Sequence[str] | None = None) -> int:
         return status
     except AgentkitError as e:
         complain(f"{name}: {e}")
-    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+    except BrokenPipeError:  # the reader, such as `head`, has closed the pipe
         _drop_output()
     except KeyboardInterrupt:
         return 130
-    except OSError as e:  # a full disk behind the output, a folder that is gone, …
+    except OSError as e:  # a full disk, a deleted directory, …
         _drop_output()
-        complain(f"{name}: the system refused: {e}")
+        complain(f"{name}: system error: {e}")
     return 1
 
 
 def complain(text: str) -> None:
-    """Say what went wrong, if there is anybody to hear it."""
+    """Print what went wrong, if standard error is open."""
     with suppress(OSError):
         print(plain(text), file=sys.stderr, flush=True)
 
 
 def _open_streams() -> None:
-    """Make of the standard streams what every command may use: text goes in and out without an error of encoding."""
+    """Prepare the standard streams for all commands: reading and writing text never raises an encoding error."""
     if sys.stdin is None:  # closed: there is nothing to read
-        sys.stdin = open(os.devnull)  # noqa: SIM115 - open as long as the process
+        sys.stdin = open(os.devnull)  # noqa: SIM115 - open for the lifetime of the process
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - as above
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")  # a terminal without UTF-8 shows ? instead of ending the run
+            stream.reconfigure(errors="replace")  # a terminal without UTF-8 shows ? instead of aborting the run
     if hasattr(sys.stdin, "reconfigure"):
         sys.stdin.reconfigure(errors="surrogateescape")  # see `agentkit.cli.keyboard`
 
 
 def _drop_output() -> None:
-    """What is still held cannot be written; Python would try again when it ends, and complain."""
+    """Discard buffered output that cannot be written; otherwise Python would retry at exit, and print an error."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class _Plain(logging.Formatter):
-    """What is logged may quote a model, a tool or a stored name: it commands the terminal as little as they do."""
+    """Escapes log messages: they may quote a model, a tool or a stored name, which must not control the terminal."""
 
     def format(self, record: logging.LogRecord) -> str:
         return plain(super().format(record))
@@ -91,7 +91,7 @@ class _Plain(logging.Formatter):
 
 @contextmanager
 def _logged() -> Iterator[None]:
-    """Warnings go to the standard error, unless the application has its own way."""
+    """Log warnings to standard error, unless the application has configured logging."""
     root = logging.getLogger()
     handler = logging.StreamHandler()
     handler.setFormatter(_Plain())
@@ -104,16 +104,16 @@ def _logged() -> Iterator[None]:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Its messages quote what was typed, and say what was meant."""
+    """A parser whose messages quote the input and suggest what was meant."""
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         found, rest = self.parse_known_args(args, namespace)
-        if rest:  # the usage of the command is wanted, not that of all
+        if rest:  # show the usage of this command, not of all
             self._command(getattr(found, "command", "")).refuse(rest)
         return found
 
     def refuse(self, rest: Sequence[str]) -> None:
-        """End with what is not understood, and with what was meant."""
+        """Exit with an error about unknown arguments, and a suggestion."""
         options = [name for action in self._actions for name in action.option_strings]
         hint = did_you_mean(rest[0].partition("=")[0], options, OPTIONS)
         if not hint and not rest[0].startswith("-"):
@@ -134,11 +134,11 @@ class _Parser(argparse.ArgumentParser):
 
     def _print_message(self, message: str, file: Any = None) -> None:
         if message:
-            (file or sys.stderr).write(plain(message))  # argparse would keep an error to itself
+            (file or sys.stderr).write(plain(message))  # argparse would swallow the error
 
 
 def parser() -> argparse.ArgumentParser:
-    """The commands and their options."""
+    """The parser for all commands and their options."""
     from agentkit import __version__
 
     top = _Parser(prog="agentkit", description="Write a tool method once; any model can call it.")

@@ -1,4 +1,4 @@
-"""A person at the terminal decides about a call: yes, no, with other arguments, or later. Runs nothing."""
+"""A person at the terminal decides about a call: approve, deny, edit the arguments, or later. Runs nothing."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from agentkit.schemas.words import InvalidArguments
 from agentkit.tool.registry import ToolRegistry
 
 Decider = Callable[[ToolCall], Decision | None]
-"""Decides about one call; None leaves it waiting."""
+"""Decides about a call; None leaves it waiting."""
 
 CHOICES = ("ask", "always", "never")
 UNASKED: Mapping[str, Decision] = {
     "always": Approved(),
-    "never": Denied("nobody approves calls in this session"),
+    "never": Denied("no calls are approved in this session"),
 }
 
 
 def decider(choice: str, registry: ToolRegistry, screen: Screen, *, later: bool) -> Decider:
-    """Who decides.
+    """Creates the function that decides.
 
     Args:
-        choice: one of `CHOICES`; `ask` asks at the terminal, and leaves a call waiting where there is none.
-        registry: the tools, for the check of edited arguments.
+        choice: one of `CHOICES`; `ask` asks at the terminal, and leaves a call waiting if there is none.
+        registry: the tools, to check edited arguments.
         screen: where the question is shown.
         later: whether a call can be left waiting.
     """
@@ -45,14 +45,16 @@ def decider(choice: str, registry: ToolRegistry, screen: Screen, *, later: bool)
 
 
 def who() -> str:
-    """Who sits here, as the system says; empty where it does not."""
-    with suppress(OSError, KeyError, ImportError):  # as different versions of Python say that there is no name
+    """The user's name according to the system; empty if unknown."""
+    with suppress(
+        OSError, KeyError, ImportError
+    ):  # different Python versions raise different errors for a missing name
         return getpass.getuser()
     return ""
 
 
 def ask(call: ToolCall, registry: ToolRegistry, screen: Screen, *, later: bool) -> Decision | None:
-    """Show a call, all of it, and ask until there is an answer. Ctrl-C and Ctrl-D: later, or no where there is none."""
+    """Show the complete call, and ask until there is an answer. Ctrl-C and Ctrl-D mean later, or no without `later`."""
     screen.line(f"{screen.style(visible(call.name), 'cyan', 'bold')} wants to run ({visible(call.id)}):")
     for line in arguments(call.arguments, width(), "    "):
         screen.line(line)
@@ -79,24 +81,24 @@ def read_arguments(text: str) -> dict[str, Any]:
     """Arguments from JSON.
 
     Raises:
-        ConfigError: it is no JSON object.
+        ConfigError: it is not a JSON object.
     """
     try:
         given = json.loads(text)
     except (ValueError, RecursionError) as e:
-        raise ConfigError(f"the arguments are no JSON: {e}") from None
+        raise ConfigError(f"the arguments are not valid JSON: {e}") from None
     if not isinstance(given, dict):
-        raise ConfigError('the arguments are a JSON object, such as {"path": "a.txt"}')
+        raise ConfigError('the arguments must be a JSON object, such as {"path": "a.txt"}')
     return given
 
 
 def _edited(call: ToolCall, registry: ToolRegistry, screen: Screen) -> Mapping[str, Any] | None:
-    """Other arguments that fit the tool; None when they are not changed after all."""
-    with suppress(ImportError, ValueError):  # ValueError: an argument that the terminal's encoding cannot hold
+    """Edited arguments that match the tool; None if they were not changed after all."""
+    with suppress(ImportError, ValueError):  # ValueError: an argument that the terminal's encoding cannot represent
         import readline
 
         readline.add_history(json.dumps(dict(call.arguments), default=str))
-    screen.line("All arguments, in one line of JSON. Arrow up: the present ones; empty: leave them.")
+    screen.line("Enter all arguments as one line of JSON. Arrow up: edit the current ones; empty: keep them.")
     text = typed("json> ").strip()
     if not text:
         return None
@@ -111,7 +113,7 @@ def _edited(call: ToolCall, registry: ToolRegistry, screen: Screen) -> Mapping[s
 
 
 def _forget_typed() -> None:
-    """Drop what was typed before the question was there: it cannot be an answer to it."""
+    """Discard what was typed before the question was shown: it cannot be an answer to it."""
     with suppress(ImportError):  # not on Windows
         import termios
 

@@ -1,6 +1,6 @@
-"""`agentkit chat`: a conversation in the terminal, streamed, with every tool call and its result in sight.
+"""`agentkit chat`: a conversation in the terminal, streamed, showing every tool call and its result.
 
-With `--thread` it is kept in a store, and goes on where it stopped. Calls that wait for approval are asked about.
+With `--thread` it is kept in a store and continues where it stopped. Calls that wait for approval prompt the user.
 """
 
 from __future__ import annotations
@@ -26,47 +26,47 @@ if TYPE_CHECKING:
     from agentkit.messages import ToolCall
 
 PROMPT = "you> "
-RECENT = 4  # entries of a thread that are shown when it is opened again
-WAITS = 3  # the exit status when a call waits for approval
+RECENT = 4  # entries shown when a thread is reopened
+WAITS = 3  # the exit status if a call is waiting for approval
 
 
 def add(commands: Any) -> None:
     """Declare the command and its options."""
     command = commands.add_parser(
         "chat",
-        help="talk to a model in the terminal, with tools",
-        description="Talk to a model. Ctrl-C stops an answer, Ctrl-D ends the chat. "
-        "When the input is no terminal, each of its lines is one message.",
+        help="chat with a model in the terminal, with tools",
+        description="Chat with a model. Ctrl-C stops an answer, Ctrl-D ends the chat. "
+        "If standard input is not a terminal, each line is one message.",
     )
     command.add_argument("--model", required=True, help="such as openai:gpt-5, anthropic:…, responses:…")
-    command.add_argument("--format", help="text format of the calls, such as xml; native calls without it")
-    command.add_argument("--base-url", help="address of a compatible server")
-    command.add_argument("--system", help="instructions that come before the conversation")
+    command.add_argument("--format", help="text format of the calls, such as xml; default: native calls")
+    command.add_argument("--base-url", help="URL of a compatible server")
+    command.add_argument("--system", help="the system prompt")
     command.add_argument(
         "--tools", nargs="+", default=[], metavar="MODULE:CLASS", help="such as agentkit_tools.files:Files"
     )
-    command.add_argument("--thread", metavar="NAME", help="keep the conversation under this name, and go on with it")
+    command.add_argument("--thread", metavar="NAME", help="keep the conversation under this name, and continue it")
     add_store(command, default=None)
-    command.add_argument("--require-approval", action="store_true", help="every call waits for approval")
+    command.add_argument("--require-approval", action="store_true", help="require approval for every call")
     command.add_argument(
         "--approve",
         choices=("ask", "always", "never"),
         default="ask",
-        help="what to do about calls that wait for approval; ask, unless told otherwise",
+        help="what to do with calls that wait for approval; default: ask",
     )
     command.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Answer line after line. Status 1 if the last answer failed, 3 if a call waits for approval at the end."""
+    """Answer line by line. Exit status 1 if the last answer failed, 3 if a call is waiting for approval at the end."""
     from agentkit.agent import Agent, OwnLoop
     from agentkit.models import model
     from agentkit.processor import ProcessorConfig
 
     if arguments.store is not None and arguments.thread is None:
-        raise ConfigError("--store says where the threads are; --thread NAME says which one")
+        raise ConfigError("--store selects the store; --thread NAME selects the thread in it")
     if arguments.thread == "":
-        raise ConfigError("--thread wants a name")
+        raise ConfigError("--thread requires a name")
     chosen = model(arguments.model, format=arguments.format, base_url=arguments.base_url)
     config = ProcessorConfig(requires_approval=True if arguments.require_approval else None)
     agent = Agent(chosen, arguments.tools, system=arguments.system, config=config)
@@ -93,10 +93,10 @@ class Chat:
         later = self.thread is not None
         self.decide: Decider = decider(arguments.approve, agent.registry, self.screen, later=later)
         self.conversation: KeptChat = InMemory(agent)
-        self.said = False  # anything, in this session
+        self.wrote = False  # whether the user wrote anything in this session
 
     def run(self) -> int:
-        """Talk until the input ends."""
+        """Chat until the input ends."""
         if self.thread is None:
             self.greet("")
             return self.talk(0)
@@ -112,13 +112,13 @@ class Chat:
             self.loop.run(manager.aclose())
 
     def greet(self, where: str) -> None:
-        """Say who is there and what they can do."""
+        """Show the model and its tools."""
         tools = ", ".join(spec.name for spec in self.agent.registry.specs()) or "none"
-        told = f"{self.agent.model.name}, tools: {tools}{where}. Ctrl-C stops an answer, Ctrl-D ends."
-        self.screen.line(self.screen.style(visible(told), "dim"))
+        greeting = f"{self.agent.model.name}, tools: {tools}{where}. Ctrl-C stops an answer, Ctrl-D ends."
+        self.screen.line(self.screen.style(visible(greeting), "dim"))
 
     def reopen(self, thread: InThread) -> int:
-        """Show where the thread stands, and finish what a run that broke off left open. The status of that."""
+        """Show the state of the thread, and finish what an interrupted run left open. Returns its exit status."""
         from agentkit.cli.transcript import transcript
 
         log = self.loop.run(thread.show())
@@ -127,13 +127,13 @@ class Chat:
         if log is None or not entries:
             return 0
         if len(entries) > RECENT:
-            self.screen.line(self.screen.style(f"… {len(entries) - RECENT} entries before", "dim"))
+            self.screen.line(self.screen.style(f"… {len(entries) - RECENT} earlier entries", "dim"))
         for line in transcript(log, width(), self.screen.style, after=entries[-1].seq - RECENT):
             self.screen.line(line)
         return self.answer() if thread.is_unfinished(log) else 0
 
     def talk(self, status: int) -> int:
-        """Answer line after line; where nobody can be asked, the session ends with a call that waits."""
+        """Answer line by line; if nobody can be asked, the session ends at a call that needs approval."""
         unsent = 0
         for line in lines(self.screen):
             if status == WAITS and not sys.stdin.isatty():
@@ -141,17 +141,17 @@ class Chat:
                 continue
             try:
                 self.loop.run(self.conversation.say(line))
-                self.said = True
+                self.wrote = True
                 status = self.answer()
             except StoreError as e:
                 self.complain(e)
                 status = 1
         if unsent:
-            self.screen.line(self.screen.style(f"lines of the input that were not sent: {unsent}", "red"))
+            self.screen.line(self.screen.style(f"input lines that were not sent: {unsent}", "red"))
         return status
 
     def answer(self) -> int:
-        """Let the model answer; ask about the calls that wait, and go on, until none is left that was not put off."""
+        """Let the model answer; ask about waiting calls and continue until only postponed ones are left."""
         put_off: set[str] = set()
         while True:
             status = self.follow()
@@ -165,18 +165,18 @@ class Chat:
                 return WAITS
 
     def settled(self, call: ToolCall) -> bool:
-        """Ask about a call and keep the decision at once; False when it is put off."""
+        """Ask about a call and store the decision at once; False if it is postponed."""
         decision = self.decide(call)
         if decision is None:
             return False
         try:
             self.loop.run(self.conversation.decide(call, decision))
-        except (ConfigError, StoreError) as e:  # such as: somebody else has decided meanwhile
+        except (ConfigError, StoreError) as e:  # for example, someone else has decided in the meantime
             self.complain(e)
         return True
 
     def follow(self) -> int:
-        """One run; its status."""
+        """Do one run; returns its exit status."""
         stream = self.conversation.run()
         try:
             stopped = self.loop.run(shown(stream, self.screen))
@@ -195,27 +195,27 @@ class Chat:
         return 0
 
     def tell_busy(self, busy: ThreadBusy) -> None:
-        """Say who is at work on this thread, and what becomes of the message."""
+        """Show who is running this thread, and what will happen to the message."""
         from agentkit.threads.owner import in_words
 
-        where = f"{in_words(busy.owner)} is at work on this thread" if busy.owner else "this thread was taken over"
+        where = f"{in_words(busy.owner)} is running this thread" if busy.owner else "this thread was taken over"
         self.screen.line(self.screen.style(visible(f"not answered here: {where}."), "red"))
-        kept = "What you wrote is kept: it is answered there" if self.said else "It is gone on with there"
+        kept = "Your message is saved and will be answered there" if self.wrote else "It continues there"
         self.screen.line(f"{kept}, or by the next run on this thread; open it again to read the answer.")
 
     def tell_of_others(self, text: str) -> None:
-        """Show what was written into this thread elsewhere, before it is answered here."""
+        """Show what was added to this thread elsewhere, before it is answered here."""
         self.screen.line(f"{self.screen.style('from elsewhere>', 'bold')} {plain(text)}")
 
     def complain(self, error: Exception) -> None:
-        """Say what went wrong."""
+        """Print what went wrong."""
         self.screen.line(self.screen.style(plain(f"error: {error}"), "red"))
 
     def tell_waiting(self, waiting: tuple[ToolCall, ...]) -> None:
-        """Say how the calls that wait can be decided about."""
+        """Show how to decide about the waiting calls."""
         names = ", ".join(f"{visible(call.name)} ({visible(call.id)})" for call in waiting)
         if self.thread is None:
-            how = "nobody can be asked here: --approve always|never decides, --thread NAME keeps the call for later"
+            how = "nobody can be asked here: decide with --approve always|never, or keep the call with --thread NAME"
         else:
             where = f"{shlex.quote(self.thread)} {waiting[0].id}{store_option(self.store)}"
             how = f"agentkit threads approve {where}, or deny; then open this thread again"
@@ -223,7 +223,7 @@ class Chat:
 
 
 def lines(screen: Screen) -> Iterator[str]:
-    """What the user types, line by line, until the end of the input."""
+    """The user's input, line by line, until it ends."""
     if not sys.stdin.isatty():
         yield from (as_text(line).strip() for line in sys.stdin if line.strip())
         return
@@ -246,9 +246,9 @@ def lines(screen: Screen) -> Iterator[str]:
 
 
 async def shown(stream: RunStream, screen: Screen) -> bool:
-    """Write a run's events as they come; whether Ctrl-C stopped it.
+    """Write a run's events as they arrive; returns whether Ctrl-C stopped it.
 
-    The first Ctrl-C cancels the run, whose last events are still shown; a second one ends the program.
+    The first Ctrl-C cancels the run, whose last events are still shown; the second one ends the program.
     """
 
     async def follow() -> None:
@@ -267,7 +267,7 @@ async def shown(stream: RunStream, screen: Screen) -> bool:
 
 
 def close(result: RunResult, screen: Screen) -> None:
-    """End an answer: what it cost, where the server says so, and why it ended, where that is not the usual."""
+    """End an answer: show its tokens, if the server reports them, and why it ended, if that is unusual."""
     notes = []
     if any(result.usage):
         notes.append(f"{result.usage.input_tokens} tokens in, {result.usage.output_tokens} out")

@@ -1,7 +1,7 @@
-"""`agentkit demo`: the main job without a key: one tool class, one registry, a model of JSON calls and one of XML.
+"""`agentkit demo`: the main feature without a key: one tool class, one registry, a JSON- and an XML-calling model.
 
-Only the models and the network are not there: the responses were composed in the wire format of OpenAI's chat
-completions, lie in `demo_data`, and reach OpenAI's SDK as bytes. All else is what it is in real use.
+Only the models and the network are missing: the responses were composed in the wire format of OpenAI's chat
+completions, are stored in `demo_data`, and reach OpenAI's SDK as bytes. Everything else is as in real use.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from agentkit.tool.registry import ToolRegistry
 
 PROMPT = "Write hello.py and a README.md in your folder. Then let the greeting be French, and show me the file."
-RESPONSES = 4  # that each recording holds
-PIECE = 100  # bytes in which a response arrives: less than one event, so that events come in parts as on a network
-PACE = 0.005  # seconds between two events, for those who watch; none when nobody does
+RESPONSES = 4  # in each recording
+PIECE = 100  # bytes per chunk of a response: less than one event, so that events arrive in parts as on a network
+PACE = 0.005  # seconds between two events, for a human viewer; otherwise none
 
 
 class Way(NamedTuple):
-    """One way for a model to call: the recording's name, what it shows, and the text format if any."""
+    """One way for a model to call: the recording's name, what it shows, and the text format, if any."""
 
     name: str
     title: str
@@ -37,7 +37,7 @@ class Way(NamedTuple):
 
 
 WAYS = (
-    Way("json", "a model that calls through native JSON", None),
+    Way("json", "a model that makes native JSON calls", None),
     Way("xml", "a model that writes XML tags in its text", "xml"),
 )
 INTRODUCTION = """\
@@ -48,12 +48,14 @@ OpenAI's own SDK as bytes. The SDK, the parsing, the registry and the files are 
 
 def add(commands: Any) -> None:
     """Declare the command."""
-    command = commands.add_parser("demo", help="one tool class called by a JSON and by an XML model; needs no key")
+    command = commands.add_parser(
+        "demo", help="one tool class called by a JSON-calling and an XML-calling model; needs no key"
+    )
     command.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Show both ways, then that they met in the same methods. Status 1 if anything was not as it should be."""
+    """Show both ways, then that they called the same methods. Exit status 1 if anything is not as expected."""
     from agentkit.tool.registry import ToolRegistry
     from agentkit_tools.files import Files
 
@@ -72,7 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
             failures += failed
         met = meeting(registry, reached)
         same = compared(Path(folder))
-    screen.line(f"\n{screen.style('Both reached the same methods of the same object', 'bold')}\n")
+    screen.line(f"\n{screen.style('Both called the same methods of the same object', 'bold')}\n")
     for row in table(("method", "function name", "XML tag", "one BoundTool", "JSON calls", "XML calls"), met):
         screen.line(row)
     screen.line(f"\n{screen.style('Both wrote the same files', 'bold')}\n")
@@ -80,12 +82,12 @@ def run(arguments: argparse.Namespace) -> int:
         screen.line(row)
     good = not failures and all(row[3] == "yes" and row[4] == row[5] != "0" for row in met)
     good = good and bool(same) and all(row[3] == "yes" for row in same)
-    screen.line("" if good else "\nSomething above is not as it should be.")
+    screen.line("" if good else "\nSomething above is not as expected.")
     return 0 if good else 1
 
 
 async def work(way: Way, registry: ToolRegistry, screen: Screen) -> tuple[Counter[str], int]:
-    """Let one recorded model work; how often it completed a call of each function name, and how many calls failed."""
+    """Run one recorded model; returns the number of completed calls by function name, and of failed calls."""
     from agentkit.agent import Agent
     from agentkit.testing import Replay
 
@@ -105,7 +107,7 @@ async def work(way: Way, registry: ToolRegistry, screen: Screen) -> tuple[Counte
 
 
 def meeting(registry: ToolRegistry, reached: dict[str, Counter[str]]) -> list[tuple[str, ...]]:
-    """For each method: its two keys in the registry, whether both lead to one object, and who called it how often."""
+    """For each method: its two registry keys, whether they lead to one object, and how often each model called it."""
     rows = []
     for name, tool in registry.tools.items():
         tag = tool.tag or ""
@@ -116,7 +118,7 @@ def meeting(registry: ToolRegistry, reached: dict[str, Counter[str]]) -> list[tu
 
 
 def compared(folder: Path) -> list[tuple[str, ...]]:
-    """The files of the one beside those of the other."""
+    """The files of both models, side by side."""
     rows = []
     for file in sorted((folder / "json").rglob("*")):
         other = folder / "xml" / file.relative_to(folder / "json")

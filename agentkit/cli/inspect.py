@@ -1,4 +1,4 @@
-"""`agentkit parse`, `formats` and `tools`: what agentkit reads, knows, and shows to a model. Nothing is run."""
+"""`agentkit parse`, `formats` and `tools`: what agentkit reads, supports, and shows to a model. Runs nothing."""
 
 from __future__ import annotations
 
@@ -26,17 +26,19 @@ def add(commands: Any) -> None:
     parse = commands.add_parser(
         "parse",
         help="read calls from text; print them as JSON",
-        description="Read a model's text from the standard input and print the calls in it as JSON, with what is wrong "
-        "with them. Status 1 when a call could not be read or does not fit its tool.",
+        description="Read a model's text from standard input and print its calls as JSON, with any "
+        "errors. Exit status 1 if a call could not be read or does not match its tool.",
     )
-    parse.add_argument("--format", action="append", metavar="NAME", help="look for this format only; may be repeated")
-    parse.add_argument("--tools", **TOOLS, help="the offered tools: their tags, and the types of their parameters")
+    parse.add_argument("--format", action="append", metavar="NAME", help="look only for this format; may be repeated")
+    parse.add_argument("--tools", **TOOLS, help="the available tools, for their tags and parameter types")
     parse.add_argument("--in-code", action="store_true", help="read calls inside code fences and code spans, too")
     parse.set_defaults(run=run_parse)
 
-    formats = commands.add_parser("formats", help="list the text formats; with a name, what a model is told of it")
+    formats = commands.add_parser(
+        "formats", help="list the text formats; with a name, show what a model is told about it"
+    )
     formats.add_argument("name", nargs="?", help="show the prompt section that teaches this format")
-    formats.add_argument("--tools", **TOOLS, help="tools to teach; a sample one without it")
+    formats.add_argument("--tools", **TOOLS, help="tools to teach; default: a sample tool")
     formats.set_defaults(run=run_formats)
 
     tools = commands.add_parser("tools", help="list tools with their parameters, or their schemas as JSON")
@@ -49,8 +51,8 @@ def registered(references: list[str]) -> ToolRegistry:
     """A registry of the named tools.
 
     Raises:
-        ConfigError: a reference does not lead to a tool.
-        SchemaError: a tool is defined wrongly.
+        ConfigError: a reference does not resolve to a tool.
+        SchemaError: a tool is defined incorrectly.
     """
     from agentkit.tool.registry import ToolRegistry
 
@@ -61,13 +63,13 @@ def registered(references: list[str]) -> ToolRegistry:
 
 
 def run_parse(arguments: argparse.Namespace) -> int:
-    """Print the calls that a text holds."""
+    """Print the calls in a text."""
     from agentkit import formats
 
     chosen = [formats.get(name) for name in arguments.format or formats.names()]
     registry = registered(arguments.tools)
     if sys.stdin.isatty():
-        print("(write or paste the text, then Ctrl-D)", file=sys.stderr)
+        print("(type or paste the text, then press Ctrl-D)", file=sys.stderr)
     text = sys.stdin.buffer.read().decode("utf-8", errors="replace")
     events = formats.parse(text, chosen, registry.specs(), in_code="execute" if arguments.in_code else "ignore")
     found = {
@@ -77,15 +79,15 @@ def run_parse(arguments: argparse.Namespace) -> int:
     }
     print(as_json(found, indent=2))
     if not arguments.tools and (not found["calls"] or any(f.body == "element per tool" for f in chosen)):
-        # Which formats find nothing without tools does not show in their bodies, so no call at all is reason enough.
-        print("(without --tools no tag of a tool is known; xml finds nothing, bare calls are text)", file=sys.stderr)
+        # The bodies do not show which formats find nothing without tools, so finding no call at all is reason enough.
+        print("(without --tools no tool tags are known: xml finds nothing, and bare calls are text)", file=sys.stderr)
     return int(any("error" in call for call in found["calls"]))
 
 
 def read(event: CallEnd | CallError, registry: ToolRegistry) -> dict[str, Any]:
-    """A call as JSON, with the error that its model would be told."""
+    """A call as JSON, with the error that the model would be sent."""
     call = event.call
-    said: dict[str, Any] = {
+    entry: dict[str, Any] = {
         "name": call.name,
         "arguments": dict(call.arguments),
         "format": call.format,
@@ -93,16 +95,16 @@ def read(event: CallEnd | CallError, registry: ToolRegistry) -> dict[str, Any]:
     }
     match event:
         case CallError(code=code, message=message, position=position):
-            return {**said, "error": {"code": code, "message": message, "position": position}}
+            return {**entry, "error": {"code": code, "message": message, "position": position}}
         case CallEnd(repairs=repairs):
             if repairs:
-                said["repairs"] = list(repairs)
+                entry["repairs"] = list(repairs)
             problem = judged(event, registry)
-            return {**said, "error": problem} if problem else said
+            return {**entry, "error": problem} if problem else entry
 
 
 def judged(event: CallEnd, registry: ToolRegistry) -> dict[str, str] | None:
-    """What is wrong with a readable call; nothing is said of unknown tools where none were given."""
+    """What is wrong with a readable call; unknown tools are reported only if tools were passed."""
     from agentkit import formats
     from agentkit.tool.registry import InvalidArguments
 
@@ -138,7 +140,7 @@ def run_formats(arguments: argparse.Namespace) -> int:
 
 
 def sample() -> ToolSpec:
-    """A tool to show a format with, when none is given."""
+    """A tool to show a format with, if none is passed."""
     from agentkit.toolspec import Element, Node, ToolSpec
 
     number = {"type": "integer"}
@@ -151,13 +153,13 @@ def sample() -> ToolSpec:
 
 
 def run_tools(arguments: argparse.Namespace) -> int:
-    """List tools for a reader, or print their schemas."""
+    """List tools in readable form, or print their schemas."""
     registry = registered(arguments.tools)
     if arguments.json is not None:
         print(as_json(registry.get_openapi_schemas(arguments.json), indent=2))
         return 0
     if not registry.specs():
-        raise ConfigError(f"{', '.join(arguments.tools)}: no tool in there")
+        raise ConfigError(f"{', '.join(arguments.tools)}: no tools found there")
     screen = Screen(sys.stdout)
     for tool in dict.fromkeys([*registry.tools.values(), *registry.xml_tools.values()]):
         tag = f"  <{tool.tag}>" if tool.tag else ""
@@ -168,7 +170,7 @@ def run_tools(arguments: argparse.Namespace) -> int:
 
 
 def described(spec: ToolSpec) -> Iterator[str]:
-    """A tool in lines: what it does, then each parameter with its type, its place in XML, and its description."""
+    """A tool as lines: what it does, then each parameter with its type, place in XML, and description."""
     from agentkit.schemas.words import describe
 
     yield from spec.description.splitlines()
@@ -181,5 +183,5 @@ def described(spec: ToolSpec) -> Iterator[str]:
 
 
 def default(schema: Mapping[str, Any]) -> str:
-    """How an optional parameter reads."""
+    """How an optional parameter is shown."""
     return f"default {json.dumps(schema['default'], ensure_ascii=False)}" if "default" in schema else "optional"

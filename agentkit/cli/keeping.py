@@ -1,4 +1,4 @@
-"""Where a chat keeps its conversation: in memory, or in a thread that outlives it. Writes nothing to the terminal."""
+"""Where a chat keeps its conversation: in memory, or in a thread that outlives it. Never writes to the terminal."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from agentkit.threads.resume import settle
 
 
 class KeptChat(Protocol):
-    """What a chat asks of its conversation."""
+    """What a chat requires of its conversation."""
 
     async def say(self, text: str) -> None:
-        """Add what the user said."""
+        """Add the user's message."""
         ...
 
     def run(self) -> RunStream:
-        """Let the model go on."""
+        """Let the model continue."""
         ...
 
     def keep(self, result: RunResult) -> None:
-        """A run ended, be it early or with an error."""
+        """Handle the end of a run, even an early or failed one."""
         ...
 
     async def waiting(self) -> tuple[ToolCall, ...]:
@@ -37,15 +37,15 @@ class KeptChat(Protocol):
         ...
 
     async def decide(self, call: ToolCall, decision: Decision) -> None:
-        """Say whether a waiting call may run; the next run does it."""
+        """Decide whether a waiting call may run; the next run executes it."""
         ...
 
 
 class InMemory:
     """A conversation that ends with the chat.
 
-    A failed or stopped answer stays as far as it came, each of its calls with a result; one that never began is taken
-    back together with its question, so that the next one can be asked.
+    A failed or stopped answer is kept as far as it got, each of its calls with a result; one that never started is
+    removed together with its question, so that the next one can be asked.
     """
 
     def __init__(self, agent: Agent) -> None:
@@ -56,16 +56,16 @@ class InMemory:
         self._decisions: dict[str, Decision] = {}
 
     async def say(self, text: str) -> None:
-        """Add what the user said."""
+        """Add the user's message."""
         self._before, self._messages = self._messages, (*self._messages, user(text))
 
     def run(self) -> RunStream:
-        """Let the model go on."""
+        """Let the model continue."""
         decisions, self._decisions = self._decisions, {}
         return self.agent.stream(self._messages, decisions=decisions)
 
     def keep(self, result: RunResult) -> None:
-        """Go on from what the run added."""
+        """Continue from what the run added."""
         self._messages = self._before = result.messages if result.new_messages else self._before
         self._waiting = result.pending
 
@@ -74,18 +74,18 @@ class InMemory:
         return self._waiting
 
     async def decide(self, call: ToolCall, decision: Decision) -> None:
-        """Say whether a waiting call may run."""
+        """Decide whether a waiting call may run."""
         self._decisions[call.id] = decision
 
 
 class InThread:
-    """A conversation in a thread; made with its first message.
+    """A conversation in a thread, created with its first message.
 
     Args:
-        manager: of the store.
-        id: the thread's.
+        manager: the manager of the store.
+        id: the thread's id.
         agent: who answers.
-        others: told of what others write into the thread while it is answered here.
+        others: called with what others add to the thread while it is answered here.
     """
 
     def __init__(self, manager: ThreadManager, id: str, agent: Agent, others: Callable[[str], None]) -> None:
@@ -93,35 +93,35 @@ class InThread:
         self.id = id
         self.agent = agent
         self.others = others
-        self._own: set[int] = set()  # entries that were written here
-        self._known = -1  # the newest entry that the user has seen, or wrote
+        self._own: set[int] = set()  # entries written here
+        self._known = -1  # the newest entry that the user has seen or written
 
     async def log(self) -> Log | None:
-        """What the thread holds; None when there is none yet."""
+        """The thread's log; None if there is no thread yet."""
         try:
             return await self.manager.get_log(self.id)
         except ThreadNotFound:
             return None
 
     async def show(self) -> Log | None:
-        """`log`, for the user to read: nothing of it is told again."""
+        """`log`, for the user to read; none of it will be shown again."""
         log = await self.log()
         self._known = max((entry.seq for entry in log.entries), default=-1) if log is not None else -1
         return log
 
     async def say(self, text: str) -> None:
-        """Add what the user said."""
+        """Add the user's message."""
         try:
-            said = await self.manager.add_message(self.id, text)
+            entry = await self.manager.add_message(self.id, text)
         except ThreadNotFound:
             await self.manager.create_thread(self.id, messages=text)
-            said = 0
-        if said == self._known + 1:  # else others wrote before it, and are told of first
-            self._known = said
-        self._own.add(said)
+            entry = 0
+        if entry == self._known + 1:  # otherwise others wrote before it, and their entries are shown first
+            self._known = entry
+        self._own.add(entry)
 
     def watch(self, event: object) -> Awaitable[None] | None:
-        """A hook: before each request, tell of what others have written."""
+        """A hook: before each request, show what others have written."""
         return self._tell_of_others() if isinstance(event, TurnStarted) else None
 
     async def _tell_of_others(self) -> None:
@@ -135,18 +135,18 @@ class InThread:
             self.others("".join(part.text for part in message.content if isinstance(part, TextPart)) or "(image)")
 
     def run(self) -> RunStream:
-        """Let the model go on."""
+        """Let the model continue."""
         return self.manager.run_agent(self.id, self.agent)
 
     def keep(self, result: RunResult) -> None:
-        """Nothing: it is in the store."""
+        """Nothing to do: it is in the store."""
 
     async def waiting(self) -> tuple[ToolCall, ...]:
         """The calls that wait for approval."""
         return () if await self.log() is None else await self.manager.pending(self.id)
 
     async def decide(self, call: ToolCall, decision: Decision) -> None:
-        """Say whether a waiting call may run; bound to the call as it was shown."""
+        """Decide whether a waiting call may run; applies only to the call as it was shown."""
         if isinstance(decision, Approved):
             seen = call_hash(call)
             await self.manager.approve(self.id, call.id, arguments=decision.arguments, seen=seen, by=who())
@@ -154,9 +154,9 @@ class InThread:
             await self.manager.deny(self.id, call.id, decision.reason, by=who())
 
     def is_unfinished(self, log: Log) -> bool:
-        """Whether a run on it broke off: there is something to settle, or the model has not answered yet.
+        """Whether a run was interrupted: there are open calls, or the model has not answered yet.
 
-        After a run that was stopped on purpose it is the user's turn.
+        After a run that was stopped deliberately it is the user's turn.
         """
         plan = settle(log, self.agent.registry)
         if plan.close or plan.answer or plan.ask or plan.run or plan.finish == "approval":

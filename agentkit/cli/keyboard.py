@@ -1,4 +1,4 @@
-"""What a user types, as text. Knows the standard input only; what is no text is told, never altered in silence."""
+"""The user's input as text. Knows only standard input; invalid text is an error, never silently altered."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ def typed(prompt: str) -> str:
     """One line from the terminal, after a prompt.
 
     Raises:
-        ConfigError: it is no text.
+        ConfigError: it is not valid text.
         EOFError: the input has ended.
     """
     return as_text(input(prompt))
 
 
 def as_text(line: str) -> str:
-    """A line of the standard input, whose bytes Python could not all decode by the encoding that it was told.
+    """A line of standard input that Python could not decode completely with the configured encoding.
 
-    They are read as UTF-8 then, which is what terminals write, whatever an environment says of them.
+    It is then read as UTF-8, which is what terminals send, whatever the environment says.
 
     Raises:
-        ConfigError: they are no UTF-8 either.
+        ConfigError: it is not UTF-8 either.
     """
     if not any("\udc80" <= c <= "\udcff" for c in line):
         return line
@@ -32,4 +32,4 @@ def as_text(line: str) -> str:
         return written.decode()
     except UnicodeDecodeError as e:
         found = f"byte 0x{written[e.start]:02x} at {e.start}"
-        raise ConfigError(f"a line of the input is no text in UTF-8 ({found}); it was not sent") from None
+        raise ConfigError(f"an input line is not valid UTF-8 ({found}); it was not sent") from None

@@ -1,4 +1,4 @@
-"""Events as lines of a terminal. Knows events and results; runs nothing and asks nothing."""
+"""Events as lines in a terminal. Knows events and results; runs nothing and asks nothing."""
 
 from __future__ import annotations
 
@@ -22,31 +22,31 @@ from agentkit.events import (
 )
 
 STYLES: Final = {"dim": "2", "bold": "1", "red": "31", "green": "32", "cyan": "36"}
-ARGUMENT: Final = 600  # characters of one argument that are shown as it streams
-WRITTEN: Final = 80  # characters of a text call's source that are shown
-RESULT: Final = 400  # characters of one result that are shown
+ARGUMENT: Final = 600  # characters shown of an argument as it streams
+WRITTEN: Final = 80  # characters shown of a text call's source
+RESULT: Final = 400  # characters shown of a result
 NO_KEY: Final = object()
 
 
 class Screen:
-    """Writes events as they come: text as it streams, calls and results on lines of their own.
+    """Writes events as they arrive: text as it streams, calls and results on separate lines.
 
     Args:
         out: where to write.
-        colour: None asks the terminal: colour when `out` is one and NO_COLOR is unset.
+        colour: None uses colour if `out` is a terminal and NO_COLOR is unset.
     """
 
     def __init__(self, out: TextIO, colour: bool | None = None) -> None:
         self.out = out
         self.colour = out.isatty() and not os.environ.get("NO_COLOR") if colour is None else colour
-        self._fresh = True  # at the beginning of a line
+        self._fresh = True  # whether at the beginning of a line
         self._saying: object = None  # what the current line belongs to
-        self._key: object = NO_KEY  # of the current argument; None for a native call's JSON
-        self._shown = 0  # characters of it
-        self._held = ""  # line ends that are written only when something follows them
+        self._key: object = NO_KEY  # the current argument's; None for a native call's JSON
+        self._shown = 0  # characters shown of it
+        self._held = ""  # line ends that are written only if something follows
 
     def show(self, event: Event) -> None:
-        """Write one event; those that concern only a program show nothing."""
+        """Write one event; those that only concern a program are not shown."""
         match event:
             case Text(text):
                 self._say("text", text)
@@ -75,20 +75,20 @@ class Screen:
         self.out.flush()
 
     def line(self, text: str = "", saying: object = None) -> None:
-        """Write a line of its own; later text of the same `saying` goes on behind it."""
+        """Write a separate line; later text of the same `saying` continues after it."""
         self.fresh()
         self.out.write(text if saying else f"{text}\n")
         self._fresh, self._saying, self._key = saying is None, saying, NO_KEY
         self.out.flush()
 
     def fresh(self) -> None:
-        """End the line that was begun, if any."""
+        """End the current line, if any."""
         if not self._fresh:
             self.out.write("\n")
         self._fresh, self._saying, self._held = True, None, ""
 
     def style(self, text: str, *names: str) -> str:
-        """The text in these styles, where there is colour."""
+        """The text in these styles, if colour is on."""
         return f"\x1b[{';'.join(STYLES[n] for n in names)}m{text}\x1b[0m" if self.colour and text else text
 
     def _say(self, saying: str, text: str, *styles: str) -> None:
@@ -112,16 +112,16 @@ class Screen:
             self.out.write(" …" if len(text) > room else "")
 
     def _write(self, text: str, newline: str, *styles: str) -> None:
-        """Go on with the current line; the line ends at the end of `text` are held until more follows."""
+        """Continue the current line; line ends at the end of `text` are held back until more follows."""
         body = text.rstrip("\n")
         if body:
-            said = re.sub("\n(?=[^\n])", newline, f"{self._held}{body}")
-            self.out.write(self.style(said, *styles))
+            indented = re.sub("\n(?=[^\n])", newline, f"{self._held}{body}")
+            self.out.write(self.style(indented, *styles))
             self._held, self._fresh = "", False
         self._held += "\n" * (len(text) - len(body))
 
     def _written(self, format: str, raw: str) -> None:
-        """How a call stood in the model's text; a native call has no text."""
+        """The call's source in the model's text; a native call has none."""
         first, _, rest = plain(raw).partition("\n")
         cut = len(first) > WRITTEN or rest
         self.line(self.style(f"    ({plain(format)}: {first[:WRITTEN]}{' …' if cut else ''})", "dim"))

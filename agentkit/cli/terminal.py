@@ -1,7 +1,7 @@
-"""What a terminal may be given: text that cannot command it, folded to its width. Knows text only.
+"""Text that is safe for a terminal: it cannot control it, and is folded to its width. Knows only text.
 
-`plain` is for reading: what could command the terminal is left out. `visible` is for deciding: nothing is left out, and
-what does not print is written as an escape.
+`plain` is for reading: characters that could control the terminal are removed. `visible` is for decisions: nothing is
+removed, and characters that are not printable are escaped.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from agentkit.unicode import commands
 _BLANK: Final = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
-"""What is no control and yet shows nothing: fillers, selectors of variants, the empty Braille cell."""
+"""Invisible characters that are not control characters: fillers, variation selectors, the empty Braille cell."""
 
 
 class _ByClass(dict[int, str | None]):
-    """For `str.translate`: what becomes of a character by its Unicode class, worked out when it is first met.
+    """A table for `str.translate`: replaces characters by their Unicode category, computed on first use.
 
     Args:
-        instead: what stands for a character that a terminal may not get.
+        instead: the replacement for a character that a terminal must not receive.
     """
 
     def __init__(self, instead: Callable[[str], str | None]) -> None:
@@ -48,21 +48,21 @@ def _in_json(c: str) -> str:
 
 _PLAIN: Final = _ByClass(_left_out)
 _JSON: Final = _ByClass(lambda c: _in_json(c) if c != "\x7f" else "\\u007f")
-LINE, GOES_ON = "| ", "⋮ "  # what stands before each line of a text argument, and before the rest of a folded line
+LINE, GOES_ON = "| ", "⋮ "  # the marker before each line of a text argument, and before the rest of a folded line
 
 
 def plain(text: str) -> str:
-    """Text without what commands a terminal, turns its direction or stands in it unseen.
+    """Text without characters that control a terminal, change the text direction or are invisible.
 
-    What a model or a tool says may not move the cursor, set a title or write to the clipboard. The Unicode classes
-    decide: controls (Cc) but newline and tab are left out, and format characters (Cf) but those that text needs; the
-    separators of lines and paragraphs (Zl, Zp) are newlines, half a surrogate pair (Cs) is U+FFFD.
+    A model's or tool's output must not move the cursor, set a title or write to the clipboard. The Unicode categories
+    decide: control characters (Cc) except newline and tab are removed, as are format characters (Cf) except those that
+    text needs; line and paragraph separators (Zl, Zp) become newlines, a lone surrogate (Cs) becomes U+FFFD.
     """
     return text if text.isprintable() else text.translate(_PLAIN)
 
 
 def as_json(value: object, indent: int | None = None) -> str:
-    r"""A value as JSON that a terminal may be given: without loss, what `plain` would alter is an escape.
+    r"""A value as JSON that is safe for a terminal: lossless, with everything that `plain` would alter escaped.
 
     >>> as_json({"name": "a\u202egnp.exe é"})
     '{"name": "a\\u202egnp.exe é"}'
@@ -71,7 +71,7 @@ def as_json(value: object, indent: int | None = None) -> str:
 
 
 def visible(text: str) -> str:
-    r"""One line that hides nothing: each character that prints nothing, or ends a line, as its escape.
+    r"""One line that hides nothing: each invisible character and each line end is escaped.
 
     >>> visible("a\u202egnp.exe")
     'a\\u202egnp.exe'
@@ -80,7 +80,7 @@ def visible(text: str) -> str:
 
 
 def shows(text: str) -> bool:
-    """Whether every character of a text can be seen, or is a space."""
+    """Whether every character of a text is visible or a space."""
     return text.isprintable() and (text.isascii() or _BLANK.search(text) is None)
 
 
@@ -89,7 +89,7 @@ def _escape(c: str) -> str:
 
 
 def cells(text: str) -> int:
-    """How many columns a text takes: 2 for a wide character, none for one that joins the one before it."""
+    """How many columns a text occupies: 2 for a wide character, 0 for a combining one."""
     return len(text) if text.isascii() else sum(map(_cell, text))
 
 
@@ -98,12 +98,12 @@ def _cell(c: str) -> int:
 
 
 def width() -> int:
-    """The columns to write in: those of the terminal, 80 without one, 100 at most, since longer lines read badly."""
+    """The columns to use: those of the terminal, or 80 without one; at most 100, as longer lines are hard to read."""
     return max(20, min(shutil.get_terminal_size((80, 24)).columns, 100))
 
 
 def folded(line: str, width: int) -> Iterator[str]:
-    """A line in pieces of at most `width` columns, broken at a space where one is near the end.
+    """A line in pieces of at most `width` columns, broken at a space if one is near the end.
 
     >>> list(folded("one two three", 8))
     ['one two ', 'three']
@@ -113,7 +113,7 @@ def folded(line: str, width: int) -> Iterator[str]:
         while end < len(line) and fits + _cell(line[end]) <= width:
             fits += _cell(line[end])
             end += 1
-        end = max(end, 1)  # one wide character in one column
+        end = max(end, 1)  # a wide character in a single column
         space = line.rfind(" ", end // 2, end)
         end = space + 1 if space >= 0 else end
         yield line[:end]
@@ -132,16 +132,16 @@ def cut(text: str, width: int) -> str:
 
 
 def block(text: str, width: int, indent: str = "") -> Iterator[str]:
-    """A text in lines of at most `width` columns, each behind the indent."""
+    """A text as indented lines of at most `width` columns."""
     for line in plain(text).expandtabs(4).split("\n"):
         yield from (f"{indent}{piece}".rstrip() for piece in folded(line, max(width - len(indent), 1)))
 
 
 def arguments(given: Mapping[str, Any], width: int, indent: str = "") -> Iterator[str]:
-    r"""Arguments for a person who decides about them: complete, and none can pass for another.
+    r"""Arguments for a person who decides about them: complete, and none can imitate another.
 
-    A value is JSON; a text of several lines stands line by line, each behind a bar. Wherever a line is folded the rest
-    of it stands behind `⋮`.
+    A value is JSON; a multi-line string is shown line by line, each after a bar. If a line is folded, the rest of it
+    follows after `⋮`.
 
     >>> print("\n".join(arguments({"path": "a.py", "text": "x\npath: /etc"}, 40)))
     path: "a.py"
@@ -155,8 +155,8 @@ def arguments(given: Mapping[str, Any], width: int, indent: str = "") -> Iterato
             for line in value.expandtabs(4).split("\n"):
                 yield from _marked(line, width, f"{indent}  {LINE}", f"{indent}  {GOES_ON}")
         else:
-            said = visible(json.dumps(value, ensure_ascii=False, default=str))
-            yield from _marked(f"{visible(name)}: {said}", width, indent, f"{indent}  {GOES_ON}")
+            written = visible(json.dumps(value, ensure_ascii=False, default=str))
+            yield from _marked(f"{visible(name)}: {written}", width, indent, f"{indent}  {GOES_ON}")
 
 
 def _marked(line: str, width: int, first: str, others: str) -> Iterator[str]:

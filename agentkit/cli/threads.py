@@ -1,4 +1,4 @@
-"""`agentkit threads`: what a store holds: listed, shown, exported, deleted; and its waiting calls decided about."""
+"""`agentkit threads`: list, show, export and delete a store's threads, and decide about their waiting calls."""
 
 from __future__ import annotations
 
@@ -30,32 +30,36 @@ Work = Callable[["ThreadManager", argparse.Namespace], Awaitable[int]]
 
 def add(commands: Any) -> None:
     """Declare the commands and their options."""
-    group = commands.add_parser("threads", help="list, show, export, delete stored conversations; approve their calls")
+    group = commands.add_parser(
+        "threads", help="list, show, export, delete stored conversations; approve or deny their calls"
+    )
     actions = group.add_subparsers(dest="action", required=True, metavar="action")
-    listed = _action(actions, "list", "the threads, the last changed first", _on_store(list_threads), named=False)
-    listed.add_argument("--limit", type=int, default=50, help="how many at most (50)")
-    shown = _action(actions, "show", "turns, calls, results, durations, tokens, approvals", _on_store(show))
-    shown.add_argument("--full", action="store_true", help="every text whole, instead of its first lines")
-    exported = _action(actions, "export", "the messages as JSON lines", _on_store(export))
+    listed = _action(actions, "list", "list threads, most recently changed first", _on_store(list_threads), named=False)
+    listed.add_argument("--limit", type=int, default=50, help="how many at most (default: 50)")
+    shown = _action(actions, "show", "show turns, calls, results, durations, tokens, approvals", _on_store(show))
+    shown.add_argument("--full", action="store_true", help="show complete texts instead of their first lines")
+    exported = _action(actions, "export", "print the messages as JSON lines", _on_store(export))
     exported.add_argument(
         "--as", dest="wire", default="json", metavar="SHAPE",
-        help="json (agentkit's own, without loss), openai, anthropic, or a text format such as hermes",
+        help="json (agentkit's own, lossless), openai, anthropic, or a text format such as hermes",
     )  # fmt: skip
     exported.add_argument(
-        "--tools", nargs="+", default=[], metavar="MODULE:CLASS", help="for a text format: their tags"
+        "--tools", nargs="+", default=[], metavar="MODULE:CLASS", help="for a text format: the tools, for their tags"
     )
-    deleted = _action(actions, "delete", "remove a thread and all that belongs to it", delete)
-    deleted.add_argument("--yes", action="store_true", help="do not ask")
-    approved = _action(actions, "approve", "let a waiting call run when its thread goes on", _on_store(approve))
-    denied = _action(actions, "deny", "refuse a waiting call", _on_store(deny))
+    deleted = _action(actions, "delete", "delete a thread and everything in it", delete)
+    deleted.add_argument("--yes", action="store_true", help="do not ask for confirmation")
+    approved = _action(actions, "approve", "let a waiting call run when its thread continues", _on_store(approve))
+    denied = _action(actions, "deny", "deny a waiting call", _on_store(deny))
     for command in (approved, denied):
-        command.add_argument("call", help="the call's id, as `show` tells it")
-    approved.add_argument("--arguments", metavar="JSON", help="run it with these instead; all of them, as an object")
-    denied.add_argument("--reason", default="", help="the model reads it")
+        command.add_argument("call", help="the call's id, as printed by `show`")
+    approved.add_argument(
+        "--arguments", metavar="JSON", help="run it with these arguments instead; the complete JSON object"
+    )
+    denied.add_argument("--reason", default="", help="the reason, for the model")
 
 
 def add_store(command: argparse.ArgumentParser, default: str | None = STORE) -> None:
-    """Declare where threads are."""
+    """Declare the option for the store."""
     command.add_argument(
         "--store", default=default, metavar="WHERE", help=f"a SQLite file ({STORE}) or postgresql://user@host/database"
     )
@@ -71,17 +75,17 @@ def _action(actions: Any, name: str, does: str, run: Run, *, named: bool = True)
 
 
 def _on_store(work: Work) -> Run:
-    """A command that does all its work on the opened store."""
+    """A command that works on the opened store."""
     return lambda arguments: _opened(work, arguments)
 
 
 def _opened(
     work: Callable[[ThreadManager, argparse.Namespace], Awaitable[Done]], arguments: argparse.Namespace
 ) -> Done:
-    """Do work on the store.
+    """Run a command on the store.
 
     Raises:
-        ConfigError: there is no such file; looking for threads makes none.
+        ConfigError: there is no such file; reading threads does not create one.
     """
     from agentkit.threads import ThreadManager
 
@@ -93,7 +97,7 @@ def _opened(
             await manager.aclose()
 
     if "://" not in arguments.store and not Path(arguments.store).exists():
-        raise ConfigError(f"there is no thread store {arguments.store} here; --store names another")
+        raise ConfigError(f"there is no thread store {arguments.store} here; select another with --store")
     return asyncio.run(run())
 
 
@@ -103,20 +107,20 @@ async def list_threads(manager: ThreadManager, arguments: argparse.Namespace) ->
     from agentkit.cli.transcript import age, state, words
 
     if arguments.limit < 1:
-        raise ConfigError(f"--limit {arguments.limit}: wanted 1 or more")
+        raise ConfigError(f"--limit {arguments.limit}: expected an integer (1 or more)")
     rows, now = [], time.time()
     for thread in await manager.list_threads(limit=arguments.limit):
         try:
             log = await manager.get_log(thread.id)
-        except ThreadNotFound:  # deleted a moment ago
+        except ThreadNotFound:  # deleted in the meantime
             continue
-        except StoreError as e:  # one that is damaged does not hide the others
-            said = ("damaged", cut(str(e), 60))
+        except StoreError as e:  # a damaged thread must not hide the others
+            summary = ("damaged", cut(str(e), 60))
         else:
-            said = (state(log), words(log, 40))
+            summary = (state(log), words(log, 40))
         if thread.damage is not None:
-            said = ("damaged", cut(thread.damage, 60))
-        rows.append((visible(thread.id), str(thread.entries), age(now - thread.updated), *said))
+            summary = ("damaged", cut(thread.damage, 60))
+        rows.append((visible(thread.id), str(thread.entries), age(now - thread.updated), *summary))
     screen = Screen(sys.stdout)
     for line in table(("thread", "entries", "changed", "state", "first words"), rows):
         screen.line(cut_right(line) if sys.stdout.isatty() else line)
@@ -124,7 +128,7 @@ async def list_threads(manager: ThreadManager, arguments: argparse.Namespace) ->
 
 
 def cut_right(line: str) -> str:
-    """A row of a table in the terminal's width; its spaces kept."""
+    """A table row cut to the terminal's width; its spaces are kept."""
     from agentkit.cli.terminal import folded
 
     first, *rest = folded(line, width())
@@ -132,7 +136,7 @@ def cut_right(line: str) -> str:
 
 
 async def show(manager: ThreadManager, arguments: argparse.Namespace) -> int:
-    """Draw one thread."""
+    """Show one thread."""
     from agentkit.cli.transcript import state, totals, transcript
 
     log = await manager.get_log(arguments.thread)
@@ -145,7 +149,7 @@ async def show(manager: ThreadManager, arguments: argparse.Namespace) -> int:
 
 
 async def export(manager: ThreadManager, arguments: argparse.Namespace) -> int:
-    """Print the messages, one on each line; also those that were compacted since."""
+    """Print the messages, one per line, including those compacted since."""
     from agentkit.threads.conversation import messages_of
 
     log = await manager.get_log(arguments.thread)
@@ -156,11 +160,11 @@ async def export(manager: ThreadManager, arguments: argparse.Namespace) -> int:
 
 
 def rendered(messages: Sequence[Message], wire: str, tools: Sequence[str]) -> Sequence[Mapping[str, Any]]:
-    """A conversation as it stands on a wire, or with its calls as text.
+    """A conversation in a provider's wire format, or with its calls as text.
 
     Raises:
         ConfigError: neither a wire nor a format has this name.
-        FormatError: the format cannot carry a call.
+        FormatError: the format cannot represent a call.
     """
     from agentkit import formats
     from agentkit.models.anthropic import anthropic_messages
@@ -179,16 +183,16 @@ def rendered(messages: Sequence[Message], wire: str, tools: Sequence[str]) -> Se
         case name if name in formats.names():
             return chat_messages(text_messages(messages, formats.get(name), ToolRegistry(*tools).specs()), "openai")
     hint = did_you_mean(wire, [*WIRES, *formats.names()])
-    raise ConfigError(f"--as {wire}: wanted {', '.join(WIRES)}, or a text format of `agentkit formats`{hint}")
+    raise ConfigError(f"--as {wire}: expected {', '.join(WIRES)}, or a text format of `agentkit formats`{hint}")
 
 
 def delete(arguments: argparse.Namespace) -> int:
-    """Remove one thread, after a question. The question is outside of the event loop, where Ctrl-C ends it at once."""
+    """Delete one thread, after confirmation. Asks outside the event loop, where Ctrl-C ends it at once."""
     entries = _opened(_entries, arguments)
     name = visible(arguments.thread)
     if not arguments.yes:
         if not sys.stdin.isatty():
-            raise ConfigError("deleting cannot be undone: say --yes where nobody can be asked")
+            raise ConfigError("deleting cannot be undone: pass --yes if nobody can be asked")
         try:
             answer = input(f"delete {name} with its {entries}? [y/N] ")
         except EOFError:
@@ -202,7 +206,7 @@ def delete(arguments: argparse.Namespace) -> int:
 
 
 async def _entries(manager: ThreadManager, arguments: argparse.Namespace) -> str:
-    """How many entries a thread has, in words; one that is damaged can be deleted, too."""
+    """The number of entries of a thread, in words; a damaged thread can be deleted, too."""
     try:
         return f"{(await manager.get_thread(arguments.thread)).entries} entries"
     except ThreadNotFound:
@@ -212,7 +216,7 @@ async def _entries(manager: ThreadManager, arguments: argparse.Namespace) -> str
 
 
 async def approve(manager: ThreadManager, arguments: argparse.Namespace) -> int:
-    """Let a call run, when the thread goes on."""
+    """Let a call run when the thread continues."""
     from agentkit.cli.asking import read_arguments, who
 
     given = None if arguments.arguments is None else read_arguments(arguments.arguments)
@@ -222,7 +226,7 @@ async def approve(manager: ThreadManager, arguments: argparse.Namespace) -> int:
 
 
 async def deny(manager: ThreadManager, arguments: argparse.Namespace) -> int:
-    """Refuse a call."""
+    """Deny a call."""
     from agentkit.cli.asking import who
 
     await manager.deny(arguments.thread, arguments.call, arguments.reason, by=who())
@@ -231,12 +235,12 @@ async def deny(manager: ThreadManager, arguments: argparse.Namespace) -> int:
 
 
 def goes_on(thread: str, store: str) -> str:
-    """How a thread is gone on with, in words that a shell takes."""
-    return visible(f"it goes on with: agentkit chat --thread {shlex.quote(thread)}{store_option(store)} --model …")
+    """How to continue a thread, as a shell command."""
+    return visible(f"continue with: agentkit chat --thread {shlex.quote(thread)}{store_option(store)} --model …")
 
 
 def store_option(store: str) -> str:
-    """The option that names this store again; without a password."""
+    """The option that selects this store; without a password."""
     if store == STORE:
         return ""
     return f" --store {shlex.quote(store) if '://' not in store else store.partition('://')[0] + '://…'}"

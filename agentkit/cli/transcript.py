@@ -1,4 +1,4 @@
-"""A thread's log as lines to read: turns, calls, results, durations, tokens, approvals. Pure but for local time."""
+"""A thread's log as readable lines: turns, calls, results, durations, tokens, approvals. Pure except for local time."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from agentkit.threads import Call, Entry, Log
 from agentkit.threads.codec import call_from_json, from_json
 from agentkit.threads.store import Body
 
-LINES: Final = 12  # of one text that are shown, unless all are asked for
-_QUIET: Final = ("stop", "tool_calls", None)  # finishes that need no mention
+LINES: Final = 12  # shown of one text, unless all are requested
+_QUIET: Final = ("stop", "tool_calls", None)  # finish reasons that are not shown
 
 
 class Style(Protocol):
@@ -27,21 +27,21 @@ class Style(Protocol):
 
 
 def state(log: Log) -> str:
-    """What a thread waits for, in words.
+    """What a thread is waiting for, in words.
 
-    A run that goes on, in this or another process, cannot be told from one that broke off: only its lease knows.
+    A run in progress, in this or another process, looks the same as an interrupted one: only its lease differs.
     """
     statuses = {call.status for call in log.calls}
     last: Body = next((e.body["message"] for e in reversed(log.entries) if e.kind != "compaction"), {})
     if "waiting" in statuses:
         return "waits for approval"
     if statuses & {"planned", "approved", "started"} or any(e.kind == "partial" for e in log.entries):
-        return "runs or broke off"
+        return "running or interrupted"
     return "waits for an answer" if last.get("role") in ("user", "tool") else "at rest" if log.entries else "empty"
 
 
 def words(log: Log, width: int) -> str:
-    """The first words of the user, in one line."""
+    """The user's first words, in one line."""
     for entry in log.entries:
         if entry.kind == "message" and isinstance(message := from_json(entry.body["message"]), UserMessage):
             return cut(" ".join(p.text for p in message.content if isinstance(p, TextPart)) or "(image)", width)
@@ -52,11 +52,11 @@ def transcript(log: Log, width: int, style: Style, *, full: bool = False, after:
     """The lines of a thread.
 
     Args:
-        log: all of it.
-        width: columns at most.
-        style: for terminals with colour.
-        full: show every text whole instead of its first lines.
-        after: leave out the entries up to this place.
+        log: the complete log.
+        width: the maximum number of columns.
+        style: styles text for terminals with colour.
+        full: show complete texts instead of their first lines.
+        after: omit the entries up to this position.
     """
     calls: dict[int, list[Call]] = defaultdict(list)
     for call in log.calls:
@@ -83,13 +83,13 @@ def totals(log: Log) -> str:
     for paid in (*responses, *(e.body for e in log.entries if e.kind == "compaction")):
         usage = usage.plus(Usage(*paid.get("usage", ())))
     failed = sum(call.answer is not None and "error" in call.answer for call in log.calls)
-    said = [
+    parts = [
         _count(sum(e.body.get("message", {}).get("role") == "assistant" for e in log.entries), "turn"),
-        _count(len(log.calls), "call") + (f" ({failed} failed or refused)" if failed else ""),
+        _count(len(log.calls), "call") + (f" ({failed} failed or denied)" if failed else ""),
         _tokens(usage),
         f"{sum(r.get('seconds', 0) for r in responses):.1f} s",
     ]
-    return ", ".join(filter(None, said))
+    return ", ".join(filter(None, parts))
 
 
 class _Page:
@@ -124,9 +124,9 @@ class _Page:
         before, after = entry.body.get("tokens", (0, 0))
         answers = entry.body.get("answers", {})
         spent = Usage(*entry.body.get("usage", ()))
-        said = [f"{before} → {after} tokens", _count(len(answers), "result") + " shortened" if answers else ""]
-        said.append(f"for {_tokens(spent)}" if any(spent) else "")
-        yield from self._row(self.style("compacted", "bold"), 9, "  ".join(filter(None, said)))
+        parts = [f"{before} → {after} tokens", _count(len(answers), "result") + " shortened" if answers else ""]
+        parts.append(f"for {_tokens(spent)}" if any(spent) else "")
+        yield from self._row(self.style("compacted", "bold"), 9, "  ".join(filter(None, parts)))
         if summary := entry.body.get("summary"):
             yield from self._text(str(summary), "  ")
 
@@ -140,13 +140,13 @@ class _Page:
             return
         if call.status == "waiting":
             yield from block(f"its id is {visible(call.id)}", self.width, "    ? ")
-        if told := _decided(call):
-            yield from block(told, self.width, "    ! ")
-        if call.answer is not None and isinstance(said := from_json(call.answer), ToolMessage):
-            yield from self._text(_readable(said.content), "    = ")
+        if decision := _decided(call):
+            yield from block(decision, self.width, "    ! ")
+        if call.answer is not None and isinstance(answer := from_json(call.answer), ToolMessage):
+            yield from self._text(_readable(answer.content), "    = ")
 
     def _row(self, left: str, cells_left: int, right: str, colour: str = "dim") -> Iterator[str]:
-        """Two texts at the two ends of a line; the right one on lines of its own where they do not fit."""
+        """Two texts at opposite ends of a line; the right one on separate lines if they do not fit."""
         right = visible(right)
         room = self.width - cells_left - cells(right)
         if not right:
@@ -158,7 +158,7 @@ class _Page:
             yield from (self.style(line, colour) for line in block(right, self.width, "    "))
 
     def _text(self, text: str, indent: str) -> Iterator[str]:
-        """A text behind its indent; what marks its first line does not mark the others."""
+        """An indented text; the marker of the first line is not repeated."""
         lines = list(block(text.rstrip("\n"), self.width, " " * len(indent)))
         if lines and indent.strip():
             lines[0] = f"{indent}{lines[0][len(indent) :]}".rstrip()
@@ -174,15 +174,15 @@ class _Page:
 
 
 _WAITS: Final = {
-    "planned": "not begun",
+    "planned": "not started",
     "waiting": "? waits for approval",
     "approved": "approved, not run yet",
-    "started": "begun, no answer yet",
+    "started": "started, no answer yet",
 }
 
 
 def _status(call: Call | None) -> tuple[str, str]:
-    """A call's state in a few words, and their colour."""
+    """A call's state in a few words, and its colour."""
     if call is None or call.answer is None:
         return ("", "dim") if call is None else (_WAITS[call.status], "red")
     spent = f" {_seconds(call.ended - call.started)}" if call.started is not None and call.ended is not None else ""
@@ -192,11 +192,11 @@ def _status(call: Call | None) -> tuple[str, str]:
 
 
 def _decided(call: Call) -> str:
-    """Who decided what about a call."""
+    """Who decided about a call, and how."""
     if "by" not in call.note:
         return ""
     if "hash" not in call.note:
-        word = "refused"
+        word = "denied"
     else:
         word = "approved with other arguments" if call.note.get("edited") else "approved"
     return f"{word} by {visible(str(call.note['by']))}" if call.note["by"] else word
@@ -207,12 +207,12 @@ def _spent(entry: Entry) -> str:
     if entry.kind == "partial":
         return "not complete"
     finish = about.get("finish")
-    said = [
+    parts = [
         "" if finish in _QUIET else str(finish),
         _seconds(about["seconds"]) if "seconds" in about else "",
         _tokens(Usage(*about["usage"])) if about.get("usage") else "",
     ]
-    return "  ".join(filter(None, said))
+    return "  ".join(filter(None, parts))
 
 
 def _tokens(usage: Usage) -> str:
@@ -236,15 +236,15 @@ def _readable(content: Any) -> str:
 
 
 def moment(seconds: float) -> str:
-    """A time of the clock as the user's, to the second."""
+    """A timestamp in the user's local time, to the second."""
     try:
         return datetime.fromtimestamp(seconds).astimezone().strftime("%Y-%m-%d %H:%M:%S")
-    except (OverflowError, ValueError, OSError):  # a clock that was wrong
-        return "at no time of the calendar"
+    except (OverflowError, ValueError, OSError):  # the clock was wrong
+        return "at an invalid time"
 
 
 def age(seconds: float) -> str:
-    """How long ago in one number: the largest unit of which there is at least one.
+    """How long ago, as one number in the largest unit that gives at least 1.
 
     >>> age(45), age(7_300), age(200_000)
     ('45 s', '2 h', '2 d')

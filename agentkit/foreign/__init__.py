@@ -1,1 +1,1 @@
-"""What other toolkits call what agentkit has, and what is answered to those names. Tables, mostly."""
+"""Other toolkits' names for what agentkit has, and the errors that suggest ours. Mostly tables."""

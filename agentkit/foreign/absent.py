@@ -1,11 +1,11 @@
-"""What is said to who asks an object for a name that it has not, but other toolkits have.
+"""Errors for attributes that an object does not have but that other toolkits have.
 
-Nothing here is paid for by who asks for a name that there is: a class gets a descriptor under each foreign name, which
-is found only under that name. (A class's `__getattr__` would be called as rarely, yet makes each attribute and each
-property slower: threefold on Python 3.11, where an agent's turn took 7 % longer.) What asks whether there is such a
-name is told that there is none: each descriptor raises AttributeError, and `dir` leaves it out.
+Existing names cost nothing extra: a class gets a descriptor under each foreign name, which is found only under that
+name. (A class's `__getattr__` would be called just as rarely, but makes every attribute and property slower: three
+times on Python 3.11, where an agent's turn took 7 % longer.) `hasattr` is still false for these names: each descriptor
+raises AttributeError, and `dir` omits it.
 
-Knows names only; may be imported by everything. For modules, `agentkit.foreign.absent_imports` does the same.
+Knows only names; may be imported by everything. `agentkit.foreign.absent_imports` does the same for modules.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ C = TypeVar("C", bound=type)
 
 
 class Foreign:
-    """A name that others have for something: whoever asks for it is told ours, in an AttributeError."""
+    """Another toolkit's name for an attribute: reading it raises an AttributeError that suggests ours."""
 
     __slots__ = ("_name", "ours")
 
@@ -34,24 +34,24 @@ class Foreign:
     def __get__(self, instance: Any, owner: type) -> Any:
         what = f"type object {owner.__name__!r}" if instance is None else f"{owner.__name__!r} object"
         if (told := getattr(instance, "_told", None)) is not None:
-            told()  # so that it does not complain, too, that nobody waited for it
-        # Without its `obj`, Python adds no guess of its own: for remove_thread that would be resume_thread.
+            told()  # so that Python does not also warn that it was never awaited
+        # Without `obj`, Python adds no suggestion of its own: for remove_thread that would be resume_thread.
         raise AttributeError(f"{what} has no attribute {self._name!r}{self._hint}", name=self._name)
 
-    def __repr__(self) -> str:  # as `help` lists it
+    def __repr__(self) -> str:  # read by `help`
         return f"<not here{self._hint}>"
 
 
 def explained(cls: C) -> C:
-    """Make a class say what its instances have in place of the names in its table.
+    """Make a class suggest its own attributes for the names in its table.
 
-    A subclass, and an object that is written to, may have these names for themselves.
+    Subclasses can define these names, and instances can set them.
     """
     return explain_with(ATTRIBUTES.get(cls.__name__, {}))(cls)
 
 
 def explain_with(names: Words) -> Callable[[C], C]:
-    """The same, with a table of its own: by name, an attribute of ours or words that follow a colon."""
+    """The same with a separate table: by name, one of our attributes or an explanation to follow a colon."""
     return lambda cls: _explain(cls, names)
 
 
@@ -64,7 +64,7 @@ def _explain(cls: C, names: Words) -> C:
 
 
 def _dir(self: object) -> list[str]:
-    """The names that there are: Python looks here for what may have been meant."""
+    """The existing names: Python looks here for suggestions."""
     own = getattr(self, "__dict__", {})
     return [name for name in object.__dir__(self) if name in own or not _is_foreign(type(self), name)]
 

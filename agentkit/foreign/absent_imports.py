@@ -1,4 +1,4 @@
-"""What is said to who imports a name from a module that has it not: where it is, or what it is called here.
+"""Errors for importing a name that a module does not have: where it is, or what it is called here.
 
 Loads nothing until then.
 """
@@ -11,21 +11,21 @@ from typing import Any
 
 
 class _ExplainedModule(ModuleType):
-    """A module that says where a name is which it has not."""
+    """A module whose errors say where a missing name is."""
 
     def __getattr__(self, name: str) -> Any:
         raise absent(self, name, sys._getframe(1))
 
     def __call__(self, *_: object, **__: object) -> Any:
-        raise TypeError(f"{self.__name__} is a module, and cannot be called{vars(self).get('_called', '')}")
+        raise TypeError(f"{self.__name__} is a module and cannot be called{vars(self).get('_called', '')}")
 
 
 def explained_module(name: str, called: str = "") -> None:
-    """Make a module say where a name is which it has not; and what to write, where it is called as if it were one.
+    """Make a module's errors say where a missing name is, and what to write if the module itself is called.
 
     Args:
         name: the module's `__name__`.
-        called: what to write in place of a call of the module.
+        called: what to write instead of calling the module.
     """
     module = sys.modules[name]
     module.__class__ = _ExplainedModule
@@ -34,17 +34,19 @@ def explained_module(name: str, called: str = "") -> None:
 
 
 def absent(module: ModuleType, name: str, asker: FrameType) -> Exception:
-    """What to raise where a module has no such name.
+    """The error for a name that a module does not have.
 
     Args:
         module: the module.
-        name: what it was asked for.
-        asker: the frame that asks. An `import` statement shows the words of an ImportError only; whatever else asks
+        name: the missing name.
+        asker: the frame that looks it up. An `import` statement shows only an ImportError's message; everything else
             expects an AttributeError.
     """
     where = module.__name__
     imports = _imports(asker.f_code.co_code, asker.f_lasti)
-    by_importlib = asker.f_code.co_filename.startswith("<frozen ")  # it asks first, and takes no for a submodule
+    by_importlib = asker.f_code.co_filename.startswith(
+        "<frozen "
+    )  # the import system asks first, and tries a submodule if there is no attribute
     if name.startswith("_") or by_importlib:
         return AttributeError(f"module {where!r} has no attribute {name!r}", name=name, obj=module)
     hint = _hint(module, name)
@@ -54,7 +56,7 @@ def absent(module: ModuleType, name: str, asker: FrameType) -> Exception:
 
 
 def _imports(code: bytes, at: int) -> bool:
-    """Whether the instruction is that of `from … import …`."""
+    """Whether the instruction belongs to `from … import …`."""
     from opcode import opmap
 
     return code[at] == opmap["IMPORT_FROM"]

@@ -1,7 +1,7 @@
-"""What other toolkits, and AgentPress above all, call what agentkit has: names of attributes.
+"""Attribute names of other toolkits, above all AgentPress, for what agentkit has.
 
-Tables only, as in `agentkit.foreign.renamed`, which has the arguments. A value is the name of an attribute of ours, or
-words that follow a colon. `agentkit.foreign.absent` speaks them.
+Tables only, as in `agentkit.foreign.renamed`, which has the arguments. A value is the name of our attribute, or an
+explanation to follow a colon. `agentkit.foreign.absent` turns them into errors.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ def _same(text: str, *names: str) -> dict[str, str]:
 
 _RUN: Final = "write agent.run_sync('…'), or await agent.run('…')"
 _STREAM: Final = "write async for event in agent.stream('…')"
-_MESSAGES: Final = "the conversation is result.messages; agent.run([*result.messages, 'and now?']) goes on from it"
+_MESSAGES: Final = "the conversation is result.messages; agent.run([*result.messages, 'and now?']) continues it"
 _REGISTER: Final = "write registry.register(function), or register_tool(MyTool)"
 _CLOSE: Final = "write await x.aclose(), or use it in `async with`"
 _SCHEMAS: Final = "write registry.get_openapi_schemas()"
 _EXECUTE: Final = "tools are run by an Agent, or by ResponseProcessor(registry)"
-_TO_DICT: Final = "it is a frozen value, with no form of a provider's; dataclasses.asdict(…) shows its fields"
-_CLASS: Final = "its class says it: isinstance(message, UserMessage), or `match`; the classes are in agentkit.messages"
-_PART_CLASS: Final = "its class says it: isinstance(part, TextPart), or `match`; the classes are in agentkit.messages"
-_EVENT_CLASS: Final = "its class says it: isinstance(event, Text), or `match`; the classes are in agentkit.events"
+_TO_DICT: Final = "it is a frozen value, independent of providers; dataclasses.asdict(…) shows its fields"
+_CLASS: Final = "check its class: isinstance(message, UserMessage), or `match`; the classes are in agentkit.messages"
+_PART_CLASS: Final = "check its class: isinstance(part, TextPart), or `match`; the classes are in agentkit.messages"
+_EVENT_CLASS: Final = "check its class: isinstance(event, Text), or `match`; the classes are in agentkit.events"
 
 _EVENT: Final[Words] = _same(_EVENT_CLASS, "type", "kind", "event", "event_type", "event_kind", "part_kind")
 _CALLED: Final[Words] = {
@@ -49,7 +49,7 @@ _MESSAGE: Final[Words] = {
     **_same(_CLASS, "role", "type", "kind"),
     **_same(_TO_DICT, "model_dump", "model_dump_json", "dict", "to_dict", "json", "to_json"),
     **_same("content", "parts", "blocks"),
-    **_same("messages have no ids and no times; threads.get_log(thread_id) has them", "id", "timestamp", "created_at"),
+    **_same("messages have no ids or timestamps; threads.get_log(thread_id) has them", "id", "timestamp", "created_at"),
 }
 _TOKENS: Final[Words] = {
     **_same("input_tokens", "prompt_tokens", "request_tokens"),
@@ -68,41 +68,41 @@ _RESULT: Final[Words] = {
     **_same("turns", "num_turns", "requests", "iterations", "num_steps"),
     **{name: f"write result.usage.{name}" for name in ("input_tokens", "output_tokens")},
     **_same("write result.usage.input_tokens + result.usage.output_tokens", "total_tokens"),
-    "choices": "there is one reply: result.text",
+    "choices": "there is only one reply: result.text",
     **_same(
         "write [call for m in result.messages if isinstance(m, AssistantMessage) for call in m.calls]",
         *("tool_calls", "calls", "tools_used", "tool_results", "actions"),
     ),
     **_same("usage", "token_usage", "usage_metadata"),
-    **_same("what went wrong is raised; why the run ended is result.finish", "error", "exception", "is_error"),
-    **_same("the run ended well where result.finish == 'stop'", "ok", "success", "is_success"),
-    **_same("what a run costs is counted against prices: Agent(…, budget=Budget(cost=…, prices={…}))", "cost"),
-    **_same("it is a whole run; to see one happen write agent.stream('…')", "stream", "stream_events", "stream_text"),
-    **_same("it is a whole run; to see one happen write agent.stream('…')", "events", "raw_responses"),
+    **_same("errors are raised; result.finish says why the run ended", "error", "exception", "is_error"),
+    **_same("the run succeeded if result.finish == 'stop'", "ok", "success", "is_success"),
+    **_same("costs are computed from prices: Agent(…, budget=Budget(cost=…, prices={…}))", "cost"),
+    **_same("it is a finished run; to follow a run write agent.stream('…')", "stream", "stream_events", "stream_text"),
+    **_same("it is a finished run; to follow a run write agent.stream('…')", "events", "raw_responses"),
+    **_same("the provider stores nothing: pass result.messages to the next run", "last_response_id", "response_id"),
+    **_same("a run has no state object: write agent.run(result.messages, decisions={call.id: Approved()})", "approve"),
+    **_same("a run has no state object: write agent.run(result.messages, decisions={call.id: Approved()})", "to_state"),
     **_same(
-        "nothing is kept at the provider: the next run is given result.messages", "last_response_id", "response_id"
-    ),
-    **_same("a run has no object for it: agent.run(result.messages, decisions={call.id: Approved()})", "approve"),
-    **_same("a run has no object for it: agent.run(result.messages, decisions={call.id: Approved()})", "to_state"),
-    **_same(
-        "a run has no object for it: agent.run(result.messages, decisions={call.id: Denied('…')})", "reject", "deny"
+        "a run has no state object: write agent.run(result.messages, decisions={call.id: Denied('…')})",
+        "reject",
+        "deny",
     ),
     **_same("write [m.thinking for m in result.messages if isinstance(m, AssistantMessage)]", "thinking", "reasoning"),
-    **_same("a hook measures it: RunStarted and RunEnded of agentkit.agent", "duration", "elapsed", "timestamp"),
+    **_same("measure it with a hook: RunStarted and RunEnded of agentkit.agent", "duration", "elapsed", "timestamp"),
     **_same(_TO_DICT, "model_dump", "to_dict", "json", "all_messages_json"),
-    "thread_id": "the run has it: run.thread_id of the stream that run_thread gives",
+    "thread_id": "the run has it: run.thread_id of the stream that run_thread returns",
 }
 
 _SCRIPT: Final[Words] = _same(
     "requests", "calls", "call_args", "call_args_list", "received", "last_messages", "prompts"
 )
 
-_ASKED: Final = "a model answers an agent: Agent(model).run_sync('…')"
+_ASKED: Final = "a model is used through an agent: Agent(model).run_sync('…')"
 _MODEL: Final[Words] = {
     **_same(_ASKED, "invoke", "ainvoke", "complete", "completions", "chat", "generate", "run", "run_sync", "predict"),
     **_same(_ASKED, "messages", "responses", "create", "call", "query"),
-    **_same("give the tools to the agent: Agent(model, [function])", "bind_tools", "with_tools", "bind"),
-    **_same("give it to the agent: Agent(model, output_type=…)", "with_structured_output"),
+    **_same("pass the tools to the agent: Agent(model, [function])", "bind_tools", "with_tools", "bind"),
+    **_same("pass it to the agent: Agent(model, output_type=…)", "with_structured_output"),
     **_same("name", "model_name", "model_id"),
     **_same(_CLOSE, "close"),
 }
@@ -115,36 +115,42 @@ ATTRIBUTES: Final[Mapping[str, Words]] = {
         **_same(_STREAM, "run_stream", "run_streamed", "iter", "astream", "astream_events", "stream_events", "events"),
         **_same(_STREAM, "run_stream_events", "run_stream_sync", "chat_stream", "stream_chat", "stream_sync", "start"),
         **_same("write agent.stream('…').text_stream()", "stream_text", "text_stream", "print_response"),
-        **_same("write several: asyncio.gather(agent.run('…'), agent.run('…'))", "batch", "abatch"),
+        **_same("run several: asyncio.gather(agent.run('…'), agent.run('…'))", "batch", "abatch"),
         **_same("as_tool", "to_tool", "as_function", "tool_from", "as_agent_tool"),
         **_same("write agent.registry.register(function)", "add_tool", "add_tools", "register", "register_tool"),
         **_same("write agent.registry.register(function)", "bind_tools", "tool", "tool_plain", "function"),
         **_same("write agent.registry.tools", "tools", "toolsets", "get_all_tools", "functions"),
-        **_same("it is Agent(…, system=…), text or a function of the run's context", "instructions", "system_prompt"),
+        **_same(
+            "it is Agent(…, system=…), a string or a function of the run's context", "instructions", "system_prompt"
+        ),
         **_same("system", "system_message", "set_system", "set_system_prompt", "prompt_template"),
-        **_same("it is Agent(…, output_type=…); a pydantic type has its own checks", "output_validator", "result_type"),
+        **_same(
+            "it is Agent(…, output_type=…); a pydantic type can have its own validators",
+            "output_validator",
+            "result_type",
+        ),
         **_same("write Agent(…, output_type=…)", "with_structured_output", "as_structured_llm"),
         **_same("the context of a run is any object: agent.run('…', context=…)", "deps", "deps_type", "context"),
-        **_same(f"an agent keeps no conversation; {_MESSAGES}", "messages", "history", "memory", "chat_history"),
-        **_same(f"an agent keeps no conversation; {_MESSAGES}", "add_message", "reset", "clear", "all_messages"),
-        **_same("make another one: Agent(…); one run's settings go to the run: agent.run('…', temperature=0)", "clone"),
-        **_same("write agent.run('…', temperature=0); other arguments belong to another Agent(…)", "override", "bind"),
+        **_same(f"an agent does not keep a conversation; {_MESSAGES}", "messages", "history", "memory", "chat_history"),
+        **_same(f"an agent does not keep a conversation; {_MESSAGES}", "add_message", "reset", "clear", "all_messages"),
+        **_same(
+            "create another one: Agent(…); pass the settings of one run to it: agent.run('…', temperature=0)", "clone"
+        ),
+        **_same("write agent.run('…', temperature=0); for other arguments create another Agent(…)", "override", "bind"),
         **_same("settings", "model_settings", "model_kwargs", "temperature", "max_tokens"),
         **_same("max_turns", "max_iterations", "max_steps"),
         **_same("output_retries", "max_retries", "retries", "max_result_retries"),
         **_same("model", "llm", "client"),
         **_same("hooks", "callbacks", "handlers", "on_event", "on"),
-        **_same("an agent is a tool of another: Agent(…, tools=[agent.as_tool('name', '…')])", "handoffs", "handoff"),
-        **_same("every run has its own: result.usage", "usage"),
-        **_same("every run has its own: agent.run_sync('…').output", "final_output", "output", "result", "last_result"),
+        **_same(
+            "make the agent a tool of another: Agent(…, tools=[agent.as_tool('name', '…')])", "handoffs", "handoff"
+        ),
+        **_same("each run has its own: result.usage", "usage"),
+        **_same("each run has its own: agent.run_sync('…').output", "final_output", "output", "result", "last_result"),
         **_same("write agent.registry.tools", "get_tools", "toolset"),
-        **_same(
-            "what a person says to a call goes to the next run: agent.run(result.messages, decisions={…})", "approve"
-        ),
-        **_same(
-            "what a person says to a call goes to the next run: agent.run(result.messages, decisions={…})", "resume"
-        ),
-        **_same(f"an agent keeps no conversation; {_MESSAGES}", "get_state", "state", "load_state", "save"),
+        **_same("pass decisions about calls to the next run: agent.run(result.messages, decisions={…})", "approve"),
+        **_same("pass decisions about calls to the next run: agent.run(result.messages, decisions={…})", "resume"),
+        **_same(f"an agent does not keep a conversation; {_MESSAGES}", "get_state", "state", "load_state", "save"),
         **_same("in the terminal: agentkit chat --model openai:gpt-5 --tools module:function", "to_cli", "to_cli_sync"),
         **_same(_CLOSE, "close", "shutdown"),
     },
@@ -154,9 +160,13 @@ ATTRIBUTES: Final[Mapping[str, Words]] = {
         **_same(
             "write async for text in run.text_stream()", "stream_text", "stream_output", "text_deltas", "stream_out"
         ),
-        **_same("await the run, or iterate it and then read .result", "get_output", "get_final_result", "wait", "join"),
-        **_same("await the run, or iterate it and then read .result.output", "final_output", "data", "final_result"),
-        **_same("await the run, or iterate it and then read .result.messages", "all_messages", "to_input_list"),
+        **_same(
+            "await the run, or iterate over it and then read .result", "get_output", "get_final_result", "wait", "join"
+        ),
+        **_same(
+            "await the run, or iterate over it and then read .result.output", "final_output", "data", "final_result"
+        ),
+        **_same("await the run, or iterate over it and then read .result.messages", "all_messages", "to_input_list"),
         **_same("over", "is_complete", "done", "is_done", "finished_at"),
         **_same("cancel", "stop", "abort", "interrupt"),
         **_same(_CLOSE, "close"),
@@ -172,9 +182,11 @@ ATTRIBUTES: Final[Mapping[str, Words]] = {
         **_same("run_thread", "run", "execute", "invoke", "stream", "stream_thread", "start_run", "run_thread_stream"),
         **_same("say", "chat", "ask", "send", "send_message", "reply"),
         **_same("say_sync", "run_sync", "chat_sync", "run_thread_sync"),
-        **_same("write threads.say_sync(thread_id, 'Hello', model): it makes the thread, too", "create_thread_sync"),
+        **_same("write threads.say_sync(thread_id, 'Hello', model): it creates the thread, too", "create_thread_sync"),
         **_same(
-            "write threads.say_sync(thread_id, 'Hello', model): it makes the thread, too", "add_message_sync", "session"
+            "write threads.say_sync(thread_id, 'Hello', model): it creates the thread, too",
+            "add_message_sync",
+            "session",
         ),
         **_same("create_thread", "create", "new_thread", "start_thread", "add_thread", "open_thread"),
         **_same("get_thread", "get", "load_thread", "thread"),
@@ -184,19 +196,19 @@ ATTRIBUTES: Final[Mapping[str, Words]] = {
         **_same("resume_thread", "resume", "continue_thread", "cleanup_incomplete_tool_calls"),
         **_same("add_message", "add_messages", "append", "add_user_message", "append_message"),
         **_same(
-            "messages as models read them are await threads.get_llm_messages(thread_id), all that is kept is "
-            "await threads.get_log(thread_id)",
+            "for the messages as models read them write await threads.get_llm_messages(thread_id), for the complete "
+            "log await threads.get_log(thread_id)",
             *("get_messages", "messages", "list_messages", "history", "get_history", "load_messages"),
         ),
         **_same("add_tool", "register_tool", "add_tools", "register"),
         **_same("registry", "tools"),
         **_same("store", "db", "database"),
-        "response_processor": "each run makes its own; one by itself is ResponseProcessor(threads.registry)",
+        "response_processor": "each run creates its own; for a separate one write ResponseProcessor(threads.registry)",
         "context_manager": "write ThreadManager(…, compaction=Compaction(…))",
         **_same("deny", "reject", "decline", "refuse"),
         **_same("pending", "pending_calls", "get_pending"),
-        **_same("all that happens is kept at once, in the store", "save", "commit", "flush", "persist"),
-        **_same("a thread's metadata are given when it is created: create_thread(metadata={…})", "update_thread"),
+        **_same("everything is stored immediately", "save", "commit", "flush", "persist"),
+        **_same("metadata are set when the thread is created: create_thread(metadata={…})", "update_thread"),
         **_same(_CLOSE, "close", "shutdown"),
     },
     "ToolRegistry": {
@@ -210,7 +222,7 @@ ATTRIBUTES: Final[Mapping[str, Words]] = {
         **_same(_SCHEMAS, "schemas", "get_schemas", "to_openai", "get_tool_schemas", "definitions", "openai_schemas"),
         **_same(_SCHEMAS, "get_definitions", "json_schemas", "to_json"),
         **_same(_EXECUTE, "execute", "run", "call", "invoke", "dispatch", "call_tool", "execute_tool"),
-        "as_tool": "a registry is given as it is: Agent(model, registry)",
+        "as_tool": "pass the registry itself: Agent(model, registry)",
         "get_available_functions": "write {name: tool.method for name, tool in registry.tools.items()}",
     },
     "BoundTool": {
@@ -227,7 +239,7 @@ ATTRIBUTES: Final[Mapping[str, Words]] = {
         **_same("name", "tool_name", "tool", "function_name"),
         **_same("id", "call_id", "tool_call_id", "tool_use_id"),
         **_same("its answer is the ToolMessage whose call_id is the call's id", "output", "result", "answer"),
-        **_same("there is one kind: a ToolCall", "type", "kind"),
+        **_same("there is only one kind: a ToolCall", "type", "kind"),
         **_same(
             "write agent.run(result.messages, decisions={call.id: Approved()}); in a thread, threads.approve(…)",
             "approve",
@@ -247,8 +259,8 @@ ATTRIBUTES: Final[Mapping[str, Words]] = {
         **_same("ok", "is_success", "succeeded", "status"),
         **_same("write ToolResult(error='what went wrong')", "fail", "failure", "from_error", "from_exception"),
         **_same("write ToolResult(output)", "from_output", "success_result", "from_value"),
-        **_same("a result does not know its call; the ToolMessage made of it has call_id and name", "call_id", "id"),
-        **_same("a result does not know its call; the ToolMessage made of it has call_id and name", "tool_call_id"),
+        **_same("a result does not know its call; the ToolMessage made from it has call_id and name", "call_id", "id"),
+        **_same("a result does not know its call; the ToolMessage made from it has call_id and name", "tool_call_id"),
         **_same("images are parts of result.content", "images", "artifact"),
         **_same(_TO_DICT, "model_dump", "to_dict", "dict", "json"),
     },
@@ -259,18 +271,20 @@ ATTRIBUTES: Final[Mapping[str, Words]] = {
         **_same("attempt", "retry", "retries", "retry_count"),
         **_same("write context.run.thread_id", "thread_id", "session_id", "conversation_id"),
         **_same("write context.run.id", "run_id"),
-        **_same("hooks see the run and each of its events: Agent(…, hooks=[…])", "messages", "usage", "agent", "model"),
+        **_same(
+            "hooks receive the run and each of its events: Agent(…, hooks=[…])", "messages", "usage", "agent", "model"
+        ),
         **_same("what the application passed to agent.run('…', context=…) is context.state", "get", "config", "store"),
         **_same(
             "what the application passed to agent.run('…', context=…) is context.state", "user_id", "user", "session"
         ),
-        **_same("a tool that is cancelled gets asyncio.CancelledError at its next `await`", "cancel", "cancelled"),
+        **_same("a cancelled tool gets asyncio.CancelledError at its next `await`", "cancel", "cancelled"),
     },
     "Tool": {
         **_same("get_schemas", "schemas", "tool_schemas", "get_tool_schemas", "_register_schemas"),
         **_same("fail_response", "error_response", "failure_response"),
         **_same("success_response", "ok_response"),
-        **_same("what a user interface shows is the application's own", "get_metadata", "get_method_metadata"),
+        **_same("user interfaces are up to the application", "get_metadata", "get_method_metadata"),
     },
     "SystemMessage": {**_MESSAGE, **_same("content", "text", "parts")},
     "UserMessage": {**_MESSAGE, **_same("write [part for part in m.content if isinstance(part, ImagePart)]", "images")},
@@ -279,8 +293,8 @@ ATTRIBUTES: Final[Mapping[str, Words]] = {
         **_same("calls", "tool_calls", "function_call", "function_calls", "tool_uses"),
         **_same("thinking", "reasoning", "reasoning_content", "thoughts"),
         **_same("text", "message", "output_text"),
-        **_same("a message has none; result.usage is the run's", "usage", "usage_metadata", "response_metadata"),
-        **_same("a message has none; result.finish is the run's", "stop_reason", "finish_reason"),
+        **_same("messages do not have it; result.usage is the run's", "usage", "usage_metadata", "response_metadata"),
+        **_same("messages do not have it; result.finish is the run's", "stop_reason", "finish_reason"),
     },
     "ToolMessage": {
         **_MESSAGE,
@@ -309,7 +323,7 @@ ATTRIBUTES: Final[Mapping[str, Words]] = {
         **_EVENT,
         **_same("id", "call_id", "tool_call_id", "tool_use_id"),
         **_same("name", "tool_name", "tool", "function"),
-        **_same("they are not there yet: a CallEnd has event.call.arguments", "arguments", "args", "input", "call"),
+        **_same("they are not known yet: a CallEnd has event.call.arguments", "arguments", "args", "input", "call"),
     },
     "ArgumentDelta": {
         **_EVENT,
@@ -331,15 +345,17 @@ ATTRIBUTES: Final[Mapping[str, Words]] = {
         **_same("result.turns counts them", "requests", "request_count"),
         **_same("cached_tokens", "prompt_tokens_details", "input_tokens_details"),
         **_same("reasoning_tokens", "completion_tokens_details", "output_tokens_details"),
-        **_same("a Budget counts it, against prices: Budget(cost=…, prices={…})", "cost", "total_cost"),
+        **_same("a Budget computes it from prices: Budget(cost=…, prices={…})", "cost", "total_cost"),
     },
     "Finish": {
         **_EVENT,
         **_same("reason", "finish_reason", "stop_reason", "finish", "status"),
         **_same(
-            "it only says why a response ended; a run's are run.result.text and run.result.output", "text", "output"
+            "it only says why a response ended; for the run write run.result.text or run.result.output",
+            "text",
+            "output",
         ),
-        **_same("it only says why a response ended; a run's result is run.result", "result", "message"),
+        **_same("it only says why a response ended; the result of the run is run.result", "result", "message"),
         **_same("a Usage event has it", "usage"),
     },
     "ToolStarted": {
@@ -348,7 +364,7 @@ ATTRIBUTES: Final[Mapping[str, Words]] = {
     },
     "ToolCompleted": _ANSWERED,
     "ToolFailed": _ANSWERED,
-    "ToolSkipped": {**_ANSWERED, **_same("it was not run, and took no time", "seconds", "duration", "elapsed")},
+    "ToolSkipped": {**_ANSWERED, **_same("it was not run, so it has no duration", "seconds", "duration", "elapsed")},
     "ApprovalRequired": {
         **_CALLED,
         **_same(
@@ -368,23 +384,23 @@ ATTRIBUTES: Final[Mapping[str, Words]] = {
         **_same("created", "created_at"),
         **_same("updated", "updated_at", "modified"),
         **_same("write await threads.get_llm_messages(thread.id)", "messages", "history", "get_messages"),
-        **_same("the application's own: thread.metadata['title']", "title", "name"),
+        **_same("applications keep it in metadata: thread.metadata['title']", "title", "name"),
         **_same("write threads.run_thread(thread.id, …)", "run", "send"),
     },
     "OpenAPISchema": {
         **_same("a tool has it once it is registered: registry.get_openapi_schemas(names=['…'])[0]", "schema"),
-        **_same("only what @xml_schema declares has one", "tag_name", "mappings", "example"),
+        **_same("only a declaration of @xml_schema has one", "tag_name", "mappings", "example"),
     },
     "XMLSchema": {
         **_same("a tool has it once it is registered: registry.get_openapi_schemas(names=['…'])[0]", "schema"),
-        **_same("give them to the decorator: @xml_schema(mappings=[…])", "add_mapping"),
+        **_same("pass them to the decorator: @xml_schema(mappings=[…])", "add_mapping"),
         **_same("tag_name", "tag", "name"),
     },
     "BothSchemas": {
         **_same("a tool has it once it is registered: registry.get_openapi_schemas(names=['…'])[0]", "schema"),
         **_same(
             "AgentPress has SchemaType.OPENAPI under the function's name and SchemaType.XML under the tag; here both "
-            "keys lead to one entry, which has both: ask schema.openapi or schema.xml_schema, or entry.schema and "
+            "keys lead to one entry, which has both: read schema.openapi or schema.xml_schema, or entry.schema and "
             "entry.xml_schema",
             *("schema_type",),
         ),
@@ -398,4 +414,4 @@ ATTRIBUTES: Final[Mapping[str, Words]] = {
         **_same("kind", "type", "error_type"),
     },
 }
-"""By class: what its instances are asked for in vain."""
+"""By class: the foreign names of its attributes."""

@@ -1,7 +1,7 @@
-"""Arguments that belong at another door: asked of a run, but given to its agent, its model or its calls. Tables only.
+"""Arguments passed in the wrong place: to a run, for example, instead of its agent, model or tools. Tables only.
 
-A door is what takes arguments: `Agent(…)`, `agent.run(…)`, `model(…)`. What one of them takes, every other one knows
-the place of, and so it does of what that is called elsewhere (`agentkit.foreign.renamed`).
+A door is a callable that takes arguments: `Agent(…)`, `agent.run(…)`, `model(…)`. The error for an unknown argument
+says which other door takes it, also under its names in other toolkits (`agentkit.foreign.renamed`).
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ DoorName = Literal["Agent", "run", "model", "ProcessorConfig", "Budget", "Thread
 
 
 class Door(NamedTuple):
-    """What takes arguments.
+    """A callable that takes arguments.
 
     Attributes:
         takes: their names.
-        others: what they are called elsewhere.
-        place: where one of them is given, in words.
+        others: their names in other toolkits.
+        place: where to pass one of them, in words.
     """
 
     takes: tuple[str, ...]
@@ -47,12 +47,12 @@ DOORS: Final[Mapping[DoorName, Door]] = {
             *("in_code", "recover", "lenient_native", "max_output", "keep", "requires_approval"),
         ),
         renamed.PROCESSOR_CONFIG,
-        "what calls may do is ProcessorConfig({}=…): Agent(…, config=…) or run_thread(…, processor_config=…)",
+        "it is ProcessorConfig({}=…), passed as Agent(…, config=…) or run_thread(…, processor_config=…)",
     ),
     "Budget": Door(
         ("tokens", "cost", "seconds", "tool_calls", "prices"),
         renamed.BUDGET,
-        "what a run may spend is Budget({}=…), given to the agent as budget=",
+        "it is Budget({}=…), passed to the agent as budget=",
     ),
     "tool": Door(
         (
@@ -60,7 +60,7 @@ DOORS: Final[Mapping[DoorName, Door]] = {
             "exclusive",
         ),
         {},
-        "it is said of each tool: @openapi_schema({}=…)",
+        "it is set for each tool: @openapi_schema({}=…)",
     ),
     "model": Door(
         (
@@ -85,11 +85,11 @@ DOORS: Final[Mapping[DoorName, Door]] = {
         "conversations are kept by agentkit.ThreadManager: threads.run_thread(…, {}=…)",
     ),
 }
-"""By name, in the order in which an argument's place is looked for."""
+"""By name, in the order in which they are searched for an argument."""
 
 
 def at(door: DoorName) -> Callable[[], Words]:
-    """What a door is given in vain: our name, or words on where it belongs; made when it is asked for."""
+    """Arguments that a door does not take: our name, or where they belong; computed on first use."""
     return partial(_at, door)
 
 
@@ -98,11 +98,11 @@ def _at(door: DoorName) -> Words:
     own = DOORS[door]
     known: dict[str, str] = {**own.others}
     for other in DOORS.values():
-        for said in other.takes:
-            if said not in own.takes:
-                known.setdefault(said, other.place.format(said))
-        for said, meant in other.others.items():
+        for name in other.takes:
+            if name not in own.takes:
+                known.setdefault(name, other.place.format(name))
+        for name, meant in other.others.items():
             if meant in other.takes and meant not in own.takes:
                 meant = known.get(meant, other.place.format(meant))
-            known.setdefault(said, meant)
+            known.setdefault(name, meant)
     return known

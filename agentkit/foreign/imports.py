@@ -1,6 +1,6 @@
-"""Names that `from agentkit import …` is asked for in vain: those that another module has, and those of other toolkits.
+"""Names that `from agentkit import …` does not have: those of other modules, and those of other toolkits.
 
-Tables only, loaded by the first such error. The names of attributes are in `agentkit.foreign.attributes`.
+Tables only, loaded at the first such error. Attribute names are in `agentkit.foreign.attributes`.
 """
 
 from __future__ import annotations
@@ -29,22 +29,26 @@ _HAVE: Final[Mapping[str, str]] = {
 }
 
 HOMES: Final[Mapping[str, str]] = {name: module for module, names in _HAVE.items() for name in names.split()}
-"""Where names are that are not in `agentkit` itself."""
+"""The modules of names that are not in `agentkit` itself."""
 
 
 def _same(text: str, *names: str) -> dict[str, str]:
     return dict.fromkeys(names, text)
 
 
-_DECORATE: Final = "write @openapi_schema above a method, or give the function itself: Agent(model, [function])"
-_AGENT: Final = "write agentkit.Agent('openai:gpt-5', [function]): the model, its tools, and the loop of both"
+_DECORATE: Final = "write @openapi_schema above a method, or pass the function itself: Agent(model, [function])"
+_AGENT: Final = "write agentkit.Agent('openai:gpt-5', [function]): a model, its tools, and the loop"
 _MODEL: Final = "a model is a string: Agent('openai:gpt-5'), or agentkit.model('openai:gpt-5', base_url=…)"
 _THREADS: Final = "conversations are kept by agentkit.ThreadManager"
-_HOOKS: Final = "write agentkit.Agent(…, hooks=[function]); it gets every event, and those of agentkit.agent.Lifecycle"
-_APPROVAL: Final = "a call waits for a person with @openapi_schema(requires_approval=True)"
+_HOOKS: Final = (
+    "write agentkit.Agent(…, hooks=[function]); it receives every event, and those of agentkit.agent.Lifecycle"
+)
+_APPROVAL: Final = "to make calls wait for a person write @openapi_schema(requires_approval=True)"
 _TYPE: Final = "write agentkit.Agent(…, output_type=YourType)"
-_NO_LIMIT: Final = "no limit raises: result.finish says which one ended the run, such as 'max_turns' or 'token_budget'"
-_OWN: Final = "what a user interface shows is the application's own"
+_NO_LIMIT: Final = (
+    "limits do not raise: result.finish says which one ended the run, such as 'max_turns' or 'token_budget'"
+)
+_OWN: Final = "user interfaces are up to the application"
 
 FOREIGN: Final[Mapping[str, str]] = {
     **_same(_DECORATE, "tool", "tool_schema", "tools", "Tools", "Toolkit", "Toolset", "schema", "register_tool"),
@@ -54,11 +58,15 @@ FOREIGN: Final[Mapping[str, str]] = {
     **_same(_AGENT, "initialize_agent", "StateGraph", "MessageGraph", "LLMChain", "CodeAgent", "ToolCallingAgent"),
     **_same(_AGENT, "FunctionAgent", "AssistantAgent", "ChatAgent", "AgentRunner", "ConversableAgent", "LlmAgent"),
     **_same("an agent runs itself: agent.run_sync('…'), or await agent.run('…')", "Runner", "run", "run_sync"),
-    **_same("an agent employs others: Agent(…, tools=[other.as_tool('name', 'what it is good at')])", "handoff"),
+    **_same("agents can be tools of others: Agent(…, tools=[other.as_tool('name', 'what it is good at')])", "handoff"),
     **_same(
-        "an agent employs others: Agent(…, tools=[other.as_tool('name', 'what it is good at')])", "Handoff", "Crew"
+        "agents can be tools of others: Agent(…, tools=[other.as_tool('name', 'what it is good at')])",
+        "Handoff",
+        "Crew",
     ),
-    **_same("an agent employs others: Agent(…, tools=[other.as_tool('name', 'what it is good at')])", "Swarm", "Team"),
+    **_same(
+        "agents can be tools of others: Agent(…, tools=[other.as_tool('name', 'what it is good at')])", "Swarm", "Team"
+    ),
     **_same("write agentkit.ToolContext", "RunContext", "RunContextWrapper", "ToolRuntime", "InjectedState", "Context"),
     **_same(_MODEL, "ChatOpenAI", "ChatAnthropic", "AsyncOpenAI", "OpenAI", "Anthropic", "AsyncAnthropic"),
     **_same(_MODEL, "init_chat_model", "LiteLLMModel", "OpenAIChatModel", "OpenAIChatCompletionsModel", "LLM"),
@@ -71,7 +79,11 @@ FOREIGN: Final[Mapping[str, str]] = {
     **_same(_THREADS, "Session", "SQLiteSession", "MemorySaver", "InMemorySaver", "SqliteSaver", "PostgresSaver"),
     **_same(_THREADS, "ConversationBufferMemory", "Memory", "ChatMemoryBuffer", "DBConnection", "checkpointer"),
     **_same(_THREADS, "Threads", "ThreadStorage"),
-    **_same("write agentkit.threads.Store, or one of its: agentkit.threads.SQLiteStore", "ThreadStore", "BaseStore"),
+    **_same(
+        "write agentkit.threads.Store, or an implementation such as agentkit.threads.SQLiteStore",
+        "ThreadStore",
+        "BaseStore",
+    ),
     **_same(_HOOKS, "AgentHooks", "RunHooks", "BaseCallbackHandler", "Callback", "trace", "Middleware", "Hooks"),
     **_same(_HOOKS, "InputGuardrail", "OutputGuardrail", "input_guardrail", "output_guardrail", "AgentMiddleware"),
     **_same(_APPROVAL, "interrupt", "Command", "HumanInTheLoopMiddleware", "DeferredToolRequests", "ToolApproved"),
@@ -84,27 +96,36 @@ FOREIGN: Final[Mapping[str, str]] = {
     **_same("write agentkit.events.ToolStarted or ToolCompleted", "FunctionToolCallEvent", "FunctionToolResultEvent"),
     **_same("write agentkit.ImagePart", "ImageUrl", "BinaryContent", "ImageContent", "Image", "InputImage"),
     **_same("write agentkit.testing.ScriptedModel", "TestModel", "FunctionModel", "FakeListChatModel", "MockModel"),
-    **_same("return ToolResult(error='what would be right'), or raise anything: the model reads it", "ModelRetry"),
-    **_same("return ToolResult(error='what would be right'), or raise anything: the model reads it", "ToolException"),
+    **_same("return ToolResult(error='what to do instead'), or raise any exception: the model reads it", "ModelRetry"),
+    **_same(
+        "return ToolResult(error='what to do instead'), or raise any exception: the model reads it", "ToolException"
+    ),
     **_same(_NO_LIMIT, "MaxTurnsExceeded", "GraphRecursionError", "UsageLimitExceeded"),
     **_same("the text of a run is result.text, its messages are result.messages", "ItemHelpers"),
-    **_same("what was said until a run failed is in the error's result: error.result.messages", "capture_run_messages"),
+    **_same("the messages up to a failure are in the error's result: error.result.messages", "capture_run_messages"),
     **_same("the settings of a run are arguments: agent.run('…', temperature=0, context=…)", "RunnableConfig"),
     **_same("write agentkit.agent.RunStream", "RunResultStreaming", "StreamedRunResult", "AgentStream"),
     **_same("write agentkit.RunResult", "AgentRunResult", "RunOutput"),
     **_same("write agentkit.AgentkitError", "AgentError", "AgentRunError", "UnexpectedModelBehavior", "ModelHTTPError"),
     **_same(
-        "a tool ends a run with @openapi_schema(terminates=True)", "StopAtTools", "ToolsToFinalOutputResult", "END"
+        "to let a tool end the run write @openapi_schema(terminates=True)",
+        "StopAtTools",
+        "ToolsToFinalOutputResult",
+        "END",
     ),
-    **_same("instructions are text, or a function that gives it: Agent(…, system=…)", "PromptTemplate", "SystemPrompt"),
-    **_same("instructions are text, or a function that gives it: Agent(…, system=…)", "ChatPromptTemplate"),
+    **_same(
+        "instructions are a string, or a function that returns one: Agent(…, system=…)",
+        "PromptTemplate",
+        "SystemPrompt",
+    ),
+    **_same("instructions are a string, or a function that returns one: Agent(…, system=…)", "ChatPromptTemplate"),
     # AgentPress
     "XMLTagSchema": "write @xml_schema(tag_name=…, mappings=[…])",
     "XMLNodeMapping": "write an entry of @xml_schema(mappings=[…]), or agentkit.tool.XMLMapping",
-    "custom_schema": "a hand-written schema goes into @openapi_schema({…})",
-    "usage_example": "write @xml_schema(example=…); other formats' examples are made from the schema",
+    "custom_schema": "pass a hand-written schema to @openapi_schema({…})",
+    "usage_example": "write @xml_schema(example=…); other formats' examples are generated from the schema",
     **_same(_OWN, "tool_metadata", "method_metadata"),
     "ContextManager": "write agentkit.threads.Compaction",
-    "StateManager": "values that a thread keeps are its tools' own; a thread's are create_thread(metadata=…)",
+    "StateManager": "state belongs to the tools; a thread's own values are create_thread(metadata=…)",
 }
-"""What other toolkits have, and what to write for it here, in words."""
+"""Names of other toolkits, and what to write instead."""

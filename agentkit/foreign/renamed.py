@@ -1,7 +1,7 @@
-"""What other toolkits, and AgentPress above all, call what agentkit has: by who takes it. Tables only.
+"""Argument names of other toolkits, above all AgentPress, by the callable that takes them. Tables only.
 
-A value is our name, or words that follow a colon where there is no one name. `docs/agentpress.md` shows the tables
-`AGENTPRESS_…` to a reader; a test holds the two together.
+A value is our name, or an explanation to follow a colon if there is no single name. `docs/agentpress.md` shows the
+tables `AGENTPRESS_…` to readers; a test keeps the two in sync.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ _TO_AGENT: Final = "it belongs to the agent: Agent(…, {}=…)"
 _TO_RUN: Final = "it belongs to the run: agent.run(…, {}=…)"
 
 _TO_THREAD: Final = (
-    "a conversation that is kept is threads.say_sync('its id', 'Hello', agent=agent), or `await threads.say(…)`, with "
+    "to keep a conversation write threads.say_sync('its id', 'Hello', agent=agent), or `await threads.say(…)`, with "
     "threads = agentkit.ThreadManager()"
 )
 _NO_MCP: Final = (
-    "no MCP server is connected to here: write a function for each of its tools, with the tool's own schema, "
+    "MCP servers are not supported: write a function for each of their tools, with the tool's own schema, "
     "@openapi_schema({…})"
 )
 _MODES: Final = "a stream yields every event: async for event in agent.stream('…'), or only the text: .text_stream()"
@@ -41,10 +41,10 @@ _REQUEST: Final[Words] = {
     "parallel_calls": "parallel_tool_calls",
     "streaming": "stream",
     "extra_body": "extra",
-    "model_settings": "its entries are arguments of their own: temperature=…, max_tokens=…",
+    "model_settings": "pass its entries as separate arguments: temperature=…, max_tokens=…",
     **{name: _TO_MODEL.format(name) for name in ("api_key", "base_url", "headers", "max_retries", "format")},
 }
-"""What is asked of a model with each request."""
+"""The settings of a request to a model."""
 
 AGENT: Final[Words] = {
     **_REQUEST,
@@ -57,36 +57,37 @@ AGENT: Final[Words] = {
     **dict.fromkeys(("result_type", "response_model", "response_format", "output_schema"), "output_type"),
     **dict.fromkeys(("processor_config", "tool_config"), "config"),
     **dict.fromkeys(("usage_limits", "limits", "max_cost"), "budget"),
-    **dict.fromkeys(_CONVERSATION, "the conversation is what is run: agent.run([*messages, 'and now?'])"),
+    **dict.fromkeys(_CONVERSATION, "pass the conversation to the run: agent.run([*messages, 'and now?'])"),
     "context": _TO_RUN.format("context"),
     "deps": _TO_RUN.format("context"),
     "deps_type": _TO_RUN.format("context"),
-    "handoffs": "an agent is a tool of another: tools=[other.as_tool('name', 'what it is good at')]",
-    "sub_agents": "an agent is a tool of another: tools=[other.as_tool('name', 'what it is good at')]",
+    "handoffs": "make the agent a tool of another: tools=[other.as_tool('name', 'what it is good at')]",
+    "sub_agents": "make the agent a tool of another: tools=[other.as_tool('name', 'what it is good at')]",
     **dict.fromkeys(_KEPT, _TO_THREAD),
     **dict.fromkeys(
-        ("context_schema", "state_schema"), "what tools know of the application is agent.run(…, context=…)"
+        ("context_schema", "state_schema"), "pass what tools need from the application as agent.run(…, context=…)"
     ),
     **dict.fromkeys(
         ("input_guardrails", "output_guardrails", "guardrails", "middleware"),
-        "a hook sees every event, hooks=[…], and ProcessorConfig(requires_approval=…) decides which calls run",
+        "hooks=[…] receive every event, and ProcessorConfig(requires_approval=…) decides which calls run",
     ),
-    "tool_use_behavior": "a tool whose call ends the run is @openapi_schema(terminates=True)",
+    "tool_use_behavior": "to let a tool end the run write @openapi_schema(terminates=True)",
     **dict.fromkeys(
-        ("interrupt_on", "interrupt_before"), "a tool that asks first is @openapi_schema(requires_approval=True)"
+        ("interrupt_on", "interrupt_before"),
+        "to require approval for a tool write @openapi_schema(requires_approval=True)",
     ),
     **dict.fromkeys(
         ("description", "handoff_description"),
-        "what another agent reads of this one is said where it becomes a tool: agent.as_tool('name', 'description')",
+        "pass the description for other agents when it becomes a tool: agent.as_tool('name', 'description')",
     ),
-    "timeout": "one tool's is ProcessorConfig(timeout=…), a whole run's Budget(seconds=…)",
-    **dict.fromkeys(("verbose", "debug"), "a hook sees every event: hooks=[lambda event, run: print(event)]"),
+    "timeout": "for one tool it is ProcessorConfig(timeout=…), for a whole run Budget(seconds=…)",
+    **dict.fromkeys(("verbose", "debug"), "hooks receive every event: hooks=[lambda event, run: print(event)]"),
     **dict.fromkeys(
-        ("instrument", "tracing"), "traces are a hook's business: hooks=[OpenTelemetry()] of agentkit.telemetry"
+        ("instrument", "tracing"), "tracing is done by a hook: hooks=[OpenTelemetry()] of agentkit.telemetry"
     ),
     **dict.fromkeys(
         ("history_processors", "context_manager", "summarization"),
-        "a long conversation is made shorter in a thread: ThreadManager(compaction=Compaction(…)) of agentkit.threads",
+        "long conversations are compacted in a thread: ThreadManager(compaction=Compaction(…)) of agentkit.threads",
     ),
     **dict.fromkeys(("state_modifier", "messages_modifier", "instruction"), "system"),
     **dict.fromkeys(("schema", "output_model", "output"), "output_type"),
@@ -105,8 +106,8 @@ RUN: Final[Words] = {
     **dict.fromkeys(("approvals", "approved", "approve", "decision", "resume"), "decisions"),
     **dict.fromkeys((*_KEPT, "config"), _TO_THREAD),
     **dict.fromkeys(("stream_mode", "version"), _MODES),
-    "run_config": "each setting is an argument: temperature=…, context=…",
-    "usage": "every run counts its own, result.usage; what several may spend together is Agent(…, budget=Budget(…))",
+    "run_config": "pass each setting as an argument: temperature=…, context=…",
+    "usage": "each run has its own, result.usage; to limit several together use Agent(…, budget=Budget(…))",
     **dict.fromkeys(("schema", "output_model"), "output_type"),
 }
 
@@ -115,12 +116,12 @@ AGENTPRESS_RUN_THREAD: Final[Words] = {
     "llm_temperature": "temperature",
     "llm_max_tokens": "max_tokens",
     "native_max_auto_continues": "max_turns",
-    "max_xml_tool_calls": "how many calls are read is processor_config=ProcessorConfig(max_calls=…)",
-    "include_xml_examples": "leave it out: a model with a text format is always taught it, with an example",
-    "enable_thinking": "what a model thinks with is a field of the request's body: extra={'reasoning_effort': 'low'}",
+    "max_xml_tool_calls": "to limit the number of calls use processor_config=ProcessorConfig(max_calls=…)",
+    "include_xml_examples": "omit it: a model with a text format is always taught it, with an example",
+    "enable_thinking": "it is a field of the request's body: extra={'reasoning_effort': 'low'}",
     "reasoning_effort": "it is a field of the request's body: extra={'reasoning_effort': 'low'}",
-    "enable_context_manager": "a conversation is made shorter by compaction=Compaction(…) of agentkit.threads",
-    "generation": "traces are a hook's business: ThreadManager(hooks=[…])",
+    "enable_context_manager": "conversations are compacted by compaction=Compaction(…) of agentkit.threads",
+    "generation": "tracing is done by a hook: ThreadManager(hooks=[…])",
     "latest_user_message_content": "add it first: await threads.add_message(thread_id, 'the text')",
     "cancellation_event": "cancel",
 }
@@ -138,49 +139,49 @@ RUN_THREAD: Final[Words] = {
     **dict.fromkeys(
         ("prompt", "message", "messages", "input"), "add it first: await threads.add_message(thread_id, 'the text')"
     ),
-    "tools": "the manager holds them: threads.add_tool(MyTool) or threads.registry.register(function)",
-    "agent": "an agent of your own is run by run_agent(thread_id, agent)",
+    "tools": "the manager has the tools: threads.add_tool(MyTool) or threads.registry.register(function)",
+    "agent": "to run your own agent write run_agent(thread_id, agent)",
     "hooks": "it belongs to the manager: ThreadManager(hooks=[…])",
-    "decisions": "decisions on a thread's calls are kept in it: approve(…) or deny(…), then run the thread",
+    "decisions": "decisions about a thread's calls are stored: call approve(…) or deny(…), then run the thread",
 }
 
 AGENTPRESS_CREATE_THREAD: Final[Words] = {
-    "account_id": "what the application knows of a thread is metadata={'account_id': …}",
-    "project_id": "what the application knows of a thread is metadata={'project_id': …}",
-    "is_public": "what the application knows of a thread is metadata={'is_public': …}",
+    "account_id": "pass application data about a thread as metadata={'account_id': …}",
+    "project_id": "pass application data about a thread as metadata={'project_id': …}",
+    "is_public": "pass application data about a thread as metadata={'is_public': …}",
 }
 
 CREATE_THREAD: Final[Words] = {
     **AGENTPRESS_CREATE_THREAD,
     **dict.fromkeys(("id", "name", "new_id"), "thread_id"),
     **dict.fromkeys(("message", "history", "prompt"), "messages"),
-    **dict.fromkeys(("title", "user_id"), "what the application knows of a thread is metadata={…}"),
-    "system_prompt": "a thread holds none: give it to run_thread(thread_id, system_prompt)",
+    **dict.fromkeys(("title", "user_id"), "pass application data about a thread as metadata={…}"),
+    "system_prompt": "a thread does not store it: pass it to run_thread(thread_id, system_prompt)",
 }
 
 AGENTPRESS_ADD_MESSAGE: Final[Words] = {
-    "type": "the message itself says it: message={'role': 'user', 'content': …}",
+    "type": "it is part of the message: message={'role': 'user', 'content': …}",
     "content": "message",
-    "is_llm_message": "leave it out: every message of a thread is one that models read",
-    "metadata": "a message has none; what the application knows of the thread is create_thread(metadata=…)",
-    "agent_id": "a message has none; what the application knows of the thread is create_thread(metadata=…)",
-    "agent_version_id": "a message has none; what the application knows of the thread is create_thread(metadata=…)",
+    "is_llm_message": "omit it: models read every message of a thread",
+    "metadata": "messages do not have it; pass application data about the thread as create_thread(metadata=…)",
+    "agent_id": "messages do not have it; pass application data about the thread as create_thread(metadata=…)",
+    "agent_version_id": "messages do not have it; pass application data about the thread as create_thread(metadata=…)",
 }
 
 ADD_MESSAGE: Final[Words] = {
     **AGENTPRESS_ADD_MESSAGE,
-    "role": "the message itself says it: message={'role': 'user', 'content': …}",
+    "role": "it is part of the message: message={'role': 'user', 'content': …}",
     **dict.fromkeys(("text", "prompt", "messages"), "message"),
     "id": "client_id",
 }
 
 AGENTPRESS_PROCESSOR_CONFIG: Final[Words] = {
-    "xml_tool_calling": "name the text formats whose calls run: formats='xml'; formats=() for none",
+    "xml_tool_calling": "list the text formats whose calls run: formats='xml'; formats=() for none",
     "native_tool_calling": "native",
-    "execute_tools": "leave the tools out, or let a person decide: requires_approval=True",
+    "execute_tools": "omit the tools, or let a person decide: requires_approval=True",
     "execute_on_stream": "write execute='stream' for True, execute='end' for False",
     "tool_execution_strategy": "strategy",
-    "xml_adding_strategy": "who speaks a result is result_role='user' or 'tool'",
+    "xml_adding_strategy": "set the role of results with result_role='user' or 'tool'",
     "max_xml_tool_calls": "max_calls",
 }
 
@@ -196,8 +197,8 @@ PROCESSOR_CONFIG: Final[Words] = {
 THREAD_MANAGER: Final[Words] = {
     **dict.fromkeys(("path", "db", "database", "url", "dsn"), "store"),
     **dict.fromkeys(("tools", "tool_registry"), "registry"),
-    "model": "a model is given to each run: run_thread(thread_id, model='openai:gpt-5')",
-    "system_prompt": "it is given to each run: run_thread(thread_id, 'You are brief.', 'openai:gpt-5')",
+    "model": "pass a model to each run: run_thread(thread_id, model='openai:gpt-5')",
+    "system_prompt": "pass it to each run: run_thread(thread_id, 'You are brief.', 'openai:gpt-5')",
     "callbacks": "hooks",
 }
 
@@ -229,9 +230,9 @@ XML_SCHEMA: Final[Words] = {
     **dict.fromkeys(("children", "child_elements", "nodes", "tags"), "elements"),
     "body": "content",
     **dict.fromkeys(
-        ("schema", "root"), "write the tag, @xml_schema(name=…), and where its parameters are, mappings=[…]"
+        ("schema", "root"), "pass the tag as @xml_schema(name=…), and the positions of its parameters as mappings=[…]"
     ),
-    "description": "what a tool does is said by its docstring, or by @openapi_schema(description=…)",
+    "description": "describe a tool in its docstring, or with @openapi_schema(description=…)",
 }
 
 XML_MAPPING: Final[Words] = {
@@ -251,16 +252,17 @@ OPENAPI_SCHEMA: Final[Words] = {
     **dict.fromkeys(("tool_name", "name_override", "function_name"), "name"),
     **dict.fromkeys(("description_override", "tool_description", "docstring"), "description"),
     **dict.fromkeys(
-        ("schema", "input_schema", "args_schema", "json_schema"), "a schema is given by place: @openapi_schema({…})"
+        ("schema", "input_schema", "args_schema", "json_schema"),
+        "pass a schema as positional argument: @openapi_schema({…})",
     ),
     **dict.fromkeys(("requires_confirmation", "human_approval", "approve"), "requires_approval"),
-    **dict.fromkeys(("retries", "max_retries"), "a tool's error goes to the model, which may call it again"),
+    **dict.fromkeys(("retries", "max_retries"), "a tool's error is sent to the model, which may call it again"),
     **dict.fromkeys(
         ("takes_ctx", "inject_context"),
-        "what the application passed to the run goes to a parameter with the hint ToolContext",
+        "annotate a parameter with ToolContext to receive what the application passed to the run",
     ),
-    **dict.fromkeys(("is_enabled", "prepare", "enabled"), "which tools an agent has is said by Agent(…, tools=[…])"),
-    **dict.fromkeys(("tags", "metadata", "category"), "leave it out: nothing here would read it"),
+    **dict.fromkeys(("is_enabled", "prepare", "enabled"), "choose an agent's tools with Agent(…, tools=[…])"),
+    **dict.fromkeys(("tags", "metadata", "category"), "omit it: nothing would read it"),
     "terminal": "terminates",
     "final": "terminates",
     "return_direct": "terminates",
@@ -270,13 +272,13 @@ OPENAPI_SCHEMA: Final[Words] = {
     "sequential": "exclusive",
     "lock": "exclusive",
     "parallel": "write exclusive=True for one call at a time",
-    "strict": "strict mode is asked of the schemas: registry.get_openapi_schemas('strict')",
+    "strict": "for strict schemas write registry.get_openapi_schemas('strict')",
 }
 
 AS_TOOL: Final[Words] = {
     "tool_name": "name",
     **dict.fromkeys(("tool_description", "desc"), "description"),
-    "custom_output_extractor": "the caller reads the agent's last words; its output_type says their shape",
+    "custom_output_extractor": "the caller reads the agent's final reply; output_type sets its type",
     "max_turns": _TO_AGENT.format("max_turns"),
 }
 
@@ -284,36 +286,36 @@ TOOL_CALL: Final[Words] = {
     **dict.fromkeys(("args", "input", "kwargs", "parameters", "tool_args"), "arguments"),
     **dict.fromkeys(("tool_name", "function", "tool"), "name"),
     **dict.fromkeys(("call_id", "tool_call_id"), "id"),
-    "type": "leave it out: there is one kind",
+    "type": "omit it: there is only one kind",
 }
 
 MESSAGE: Final[Words] = {
     **dict.fromkeys(("text", "parts", "message", "prompt"), "content"),
     **dict.fromkeys(("calls", "tool_calls"), "a call is a part: AssistantMessage(['Let me see.', ToolCall(…)])"),
     "thinking": "it is a part: AssistantMessage([ThinkingPart('…'), '…'])",
-    "role": "leave it out: the class says it",
-    **dict.fromkeys(("id", "name"), "leave it out: messages have none"),
+    "role": "omit it: the class determines it",
+    **dict.fromkeys(("id", "name"), "omit it: messages do not have it"),
 }
 
 USER: Final[Words] = {
-    **dict.fromkeys(("text", "content", "message", "parts", "prompt"), "it stands by itself: user('Hello')"),
+    **dict.fromkeys(("text", "content", "message", "parts", "prompt"), "pass it directly: user('Hello')"),
     **dict.fromkeys(
-        ("image", "images", "image_url"), "it stands by itself: user('What is this?', ImagePart(url='https://…'))"
+        ("image", "images", "image_url"), "pass it directly: user('What is this?', ImagePart(url='https://…'))"
     ),
 }
 
 TEXT_PART: Final[Words] = {
     **dict.fromkeys(("content", "value", "data"), "text"),
-    "type": "leave it out: the class says it",
+    "type": "omit it: the class determines it",
 }
 
 IMAGE_PART: Final[Words] = {
-    **dict.fromkeys(("path", "file", "filename"), "a file is read first: ImagePart(Path('chart.png').read_bytes())"),
-    "base64": "it is decoded first: ImagePart(base64.b64decode(…))",
+    **dict.fromkeys(("path", "file", "filename"), "read a file first: ImagePart(Path('chart.png').read_bytes())"),
+    "base64": "decode it first: ImagePart(base64.b64decode(…))",
     **dict.fromkeys(("bytes", "content", "image"), "data"),
     **dict.fromkeys(("mime_type", "content_type", "format"), "media_type"),
     **dict.fromkeys(("image_url", "href", "address"), "url"),
-    "type": "leave it out: the class says it",
+    "type": "omit it: the class determines it",
 }
 
 SCRIPTED: Final[Words] = {
@@ -325,12 +327,12 @@ APPROVED: Final[Words] = {
     **dict.fromkeys(("args", "override_args", "edited_args"), "arguments"),
     **dict.fromkeys(
         ("by", "reason", "message"),
-        "an approval has none; in a thread write threads.approve(thread_id, call_id, by='Eve')",
+        "an approval does not have it; in a thread write threads.approve(thread_id, call_id, by='Eve')",
     ),
 }
 DENIED: Final[Words] = {**dict.fromkeys(("message", "why", "feedback", "text"), "reason")}
 
-REGISTRY: Final[Words] = dict.fromkeys(("tools", "functions"), "they stand by themselves: ToolRegistry(add, MyTool())")
+REGISTRY: Final[Words] = dict.fromkeys(("tools", "functions"), "pass them directly: ToolRegistry(add, MyTool())")
 
 TOOL_RESULT: Final[Words] = {
     **dict.fromkeys(("result", "value", "data", "text", "message", "return_value"), "output"),
@@ -347,9 +349,9 @@ BUDGET: Final[Words] = {
     **dict.fromkeys(("max_cost", "usd", "dollars", "money"), "cost"),
     **dict.fromkeys(("timeout", "max_seconds", "time"), "seconds"),
     **dict.fromkeys(("max_calls", "calls", "tool_call_limit"), "tool_calls"),
-    "turns": "turns are bounded by Agent(max_turns=…)",
-    "requests": "turns are bounded by Agent(max_turns=…)",
-    "max_turns": "turns are bounded by Agent(max_turns=…)",
+    "turns": "limit the turns with Agent(max_turns=…)",
+    "requests": "limit the turns with Agent(max_turns=…)",
+    "max_turns": "limit the turns with Agent(max_turns=…)",
     "price": "prices",
 }
 
@@ -362,13 +364,13 @@ FLAVOURS: Final[Words] = {
 
 TOOL_CHOICE: Final[Words] = {"any": "required", "must": "required", "force": "required", "off": "none"}
 
-_NATIVE: Final = "leave the format out for the calls of the provider's own API"
+_NATIVE: Final = "omit the format to use the provider's native calls"
 
 CONTEXTS: Final = frozenset(("context", "ctx", "run_context", "tool_context", "wrapper", "runtime", "state", "deps"))
-"""What a parameter is called elsewhere that takes what the application passed to the run."""
+"""Other toolkits' names for a parameter that receives what the application passed to the run."""
 
 CONTEXT_TYPES: Final = frozenset(("RunContext", "RunContextWrapper", "ToolRuntime", "InjectedState", "Context"))
-"""And its type."""
+"""Other toolkits' names for its type."""
 
 ROLES: Final[Words] = {"human": "user", "ai": "assistant", "bot": "assistant", "model": "assistant"}
 
@@ -376,7 +378,7 @@ FORMATS: Final[Words] = {
     **dict.fromkeys(("native", "anthropic", "json", "function_calling", "tools", "none"), _NATIVE),
 }
 
-STANDARD_INPUT: Final = "a text is read from the standard input: echo 'Hello' | agentkit …"
+STANDARD_INPUT: Final = "text is read from standard input: echo 'Hello' | agentkit …"
 
 CHOICES: Final[Words] = {
     **dict.fromkeys(("run", "ask", "talk", "repl", "start"), "chat"),
@@ -388,7 +390,7 @@ CHOICES: Final[Words] = {
     "help": "write agentkit --help",
     "version": "write agentkit --version",
 }
-"""Words of the command line."""
+"""Commands of other command lines."""
 
 OPTIONS: Final[Words] = {
     **dict.fromkeys(("--system-prompt", "--instructions"), "--system"),
@@ -399,7 +401,7 @@ OPTIONS: Final[Words] = {
     **dict.fromkeys(("--message", "-m", "--prompt", "-p", "--text", "--input"), STANDARD_INPUT),
     **dict.fromkeys(("--api-key", "--key"), "a key is read from the environment: OPENAI_API_KEY=… agentkit chat …"),
     **dict.fromkeys(
-        ("--temperature", "--max-tokens", "--max-turns"), "it is an argument of Agent(…); write a short script"
+        ("--temperature", "--max-tokens", "--max-turns"), "it is an argument of Agent(…): write a short script"
     ),
 }
-"""Options of the command line."""
+"""Options of other command lines."""

@@ -18,7 +18,8 @@ from agentkit.foreign.absent_imports import explained_module
 from agentkit.formats.asides import REASONING
 from agentkit.formats.catalog import CATALOG
 from agentkit.formats.engine import InCode, Parser, get
-from agentkit.formats.format import Format, Limits, Shape
+from agentkit.formats.format import Format, Limits
+from agentkit.formats.openers import fenced
 from agentkit.formats.quarantine import quarantine, render_result
 from agentkit.formats.repairs import REPAIRS
 from agentkit.formats.teach import render_output_prompt, render_prompt
@@ -60,7 +61,7 @@ def auto() -> tuple[Format, ...]:
     """
     found = []
     for format in CATALOG:
-        shapes = [shape for shape in format.shapes if not _is_fence(shape)]
+        shapes = [shape for shape in format.shapes if not fenced(shape.opening)]
         if shapes and format.name != "legacy":
             found.append(replace(format, call=shapes[0].call, section=shapes[0].section, also=tuple(shapes[1:])))
     return tuple(found)
@@ -72,11 +73,6 @@ def recoverable() -> tuple[Format, ...]:
     first, *rest = auto()
     reasoning = tuple((f"<{tag}>", f"</{tag}>") for tag in REASONING)
     return (replace(first, thinking=(*first.thinking, *reasoning)), *rest)
-
-
-def _is_fence(shape: Shape) -> bool:
-    edge = shape.section.open if shape.section is not None else shape.call[0]
-    return isinstance(edge, str) and edge.lstrip().startswith("```")
 
 
 def names() -> tuple[str, ...]:

@@ -1,38 +1,18 @@
-"""One call while it is read, and how the fixed parts of a declaration are read: literals, tags and names.
-
-Knows the reader and the declarations. A part reads from where the call stands and leaves the call after itself. It
-raises
-`Decline` (this is no call) only before it has said anything, `Damage` after.
-"""
+"""One call while it is read. Knows the reader and the declarations; knows no part: those are in `bodies/`."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Generator, Iterable, Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Final
+from typing import Any
 
-from agentkit.errors import ErrorCode
 from agentkit.events import CallStart, Markup
-from agentkit.formats import tags, values
+from agentkit.formats import values
 from agentkit.formats.damage.listed import Listed
-from agentkit.formats.damage.otherkeys import BESIDE
-from agentkit.formats.format import (
-    Braced,
-    CallId,
-    CountedName,
-    Format,
-    FormatPart,
-    Json,
-    Name,
-    Pairs,
-    Recipient,
-    Shape,
-    Skip,
-    Tag,
-)
-from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Search, Wait, beginnings, literal
+from agentkit.formats.format import Format, Shape
+from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Search, beginnings
 from agentkit.formats.repairs import QUOTED_VALUE, WRAPPED_ARGUMENTS
 from agentkit.formats.valueends import Elements
 from agentkit.schemas import walk
@@ -41,7 +21,8 @@ from agentkit.unicode import without_surrogates
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]").search
 _MODULES = ("functions", "tools", "default_api")
-_WRAPPERS = ("arguments", "input", "parameters", "properties")
+_WRAPPERS = ("arguments", "input", "properties")
+"""Source: vLLM's parsers of DeepSeek V3.2 (`arguments`, `input`) and of MiniCPM 5 (`properties`), with their tests."""
 
 
 @dataclass(slots=True)
@@ -176,86 +157,6 @@ class CallReader:
             self.note(WRAPPED_ARGUMENTS)
 
 
-def read_literal(r: Reader, call: CallReader, part: str) -> Wait:
-    """A literal; white space around it may be missing or more. The last one may be missing at the text's end."""
-    wanted = part.strip()
-    if not wanted:
-        return
-    yield from r.space()
-    if found := (yield from r.sees(literal(wanted))):
-        r.at = found.end()
-    elif not call.started:
-        call.id = yield from read_loosely(r, wanted)
-    elif (closing := tags.in_tag(wanted)) and (found := (yield from r.sees(tags.closing(closing[0][1:])))):
-        r.at = found.end()
-    elif call.complete and r.ended and wanted.startswith(r.buf[r.at :]):
-        r.at = len(r.buf)  # everything was said; a sampler that stops at the closing literal leaves it out
-    elif call.complete and (yield from _goes_on(r, call)):
-        return
-    elif r.at >= len(r.buf):
-        raise Damage("truncated_call", f"the text ended before {wanted!r}", r.offset, ended=True)
-    else:
-        raise Damage("invalid_json", f"expected {wanted!r}", r.offset, got=True)
-
-
-def read_loosely(r: Reader, wanted: str) -> Generator[None, None, str]:
-    """An opening literal that is a tag, written as tags are: in any case, with attributes. Returns the id in them."""
-    if (found := tags.in_tag(wanted)) is None:
-        raise Decline
-    name, rest = found
-    opening = yield from read_opening_tag(r, name)
-    if rest:
-        yield from r.space()
-        if (behind := (yield from r.sees(literal(rest)))) is None:
-            raise Decline
-        r.at = behind.end()
-    return opening.attributes.get("id") or ""
-
-
-def read_opening_tag(r: Reader, name: str) -> Generator[None, None, tags.Opening]:
-    """An opening tag whose attributes say nothing that a call needs."""
-    if (found := (yield from r.sees(tags.tag(name, closing=False)))) is None:
-        raise Decline
-    r.at = found.end()
-    opening = yield from tags.Attributes(r, name, ()).read()
-    if opening.empty or strays(opening.attributes):
-        raise Decline
-    return opening
-
-
-def strays(attributes: Iterable[str], own: Collection[str] = ()) -> list[str]:
-    """Which of a tag's attributes would be lost, as they are read nowhere; `own` are names that tell something here."""
-    return [k for k in attributes if k in own or (k not in _IDLE and not k.startswith(("xml:", "xmlns:")))]
-
-
-_IDLE: Final = ("xmlns", "string", *BESIDE)
-
-
-def _goes_on(r: Reader, call: CallReader) -> Generator[None, None, bool]:
-    """Whether the next call, the section's end or a control token stands here: models forget what closes a call."""
-    first, section = call.shape.call[0], call.shape.section
-    for text in (first, section.close if section is not None else "", *call.format.markup):
-        if isinstance(text, str) and text.strip() and (yield from r.sees(literal(text.strip()))):
-            return True
-    return False
-
-
-def read_tag(r: Reader, call: CallReader, part: Tag) -> Wait:
-    """A tag without a slot."""
-    if call.complete:
-        return
-    yield from r.space()
-    found = yield from r.sees(tags.tag(part.name, closing=part.closing))
-    if found is None and (yield from _goes_on(r, call)):
-        return
-    if found is None:
-        what = f"</{part.name}>" if part.closing else f"<{part.name}>"
-        if r.at >= len(r.buf):
-            raise Damage("truncated_call", f"the text ended before {what}", r.offset, ended=True)
-        raise Damage("invalid_arguments", f"expected {what}", r.offset, got=True)
-    r.at = found.end()
-
-
 def until(r: Reader, ends: tuple[str, ...], never: Search | None = None) -> Generator[None, None, str | None]:
     """Consume the characters up to the first of some literals, which stays.
 
@@ -297,86 +198,3 @@ def _any_of(texts: tuple[str, ...]) -> tuple[Delimiter, Search]:
     whole = "|".join(re.escape(t) for t in texts)
     part = "|".join(beginnings(t) for t in texts)
     return Delimiter(whole, part), re.compile(f"[{re.escape(''.join(t[0] for t in texts))}]").search
-
-
-@cache
-def _ends_of_name(parts: tuple[FormatPart, ...]) -> tuple[str, ...]:
-    """What may stand behind a name that these parts follow."""
-    ends: list[str] = []
-    for part in parts:
-        match part:
-            case str(text) if text.strip():
-                return (*ends, text.split()[0])
-            case str():
-                ends.append("\n")
-            case Pairs():
-                ends.append(part.key)
-            case Json() | Braced():
-                return (*ends, "{")
-            case Skip():
-                ends += [" ", "<", '"']
-            case other:
-                raise TypeError(f"a name cannot end before {other!r}")
-    return tuple(ends)
-
-
-_IN_NO_NAME = re.compile(r"[<>{}\[\]()\"'`,;=]").search
-_IN_NO_TAG = re.compile(r"[{}\n]").search  # the body is there already: what should stand before it was forgotten
-_IN_NO_SKIP = re.compile(r"[<>]").search
-_IN_NO_ATTRIBUTE = re.compile(r"[<>\"]").search
-_NAME = re.compile(r"[^\s<>{}\[\]()\"'`,;=]{1,256}\Z")
-
-
-def _read_name(r: Reader, call: CallReader, *, attribute: bool = False) -> Generator[None, None, str]:
-    yield from r.space()
-    ends = _ends_of_name(call.shape.call[call.part + 1 :])
-    text = (yield from until(r, ends, _IN_NO_ATTRIBUTE if attribute else _IN_NO_NAME)) or ""
-    name = (tags.decoded(text) if attribute else text).strip().removesuffix(r"\n")
-    if _NAME.match(name) is None:
-        raise Decline
-    return name
-
-
-def read_name(r: Reader, call: CallReader, part: Name) -> Wait:
-    """The tool's name, up to what follows it."""
-    name = yield from _read_name(r, call, attribute=part.attribute)
-    following = call.shape.call[call.part + 1]
-    if call.known_only and isinstance(following, str) and following.strip():
-        found = yield from r.sees(literal(following.strip()))
-        if found is None and not (r.ended and r.cut == r.offset):
-            raise Decline  # what opened it is common in prose, and what must follow a call's name does not
-    call.begin(r, name.removeprefix(part.prefix))
-
-
-_COUNT = re.compile(r":\d+\Z")
-
-
-def read_counted_name(r: Reader, call: CallReader, part: CountedName) -> Wait:
-    """The tool's name in the id of the call."""
-    call.id = yield from _read_name(r, call)
-    call.begin(r, _COUNT.sub("", call.id).removeprefix(part.prefix))
-
-
-def read_call_id(r: Reader, call: CallReader, part: CallId) -> Wait:
-    """The call's id, up to what follows it."""
-    call.id = yield from _read_name(r, call)
-
-
-def read_recipient(r: Reader, call: CallReader, part: Recipient) -> Wait:
-    """A name that the call itself says again."""
-    yield from _read_name(r, call)
-
-
-def read_skip(r: Reader, call: CallReader, part: Skip) -> Wait:
-    """Characters that say nothing, up to the next literal."""
-    following = call.shape.call[call.part + 1]
-    assert isinstance(following, str)
-    start = r.offset
-    not_in = _IN_NO_TAG if "<" in part.written or not part.written else _IN_NO_SKIP
-    if (yield from until(r, (following.strip(),), not_in)) is None:
-        if not call.started:
-            raise Decline
-        over = ended(r, start) or r.cut >= start
-        r.back_to(start)
-        code: ErrorCode = "truncated_call" if over else "invalid_json"
-        raise Damage(code, f"expected {following.strip()!r}", start, ended=over)

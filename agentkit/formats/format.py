@@ -1,15 +1,14 @@
 """Formats as data: the parts of which a format is declared, and the tools it is declared for.
 
-Knows text and events; knows no registry, no model and no I/O. A format is a linear template of parts. The engine
-reads it
-forward to parse, `render.py` backward to write. A quirk of one format is a part of its own, never an option used once.
+Knows text and events; knows no registry, no model and no I/O. A format is a linear template of parts. The engine reads
+it forward to parse, `write.py` backward to write; how each kind of part is read and written stands in `bodies/`.
+A quirk of one format is a part of its own, never an option used once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from agentkit.formats.literals import MAX_DEPTH
 from agentkit.toolspec import Layout
@@ -49,7 +48,7 @@ class CountedName:
 
 @dataclass(frozen=True, slots=True)
 class CallId:
-    """Slot: the call's id, up to the next literal; read, never written."""
+    """Slot: the call's id, up to the next literal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +64,30 @@ class NameTag:
     attribute: str
 
 
+class CallBody:
+    """Slot: a call's arguments. What is common to all kinds of body; `label` is the kind's name in listings.
+
+    `raw` tells that values are written as text, `may_be_empty` that the body may be nothing at all.
+    """
+
+    __slots__ = ()
+    label: ClassVar[str]
+    raw: ClassVar[bool] = False
+    may_be_empty: ClassVar[bool] = False
+
+    @property
+    def textual(self) -> bool:
+        """Whether values are written as text, so that their types come from the tool's schema."""
+        return self.raw
+
+    @property
+    def start(self) -> str:
+        """What it begins with; empty where it never stands right behind a tool's name."""
+        return ""
+
+
 @dataclass(frozen=True, slots=True)
-class TagParameters:
+class TagParameters(CallBody):
     """Slot: repeated `<parameter name="key">value</parameter>`; values are raw text, typed by the tool's schema.
 
     With `kind`, an attribute of that name tells whether the value is a raw string (`true`) or JSON (`false`); what the
@@ -77,9 +98,12 @@ class TagParameters:
     attribute: str
     kind: str = ""
 
+    label: ClassVar[str] = "parameters"
+    raw: ClassVar[bool] = True
+
 
 @dataclass(frozen=True, slots=True)
-class Pairs:
+class Pairs(CallBody):
     """Slot: repeated key and value between literals; values are raw text, typed by the tool's schema.
 
     Args:
@@ -96,14 +120,30 @@ class Pairs:
     newlines: Literal["start", "both", "none"] = "start"
     kind: tuple[str, ...] = ()
 
+    label: ClassVar[str] = "parameters"
+    raw: ClassVar[bool] = True
+    may_be_empty: ClassVar[bool] = True
+
+    @property
+    def start(self) -> str:
+        """What it begins with."""
+        return self.key
+
 
 @dataclass(frozen=True, slots=True)
-class Json:
+class Json(CallBody):
     """Slot: the arguments as one JSON object."""
 
+    label: ClassVar[str] = "name, then JSON"
+
+    @property
+    def start(self) -> str:
+        """What it begins with."""
+        return "{"
+
 
 @dataclass(frozen=True, slots=True)
-class Envelope:
+class Envelope(CallBody):
     """Slot: one JSON object that holds the tool's name and its arguments, in any order, beside any other keys.
 
     Args:
@@ -114,15 +154,21 @@ class Envelope:
     name: str = "name"
     arguments: tuple[str, ...] = ("arguments",)
 
+    label: ClassVar[str] = "JSON envelope"
+
 
 @dataclass(frozen=True, slots=True)
-class KeyEnvelope:
+class KeyEnvelope(CallBody):
     """Slot: one JSON object with a single key, the tool's name, and its arguments as the value."""
 
+    label: ClassVar[str] = "JSON envelope"
+
 
 @dataclass(frozen=True, slots=True)
-class PythonCall:
+class PythonCall(CallBody):
     """Slot: a call as Python writes it, with keyword arguments: `name(city="X", n=1)`."""
+
+    label: ClassVar[str] = "Python call"
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +179,7 @@ class Skip:
 
 
 @dataclass(frozen=True, slots=True)
-class Braced:
+class Braced(CallBody):
     """Slot: `{key:value,…}` with bare keys and strings between quote tokens, as the Gemma models write it.
 
     With `typed` False, every value is a string between the tokens, and the tool's schema types it.
@@ -142,9 +188,21 @@ class Braced:
     quote: str
     typed: bool = True
 
+    label: ClassVar[str] = "odd values"
+
+    @property
+    def textual(self) -> bool:
+        """Whether every value is a string, whatever its type."""
+        return not self.typed
+
+    @property
+    def start(self) -> str:
+        """What it begins with."""
+        return "{"
+
 
 @dataclass(frozen=True, slots=True)
-class NestedTags:
+class NestedTags(CallBody):
     """Slot: each parameter as an element, objects and arrays as elements inside it, every tag behind one token.
 
     Args:
@@ -155,14 +213,20 @@ class NestedTags:
     token: str
     item: str = "item"
 
+    label: ClassVar[str] = "parameters"
+    raw: ClassVar[bool] = True
+
 
 @dataclass(frozen=True, slots=True)
-class TextArgument:
+class TextArgument(CallBody):
     """Slot: the tool's first required parameter as the text up to the closing tag."""
 
+    label: ClassVar[str] = "element per tool"
+    raw: ClassVar[bool] = True
+
 
 @dataclass(frozen=True, slots=True)
-class ToolElement:
+class ToolElement(CallBody):
     """Slot: one XML element per tool.
 
     Args:
@@ -171,6 +235,9 @@ class ToolElement:
     """
 
     layout: Layout = "own"
+
+    label: ClassVar[str] = "element per tool"
+    raw: ClassVar[bool] = True
 
 
 FormatPart = (
@@ -210,6 +277,21 @@ class Section:
     close: str | Tag = ""
     each: bool = False
 
+    @property
+    def start(self) -> str:
+        """How its opening is written: a tag stands on a line of its own, a literal says itself what it wants."""
+        return f"{edge(self.open)}\n" if isinstance(self.open, Tag) else self.open
+
+    @property
+    def end(self) -> str:
+        """How its end is written."""
+        return f"\n{edge(self.close)}" if isinstance(self.close, Tag) else self.close
+
+
+def edge(part: str | Tag) -> str:
+    """A section's opening or closing as text."""
+    return f"<{'/' if part.closing else ''}{part.name}>" if isinstance(part, Tag) else part
+
 
 @dataclass(frozen=True, slots=True)
 class Shape:
@@ -217,6 +299,16 @@ class Shape:
 
     call: tuple[FormatPart, ...]
     section: Section | None = None
+
+    @property
+    def first(self) -> FormatPart:
+        """The part that a call starts with, white space aside."""
+        return next(part for part in self.call if not isinstance(part, str) or part.strip())
+
+    @property
+    def opening(self) -> FormatPart:
+        """What stands first of all: the section's opening, else what the call starts with."""
+        return self.section.open if self.section is not None else self.first
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,13 +364,12 @@ class Format:
     @property
     def textual(self) -> bool:
         """Whether values are written as text, so that their types come from the schema (and coercion is lenient)."""
-        textual = TagParameters | Pairs | ToolElement | NestedTags | TextArgument
-        return any(isinstance(p, textual) or (isinstance(p, Braced) and not p.typed) for p in self.call)
+        return any(isinstance(p, CallBody) and p.textual for p in self.call)
 
     @property
     def body(self) -> str:
         """The body kind, for listings."""
-        return next((BODIES[type(p)] for p in self.call if type(p) in BODIES), "other")
+        return next((p.label for p in self.call if isinstance(p, CallBody)), "other")
 
     @property
     def tagged(self) -> bool:
@@ -295,21 +386,6 @@ class Format:
             return ()
         close = self.section.close
         return (f"</{close.name}>" if isinstance(close, Tag) else close.strip(),)
-
-
-BODIES: Mapping[type, str] = {
-    Json: "name, then JSON",
-    Envelope: "JSON envelope",
-    KeyEnvelope: "JSON envelope",
-    TagParameters: "parameters",
-    Pairs: "parameters",
-    PythonCall: "Python call",
-    Braced: "odd values",
-    NestedTags: "parameters",
-    TextArgument: "element per tool",
-    ToolElement: "element per tool",
-}
-"""The body kind that each slot makes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -171,6 +171,9 @@ class Literals:
     def sum(self, value: int | float, start: int) -> int | float:
         """What is computed of a number and those behind it: models leave `5*60` to whoever reads it.
 
+        Source: results of the Berkeley leaderboard, `1.5 * 5` by Hermes 2 Theta 70B (irrelevance_211) and `52*5*4*3*2`
+        by Llama 3 70B (parallel_multiple_146).
+
         Raises:
             Doubtful: only `-` and `/` stand in it, and no white space around them.
         """

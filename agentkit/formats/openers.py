@@ -133,7 +133,7 @@ class Openers:
         return search, within
 
     def _add(self, format: Format, shape: Shape, tools: Sequence[ToolSpec]) -> None:
-        first = next(part for part in shape.call if not isinstance(part, str) or part.strip())
+        first = shape.first
         if shape.section is not None:
             opened = Opener("section", format, shape, weak=weak(shape.section.open))
             self._edge(shape.section.open, opened, _INSIDE.get(type(first), ""))
@@ -373,7 +373,12 @@ _COMMON: Final = ("", "[", "{", "]", "}", "<tool>")
 
 def weak(edge: str | Tag) -> bool:
     """Whether this is common in prose, so that only an offered tool's name makes it the start of a call."""
-    return not isinstance(edge, Tag) and (edge.strip() in _COMMON or edge.lstrip().startswith("```"))
+    return not isinstance(edge, Tag) and (edge.strip() in _COMMON or fenced(edge))
+
+
+def fenced(edge: object) -> bool:
+    """Whether this is the beginning of a code fence."""
+    return isinstance(edge, str) and edge.lstrip().startswith("```")
 
 
 @dataclass(slots=True)

@@ -15,8 +15,8 @@ from agentkit.errors import ErrorCode, FormatError
 from agentkit.formats import control
 from agentkit.formats.catalog import CATALOG
 from agentkit.formats.engine import get
+from agentkit.formats.escapes import attribute, tags
 from agentkit.formats.format import Format, Name, NameTag, Pairs, PythonCall, Shape, Tag, TagParameters
-from agentkit.formats.write import attribute, tags
 from agentkit.toolspec import ToolSpec
 
 # ---------------------------------------------------------------- results
@@ -120,8 +120,7 @@ def _has_bare_names(format: Format) -> bool:
 
 
 def _starts_with_name(shape: Shape) -> bool:
-    first = next((p for p in shape.call if not isinstance(p, str) or p.strip()), None)
-    return shape.section is None and isinstance(first, Name | PythonCall)
+    return isinstance(shape.opening, Name | PythonCall)
 
 
 def _fixed(format: Format) -> Iterator[Any]:

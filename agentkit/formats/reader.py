@@ -100,14 +100,19 @@ _SOFT = r"\s{0,1024}"  # white space looked over inside a literal
 _KEPT: Final = 4096  # literals remembered: those of the declarations, over and over, and the tools' names
 
 
-@lru_cache(_KEPT)
-def _atoms(text: str) -> tuple[str, ...]:
-    """A literal as regular expressions, one a character.
+def atoms(text: str) -> list[str]:
+    """A literal as it is read: character by character, and white space where any may stand or none.
 
-    A run of white space stands for any white space or none, and JSON's brackets may have white space around them.
+    That is where it has a run of white space, and around JSON's brackets.
     """
     spaced = re.sub(r"(?<=\S)(?=[\[{])|(?<=[\[{}\]])(?=\S)", " ", text)
-    return tuple(_SOFT if atom.isspace() else re.escape(atom) for atom in re.findall(r"\s+|\S", spaced))
+    return re.findall(r"\s+|\S", spaced)
+
+
+@lru_cache(_KEPT)
+def _atoms(text: str) -> tuple[str, ...]:
+    """A literal as regular expressions, one for each of its atoms."""
+    return tuple(_SOFT if atom.isspace() else re.escape(atom) for atom in atoms(text))
 
 
 @lru_cache(_KEPT)

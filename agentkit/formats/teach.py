@@ -5,67 +5,32 @@ All of it is made from the declarations and the tools' schemas. Pure; knows no r
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from agentkit.errors import FormatError
 from agentkit.formats import values
+from agentkit.formats.bodies.kinds import KINDS
 from agentkit.formats.catalog import CATALOG
 from agentkit.formats.engine import get
-from agentkit.formats.format import Envelope, Format, Json, KeyEnvelope, Pairs, PythonCall, TagParameters, ToolElement
+from agentkit.formats.format import Format
+from agentkit.formats.kind import IN_JSON_STRINGS
 from agentkit.formats.quarantine import Declared, render_result
 from agentkit.formats.remembered import Remembered
 from agentkit.formats.write import render_calls
 from agentkit.messages import ToolCall
 from agentkit.schemas import walk
-from agentkit.toolspec import Layout, Node, OutputSchema, ToolSpec
+from agentkit.toolspec import OutputSchema, ToolSpec
 
 _INTRODUCTION = (
     "You can call the tools listed here. To call one, write the call in your reply as shown under Example. "
     "It is executed, and its result comes back in the next message."
 )
-_EXACT = (
-    "Write what stands between tags exactly as it is meant: no quotes around it, no escaping. "
-    "Line breaks and indentation count."
-)
-_RULES: Mapping[type, tuple[str, ...]] = {
-    Envelope: (
-        "Each call is one JSON object with the tool's name and its arguments; nothing but JSON stands inside a call.",
-        "Inside JSON strings, escape quotes, backslashes and line breaks.",
-    ),
-    KeyEnvelope: (
-        "Each call is one JSON object whose only key is the tool's name and whose value holds the arguments.",
-        "Inside JSON strings, escape quotes, backslashes and line breaks.",
-    ),
-    Json: (
-        "The arguments are one JSON object; nothing but JSON stands there.",
-        "Inside JSON strings, escape quotes, backslashes and line breaks.",
-    ),
-    Pairs: (
-        "Write a string exactly as it is meant: no quotes around it, no escaping. Line breaks and indentation count.",
-        "Write numbers, true, false, null, lists and objects as JSON.",
-        "A string that itself contains what ends a value here must stand in <![CDATA[ and ]]>.",
-    ),
-    PythonCall: ("Write each call as Python does, with named arguments only and literals as values.",),
-    TagParameters: (
-        "Write a string exactly as it is meant: no quotes around it, no escaping. Line breaks and indentation count.",
-        "Write numbers, true, false, null, lists and objects as JSON.",
-        "A string that itself contains one of the tags used here must stand in <![CDATA[ and ]]>.",
-    ),
-    ToolElement: (
-        'Attribute values stand in double quotes; inside them write &quot; for ", &amp; for & and &lt; for <.',
-        _EXACT,
-        "Write numbers, true, false, null, lists and objects as JSON.",
-        "Text that contains the very tag that encloses it must stand in <![CDATA[ and ]]>.",
-    ),
-}
-
 _OUTPUT = "Your final reply must be one JSON value that fits this JSON Schema:"
 _OUTPUT_RULES = (
     "Write nothing but the JSON: no words before or after it, no code fence.",
-    "Inside JSON strings, escape quotes, backslashes and line breaks.",
+    IN_JSON_STRINGS,
 )
 _OUTPUT_AFTER_CALLS = "A reply that calls a tool is not the final one and needs no JSON of this kind."
 
@@ -105,16 +70,13 @@ _made: Remembered[str] = Remembered()
 def _prompt(declared: Format, tools: Sequence[ToolSpec], tool_choice: str, parallel: bool | None) -> str:
     quarantined = Declared(declared, tools)
     shown = [quarantined.tool(tool) for tool in tools]
-    usage = (
-        _elements([t.with_element(_layout(declared)) for t in shown])
-        if any(isinstance(p, ToolElement) for p in declared.call)
-        else _schemas(shown)
-    )
+    kinds = [(KINDS[type(part)], part) for part in declared.call]
+    listed = next((kind.listing(part, shown) for kind, part in kinds if kind.listing is not None), None)
     example, tool = _example(declared, shown, tools)
     result = render_result(declared, tool.name, "call_1", "the tool's answer", None, tools)
-    rules = [rule for part in declared.call for rule in _RULES.get(type(part), ())]
+    rules = [rule for kind, _ in kinds for rule in kind.taught]
     lines = [
-        "# Tools", "", _INTRODUCTION, "", usage, "",
+        "# Tools", "", _INTRODUCTION, "", listed or _schemas(shown), "",
         "## Example", "", example, "", "The result then comes back like this:", "", result, "",
         "## How to call", "", *(f"- {rule}" for rule in (*rules, *_conduct(tool_choice, parallel))),
     ]  # fmt: skip
@@ -131,10 +93,6 @@ def render_output_prompt(output: OutputSchema, *, tools: bool = False) -> str:
     rules = (*_OUTPUT_RULES, *((_OUTPUT_AFTER_CALLS,) if tools else ()))
     schema = Declared(CATALOG[0]).schema(output.schema, output.name)
     return "\n".join(["# Output", "", _OUTPUT, "", values.dump(schema), "", *(f"- {rule}" for rule in rules)])
-
-
-def _layout(format: Format) -> Layout:
-    return next((p.layout for p in format.call if isinstance(p, ToolElement)), "own")
 
 
 def _conduct(tool_choice: str, parallel: bool | None) -> list[str]:
@@ -157,54 +115,6 @@ def _conduct(tool_choice: str, parallel: bool | None) -> list[str]:
 def _schemas(tools: Sequence[ToolSpec]) -> str:
     lines = (values.dump({"name": t.name, "description": t.description, "parameters": t.parameters}) for t in tools)
     return "\n".join(("<tools>", *lines, "</tools>"))
-
-
-# ---------------------------------------------------------------- one element per tool
-
-
-def _elements(tools: Sequence[ToolSpec]) -> str:
-    return "\n\n".join(_element(t.with_element()) for t in tools)
-
-
-def _element(tool: ToolSpec) -> str:
-    element = tool.element
-    assert element is not None
-    nodes = {n.parameter: n for n in element.nodes}
-    lines = [f"## <{element.tag}>", "", tool.description or tool.name]
-    lines += [_parameter(tool, name, nodes.get(name)) for name in tool.parameters.get("properties", {})]
-    if element.example:
-        lines += ["", element.example.strip()]
-    return "\n".join(lines)
-
-
-def _parameter(tool: ToolSpec, name: str, node: Node | None) -> str:
-    schema = tool.schema_of(name)
-    place = "attribute" if node is None else node.kind
-    label = "/".join(node.path) if node is not None and node.path else name
-    where = {"attribute": f"attribute `{label}`", "element": f"element <{label}>", "content": "the element's content"}[
-        place
-    ]
-    needed = "required" if name in tool.parameters.get("required", ()) else "optional"
-    about = f": {schema['description'].rstrip('. ')}." if schema.get("description") else ""
-    default = f" Default {json.dumps(schema['default'])}." if schema.get("default") is not None else ""
-    return f"- {where} ({_type(schema, tool.parameters)}, {needed}){about}{default}"
-
-
-def _type(schema: Mapping[str, Any], root: Mapping[str, Any]) -> str:
-    """A schema in a few words; the whole schema where a few words do not tell it."""
-    words = []
-    for plain in walk.alternatives(schema, root):
-        if "enum" in plain or "const" in plain:
-            words.append(
-                " or ".join(json.dumps(v, ensure_ascii=False) for v in plain.get("enum", [plain.get("const")]))
-            )
-        elif plain.get("type") == "object" and plain.get("properties"):
-            words.append(f"object {json.dumps(plain, ensure_ascii=False)}")
-        elif plain.get("type") == "array" and isinstance(plain.get("items"), Mapping):
-            words.append(f"list of {_type(plain['items'], root)}")
-        else:
-            words.append(str(plain.get("type", "any value")))
-    return " or ".join(dict.fromkeys(words))
 
 
 # ---------------------------------------------------------------- the worked example

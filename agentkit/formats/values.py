@@ -144,10 +144,14 @@ def dump(value: Any) -> str:
 
 _ALIASES: Mapping[str, str] = {
     "str": "string", "text": "string", "char": "string", "int": "integer", "long": "integer", "float": "number",
-    "double": "number", "bool": "boolean", "list": "array", "tuple": "array", "dict": "object", "map": "object",
+    "double": "number", "bool": "boolean", "list": "array", "tuple": "array", "dict": "object",
     "hashmap": "object", "arraylist": "array", "any": "any", "none": "null",
 }  # fmt: skip
-"""Types as hand-written schemas name them when they do not name JSON Schema's."""
+"""Types as hand-written schemas name them when they do not name JSON Schema's.
+
+Python's names; those of the Berkeley leaderboard's functions (`GORILLA_TO_OPENAPI` in bfcl_eval/constants/
+type_mappings.py: `any`, `char`, `long`, `double`, `ArrayList`, `HashMap`); `text`, from vLLM's Qwen3-Coder parser.
+"""
 
 
 def _kind(schema: Schema) -> str | None:
@@ -324,7 +328,10 @@ def _json_or_literal(text: str) -> Any:
 
 
 def _escaped_json(text: str) -> Any:
-    """An object or array whose JSON was escaped as if it stood in a JSON string, without that string's quotes."""
+    """An object or array whose JSON was escaped as if it stood in a JSON string, without that string's quotes.
+
+    Source: what GLM 4.5 and 4.7 wrote as `todos`, in SGLang's tests of their detectors.
+    """
     if _ESCAPED_JSON.match(text) is None:
         return _UNREAD
     inner = _json(f'"{text}"')

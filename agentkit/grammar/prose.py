@@ -9,17 +9,13 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from agentkit.formats import values
 from agentkit.formats.format import (
-    Envelope,
-    FormatPart,
-    KeyEnvelope,
-    Name,
     NameTag,
-    PythonCall,
     Shape,
     Tag,
     ToolElement,
 )
-from agentkit.formats.openers import opener
+from agentkit.formats.openers import fenced, opener, weak
+from agentkit.grammar.parts import PARTS
 from agentkit.grammar.rules import Blocked
 from agentkit.toolspec import ToolSpec
 
@@ -28,23 +24,26 @@ def announced(shape: Shape, tools: Sequence[ToolSpec]) -> Iterator[Blocked]:
     """Where the parser would see a call of this shape, or a run of them, begin.
 
     What is common in prose (a bracket, a code fence) opens a call only with an offered name: there the name is blocked
-    as a call would hold it.
+    as a call would hold it. A code block that starts with a list is blocked as a whole: the parser searches all of it
+    for damaged calls.
     """
     if shape.section is not None:
         start = shape.section.open
         if isinstance(start, Tag):
             yield Blocked(f"<{start.name}", tag=True)
-        elif not common(start):
+        elif not weak(start):
             yield Blocked(opener(start))
+        elif fenced(start) and start.endswith("["):
+            yield Blocked(start)
         else:
             yield from _named(shape, tools)
-    match first(shape):
+    match shape.first:
         case ToolElement(layout):
             elements = [t.with_element(layout).element for t in tools]
             yield from (Blocked(f"<{e.tag}", tag=True) for e in elements if e is not None)
         case NameTag(name):
             yield Blocked(f"<{name}", tag=" " not in name)
-        case str(text) if not common(text):
+        case str(text) if not weak(text):
             yield Blocked(opener(text))
         case _ if shape.section is None:
             yield from _named(shape, tools)
@@ -58,40 +57,21 @@ def earliest(found: str, blocked: Iterable[Blocked]) -> str:
 
 
 def _named(shape: Shape, tools: Sequence[ToolSpec]) -> Iterator[Blocked]:
-    """What tells a call of an offered tool from mere brackets."""
-    start = shape.section.open.strip() if shape.section is not None and isinstance(shape.section.open, str) else ""
+    """What tells a call of an offered tool from what stands in any prose."""
+    edge = shape.opening.strip() if isinstance(shape.opening, str) else ""
     for tool in tools:
         for part in shape.call:
-            match part:
-                case Envelope():
-                    yield Blocked(f'"{part.name}" : {values.dump(tool.name)}', quotes=True)
-                case KeyEnvelope():
-                    yield Blocked(f"{values.dump(tool.name)} : {{", quotes=True)
-                case PythonCall():
-                    yield Blocked(f"{start} {tool.name} (".strip())
-                case Name():
-                    yield from (Blocked(f"{tool.name} {bracket}") for bracket in "{(")
-
-
-def first(shape: Shape) -> FormatPart:
-    """The part that a call of this shape starts with, white space aside."""
-    return next(part for part in shape.call if not isinstance(part, str) or part.strip())
-
-
-def common(edge: str | Tag) -> bool:
-    """Whether this stands in prose that calls nothing."""
-    return not isinstance(edge, Tag) and (edge.strip() in ("", "[", "{") or edge.lstrip().startswith("```"))
+            yield from PARTS[type(part)].announces(part, edge, tool)
 
 
 def trigger(shape: Shape, name: str, head: str) -> str:
     """The part of a block's leading literal `head` that makes free text the call of tool `name`."""
-    start: object = shape.section.open if shape.section is not None else first(shape)
-    match start:
+    match shape.opening:
         case Tag(tag) | NameTag(tag):
             return f"<{tag}"
         case ToolElement():
             return head[: min(i for i, c in enumerate(head + " ") if c in " />\n")]
-        case str(text) if not common(text):
+        case str(text) if not weak(text):
             return head[: len(head) - len(head.lstrip())] + opener(text)
     written = values.dump(name)
     end = head.find(written) + len(written) if written in head else head.find(name) + len(name) + 1

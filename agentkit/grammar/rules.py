@@ -5,11 +5,12 @@ Pure values; knows no format, no schema and no target. The renderers (`structura
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from os.path import commonprefix
 from typing import Any, Final
+
+from agentkit.formats.reader import atoms
 
 SPACES: Final = "".join(c for c in map(chr, range(0x3001)) if c.isspace())
 _FOLLOWS_TAG: Final = frozenset(SPACES + "/>")
@@ -79,9 +80,8 @@ class Blocked:
 
 
 def _soft(text: str, quotes: bool) -> Iterable[Step]:
-    """As the parser reads a literal: white space may be missing or more, and may stand around brackets."""
-    spaced = re.sub(r"(?<=\S)(?=[\[{])|(?<=[\[{}\]])(?=\S)", " ", text)
-    for atom in re.findall(r"\s+|\S", spaced):
+    """As the parser reads a literal."""
+    for atom in atoms(text):
         yield _SPACE_RUN if atom.isspace() else Step(frozenset("\"'" if quotes and atom == '"' else atom))
 
 

@@ -11,8 +11,8 @@ from typing import Any, Final, Literal, NamedTuple, assert_never, get_args, over
 
 from agentkit.errors import FormatError
 from agentkit.formats.engine import get
-from agentkit.formats.format import Format, Tag
-from agentkit.formats.write import edge
+from agentkit.formats.format import Format
+from agentkit.formats.openers import weak
 from agentkit.grammar import gbnf, parts, prose, rules, structural_tag
 from agentkit.grammar.arguments_as_rules import CallRules, Target
 from agentkit.grammar.from_schema import Gap, Refused
@@ -207,9 +207,7 @@ def _blocks(format: Format, calls: list[Rule], many: bool) -> list[Rule]:
 def _within(format: Format, inner: Rule) -> Rule:
     section = format.section
     assert section is not None
-    start = f"{edge(section.open)}\n" if isinstance(section.open, Tag) else section.open
-    end = f"\n{edge(section.close)}" if isinstance(section.close, Tag) else section.close
-    return seq(Lit(start), inner, Lit(end))
+    return seq(Lit(section.start), inner, Lit(section.end))
 
 
 def _prose(format: Format, tools: Sequence[ToolSpec], calls: Mapping[str, Rule], wanted: _Wanted) -> Prose:
@@ -240,6 +238,6 @@ def _openable(
     more = Repeat(seq(Lit(format.separator), alt(calls.values()))) if run else rules.EMPTY
     if section is None:
         return [(name, seq(c, more)) for name, c in calls.items()]
-    if prose.common(section.open):
+    if weak(section.open):
         return [(name, _within(format, seq(c, more))) for name, c in calls.items()]
     return [(name, block) for name in calls for block in _blocks(format, [*calls.values()], many)]

@@ -1,1 +1,1 @@
-"""Thin adapters to other systems, one room each; nothing of agentkit depends on them."""
+"""Thin adapters to other systems, one package each; nothing else in agentkit depends on them."""

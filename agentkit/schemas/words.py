@@ -1,7 +1,7 @@
-"""What is wrong with a call's arguments, in the words of the JSON Schema that the model was shown.
+"""Describes what is wrong with a call's arguments, in terms of the JSON Schema that the model was shown.
 
-Turns the errors of pydantic and jsonschema into `Problem`s; knows no tool. A model reads these: no Python class, no
-address of a manual, no traceback.
+Turns errors of pydantic and jsonschema into `Problem`s; knows no tool. They are written for a model: no Python class,
+no link to a manual, no traceback.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 MAX_PROBLEMS: Final = 20
-"""Problems told to the model at once."""
+"""Problems reported to the model at once."""
 
 MAX_ERRORS: Final = 200
-"""Faults of one call that are looked into; a model mends the first ones first."""
+"""Errors of one call that are examined; a model fixes the first ones first."""
 
 MAX_SHOWN: Final = 80
-"""Characters of a wrong value that are quoted back."""
+"""Characters of a wrong value that are quoted."""
 
 MAX_CHOICES: Final = 50
 """Allowed values and names that are listed."""
@@ -50,7 +50,7 @@ BOUNDS: Final = {
     "minItems": "at least {} items",
     "maxItems": "at most {} items",
     "pattern": "matching {}",
-    "uniqueItems": "no item twice",
+    "uniqueItems": "no duplicate items",
 }
 """How a restriction reads after the type: `integer (>= 1)`."""
 
@@ -69,7 +69,7 @@ class Problem:
     Args:
         path: where, as a JSON pointer from the arguments: `/a`, `/items/0/x`.
         expected: what the schema wants there.
-        found: what came.
+        found: what was sent.
     """
 
     path: str
@@ -80,11 +80,11 @@ class Problem:
         return f"{self.path or '/'}: expected {self.expected}, found {self.found}"
 
 
-TOO_DEEP: Final = Problem("", "arguments that are nested less deeply", "nesting that cannot be read")
+TOO_DEEP: Final = Problem("", "less deeply nested arguments", "nesting too deep to read")
 
 
 class InvalidArguments(ValueError):
-    """A call's arguments do not fit the tool; the message is written for the model.
+    """A call's arguments do not match the tool's schema; the message is written for the model.
 
     Args:
         tool: the tool's name.
@@ -106,12 +106,12 @@ class InvalidArguments(ValueError):
 def of_pydantic(
     errors: Iterable[ErrorDetails], arguments: Mapping[str, Any], schema: Mapping[str, Any]
 ) -> list[Problem]:
-    """Problems from pydantic's errors: one per place; of a union's members, only the one the value comes nearest."""
+    """Problems from pydantic's errors: one per location; for a union, only those of the closest member."""
     problems: dict[str, Problem] = {}
     for located in _nearest_members([_locate(error, arguments) for error in islice(errors, MAX_ERRORS)]):
         problem = _problem(located, arguments, schema)
         before = problems.setdefault(problem.path, problem)
-        if before is not problem and located.key:  # another type that the name may have
+        if before is not problem and located.key:  # another type allowed for the name
             problems[problem.path] = replace(before, expected=f"{before.expected} or {_own_words(located.error)}")
     return list(problems.values())
 
@@ -144,13 +144,13 @@ def _written(error: WrittenError, steps: tuple[str | int, ...], schema: Mapping[
 
 
 def pointer(steps: Sequence[str | int]) -> str:
-    """A JSON pointer: `("items", 0, "x")` is `/items/0/x`; a name longer than `MAX_SHOWN` is cut."""
+    """A JSON pointer: `("items", 0, "x")` is `/items/0/x`; a name longer than `MAX_SHOWN` is shortened."""
     names = (name if len(name := str(step)) <= MAX_SHOWN else f"{name[:MAX_SHOWN]}…" for step in steps)
     return "".join(f"/{name.replace('~', '~0').replace('/', '~1')}" for name in names)
 
 
 def unknown(name: str, known: Sequence[str], steps: Sequence[str | int]) -> Problem:
-    """A name that the schema does not have: lists those it has, and the nearest."""
+    """A name that the schema does not have: lists the known names and suggests the closest."""
     near = nearest(name, known)
     listed = "one of the names " + ", ".join(map(_json, known[:MAX_CHOICES])) if known else "no names"
     hint = f" (did you mean {_json(near)}?)" if near is not None else ""
@@ -162,24 +162,24 @@ def _missing(steps: Sequence[str | int], schema: Mapping[str, Any]) -> Problem:
 
 
 class _Located(NamedTuple):
-    """A pydantic error, its way through the arguments, and the union at which its location leaves them."""
+    """A pydantic error, its path through the arguments, and the union at which its location departs from them."""
 
     error: ErrorDetails
     steps: tuple[str | int, ...]
-    key: bool = False  # it is about the name at the last step, not about the value there
+    key: bool = False  # whether it is about the name at the last step, not its value
     union: tuple[str | int, ...] | None = None
     member: str = ""
 
     @property
     def cost(self) -> int:
-        """How far the value is from this member: not its type at all, its type with other fields, a field's value."""
+        """How far the value is from this member: another type, the right type with other fields, a field's value."""
         if self.steps == self.union:
             return 100
         return 2 if self.error["type"].startswith(("missing", "extra", "unexpected")) else 1
 
 
 _KEY: Final = "[key]"
-"""What pydantic puts into a location behind the name that is wrong."""
+"""What pydantic appends to a location after a wrong name."""
 
 
 def _locate(error: ErrorDetails, arguments: Mapping[str, Any]) -> _Located:
@@ -196,7 +196,7 @@ def _locate(error: ErrorDetails, arguments: Mapping[str, Any]) -> _Located:
             steps.append(step)
         else:
             tried.append((tuple(steps), str(step)))
-    if error["type"].startswith("missing"):  # its last step is the name of what is not there
+    if error["type"].startswith("missing"):  # the last step is the missing name
         steps.append(error["loc"][-1])
         tried.pop()
     key = (tuple(steps), _KEY) in tried
@@ -204,7 +204,7 @@ def _locate(error: ErrorDetails, arguments: Mapping[str, Any]) -> _Located:
 
 
 def _nearest_members(found: list[_Located]) -> list[_Located]:
-    """Without the errors of those members of a union that another member beats."""
+    """The errors, for each union only those of the closest member."""
     costs: dict[tuple[str | int, ...] | None, dict[str, int]] = {}
     for located in found:
         of_union = costs.setdefault(located.union, {})
@@ -232,11 +232,11 @@ def _problem(located: _Located, arguments: Mapping[str, Any], schema: Mapping[st
 
 
 def _wanted(error: ErrorDetails, value: Any, steps: Sequence[str | int], schema: Mapping[str, Any]) -> str:
-    """What the schema wants; where it would take the value, what else there is to it, too."""
+    """What the schema expects; if it would accept the value, also the further constraint."""
     if error["type"] in ("value_error", "assertion_error"):
         return _own_words(error)
     options = _at(steps, schema)
-    described = _joined([describe(option, schema) for option in options])
+    described = _or([describe(option, schema) for option in options])
     if described and all(_breaks(value, option, error["type"]) for option in options):
         return described
     own = _own_words(error)
@@ -249,7 +249,7 @@ _SHALLOW: Final = ("type", "enum", "const", *BOUNDS)
 
 
 def _breaks(value: Any, option: Mapping[str, Any], kind: str) -> bool:
-    """Whether a value breaks what `describe` says of a schema, but for what lies inside of it."""
+    """Whether a value itself, apart from its contents, violates what `describe` says about a schema."""
     wanted = option.get("type")
     found = type_of(value)
     if isinstance(wanted, str) and found != wanted and (found, wanted) != ("integer", "number"):
@@ -263,7 +263,7 @@ def _breaks(value: Any, option: Mapping[str, Any], kind: str) -> bool:
 
 
 def _own_words(error: ErrorDetails) -> str:
-    """The message of the author's own validator, or pydantic's without its lead."""
+    """The message of the author's own validator, or pydantic's without its prefix."""
     text = error["msg"]
     for lead in ("Value error, ", "Assertion failed, ", "Input should be "):
         text = text.removeprefix(lead)
@@ -271,8 +271,8 @@ def _own_words(error: ErrorDetails) -> str:
 
 
 def describe_at(steps: Sequence[str | int], schema: Mapping[str, Any]) -> str:
-    """What the schema wants at a path."""
-    return _joined([describe(option, schema) for option in _at(steps, schema)])
+    """What the schema expects at a path."""
+    return _or([describe(option, schema) for option in _at(steps, schema)])
 
 
 def _at(steps: Sequence[str | int], schema: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -286,7 +286,7 @@ def _at(steps: Sequence[str | int], schema: Mapping[str, Any]) -> list[Mapping[s
 
 def describe(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) -> str:
     """A schema in a few words: `integer (>= 1)`, `one of "a", "b"`, `array of (string or null)`."""
-    return _joined([_described(option, root, depth) for option in alternatives(schema, root)])
+    return _or([_described(option, root, depth) for option in alternatives(schema, root)])
 
 
 def _described(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> str:
@@ -300,8 +300,8 @@ def _described(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -
         kind = _array(schema, root, depth)
     if kind == "object" and schema.get("properties") and depth < 2:
         kind = "object with " + ", ".join(list(schema["properties"])[:MAX_CHOICES])
-    said = ("minItems", "maxItems") if "prefixItems" in schema else ()
-    limits = [words.format(schema[key]) for key, words in BOUNDS.items() if key in schema and key not in said]
+    covered = ("minItems", "maxItems") if "prefixItems" in schema else ()
+    limits = [words.format(schema[key]) for key, words in BOUNDS.items() if key in schema and key not in covered]
     if schema.get("contentMediaType") == "application/json":
         limits.insert(0, "JSON as text")
     if (named := schema.get("format")) is not None:
@@ -319,7 +319,7 @@ def _array(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> st
     return f"array of ({each})" if " or " in each else f"array of {each}"
 
 
-def _joined(words: Sequence[str]) -> str:
+def _or(words: Sequence[str]) -> str:
     return " or ".join(dict.fromkeys(words))
 
 
@@ -343,5 +343,5 @@ def _json(value: Any) -> str:
     try:
         text = json.dumps(value, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError):
-        return "that JSON cannot carry"
+        return "that JSON cannot represent"
     return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"

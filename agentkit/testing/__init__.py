@@ -1,4 +1,4 @@
-"""What a user's own tests need: models without a network, checks of a store. Loads no provider's SDK by itself."""
+"""Support for users' own tests: models without a network, checks for a store. Does not load a provider's SDK itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a store must keep, and what it must stand when many come at once. A check's name says what it checks."""
+"""What a store must keep, and how it must behave under concurrency. A check's name says what it checks."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ TRICKY: Final[dict[str, Any]] = {
     "numbers": [0, -1, 2**53 + 1, -(2**200), 10**300, 0.1, 5e-324, 1.7976931348623157e308, -0.0],
     "others": [True, False, None, [], {}, [[[]]]],
 }
-"""A body with what stores stumble over."""
+"""A body with values that are difficult for stores."""
 
 
-# what is kept
+# contents
 
 
 async def any_json_comes_back_as_it_was(store: Store) -> None:
@@ -31,7 +31,7 @@ async def any_json_comes_back_as_it_was(store: Store) -> None:
     log = await store.load("t")
     (call,) = log.calls
     for found in ((await store.get("t")).metadata, log.entries[0].body, call.body, call.note, call.answer):
-        same(repr(found), repr(TRICKY))  # repr: it tells True from 1 and -0.0 from 0
+        same(repr(found), repr(TRICKY))  # repr: it distinguishes True from 1 and -0.0 from 0
 
 
 async def any_text_is_an_id(store: Store) -> None:
@@ -70,7 +70,7 @@ async def a_large_body_comes_back(store: Store) -> None:
     same((await store.load("t")).entries[0].body, body)
 
 
-# many at once
+# concurrency
 
 
 async def fifty_tasks_leave_no_gap(store: Store) -> None:
@@ -122,12 +122,12 @@ async def who_is_cancelled_leaves_the_store_sound(store: Store) -> None:
         task.cancel()
     got = await asyncio.gather(*tasks, return_exceptions=True)
     same([isinstance(g, tuple) for g in got[1::2]], [True] * 10)
-    # Some of the cancelled may still be under way, hence one look at one moment.
+    # Some cancelled calls may still be in progress, hence a single snapshot.
     log = await store.load("t")
-    said = [entry.body["text"] for entry in log.entries]
-    same([entry.seq for entry in log.entries], list(range(len(said))))
-    same([a[:-1] for a in said[::2]], [b[:-1] for b in said[1::2]])
-    holds({f"{i}a" for i in range(1, 20, 2)} <= set(said), "what was answered is there")
+    texts = [entry.body["text"] for entry in log.entries]
+    same([entry.seq for entry in log.entries], list(range(len(texts))))
+    same([a[:-1] for a in texts[::2]], [b[:-1] for b in texts[1::2]])
+    holds({f"{i}a" for i in range(1, 20, 2)} <= set(texts), "everything confirmed is there")
 
 
 async def a_closed_store_says_so(store: Store) -> None:

@@ -1,4 +1,4 @@
-"""Words in which a check of a store is written. Knows the protocol, no store and no test runner."""
+"""The vocabulary of the checks for stores. Knows the protocol, no store and no test runner."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ from agentkit.errors import StoreError
 from agentkit.threads.store import Append, NewCall, Store
 
 StoreCheck = Callable[[Store], Awaitable[None]]
-"""Given an empty store, raises AssertionError where it does not do what it must."""
+"""Called with an empty store; raises AssertionError if it violates the protocol."""
 
 
 def same(found: object, wanted: object) -> None:
-    """Both are equal."""
+    """Check that both are equal."""
     if found != wanted:
-        raise AssertionError(f"found {found!r}, wanted {wanted!r}")
+        raise AssertionError(f"found {found!r}, expected {wanted!r}")
 
 
 def holds(condition: bool, wanted: str) -> None:
-    """The condition is true; `wanted` says it in words."""
+    """Check that the condition is true; `wanted` is the condition in words."""
     if not condition:
-        raise AssertionError(f"wanted: {wanted}")
+        raise AssertionError(f"expected {wanted}")
 
 
 @asynccontextmanager
 async def refused(kind: type[StoreError]) -> AsyncIterator[list[StoreError]]:
-    """What is inside raises this kind of error, which is given in the list afterwards."""
+    """Check that the block raises this kind of error, which is in the list afterwards."""
     caught: list[StoreError] = []
     try:
         yield caught
     except kind as e:
         caught.append(e)
     if not caught:
-        raise AssertionError(f"wanted {kind.__name__}, but nothing was raised")
+        raise AssertionError(f"expected {kind.__name__}, but nothing was raised")
 
 
 def message(text: str, key: str | None = None, *calls: NewCall) -> Append:
@@ -42,5 +42,5 @@ def message(text: str, key: str | None = None, *calls: NewCall) -> Append:
 
 
 async def texts(store: Store, thread_id: str) -> list[str]:
-    """What the entries say, in order."""
+    """The texts of the entries, in order."""
     return [entry.body["text"] for entry in (await store.load(thread_id)).entries]

@@ -1,4 +1,4 @@
-"""What a store must do with leases. None sleeps: a lease of 0 seconds has run out.
+"""What a store must do with leases. No check sleeps: a lease of 0 seconds has expired.
 
 A check's name says what it checks.
 """
@@ -46,7 +46,7 @@ async def a_lease_that_ran_out_may_be_taken(store: Store) -> None:
     same((getattr(errors[0], "owner", None), getattr(errors[0], "fence", None)), ("new", new.fence))
     async with refused(ThreadBusy):
         await store.renew(old, 60)
-    await store.release(old)  # not missed, and not the other's
+    await store.release(old)  # a no-op that does not affect the other's lease
     same(await store.commit("t", [message("mine")], fence=new.fence), (1,))
     same(await texts(store, "t"), ["still mine", "mine"])
 
@@ -58,7 +58,7 @@ async def a_lease_of_the_dead_may_be_taken_before_its_time(store: Store) -> None
         await store.acquire("t", "second", 60, dead=first.fence - 1)
     second = await store.acquire("t", "second", 60, dead=first.fence)
     async with refused(ThreadBusy):
-        await store.acquire("t", "third", 60, dead=first.fence)  # somebody was quicker
+        await store.acquire("t", "third", 60, dead=first.fence)  # someone else was faster
     async with refused(ThreadBusy):
         await store.commit("t", [message("a")], fence=first.fence)
     same(await store.commit("t", [message("a")], fence=second.fence), (0,))

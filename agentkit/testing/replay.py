@@ -1,6 +1,6 @@
-"""Recorded responses played back as bytes through the provider's real SDK: a model that needs no key and no network.
+"""Plays recorded responses back as bytes through the provider's real SDK: a model without a key or a network.
 
-What is replaced is the connection alone; requests are built, and responses read, exactly as with the real provider.
+Only the connection is replaced; requests are built and responses are read exactly as with the real provider.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import httpx2
 
 Chunks = int | Literal["whole", "lines"] | Callable[[bytes], Iterable[bytes]]
-"""How a body is cut on its way: into pieces of so many bytes, not at all, after each line, or as a function says."""
+"""How a body is split in transit: into pieces of this many bytes, not at all, after each line, or by a function."""
 
 SSE = "text/event-stream; charset=utf-8"
 JSON = "application/json"
@@ -28,11 +28,11 @@ class Recording:
     """One recorded response.
 
     Args:
-        body: the bytes, or text, of the body; a mapping is written as JSON.
+        body: the body as bytes or text; a mapping is written as JSON.
         status: the HTTP status.
-        headers: further headers. Without a content type it is taken from the body: JSON if it begins with `{`, else
-            an event stream.
-        cut: bytes after which the connection breaks; None lets the body end in good order.
+        headers: further headers. The default content type depends on the body: JSON if it begins with `{`, else an
+            event stream.
+        cut: bytes after which the connection breaks; None lets the body end normally.
     """
 
     body: bytes | str | Mapping[str, Any]
@@ -52,8 +52,8 @@ class Replay:
     """Plays recordings back, one per request, in order.
 
     Args:
-        recordings: the responses; bytes, text or a mapping stand for a `Recording` of them.
-        chunks: how their bodies are cut into pieces.
+        recordings: the responses; bytes, text or a mapping are turned into a `Recording`.
+        chunks: how their bodies are split into pieces.
 
     Example:
         ```python
@@ -73,11 +73,11 @@ class Replay:
         """Their headers."""
 
     def model(self, name: str, **settings: Any) -> ClosableModel:
-        """A model that is answered by the recordings, whatever server the environment names.
+        """A model that receives the recordings, regardless of the server in the environment.
 
         Args:
             name: a model string, such as `openai:gpt-5`.
-            settings: as `agentkit.model` takes them.
+            settings: the same as for `agentkit.model`.
         """
         from agentkit import models
 
@@ -93,14 +93,14 @@ class Replay:
         return httpx2.AsyncClient(transport=httpx2.MockTransport(self._answer))
 
     def assert_finished(self) -> None:
-        """Check that every recording was asked for.
+        """Check that every recording was requested.
 
         Raises:
             AssertionError: some were not.
         """
         left = len(self._recordings) - len(self.requests)
         if left > 0:
-            raise AssertionError(f"{left} of {len(self._recordings)} recordings were never asked for")
+            raise AssertionError(f"{left} of {len(self._recordings)} recordings were never requested")
 
     def _answer(self, request: httpx2.Request) -> httpx2.Response:
         import httpx2
@@ -110,7 +110,7 @@ class Replay:
         self.headers.append(request.headers)
         if number >= len(self._recordings):
             raise ConfigError(
-                f"the replay holds {len(self._recordings)} recordings, and this is request {number + 1}: add one"
+                f"the replay has {len(self._recordings)} recordings, but this is request {number + 1}: add a recording"
             )
         recording = self._recordings[number]
         kind = JSON if recording.content.lstrip()[:1] == b"{" else SSE

@@ -1,4 +1,4 @@
-"""An offline model that says what a script tells it to, and remembers what it was asked. For a user's own tests too."""
+"""An offline model that follows a script, and records its requests. Also for users' own tests."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from agentkit.models.base import ModelRequest
 from agentkit.toolspec import ToolSpec
 
 Line = str | ToolCall | SourceEvent | Exception
-"""Text, a call, an event as it is, or an error to raise at that point."""
+"""Text, a call, an event to emit unchanged, or an error to raise at that point."""
 
 ScriptedTurn = Line | AssistantMessage | Sequence[Line]
 """One response."""
@@ -51,25 +51,25 @@ ScriptedTurn = Line | AssistantMessage | Sequence[Line]
 _JSON = json.JSONEncoder(ensure_ascii=False).encode
 
 
-_BOUNDS: Final[Bounds] = {"chunk": or_none(whole(1, "characters"), "for each text as a whole")}
+_BOUNDS: Final[Bounds] = {"chunk": or_none(whole(1, "characters"), "to send each text whole")}
 
 
 @explained
 class ScriptedModel:
     """A model that answers from a script.
 
-    A turn is text, a `ToolCall`, an `AssistantMessage`, an exception to raise, or a list of such things and of events.
-    A `Finish` is added where a turn has none. Calls without an id get one.
+    A turn is a string, a `ToolCall`, an `AssistantMessage`, an exception to raise, or a list of these and of events.
+    A turn without a `Finish` gets one. Calls without an id get one.
 
     Args:
-        script: a list of turns, one per request; or a function (it may be async) that makes a turn from each request.
-        name: what the model calls itself.
-        format: act as a model that writes calls as text in this format: a `ToolCall` of the script is then written out.
-        chunk: characters in which text, thinking and arguments arrive; None sends each whole.
-        continues: act as a model that goes on with its own last message; see `Model`.
+        script: a list of turns, one per request; or a function, sync or async, that returns a turn for each request.
+        name: the model's name.
+        format: act like a model that writes calls as text in this format; each `ToolCall` is then written as text.
+        chunk: size, in characters, of the pieces of text, thinking and arguments; None sends each whole.
+        continues: act like a model that continues its own last message; see `Model`.
 
     Raises:
-        ConfigError: a script that is no list of turns.
+        ConfigError: the script is not a list of turns.
 
     Example:
         ```python
@@ -93,18 +93,18 @@ class ScriptedModel:
         self._name, self._format, self._chunk = name, format, chunk
         self._ids = itertools.count(1)
         self.continues = continues
-        """Whether it goes on with its own last message."""
+        """Whether it continues its own last message."""
         self.requests: list[ModelRequest] = []
-        """What the model was asked, oldest first."""
+        """The requests so far, oldest first."""
 
     @property
     def name(self) -> str:
-        """What the model calls itself."""
+        """The model's name."""
         return self._name
 
     @property
     def format(self) -> str | Format | None:
-        """The text format in which it writes calls, by name or declaration; None when it calls natively."""
+        """The text format in which it writes calls, as a name or declaration; None for native calls."""
         return self._format
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[SourceEvent]:
@@ -135,7 +135,7 @@ class ScriptedModel:
         left = self._turns[len(self.requests) :]
         if left:
             raise AssertionError(
-                f"{len(left)} of {len(self._turns)} turns were never asked for; the next was {left[0]!r}"
+                f"{len(left)} of {len(self._turns)} turns were never requested; the next one is {left[0]!r}"
             )
 
     def __enter__(self) -> ScriptedModel:
@@ -148,7 +148,7 @@ class ScriptedModel:
             self.assert_finished()
 
     async def aclose(self) -> None:
-        """Nothing: it holds no connection."""
+        """Do nothing: there is no connection."""
 
     async def __aenter__(self) -> ScriptedModel:
         return self
@@ -164,8 +164,8 @@ class ScriptedModel:
         asked = len(self.requests)
         if asked > len(self._turns):
             raise ConfigError(
-                f"the script of {self._name!r} has {len(self._turns)} turns, and this is request {asked}: add a turn "
-                f"for what it was told last, {_last_words(request)}"
+                f"the script of {self._name!r} has {len(self._turns)} turns, but this is request {asked}: add a turn "
+                f"that answers its last message, {_last_words(request)}"
             )
         return self._turns[asked - 1]
 
@@ -201,7 +201,7 @@ def _turns(script: Any) -> list[ScriptedTurn]:
     """The turns of a script.
 
     Raises:
-        ConfigError: it is one turn, or holds what is none.
+        ConfigError: it is a single turn, or contains something else.
     """
     one = isinstance(script, str | ToolCall | AssistantMessage | Exception) or hasattr(script, "_fields")
     if one or not isinstance(script, Iterable) or isinstance(script, Mapping | bytes):
@@ -212,21 +212,21 @@ def _turns(script: Any) -> list[ScriptedTurn]:
         for line in _lines(turn):
             if not isinstance(line, str | ToolCall | Exception) and not hasattr(line, "_fields"):
                 raise ConfigError(
-                    f"turn {at} of the script: wanted text, a ToolCall, an event, an exception, an AssistantMessage, "
-                    f"or a list of these; found {shown(line)}"
+                    f"turn {at} of the script: expected a string, a ToolCall, an event, an exception, an "
+                    f"AssistantMessage, or a list of these; found {shown(line)}"
                 )
     return turns
 
 
 def _lines(turn: ScriptedTurn) -> list[Line]:
-    """A turn as the list of its lines."""
+    """A turn as a list of its lines."""
     if isinstance(turn, AssistantMessage):
         return [_line(part) for part in turn.content]
     if isinstance(turn, list) or (
         isinstance(turn, tuple) and not hasattr(turn, "_fields")
     ):  # an event is a named tuple
         return list(turn)
-    return [turn]  # type: ignore[list-item]  # mypy cannot know that the sequences are gone
+    return [turn]  # type: ignore[list-item]  # mypy cannot know that the sequences are excluded
 
 
 def _line(part: TextPart | ThinkingPart | ToolCall | MarkupPart | ProviderPart) -> Line:
@@ -250,8 +250,8 @@ def _written(format: str | Format, call: ToolCall, tools: Sequence[ToolSpec]) ->
 
 
 def _last_words(request: ModelRequest) -> str:
-    said: Any = next((m for m in reversed(request.messages) if isinstance(m, UserMessage | ToolMessage)), None)
-    if said is None:
+    last: Any = next((m for m in reversed(request.messages) if isinstance(m, UserMessage | ToolMessage)), None)
+    if last is None:
         return "nothing"
-    text = "".join(p.text for p in said.content if isinstance(p, TextPart))
+    text = "".join(p.text for p in last.content if isinstance(p, TextPart))
     return repr(text if len(text) <= 200 else text[:200] + "…")

@@ -7,8 +7,8 @@
     def test_my_store(check):
         asyncio.run(check(MyStore()))
 
-Each check wants a store of its own, empty and open, and closes it at the end. It raises AssertionError with what it
-found and what it wanted. No check sleeps, none needs pytest.
+Each check needs its own store, empty and open, and closes it at the end. It raises AssertionError with what it found
+and what it expected. No check sleeps or needs pytest.
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ async def entries_are_numbered_from_zero_without_gaps(store: Store) -> None:
         [(e.seq, e.kind, e.body["text"]) for e in entries],
         [(0, "message", "a"), (1, "message", "b"), (2, "compaction", "c")],
     )
-    holds(all(a.created <= b.created for a, b in pairwise(entries)), "times that do not go back")
+    holds(all(a.created <= b.created for a, b in pairwise(entries)), "timestamps that never decrease")
     same((await store.get("t")).entries, 3)
 
 
@@ -185,7 +185,7 @@ async def versions_grow_with_what_changes(store: Store) -> None:
     versions.append((await store.get("t")).version)
     await store.commit("t", [Move(0, 0, "started", expect=("planned",))])
     versions.append((await store.load("t")).version)
-    holds(versions == sorted(set(versions)), f"growing versions, found {versions}")
+    holds(versions == sorted(set(versions)), f"increasing versions, found {versions}")
     await store.commit("t", [message("a", "k")])
     await store.commit("t", [])
     await store.release(await store.acquire("t", "me", 60))
@@ -206,7 +206,7 @@ async def a_call_goes_its_way(store: Store) -> None:
     await store.commit("t", [Move(0, 0, "started", expect=("started",))])
     (call,) = (await store.load("t")).calls
     same((call.status, call.body, call.note, call.attempts), ("started", {"n": 2}, {"by": "me"}, 2))
-    holds(call.started is not None and call.ended is None, "a start and no end")
+    holds(call.started is not None and call.ended is None, "a start but no end")
     await store.commit("t", [Move(0, 0, "answered", expect=("started",), answer={"output": "x"})])
     (call,) = (await store.load("t")).calls
     same((call.status, call.answer, call.attempts), ("answered", {"output": "x"}, 2))

@@ -1,8 +1,8 @@
 """Tools: a decorated method of a class becomes a bound tool that any model can call.
 
-`declare` stores what the decorators are given; `signature`, `hints` and `handwritten` read the function; `arguments`
-and `element` say what it accepts; `binding` binds one method of one instance; `registry` finds it by name and by tag.
-Each name loads on first use.
+`declare` stores what the decorators receive; `signature`, `hints` and `handwritten` read the function; `arguments`
+and `element` define what it accepts; `binding` binds one method of one instance; `registry` finds it by name and tag.
+Each name is loaded on first use.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from importlib import import_module
 
 from agentkit.foreign.absent_imports import explained_module
 
-TYPE_CHECKING = False  # as in `agentkit`: `typing` would be most of what this import costs
+TYPE_CHECKING = False  # as in `agentkit`: importing `typing` would be most of the cost of this import
 if TYPE_CHECKING:
     from agentkit.schemas.words import InvalidArguments, Problem
     from agentkit.tool.binding import BoundTool
@@ -65,16 +65,14 @@ __all__ = [
 ]
 
 
-if not TYPE_CHECKING:  # or checkers would take any name
+if not TYPE_CHECKING:  # otherwise type checkers would accept any name
 
     def __getattr__(name: str) -> object:
         if name not in _HOMES:
-            raise AttributeError(name)  # `explained_module` says what was meant
+            raise AttributeError(name)  # `explained_module` suggests what was meant
         value: object = getattr(import_module(_HOMES[name]), name)
         globals()[name] = value
         return value
 
 
-explained_module(
-    __name__, "write @openapi_schema above a method, or give a function as it is: Agent(model, [function])"
-)
+explained_module(__name__, "write @openapi_schema above a method, or pass a plain function: Agent(model, [function])")

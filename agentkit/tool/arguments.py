@@ -1,7 +1,7 @@
 """A tool's arguments: the JSON Schema that a model sees, and the validation and coercion of what it sends.
 
-Pydantic does both for parameters with hints; a hand-written schema is checked with jsonschema besides. Both libraries
-load on first use. Knows no registry.
+Pydantic does both for parameters with hints; a hand-written schema is also checked with jsonschema. Both libraries are
+loaded on first use. Knows no registry.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class Arguments:
 
     Args:
         schema: JSON Schema 2020-12 of the arguments object, as the model sees it.
-        accept: JSON text of the arguments to keyword arguments; pydantic's compiled validator.
-        checker: the compiled validator of a hand-written schema; None without one.
-        dump: a Python value to JSON text.
+        accept: converts JSON text of the arguments to keyword arguments; pydantic's compiled validator.
+        checker: the compiled validator of a hand-written schema; None if there is none.
+        dump: converts a Python value to JSON text.
     """
 
     schema: Mapping[str, Any]
@@ -48,17 +48,17 @@ class Arguments:
 
         Args:
             tool: the tool's name, for the message.
-            arguments: values of JSON's types.
+            arguments: values of JSON types.
             lenient: read text as the declared type (`"5"` as 5, `"a, b"` as a list); a declared string is never
                 changed.
 
         Raises:
-            InvalidArguments: they do not fit.
+            InvalidArguments: they do not match the schema.
         """
-        try:  # a format has already read text as the declared types, so this is the common case for both modes
+        try:  # formats have already converted text to the declared types, so this is the common case in both modes
             if self.checker is None or self.checker.is_valid(arguments):
                 return self.accept(self.dump(arguments, inf_nan_mode="constants"), strict=True)
-        except (ValueError, RecursionError):  # pydantic's errors are ValueErrors; the second look tells them apart
+        except (ValueError, RecursionError):  # pydantic's errors are ValueErrors; the second attempt distinguishes them
             pass
         try:
             return self._second_look(tool, arguments, lenient)
@@ -66,12 +66,12 @@ class Arguments:
             raise InvalidArguments(tool, [TOO_DEEP]) from None
 
     def _second_look(self, tool: str, arguments: Mapping[str, Any], lenient: bool) -> dict[str, Any]:
-        """Mend what JSON Schema calls equal, read text where that is allowed, validate again, say what is wrong."""
+        """Normalize what JSON Schema treats as equal, convert text if allowed, validate again, report what is wrong."""
         from pydantic_core import PydanticSerializationError, ValidationError
 
         if not isinstance(arguments, Mapping):
             raise InvalidArguments(tool, [Problem("", "object", shown(arguments))])
-        given = self._mended(arguments, lenient)
+        given = self._normalized(arguments, lenient)
         problems: dict[str, Problem] = {}
         if self.checker is not None:
             found = of_written(self.checker.iter_errors(given), given, self.schema)
@@ -83,34 +83,34 @@ class Arguments:
             for problem in of_pydantic(e.errors(include_url=False), given, self.schema):
                 problems.setdefault(problem.path, problem)
         except PydanticSerializationError as e:
-            raise InvalidArguments(tool, [Problem("", "JSON values", "a value that JSON does not have")]) from e
+            raise InvalidArguments(tool, [Problem("", "JSON values", "a value that JSON cannot represent")]) from e
         if problems:
             raise InvalidArguments(tool, tuple(problems.values()))
         return accepted
 
-    def _mended(self, arguments: Mapping[str, Any], lenient: bool) -> dict[str, Any]:
+    def _normalized(self, arguments: Mapping[str, Any], lenient: bool) -> dict[str, Any]:
         properties: Mapping[str, Any] = self.schema.get("properties", {})
         given = dict(without_surrogates(dict(arguments)))
         if lenient:
             given = {name: self._read(value, properties.get(name)) for name, value in given.items()}
-        mended: dict[str, Any] = _mend(given, self.schema, self.schema, 0)
-        return mended
+        normalized: dict[str, Any] = _normalize(given, self.schema, self.schema, 0)
+        return normalized
 
     def _read(self, value: Any, schema: Any) -> Any:
-        """Text as the declared type, unless a string is one of the declared types."""
+        """Convert text to the declared type, unless a string is one of the declared types."""
         if not isinstance(value, str) or not isinstance(schema, Mapping):
             return value
         allowed = types_of(schema, self.schema)
         return read(value, schema, self.schema) if allowed and "string" not in allowed else value
 
 
-def _mend(value: Any, schema: Any, root: Mapping[str, Any], depth: int) -> Any:
-    """What JSON Schema does not tell apart, and null for "left out".
+def _normalize(value: Any, schema: Any, root: Mapping[str, Any], depth: int) -> Any:
+    """Normalize what JSON Schema does not distinguish, and drop null where it means "left out".
 
-    5.0 is an integer to JSON Schema; and OpenAI's strict mode makes a model send null for every optional parameter that
-    it leaves out, so null stands for nothing where it is not a value of its own.
+    5.0 is an integer in JSON Schema. In OpenAI's strict mode, a model sends null for every optional parameter that it
+    leaves out, so null means absent unless the schema allows null.
     """
-    if depth > 32 or not isinstance(schema, Mapping):  # arguments nested deeper are validated as they are
+    if depth > 32 or not isinstance(schema, Mapping):  # more deeply nested arguments are validated unchanged
         return value
     options = list(alternatives(schema, root))
     if isinstance(value, float) and value.is_integer():
@@ -121,9 +121,9 @@ def _mend(value: Any, schema: Any, root: Mapping[str, Any], depth: int) -> Any:
     if kind not in ("array", "object") or len(meant) != 1:
         return value
     if isinstance(value, list):
-        return [_mend(item, child(meant[0], i), root, depth + 1) for i, item in enumerate(value)]
+        return [_normalize(item, child(meant[0], i), root, depth + 1) for i, item in enumerate(value)]
     return {
-        name: _mend(item, child(meant[0], name), root, depth + 1)
+        name: _normalize(item, child(meant[0], name), root, depth + 1)
         for name, item in value.items()
         if item is not None or not _left_out(name, meant[0], root)
     }
@@ -140,12 +140,12 @@ def _left_out(name: str, owner: Mapping[str, Any], root: Mapping[str, Any]) -> b
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What the hand-written schema and the decorator's keywords make of a signature.
+    """A signature combined with the hand-written schema and the decorator's keywords.
 
     Args:
-        name: the tool's own name; None leaves the function's.
-        description: for the model; may be empty.
-        policy: the decorator's keywords for the tool's `ToolPolicy`, as written.
+        name: the tool's own name; None keeps the function's.
+        description: for the model; can be empty.
+        policy: the decorator's `ToolPolicy` keywords, as written.
         arguments: the accepted arguments.
     """
 
@@ -159,8 +159,8 @@ def offer(signature: Signature, declared: OpenAPISchema) -> Offer:
     """Build a tool's arguments from its signature and its declaration.
 
     Raises:
-        SchemaError: a parameter without hint and schema, a type without a schema, an unknown name in the decorator, a
-            default that does not fit, or a hand-written schema that disagrees.
+        SchemaError: a parameter without a hint or schema, a type without a schema, an unknown name in the decorator, a
+            default of the wrong type, or a hand-written schema that contradicts the signature.
     """
     own, described = _keywords(signature, declared)
     fragments = {name: value for name, value in described.items() if isinstance(value, Mapping)}
@@ -168,7 +168,7 @@ def offer(signature: Signature, declared: OpenAPISchema) -> Offer:
     if written is not None and described:
         raise SchemaError(
             f"{signature.where}: @openapi_schema has both a hand-written schema and descriptions of {list(described)}; "
-            "write the descriptions into the schema"
+            "move the descriptions into the schema"
         )
     covered = set(written.parameters.get("properties", {}) if written else fragments)
     _refuse_unhinted(signature, covered)
@@ -188,9 +188,9 @@ def offer(signature: Signature, declared: OpenAPISchema) -> Offer:
 
 
 def _keywords(signature: Signature, declared: OpenAPISchema) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The decorator's keywords: the tool's own, and the parameters' descriptions or schemas.
+    """The decorator's keywords: those of the tool, and the parameters' descriptions or schemas.
 
-    A keyword of the tool that is also a parameter's name describes the parameter when it is a string.
+    If a keyword of the tool is also a parameter's name, a string describes the parameter.
     """
     own: dict[str, Any] = {}
     described = dict(declared.parameters)
@@ -213,7 +213,7 @@ def _keywords(signature: Signature, declared: OpenAPISchema) -> tuple[dict[str, 
 
 def _unknown(name: str, value: Any, signature: Signature) -> str:
     if name in signature.context:
-        return f"{signature.where}: @openapi_schema describes {name!r}, which is the ToolContext and hidden; remove it"
+        return f"{signature.where}: @openapi_schema describes {name!r}, which is the hidden ToolContext; remove it"
     known = ", ".join(map(repr, signature.names)) or "none"
     keywords = ["description", "parameters", "name", *PolicyKeywords.__annotations__]
     hint = did_you_mean(name, [*signature.names, *keywords], renamed.OPENAPI_SCHEMA)
@@ -233,13 +233,13 @@ def _refuse_unhinted(signature: Signature, covered: set[str]) -> None:
         if parameter.hint is NOTHING and parameter.name not in covered:
             if parameter.name == "self" and signature.names[:1] == ("self",):
                 raise SchemaError(
-                    f"{signature.where}: its first parameter is 'self', but it belongs to no object: leave 'self' out, "
-                    "or put it into a class, above it @openapi_schema, and give an instance: tools=[MyTool()]"
+                    f"{signature.where}: its first parameter is 'self', but it is not a method: remove 'self', "
+                    "or move it into a class, decorate it with @openapi_schema, and pass an instance: tools=[MyTool()]"
                 )
             if parameter.name in renamed.CONTEXTS:
                 raise SchemaError(
-                    f"{signature.where}: parameter {parameter.name!r} has no type; for what the application passed "
-                    f"to the run annotate it ({parameter.name}: ToolContext), and read {parameter.name}.state"
+                    f"{signature.where}: parameter {parameter.name!r} has no type; to receive what the application "
+                    f"passed to the run, annotate it ({parameter.name}: ToolContext) and read {parameter.name}.state"
                 )
             raise SchemaError(
                 f"{signature.where}: parameter {parameter.name!r} has no type; annotate it ({parameter.name}: str), or "
@@ -248,7 +248,7 @@ def _refuse_unhinted(signature: Signature, covered: set[str]) -> None:
 
 
 def _shown(derived: Mapping[str, Any], signature: Signature, described: Mapping[str, Any]) -> dict[str, Any]:
-    """The derived schema with descriptions, defaults, and hand-written schemas of single parameters."""
+    """The derived schema with descriptions, defaults, and hand-written schemas of individual parameters."""
     properties = {
         parameter.name: _property(parameter, derived["properties"][parameter.name], described, derived, signature.where)
         for parameter in signature.parameters
@@ -271,7 +271,7 @@ def _property(
     if allowed and type_of(default) not in allowed:
         raise SchemaError(
             f"{where}: parameter {parameter.name!r} has default {parameter.default!r}, which is {type_of(default)}, "
-            f"not {' or '.join(sorted(allowed))} as its hint says; mend one of them"
+            f"but its hint says {' or '.join(sorted(allowed))}; change one of them"
         )
     return {**shown, "default": default}
 
@@ -290,7 +290,7 @@ NULLABLE: Final = ("type", "enum", "const", "anyOf", "oneOf", "allOf")
 
 
 def _or_null(check: Callable[..., Any]) -> Callable[..., Any]:
-    """A keyword that lets null pass beside `nullable: true`: OpenAPI 3.0 says it so, JSON Schema knows no such word."""
+    """A schema keyword that also accepts null under `nullable: true`, which OpenAPI 3.0 has and JSON Schema has not."""
 
     def checked(validator: Validator, wanted: Any, instance: Any, schema: Mapping[str, Any]) -> Any:
         allowed = instance is None and schema.get("nullable") is True

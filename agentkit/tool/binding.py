@@ -1,6 +1,6 @@
-"""One callable method of one tool instance: how it is found, held against its declarations, and called.
+"""One callable method of one tool instance: how it is found, checked against its declarations, and called.
 
-Knows signatures, schemas and elements; knows no registry and runs nothing by itself.
+Knows signatures, schemas and elements; knows no registry and runs nothing on its own.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ FunctionNames = Iterable[str] | Mapping[str, str] | Callable[[str], str | None]
 """Which methods to register, and under which names; see `ToolRegistry.register_tool`."""
 
 NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
-"""Function names that every provider takes. Source: the API references of OpenAI and Anthropic."""
+"""Function names that every provider accepts. Source: the API references of OpenAI and Anthropic."""
 
 
 @explained
 @dataclass(frozen=True, slots=True, eq=False)
 class BoundTool:
-    """One method that a model may call, on the instance it belongs to. Equal only to itself.
+    """One method that a model may call, bound to its instance. Equal only to itself.
 
     Args:
         name: the function name under which it is registered.
@@ -49,12 +49,12 @@ class BoundTool:
         spec: the tool as models and formats see it.
         schema: what `@openapi_schema` declares.
         xml_schema: what `@xml_schema` declares; None without it.
-        is_async: whether calling it gives an awaitable.
-        policy: how it may be run: limits, approval, what may happen after a crash.
+        is_async: whether calling it returns an awaitable.
+        policy: how it may be run: limits, approval, behaviour after a crash.
         where: its class and method, for messages.
         arguments: its arguments' schema and validator.
         context: the names of the parameters that receive the `ToolContext`.
-        xml_only: whether `@xml_schema` is all that declares it.
+        xml_only: whether it has only an `@xml_schema`.
     """
 
     name: str
@@ -78,7 +78,7 @@ class BoundTool:
 
     @property
     def timeout(self) -> float | None:
-        """Seconds it may take; None leaves that to the processor."""
+        """Seconds it may take; None uses the processor's setting."""
         return self.policy.timeout
 
     @property
@@ -86,7 +86,7 @@ class BoundTool:
         """A worked XML call: the declared example, or one with a sample of each required parameter; None without a tag.
 
         Raises:
-            FormatError: XML cannot carry a sample that the schema gives, as one with half of a surrogate pair.
+            FormatError: XML cannot represent a sample from the schema, such as one with a lone surrogate.
         """
         element = self.spec.element
         if element is None or element.example is not None:
@@ -95,11 +95,11 @@ class BoundTool:
 
     @property
     def method_name(self) -> str:
-        """The method's own name, whatever it is registered as."""
+        """The method's own name, regardless of the name it is registered under."""
         return self.where.rpartition(".")[2]
 
     def __getitem__(self, key: Literal["instance", "method", "schema"]) -> Any:
-        """An entry as AgentPress keeps it: `["instance"]`, `["method"]` (the method's name), `["schema"]`."""
+        """An entry as in AgentPress: `["instance"]`, `["method"]` (the method's name), `["schema"]`."""
         match key:
             case "instance":
                 return self.instance
@@ -112,24 +112,24 @@ class BoundTool:
                 raise KeyError(f"a registered tool has the keys 'instance', 'method' and 'schema'; found {key!r}")
 
     def validate(self, arguments: Mapping[str, Any], *, lenient: bool) -> dict[str, Any]:
-        """Turn what a model sent into keyword arguments: typed, with the function's own defaults left to it.
+        """Turn what a model sent into typed keyword arguments; the function fills in its own defaults.
 
         Args:
-            arguments: values of JSON's types by parameter name.
+            arguments: values of JSON types by parameter name.
             lenient: also read text as the declared type (`"5"` as 5, `"a, b"` as a list), for calls that were written
                 as text. A declared string is never changed.
 
         Raises:
-            InvalidArguments: they do not fit; the message tells the model what would.
+            InvalidArguments: they do not match the schema; the message tells the model what is expected.
         """
         return self.arguments.validate(self.name, arguments, lenient=lenient)
 
     def invoke(self, kwargs: Mapping[str, Any], context: ToolContext) -> Any:
-        """Call the method; gives its value, or an awaitable of it when `is_async`.
+        """Call the method; returns its value, or an awaitable if `is_async`.
 
         Args:
-            kwargs: as `validate` returns them.
-            context: handed to the parameters that ask for it by annotation.
+            kwargs: as returned by `validate`.
+            context: passed to the parameters annotated with `ToolContext`.
         """
         return self.method(**kwargs, **dict.fromkeys(self.context, context))
 
@@ -144,7 +144,7 @@ def bind_methods(tool: Any, function_names: FunctionNames | None, kwargs: Mappin
     owner = tool if isinstance(tool, type) else type(tool)
     methods = declared(owner)
     if not methods:
-        raise SchemaError(_no_tool(tool) or _undecorated(tool, owner))
+        raise SchemaError(_not_a_tool(tool) or _undecorated(tool, owner))
     chosen = _chosen(function_names, methods, owner)
     instance = _instance(tool, owner, kwargs)
     return [_bind_method(instance, owner, method, name, methods[method]) for method, name in chosen.items()]
@@ -156,21 +156,21 @@ def bind_function(
     """Bind a function or a bound method; see `ToolRegistry.register_function`."""
     if not callable(function):
         raise SchemaError(
-            f"{function!r} is no tool; give a function, a class or instance with decorated methods, or 'module:name'"
+            f"{function!r} is not a tool; pass a function, a class or instance with decorated methods, or 'module:name'"
         )
     if isinstance(function, type):
         raise SchemaError(f"{name_of(function)} is a class; register it with register_tool({name_of(function)})")
     employer = getattr(function, "__self__", None)
     if inspect.ismethod(function) and callable(getattr(employer, "as_tool", None)):
         raise SchemaError(
-            f"{name_of(function)} is no tool by itself: an agent becomes one by "
+            f"{name_of(function)} is not a tool: turn the agent into one with "
             "agent.as_tool('its_name', 'what it is good at')"
         )
     own = getattr(function, "__name__", None)
     if name is None and (own is None or own == "<lambda>"):
         kind = "a lambda" if own else f"a {type(function).__name__} object"
         raise SchemaError(
-            f"{kind} has no name that a model could call; write a def, or register_function(..., name='...')"
+            f"{kind} has no name that a model could call; use a def, or register_function(..., name='...')"
         )
     _refuse_unbound(function)
     instance = getattr(function, "__self__", None) if inspect.ismethod(function) else None
@@ -180,8 +180,8 @@ def bind_function(
     return _bind(source, function, instance, name, schemas, policy)
 
 
-def _no_tool(tool: Any) -> str | None:
-    """What to do with a value that is no tool's instance; None for one that might become one."""
+def _not_a_tool(tool: Any) -> str | None:
+    """What to write instead of a value that cannot be a tool; None if it might be one."""
     kind = type(tool).__name__
     if inspect.isroutine(tool):
         name = tool.__name__
@@ -191,60 +191,62 @@ def _no_tool(tool: Any) -> str | None:
         )
     if callable(getattr(tool, "as_tool", None)):
         what = name_of(tool) if isinstance(tool, type) else f"an instance of {kind}"
-        return f"{what} is no tool by itself: write .as_tool('its_name', 'what it is good at') behind it"
-    if inspect.isawaitable(tool) and not hasattr(tool, "metadata"):  # a ToolResult can be awaited, too
+        return f"{what} is not a tool: add .as_tool('its_name', 'what it is good at') to it"
+    if inspect.isawaitable(tool) and not hasattr(tool, "metadata"):  # a ToolResult is awaitable, too
         if inspect.iscoroutine(tool):
-            tool.close()  # else Python says, too, that nobody awaited it
-        return "a coroutine is no tool: give the async function itself, without calling it"
+            tool.close()  # otherwise Python also warns that it was never awaited
+        return "a coroutine is not a tool: pass the async function itself, without calling it"
     if isinstance(tool, list | tuple | Mapping):
-        return _no_several(tool, kind)
+        return _container(tool, kind)
     if inspect.ismodule(tool):
-        return f"{tool.__name__} is a module: give its functions or classes, as in tools=[{tool.__name__}.name]"
+        return f"{tool.__name__} is a module: pass its functions or classes, as in tools=[{tool.__name__}.name]"
     if type(tool).__module__.partition(".")[0] == __name__.partition(".")[0] and not isinstance(tool, type):
         return _ours(tool, kind)
-    return _no_object(tool)
+    return _plain_value(tool)
 
 
-def _no_object(tool: Any) -> str | None:
-    """The same of a plain value."""
+def _plain_value(tool: Any) -> str | None:
+    """The same for a plain value."""
     if tool is None:
-        return "None is no tool: leave tools out, or write tools=[], where there are none"
+        return "None is not a tool: if there are no tools, omit tools or pass tools=[]"
     if isinstance(tool, str):
         return (
-            f"{tool!r:.60} is no tool: 'module:Class' is taken by registry.register(…), or threads.registry.register(…)"
-            " with a thread manager"
+            f"{tool!r:.60} is not a tool: pass 'module:Class' to registry.register(…), or with a thread manager to "
+            "threads.registry.register(…)"
         )
     if isinstance(tool, (bytes, int, float, set, frozenset)):
         return (
-            f"{tool!r:.60} is no tool: give a function itself, not what it returns when it is called, or a class or "
+            f"{tool!r:.60} is not a tool: pass the function itself, not its return value, or a class or "
             "instance with decorated methods"
         )
     return None
 
 
 def _ours(tool: Any, kind: str) -> str | None:
-    """What to do with something of agentkit's own that is no tool; None for a tool without a decorated method."""
+    """What to write instead of an agentkit object that is not a tool; None for a tool without a decorated method."""
     if hasattr(tool, "register_tool"):
-        return "a ToolRegistry is given by itself, tools=registry; beside others, tools=[*registry.tools.values(), …]"
+        return (
+            "pass a ToolRegistry directly, tools=registry, or with other tools as tools=[*registry.tools.values(), …]"
+        )
     if hasattr(tool, "stream") or hasattr(tool, "add_tool"):
-        return f"an instance of {kind} is no tool: a tool is a function, or an object with decorated methods"
+        return f"an instance of {kind} is not a tool: a tool is a function, or an object with decorated methods"
     if hasattr(tool, "success_response"):
         return None
-    return f"an instance of {kind} is no tool: give the function itself, not what it returns when it is called"
+    return f"an instance of {kind} is not a tool: pass the function itself, not its return value"
 
 
-def _no_several(tools: Any, kind: str) -> str:
-    """What to do with a container where one tool is wanted."""
+def _container(tools: Any, kind: str) -> str:
+    """What to write instead of a container where one tool is expected."""
     if not isinstance(tools, Mapping):
         return (
-            f"a {kind} of tools is registered by registry.register(*tools), or threads.registry.register(*tools) with "
-            "a thread manager"
+            f"a {kind} is not a tool: register its items with registry.register(*tools), or with a thread manager "
+            "threads.registry.register(*tools)"
         )
     if any(map(callable, tools.values())):
-        return f"a {kind} of tools is no tool: give what is in it, tools=list(tools.values())"
+        return f"a {kind} is not a tool: pass its values, tools=list(tools.values())"
     return (
-        f"a {kind} is no tool, since nothing in it can be run: write the schema above the function, "
-        "@openapi_schema({…}), and give the function; several functions are given as a list"
+        f"a {kind} is not a tool, since nothing in it can be run: write the schema above the function, "
+        "@openapi_schema({…}), and pass the function; pass several functions as a list"
     )
 
 
@@ -252,13 +254,12 @@ def _undecorated(tool: Any, owner: type) -> str:
     what = name_of(owner) if tool is owner else f"an instance of {name_of(owner)}"
     if tool is not owner and hasattr(tool, "name") and hasattr(tool, "description"):
         return (
-            f"{what} is a tool of another toolkit: give the function that it was made of, without that toolkit's "
-            "decorator"
+            f"{what} is a tool of another toolkit: pass the function it was made from, without that toolkit's decorator"
         )
     if hasattr(owner, "model_fields"):
         return (
-            f"{what} is a pydantic model, which holds values and does nothing: use it as the hint of a function's "
-            f"parameter, or ask for one as the reply, output_type={name_of(owner)}"
+            f"{what} is a pydantic model, which has values but no behaviour: use it as the type of a function's "
+            f"parameter, or request one as the reply, output_type={name_of(owner)}"
         )
     public = [n for n, v in vars(owner).items() if inspect.isfunction(v) and not n.startswith("_")]
     example = f"def {public[0]}" if public else "def your_method"
@@ -273,20 +274,20 @@ def _chosen(
     methods: Iterable[str],
     owner: type,
 ) -> dict[str, str | None]:
-    """Which methods to register and under which new names; None keeps the declared name."""
+    """Which methods to register, and their new names; None keeps the declared name."""
     if function_names is None:
         return dict.fromkeys(methods)
     if isinstance(function_names, type):
         raise SchemaError(
             f"function_names is a list of method names, found the class {function_names.__name__}: register each class "
-            "by a call of its own"
+            "with a separate call"
         )
     if callable(function_names):
         renamed = {method: function_names(method) for method in methods}
         return {method: None if name == method else name for method, name in renamed.items() if name is not None}
     if isinstance(function_names, str):
         raise SchemaError(f"function_names is a list of method names; write [{function_names!r}]")
-    given: Any = function_names  # whatever it is
+    given: Any = function_names  # a caller may pass anything
     names = list(given) if isinstance(given, Iterable) else [given]
     if not all(isinstance(name, str) for name in names):
         raise SchemaError(f"function_names is a list of method names, found {function_names!r:.60}")
@@ -306,8 +307,8 @@ def _instance(tool: Any, owner: type, kwargs: Mapping[str, Any]) -> Any:
     if tool is not owner:
         if kwargs:
             raise SchemaError(
-                f"register_tool got an instance of {name_of(owner)} and constructor arguments {list(kwargs)}; pass "
-                f"them with the class, or construct {name_of(owner)}(...) with them yourself"
+                f"register_tool received an instance of {name_of(owner)} and constructor arguments {list(kwargs)}; "
+                f"pass the class instead, or construct {name_of(owner)}(...) with them yourself"
             )
         return tool
     try:
@@ -318,19 +319,19 @@ def _instance(tool: Any, owner: type, kwargs: Mapping[str, Any]) -> Any:
             f"register_tool({name_of(owner)}, ...), or an instance"
         ) from e
     except ValueError:
-        pass  # a class in C without a signature: the call below tells
+        pass  # a C class without a signature: the call below will show
     return owner(**kwargs)
 
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """Where a method comes from.
+    """The origin of a method.
 
     Args:
         function: the function itself, inside a bound, static or class method.
-        name: under which its class or module knows it.
+        name: its name in its class or module.
         owner: its class; None for a function.
-        bound: whether its first parameter is filled by the instance or class.
+        bound: whether its first parameter receives the instance or class.
     """
 
     function: Callable[..., Any]
@@ -360,7 +361,7 @@ def _bind(
     schemas: Schemas,
     policy: Mapping[str, Any],
 ) -> BoundTool:
-    """Hold one method against its declarations."""
+    """Check one method against its declarations."""
     where = source.where
     api = _only(OpenAPISchema, schemas, where) or OpenAPISchema()
     xml = _only(XMLSchema, schemas, where)
@@ -392,47 +393,49 @@ def _bind(
 
 
 def _refuse_example(spec: ToolSpec, arguments: Arguments, where: str) -> None:
-    """A declared example that is no call of its own tool would teach the model wrong calls."""
+    """Check that a declared example is a call of its own tool; otherwise it would teach the model wrong calls."""
     if spec.element is None or spec.element.example is None:
         return
     from agentkit import formats
     from agentkit.events import CallEnd, CallError
 
-    said = f"{where}: @xml_schema(example=…)"
+    label = f"{where}: @xml_schema(example=…)"
     found = 0
     for event in formats.parse(spec.element.example, "xml", [spec], in_code="execute"):
         if isinstance(event, CallError):
-            raise SchemaError(f"{said} is no readable call: {event.message}")
+            raise SchemaError(f"{label} cannot be read: {event.message}")
         if isinstance(event, CallEnd):
             found += 1
             try:
                 arguments.validate(spec.name, event.call.arguments, lenient=True)
             except InvalidArguments as e:
-                raise SchemaError(f"{said} does not fit the tool: {e}") from e
+                raise SchemaError(f"{label} does not match the tool: {e}") from e
     if not found:
-        raise SchemaError(f"{said} shows no call of <{spec.element.tag}>: found {spec.element.example!r:.100}")
+        raise SchemaError(
+            f"{label} does not contain a call of <{spec.element.tag}>: found {spec.element.example!r:.100}"
+        )
 
 
 def _refuse_name(name: Any, where: str) -> None:
     if not isinstance(name, str) or not NAME.match(name):
         raise SchemaError(
-            f"{where}: {name!r} cannot be a tool's name: providers take 1 to 64 letters, digits, '_' and '-'; "
+            f"{where}: {name!r} cannot be a tool's name: providers accept 1 to 64 letters, digits, '_' and '-'; "
             "register it under another name"
         )
 
 
 def _refuse_control_tokens(schema: Mapping[str, Any], where: str) -> None:
-    """No model can write a control token as a value: writing it ends the reply, and showing it may end the prompt."""
+    """Refuse control tokens as values: a model that writes one ends its reply, and one in the prompt may end that."""
     for word, place in words(schema):
         if token := control.token_in(word):
             raise SchemaError(
-                f"{where}: {place} {word!r} holds {token!r}, which models' templates read as a control token: no model "
+                f"{where}: {place} {word!r} contains {token!r}, which chat templates read as a control token: no model "
                 "can write it as a value; use another word"
             )
 
 
 def _only(kind: type[Any], schemas: Schemas, where: str) -> Any:
-    """The one declaration of a kind; None without one."""
+    """The only declaration of a kind; None if there is none."""
     found = [schema for schema in schemas if isinstance(schema, kind)]
     if len(found) > 1:
         decorator = "@openapi_schema" if kind is OpenAPISchema else "@xml_schema"
@@ -441,16 +444,16 @@ def _only(kind: type[Any], schemas: Schemas, where: str) -> Any:
 
 
 def _is_async(function: Callable[..., Any]) -> bool:
-    """Of the function as it is: a plain wrapper around an async function may run it by itself."""
+    """Whether the function itself is async: a sync wrapper around an async function may run it on its own."""
     call = getattr(function, "__call__", None)  # noqa: B004 (of a callable object; it may be async)
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
 
 
 def _refuse_without_self(function: Callable[..., Any], where: str) -> None:
-    """A method whose first parameter is one of the tool's: the instance would take its place."""
+    """Refuse a method whose first parameter is one of the tool's: it would receive the instance."""
     first = next(iter(inspect.signature(function).parameters.values()), None)
     if first is None or (first.annotation is not first.empty and first.name != "self"):
-        found = f"its first parameter is {first.name!r}" if first is not None else "it takes no parameter"
+        found = f"its first parameter is {first.name!r}" if first is not None else "it has no parameters"
         raise SchemaError(f"{where} has no 'self': {found}; write 'self' first, or decorate it with @staticmethod")
 
 
@@ -462,6 +465,6 @@ def _refuse_unbound(function: Callable[..., Any]) -> None:
     owner, _, _ = function.__qualname__.rpartition(".")
     if first == "self" and owner and not owner.endswith("<locals>"):
         raise SchemaError(
-            f"{name_of(function)} is a method without its instance; register {owner.rpartition('.')[2]}() or "
+            f"{name_of(function)} is a method without an instance; register {owner.rpartition('.')[2]}() or "
             f"{owner.rpartition('.')[2]}().{function.__name__}"
         )

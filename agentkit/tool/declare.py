@@ -1,8 +1,8 @@
 """The decorators `@openapi_schema` and `@xml_schema`, and the frozen declarations that they store.
 
-A decorator appends one declaration to the function's `tool_schemas` and returns that same function: it stores, it
-does not look. What is declared is held against the signature when the tool is registered. The same declaration as
-each provider writes it is in `agentkit.schemas.flavours`, whose names are also found here.
+A decorator appends one declaration to the function's `tool_schemas` and returns the same function: it only stores. The
+declaration is checked against the signature when the tool is registered. `agentkit.schemas.flavours` turns it into each
+provider's form; its names are also available here.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ __all__ = [
 F = TypeVar("F", bound=Callable[..., Any])
 
 ATTRIBUTE: Final = "tool_schemas"
-"""Where a function keeps its declarations."""
+"""The attribute in which a function stores its declarations."""
 
 
 class SchemaType(StrEnum):
@@ -51,13 +51,13 @@ class SchemaType(StrEnum):
 
 
 class ToolSchema:
-    """What one decorator declares: the base of `OpenAPISchema` and `XMLSchema`, which the decorators make.
+    """One decorator's declaration: the base of `OpenAPISchema` and `XMLSchema`, which the decorators create.
 
-    Also reads as the mapping `{"type": …, "data": …}`: which decorator, and the keywords that it was given; and prints
-    as that decorator is written.
+    It can also be read like the mapping `{"type": …, "data": …}` (which decorator, and its keywords), and its `repr` is
+    the decorator as written in code.
 
     Raises:
-        SchemaError: it is made by itself.
+        SchemaError: it is constructed directly.
     """
 
     __slots__ = ()
@@ -65,7 +65,7 @@ class ToolSchema:
 
     def __init__(self, *_: Any, **__: Any) -> None:
         raise SchemaError(
-            "ToolSchema(…) declares nothing by itself: write @openapi_schema({…}) or "
+            "ToolSchema(…) cannot be used directly: write @openapi_schema({…}) or "
             "@xml_schema(tag_name=…, mappings=[…]) above the method"
         )
 
@@ -75,12 +75,12 @@ class ToolSchema:
         raise NotImplementedError
 
     def __repr__(self) -> str:
-        said = ", ".join(f"{name}={value!r}" for name, value in self["data"].items())
-        return f"@{self.schema_type}_schema{said and f'({said})'}"
+        arguments = ", ".join(f"{name}={value!r}" for name, value in self["data"].items())
+        return f"@{self.schema_type}_schema{arguments and f'({arguments})'}"
 
     @property
     def xml_schema(self) -> XMLSchema | None:
-        """Itself where it comes from `@xml_schema`, else None."""
+        """Itself if it comes from `@xml_schema`, else None."""
         return self if isinstance(self, XMLSchema) else None
 
     def __getitem__(self, key: str) -> Any:
@@ -96,12 +96,12 @@ class ToolSchema:
 @explained
 @dataclass(frozen=True, slots=True, repr=False)
 class OpenAPISchema(ToolSchema):
-    """What `@openapi_schema` declares; everything left out comes from the signature and the docstring.
+    """What `@openapi_schema` declares; whatever is omitted comes from the signature and the docstring.
 
     Args:
         description: what the tool does, for the model.
-        parameters: by parameter name, its description, or a JSON Schema for it.
-        keywords: the decorator's other keywords: parameter descriptions, and maybe `name` and those of `ToolPolicy`.
+        parameters: a description or a JSON Schema by parameter name.
+        keywords: the decorator's other keywords: parameter descriptions, `name`, and those of `ToolPolicy`.
         written: a hand-written schema: a full OpenAI function, or the JSON Schema of the arguments.
     """
 
@@ -128,8 +128,8 @@ class XMLMapping:
     Args:
         param_name: the parameter.
         node_type: `element`, `attribute`, or `content` (also called `text`).
-        path: the attribute's or element's name; `.` means the parameter's own name; `options/limit` is an element
-            inside an element.
+        path: the attribute's or element's name; `.` means the parameter's own name; `options/limit` is a nested
+            element.
         required: None takes it from the signature.
     """
 
@@ -147,8 +147,8 @@ class XMLSchema(ToolSchema):
     Args:
         tag_name: None derives it from the function's name, in kebab-case.
         mappings: one per parameter; None derives them: attributes for short scalars, elements for the rest.
-        example: a worked call for the prompt; None has one generated.
-        strip: whether white space around the values of content and elements is not part of them.
+        example: an example call for the prompt; None generates one.
+        strip: whether to remove white space around the values of content and elements.
     """
 
     tag_name: str | None = None
@@ -159,25 +159,25 @@ class XMLSchema(ToolSchema):
 
     @property
     def _data(self) -> dict[str, Any]:
-        said = {"name": self.tag_name, "example": self.example, "strip": self.strip}
+        keywords = {"name": self.tag_name, "example": self.example, "strip": self.strip}
         nodes = self.mappings or ()
         if any(node.path != "." or node.required is not None for node in nodes):
-            return {**said, "mappings": [asdict(node) for node in nodes]}
+            return {**keywords, "mappings": [asdict(node) for node in nodes]}
         kinds = {kind: [n.param_name for n in nodes if n.node_type == kind] for kind in ("attribute", "element")}
         content = next((n.param_name for n in nodes if n.node_type in ("content", "text")), None)
-        return {**said, "attributes": kinds["attribute"], "elements": kinds["element"], "content": content}
+        return {**keywords, "attributes": kinds["attribute"], "elements": kinds["element"], "content": content}
 
 
 @explained
 @dataclass(frozen=True, slots=True, repr=False)
 class BothSchemas(ToolSchema):
-    """What both decorators of one method declare, as one entry of a registry has it.
+    """The declarations of both decorators of one method, as a single registry entry.
 
-    It has no `schema_type`: both keys of a registry lead to one entry.
+    It has no `schema_type`: both keys of the registry lead to the same entry.
 
     Args:
-        openapi: what `@openapi_schema` says.
-        xml: what `@xml_schema` says, under the tag that is registered.
+        openapi: the declaration of `@openapi_schema`.
+        xml: the declaration of `@xml_schema`, with the registered tag.
     """
 
     openapi: OpenAPISchema
@@ -192,7 +192,7 @@ class BothSchemas(ToolSchema):
 
     @property
     def xml_schema(self) -> XMLSchema:
-        """What `@xml_schema` says."""
+        """The declaration of `@xml_schema`."""
         return self.xml
 
 
@@ -233,15 +233,16 @@ def openapi_schema(
         schema: a hand-written schema, which the model sees exactly as written: an OpenAI function
             (`{"type": "function", "function": {"name", "description", "parameters"}}`), its inner part alone, or the
             JSON Schema of the arguments alone. An OpenAI function may also be spread: `@openapi_schema(**schema)`.
-        description: what the tool does; the docstring's text unless given.
+        description: what the tool does; by default the docstring's text.
         parameters: descriptions by parameter name, for names that are also keywords of this decorator; a mapping
-            instead of a string is the parameter's whole JSON Schema.
+            instead of a string is the parameter's complete JSON Schema.
         keywords: a parameter's description by its name. `name="…"` is the tool's name where no parameter is called
-            `name`. The rest say how the tool may be run (`timeout=30`, `terminates=True`, `requires_approval=True`, …;
-            see `ToolPolicy`); where a parameter has such a name, a string describes the parameter.
+            `name`. The others control how the tool may be run (`timeout=30`, `terminates=True`,
+            `requires_approval=True`, …; see `ToolPolicy`); if a parameter has such a name, a string describes the
+            parameter.
 
     Raises:
-        SchemaError: at once when it decorates what cannot be a method; at registration for everything else.
+        SchemaError: immediately if the decorated object cannot be a method; at registration for everything else.
     """
     if _decorates(schema):
         return _append(schema, OpenAPISchema())
@@ -292,19 +293,19 @@ def xml_schema(
     'str-replace'
 
     Args:
-        name: the tag; in kebab-case from the function's name unless given.
+        name: the tag; by default the function's name in kebab-case.
         tag_name: the same as `name`.
         attributes: the parameters that are attributes of the tag.
         elements: the parameters that are elements inside it.
         content: the one parameter that is its text.
         mappings: the long form, instead of these three: `{"param_name", "node_type": "element" | "attribute" |
             "content" | "text", "path", "required"}` per parameter.
-        example: a worked call that the prompt shows; one is generated unless given.
-        strip: take the white space around the values of content and elements away, line ends included. Without it they
-            are read exactly as written, but for one line end behind the opening tag.
+        example: an example call for the prompt; generated by default.
+        strip: remove white space, including line ends, around the values of content and elements. By default they are
+            read exactly as written, except for one line end after the opening tag.
 
     Raises:
-        SchemaError: at once for two tags or both forms together; at registration for everything else.
+        SchemaError: immediately for two tags or both forms together; at registration for everything else.
     """
     if _decorates(name):
         return _append(name, XMLSchema())
@@ -321,20 +322,20 @@ def xml_schema(
 
 
 _KINDS: Final[Mapping[str, tuple[type, str]]] = {
-    "description": (str, "text"),
+    "description": (str, "a string"),
     "parameters": (Mapping, "descriptions or JSON Schemas by parameter name"),
-    **dict.fromkeys(("name", "tag_name"), (str, "the tag, text")),
+    **dict.fromkeys(("name", "tag_name"), (str, "the tag, a string")),
     **dict.fromkeys(("attributes", "elements"), (Iterable, "a list of parameter names")),
     "content": (str, "one parameter's name"),
     "mappings": (Iterable, "a list of mappings, one for each parameter"),
-    "example": (str, "a call as a model writes it, text"),
+    "example": (str, "a call as a model writes it, a string"),
     "strip": (bool, "True or False"),
     "param_name": (str, "a parameter's name"),
     "node_type": (str, "attribute, element, content or text"),
     "path": (str, "the name of an attribute or element, or '.'"),
-    "required": (bool, "True or False, or None for what the signature says"),
+    "required": (bool, "True or False, or None to follow the signature"),
 }
-"""What the decorators' arguments are, beside None."""
+"""The decorators' arguments, apart from None."""
 
 
 def _refuse_kinds(decorator: str, **given: Any) -> None:
@@ -343,7 +344,7 @@ def _refuse_kinds(decorator: str, **given: Any) -> None:
         named = not isinstance(value, Mapping) or all(isinstance(key, str) for key in value)
         if value is not None and not (isinstance(value, kind) and named):
             found = f"{type(value).__name__} {value!r:.60}"
-            raise SchemaError(f"@{decorator}({name}=…): wanted {words}, found {found}")
+            raise SchemaError(f"@{decorator}({name}=…): expected {words}, found {found}")
 
 
 def _short_form(
@@ -351,7 +352,7 @@ def _short_form(
 ) -> tuple[XMLMapping, ...]:
     for key, names in (("attributes", attributes), ("elements", elements)):
         if isinstance(names, str):
-            raise SchemaError(f"@xml_schema({key}={names!r}): give a list of parameter names, {key}=[{names!r}]")
+            raise SchemaError(f"@xml_schema({key}={names!r}): pass a list of parameter names, {key}=[{names!r}]")
     return (
         *(XMLMapping(name, "attribute") for name in attributes or ()),
         *(XMLMapping(name, "element") for name in elements or ()),
@@ -369,15 +370,15 @@ def _mapping(entry: Any) -> XMLMapping:
     known = ("param_name", "node_type", "path", "required")
     if not isinstance(entry, Mapping) or "param_name" not in entry or entry.keys() - set(known):
         raise SchemaError(
-            f"@xml_schema(mappings=[...]): expected an entry of {', '.join(known)}, of which param_name is required; "
-            f"found {entry!r}{_such(entry, known)}"
+            f"@xml_schema(mappings=[...]): expected an entry with {', '.join(known)} (param_name is required); "
+            f"found {entry!r}{_suggestion(entry, known)}"
         )
     _refuse_kinds("xml_schema", **entry)
     return XMLMapping(**entry)
 
 
-def _such(entry: Any, known: tuple[str, ...]) -> str:
-    """What to write for an entry that is none."""
+def _suggestion(entry: Any, known: tuple[str, ...]) -> str:
+    """What to write instead of an invalid entry."""
     if isinstance(entry, Mapping):
         wrong = next((key for key in entry if key not in known), None)
         return "" if wrong is None else did_you_mean(str(wrong), known, renamed.XML_MAPPING)
@@ -386,7 +387,7 @@ def _such(entry: Any, known: tuple[str, ...]) -> str:
 
 
 def _decorates(target: Any) -> bool:
-    """Whether a decorator was written without parentheses, so that this is what it decorates."""
+    """Whether a decorator was written without parentheses, so that its argument is what it decorates."""
     return isinstance(target, (staticmethod, classmethod)) or callable(target)
 
 
@@ -404,7 +405,7 @@ def _append(target: Any, declaration: OpenAPISchema | XMLSchema) -> Any:
 
 
 def schemas_of(attribute: Any) -> tuple[OpenAPISchema | XMLSchema, ...]:
-    """The declarations on a function, or on the one inside a static or class method; empty when it has none."""
+    """The declarations on a function, or on the one inside a static or class method; empty if it has none."""
     function = getattr(attribute, "__func__", attribute)
     if isinstance(function, type):
         return ()
@@ -415,7 +416,7 @@ def schemas_of(attribute: Any) -> tuple[OpenAPISchema | XMLSchema, ...]:
 def declared(owner: type) -> dict[str, tuple[OpenAPISchema | XMLSchema, ...]]:
     """A class's decorated methods with their declarations: base classes first, each in the order of definition.
 
-    An override without a decorator keeps its base's declarations, kind by kind; an override by something that cannot be
+    An override without a decorator inherits the declarations, per decorator; an override by something that cannot be
     called (`read = None`) withdraws the method.
     """
     found: dict[str, tuple[OpenAPISchema | XMLSchema, ...]] = {}

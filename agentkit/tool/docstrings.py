@@ -1,6 +1,6 @@
-"""What a docstring says to a model: a description, and one per parameter. Google, NumPy, Sphinx and Epydoc style.
+"""What a docstring tells a model: a description, and one per parameter. Google, NumPy, Sphinx and Epydoc style.
 
-Knows no signature: whether the documented parameters exist is `agentkit.tool.signature`'s to say.
+Knows no signature: `agentkit.tool.signature` checks that the documented parameters exist.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 NOT_PARAMETERS = frozenset({"attribute"})
-"""Sections that docstring-parser lists among the parameters but that document something else."""
+"""Sections that docstring-parser lists as parameters although they document something else."""
 
 
 @dataclass(frozen=True, slots=True)
 class Docstring:
-    """A docstring, read.
+    """A parsed docstring.
 
     Args:
         description: the text before any section, paragraphs kept.
-        parameters: descriptions by name, in the order in which they are documented.
+        parameters: descriptions by name, in the documented order.
     """
 
     description: str = ""
@@ -33,13 +33,17 @@ def read_docstring(text: str | None) -> Docstring:
     Docstring(description='Add.', parameters={'a': 'the first', 'b': 'the second'})
     """
     text = inspect.cleandoc(text or "").strip()
-    if not any(mark in text for mark in (":", "---", "@")):  # no section of any style: spare the parser
+    if not any(mark in text for mark in (":", "---", "@")):  # no sections in any style: skip the parser
         return Docstring(text)
     from docstring_parser import ParseError, parse
 
     try:
         parsed = parse(text)
-    except (ParseError, LookupError, ValueError):  # sections of no known style; some faults of the parser escape it raw
+    except (
+        ParseError,
+        LookupError,
+        ValueError,
+    ):  # an unknown style; some of the parser's own errors are not ParseErrors
         return Docstring(text)
     gap = "\n\n" if parsed.blank_after_short_description else "\n"
     described = gap.join(part for part in (parsed.short_description, parsed.long_description) if part)

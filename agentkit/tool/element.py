@@ -1,4 +1,4 @@
-"""`@xml_schema` held against a tool's parameters: where each one sits in the tool's XML element.
+"""`@xml_schema` checked against a tool's parameters: where each one sits in the tool's XML element.
 
 Pure; knows no registry and parses no XML.
 """
@@ -28,10 +28,10 @@ KINDS: Final[Mapping[str, Literal["attribute", "element", "content"]]] = {
 SHORT_FORMATS: Final = frozenset(
     ["date-time", "date", "time", "duration", "uuid", "email", "hostname", "ipv4", "ipv6", "uri", "path"]
 )
-"""Strings that are one short word by their format."""
+"""String formats whose values are single short words."""
 
 SHORT: Final = 100
-"""Characters up to which a bounded string is an attribute."""
+"""Maximum length at which a bounded string becomes an attribute."""
 
 
 def kebab(name: str) -> str:
@@ -50,15 +50,15 @@ def element_of(
     """Resolve a declaration.
 
     Args:
-        declared: what `@xml_schema` says.
-        name: the tool's function name, for a tag that is not declared.
+        declared: the declaration of `@xml_schema`.
+        name: the tool's function name, used if no tag is declared.
         parameters: the JSON Schema of the arguments.
         where: the class and method, for messages.
-        tag: replaces the declared tag; a declared example, which shows the old one, is then left out.
+        tag: replaces the declared tag; a declared example, which shows the old one, is then dropped.
 
     Raises:
-        SchemaError: a tag, attribute or element that is no XML name; a parameter that does not exist, is mapped
-            twice, or is required but not mapped; content beside elements; two parameters in one place.
+        SchemaError: a tag, attribute or element that is not an XML name; a parameter that does not exist, is mapped
+            twice, or is required but not mapped; content together with elements; two parameters in one place.
     """
     resolved = next(t for t in (tag, declared.tag_name, kebab(name)) if t is not None)
     _refuse_name(resolved, "tag", where)
@@ -75,8 +75,8 @@ def derived(parameters: Mapping[str, Any]) -> tuple[XMLMapping, ...]:
     """The mappings of a bare `@xml_schema`: attributes for short scalars, elements for the rest.
 
     Short scalars are booleans, numbers, enumerations of scalars, and strings with a short format (`date`, `uuid`,
-    `path`, …) or of at most 100 characters; each also when it may be null. Any other string is an element: it may be
-    code, and an attribute would need escaping.
+    `path`, …) or of at most 100 characters; all of these also if nullable. Any other string becomes an element: it may
+    be code, which an attribute would have to escape.
     """
     return tuple(
         XMLMapping(name, "attribute" if _short(schema, parameters) else "element")
@@ -113,8 +113,8 @@ def _node(mapping: XMLMapping, parameters: Mapping[str, Any], required: Any, whe
     if mapping.required not in (None, name in required):
         stated = "required" if mapping.required else "optional"
         raise SchemaError(
-            f"{where}: @xml_schema says that parameter {name!r} is {stated}, and the signature the opposite; leave "
-            "'required' out to follow the signature"
+            f"{where}: @xml_schema says that parameter {name!r} is {stated}, but the signature says the opposite; omit "
+            "'required' to follow the signature"
         )
     kind = KINDS[mapping.node_type]
     return Node(name, kind, _path(mapping, kind, where), name in required)
@@ -145,21 +145,21 @@ def _path(mapping: XMLMapping, kind: str, where: str) -> tuple[str, ...]:
 
 
 def _no_path(path: str, name: str) -> str | None:
-    """What to write for a piece of XPath; None for what may be names."""
+    """What to write instead of XPath; None if the path may consist of names."""
     if path.startswith("@"):
         return f"write {{'param_name': {name!r}, 'node_type': 'attribute', 'path': {path[1:]!r}}}"
     if path in ("text()", "./text()"):
         return f"write {{'param_name': {name!r}, 'node_type': 'content'}}"
     if path != "." and path.startswith((".", "/")):
-        return f"write {path.lstrip('./')!r}" if path.lstrip("./") else "write '.', or leave it out"
+        return f"write {path.lstrip('./')!r}" if path.lstrip("./") else "write '.', or omit it"
     return None
 
 
 def _refuse_name(name: str, what: str, where: str) -> None:
     if not NAME.match(name):
         raise SchemaError(
-            f"{where}: @xml_schema has {name!r} as {what}, which is no XML name; use ASCII letters, digits, '_', '-' "
-            "and '.', beginning with a letter or '_'"
+            f"{where}: @xml_schema has {name!r} as {what}, which is not an XML name; use ASCII letters, digits, '_', "
+            "'-' and '.', starting with a letter or '_'"
         )
 
 
@@ -182,7 +182,7 @@ def _refuse_places(nodes: tuple[Node, ...], where: str) -> None:
     attributes = sorted((node for node in nodes if node.kind == "attribute"), key=lambda node: node.path)
     if len(contents) > 1:
         raise SchemaError(
-            f"{where}: @xml_schema has two contents, {contents[0]!r} and {contents[1]!r}; a tag has one text"
+            f"{where}: @xml_schema has two contents, {contents[0]!r} and {contents[1]!r}; a tag has only one text"
         )
     if contents and elements:
         raise SchemaError(

@@ -1,6 +1,6 @@
-"""A hand-written schema: read in any of its shapes, and held against the signature. Knows no provider.
+"""A hand-written schema: read in any of its shapes, and checked against the signature. Knows no provider.
 
-What it says is what the model sees; the signature is what the call needs. Where they differ, one of them is wrong.
+The model sees the schema; the call needs the signature. If they differ, one of them is wrong.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from agentkit.schemas.walk import references, resolve, types_of
 from agentkit.tool.signature import NOTHING, Parameter, Signature
 
 ARGUMENT_KEYS: Final = ("parameters", "input_schema", "inputSchema")
-"""Under which key a function keeps its arguments' schema: OpenAI, Anthropic, MCP."""
+"""The keys under which a function has its arguments' schema: OpenAI, Anthropic, MCP."""
 
 SHAPES: Final = (
     'an OpenAI function, {"type": "function", "function": {"name": ..., "description": ..., "parameters": {...}}}, its '
@@ -29,9 +29,9 @@ class Written:
 
     Args:
         parameters: the JSON Schema of the arguments, exactly as written.
-        name: the tool's name; None when the schema gives none.
-        description: None when the schema gives none.
-        strict: whether it is written for OpenAI's strict mode, where optional parameters are required too.
+        name: the tool's name; None if the schema has none.
+        description: None if the schema has none.
+        strict: whether it is written for OpenAI's strict mode, where optional parameters are required, too.
     """
 
     parameters: Mapping[str, Any]
@@ -44,7 +44,7 @@ def read_written(raw: Mapping[str, Any], where: str) -> Written:
     """Read a hand-written schema in any of its shapes.
 
     Raises:
-        SchemaError: it is none of them, or not a valid JSON Schema of an object.
+        SchemaError: it has none of these shapes, or is not a valid JSON Schema of an object.
     """
     if raw.get("type") == "object" or "properties" in raw:
         return Written(_object_schema(raw, where), None, raw.get("description"))
@@ -65,10 +65,10 @@ def _object_schema(schema: Any, where: str) -> Mapping[str, Any]:
 
 
 def refuse_invalid(schema: Mapping[str, Any], where: str) -> None:
-    """Refuse what is no JSON Schema.
+    """Refuse an invalid JSON Schema.
 
     Raises:
-        SchemaError: says at which place, and why.
+        SchemaError: says where it is invalid, and why.
     """
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import SchemaError as NotASchema
@@ -81,28 +81,28 @@ def refuse_invalid(schema: Mapping[str, Any], where: str) -> None:
     for reference in references(schema):
         if reference != "#" and not resolve({"$ref": reference}, schema):
             raise SchemaError(
-                f"{where}: the hand-written schema refers to {reference!r}, which is not in it; put what it names "
-                "under '$defs' and refer to '#/$defs/...'"
+                f"{where}: the hand-written schema refers to {reference!r}, which it does not contain; put the "
+                "definition under '$defs' and refer to '#/$defs/...'"
             )
 
 
 def compare(written: Written, signature: Signature, derived: Mapping[str, Any]) -> None:
-    """Hold a hand-written schema against the signature.
+    """Check a hand-written schema against the signature.
 
     Args:
         written: the schema.
         signature: the function.
-        derived: the schema that the hints give, for the types.
+        derived: the schema derived from the hints, for the types.
 
     Raises:
-        SchemaError: a parameter too many or too few; one that is required here and optional there; another default;
-            types that have no value in common.
+        SchemaError: an extra or missing parameter; one that is required in one and optional in the other; different
+            defaults; types without a common value.
     """
     properties: Mapping[str, Any] = written.parameters.get("properties", {})
     where = signature.where
     for name in properties:
         if name not in signature.names:
-            why = "is filled in with the ToolContext" if name in signature.context else "is not in the signature"
+            why = "receives the ToolContext" if name in signature.context else "is not in the signature"
             raise SchemaError(f"{where}: the hand-written schema has parameter {name!r}, which {why}; remove it there")
     for name in written.parameters.get("required", ()):
         if name not in properties:
@@ -160,7 +160,7 @@ def _compare_types(
 
 
 def json_default(parameter: Parameter) -> Any:
-    """A default as JSON; `NOTHING` for a parameter without one, or with one that JSON does not carry."""
+    """A default as JSON; `NOTHING` for a parameter without one, or with one that JSON cannot represent."""
     if parameter.required:
         return NOTHING
     from pydantic_core import PydanticSerializationError, to_jsonable_python

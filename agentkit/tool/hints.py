@@ -1,7 +1,7 @@
 """Type hints as one pydantic validator and one JSON Schema. The only file that builds pydantic types.
 
-The arguments are a `TypedDict`: it takes any parameter name, a parameter that was not sent stays out of it so that the
-function's own default applies, and its result is the keyword arguments themselves.
+The arguments are a `TypedDict`: it allows any parameter name, it leaves out parameters that were not sent so that the
+function's own defaults apply, and validating it returns the keyword arguments directly.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ def argument_type(signature: Signature) -> tuple[SchemaValidator, dict[str, Any]
     """The validator of a signature's arguments, and their JSON Schema.
 
     Raises:
-        SchemaError: a hint for which there is no JSON Schema.
+        SchemaError: a hint that has no JSON Schema.
     """
     try:
         adapter, schema = _built(signature.parameters, signature)
-    except Exception as e:  # pydantic's own errors, and whatever else the author's types raise
+    except Exception as e:  # pydantic's own errors, and anything the author's types raise
         raise _blame(signature, e) from e
     return adapter.validator, without_titles(schema)  # type: ignore[return-value]
 
@@ -50,42 +50,42 @@ def value_type(hint: Any) -> tuple[SchemaValidator, dict[str, Any]]:
     """The validator of an object whose one property `value` is of this type, and its JSON Schema.
 
     Raises:
-        SchemaError: there is no JSON Schema for the type.
+        SchemaError: the type has no JSON Schema.
     """
-    if (meant := _no_type(hint, "output_type={}")) is not None:
-        raise SchemaError(f"output_type is {hint!r:.60}, which is no type: {meant}")
+    if (meant := _instead_of_type(hint, "output_type={}")) is not None:
+        raise SchemaError(f"output_type is {hint!r:.60}, which is not a type: {meant}")
     parameter = Parameter("value", hint, NOTHING, "")
     nowhere = Signature("output_type", (parameter,), (), Docstring(), NameScope({}, {}))
     try:
         adapter, schema = _built(nowhere.parameters, nowhere)
-    except Exception as e:  # pydantic's own errors, and whatever else the author's types raise
-        raise SchemaError(f"output_type is {_shown(hint)}, {_why(e, '')}") from e
+    except Exception as e:  # pydantic's own errors, and anything the author's types raise
+        raise SchemaError(f"output_type is {_type_name(hint)}, {_why(e, '')}") from e
     return adapter.validator, without_titles(schema)  # type: ignore[return-value]
 
 
-def _no_type(hint: Any, write: str) -> str | None:
-    """What to write in place of a value that stands where a type is wanted; None for what may be one.
+def _instead_of_type(hint: Any, write: str) -> str | None:
+    """What to write instead of a value where a type is expected; None if the value may be a type.
 
     Args:
         hint: the value.
-        write: how a type is given, such as `output_type={}`.
+        write: how a type is passed, such as `output_type={}`.
     """
     if isinstance(hint, str):
-        return f"give the class itself, {write.format(hint)}" if hint.isidentifier() else "give the type itself"
+        return f"pass the class itself, {write.format(hint)}" if hint.isidentifier() else "pass the type itself"
     if isinstance(hint, Mapping):
-        return "a JSON Schema is made from a type; write a dataclass, TypedDict or pydantic model"
+        return "the JSON Schema is derived from a type; pass a dataclass, TypedDict or pydantic model"
     if isinstance(hint, list) and hint:
-        one = f", one of several types {write.format(' | '.join(map(_shown, hint)))}" if len(hint) > 1 else ""
-        return f"several values are {write.format(f'list[{_shown(hint[0])}]')}{one}"
+        one = f", for one of several types {write.format(' | '.join(map(_type_name, hint)))}" if len(hint) > 1 else ""
+        return f"for several values write {write.format(f'list[{_type_name(hint[0])}]')}{one}"
     if isinstance(hint, tuple) and hint:
-        return f"one of several types is {write.format(' | '.join(map(_shown, hint)))}"
+        return f"for one of several types write {write.format(' | '.join(map(_type_name, hint)))}"
     if hint is any:
-        return f"any value is {write.format('Any')}, from typing"
+        return f"for any value write {write.format('Any')}, from typing"
     if hint is not None and type(hint).__module__ == "builtins" and not isinstance(hint, type) and not get_args(hint):
-        return "give a type, such as int or a dataclass"
+        return "pass a type, such as int or a dataclass"
     made = type(hint)
     of_ours = hasattr(made, "__dataclass_fields__") or hasattr(made, "model_fields")
-    return f"give the class itself, {write.format(made.__name__)}" if of_ours and not isinstance(hint, type) else None
+    return f"pass the class itself, {write.format(made.__name__)}" if of_ours and not isinstance(hint, type) else None
 
 
 class _Unsendable(TypeError):
@@ -107,34 +107,34 @@ def _built(parameters: tuple[Parameter, ...], signature: Signature) -> tuple[Typ
 
 
 def _blame(signature: Signature, error: Exception) -> SchemaError:
-    """Which parameter's hint has no schema."""
+    """The error that names the parameter whose hint has no schema."""
     for parameter in signature.parameters:
         try:
             _built((parameter,), signature)
         except Exception as e:  # noqa: BLE001 (the same failure, of one parameter alone)
-            meant = _no_type(parameter.hint, f"{parameter.name}: {{}}")
+            meant = _instead_of_type(parameter.hint, f"{parameter.name}: {{}}")
             return SchemaError(
-                f"{signature.where}: parameter {parameter.name!r} has type {_shown(parameter.hint)}, "
-                f"{_why(e) if meant is None else f'which is no type: {meant}'}"
+                f"{signature.where}: parameter {parameter.name!r} has type {_type_name(parameter.hint)}, "
+                f"{_why(e) if meant is None else f'which is not a type: {meant}'}"
             )
-    return SchemaError(f"{signature.where}: its parameters have no JSON Schema together: {_first_line(error)}")
+    return SchemaError(f"{signature.where}: its parameters together have no JSON Schema: {_first_line(error)}")
 
 
-def _shown(hint: Any) -> str:
+def _type_name(hint: Any) -> str:
     return str(hint).replace("typing.", "") if get_args(hint) else getattr(hint, "__name__", str(hint))
 
 
-_SUPPLIED: Final = "; what the application supplies goes into ToolContext.state"
+_SUPPLIED: Final = "; pass what the application supplies in ToolContext.state"
 
 
 def _why(error: Exception, of_parameters: str = _SUPPLIED) -> str:
     if isinstance(error, _Unsendable):
         return str(error)
     if isinstance(error, RecursionError):
-        return "which holds itself; write the recursive type as a dataclass, TypedDict or TypeAliasType"
+        return "which contains itself; write the recursive type as a dataclass, TypedDict or TypeAliasType"
     if getattr(error, "code", "") == "typed-dict-version":
         return (
-            "which holds a typing.TypedDict inside another class; before Python 3.12 import TypedDict from "
+            "which contains a typing.TypedDict inside another class; before Python 3.12 import TypedDict from "
             "typing_extensions there"
         )
     unfound = ("undefined-annotation", "class-not-fully-defined")
@@ -152,10 +152,10 @@ def _first_line(error: Exception) -> str:
 
 
 def _sendable(hint: Any, made: dict[type, type]) -> Any:
-    """The hint in the form in which pydantic validates it from JSON.
+    """The hint in a form that pydantic can validate from JSON.
 
-    Every `typing.TypedDict` is rebuilt on typing_extensions, since pydantic refuses the former before Python 3.12; an
-    `Iterable` becomes a list, since pydantic would validate it only while the tool iterates.
+    Every `typing.TypedDict` is rebuilt with typing_extensions, since pydantic rejects the former before Python 3.12; an
+    `Iterable` becomes a list, since pydantic would validate it only while the tool iterates over it.
 
     Raises:
         _Unsendable: no JSON value is valid for it.
@@ -185,21 +185,20 @@ def _refuse_unsendable(enum: type[Enum]) -> None:
     for member in enum:
         if not isinstance(member.value, (str, int, float, bool, type(None))):
             raise _Unsendable(
-                f"whose member {member.name} is {member.value!r}, which no model can write; give its members strings "
-                "or numbers"
+                f"whose member {member.name} is {member.value!r}, which no model can write; use strings or numbers"
             )
 
 
-_NO_NAMES: Final = {
+_NOT_NAMES: Final = {
     **dict.fromkeys(("tuple", "list", "set", "frozenset", "named-tuple"), "an array"),
     **dict.fromkeys(("dict", "model", "dataclass", "typed-dict"), "an object"),
     "none": "null",
 }
-"""Core schemas of pydantic that take no string, and what they take."""
+"""Core schemas of pydantic that do not accept strings, and what they accept."""
 
 
 def _refuse_names(core: Any) -> None:
-    """Refuse a mapping, anywhere in a type, for which no name can be written: in JSON a name is a string."""
+    """Refuse a mapping, anywhere in a type, whose keys cannot be strings: in JSON, names are strings."""
     definitions: dict[str, Any] = {}
     mappings: list[Any] = []
     todo: list[Any] = [core]
@@ -214,37 +213,37 @@ def _refuse_names(core: Any) -> None:
             case list() | tuple() as several:
                 todo.extend(several)
     for names in mappings:
-        if wanted := _no_name(names, definitions):
+        if wanted := _not_a_name(names, definitions):
             raise _Unsendable(
-                f"which holds an object whose names would have to be {wanted}; a name is a string in JSON: use str for "
-                "the keys, or a list of pairs"
+                f"which contains an object whose names would have to be {wanted}; in JSON a name is a string: use str "
+                "for the keys, or a list of pairs"
             )
 
 
-def _no_name(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
-    """What a name would have to be that no string can be; empty where some string can."""
+def _not_a_name(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
+    """What a name would have to be instead of a string; empty if some string is valid."""
     kind = schema["type"]
     match kind:
         case "definition-ref":
-            return _no_name(definitions[schema["schema_ref"]], definitions)
+            return _not_a_name(definitions[schema["schema_ref"]], definitions)
         case "definitions" | "default" | "nullable":
-            return _no_name(schema["schema"], definitions)
+            return _not_a_name(schema["schema"], definitions)
         case "union":
             choices = [c[0] if isinstance(c, tuple) else c for c in schema["choices"]]
-            wanted = [_no_name(choice, definitions) for choice in choices]
+            wanted = [_not_a_name(choice, definitions) for choice in choices]
             return " or ".join(dict.fromkeys(wanted)) if all(wanted) else ""
         case "model" if schema.get("root_model"):
-            return _no_name(schema["schema"], definitions)
+            return _not_a_name(schema["schema"], definitions)
         case "literal" | "enum":
             members = [getattr(m, "value", m) for m in schema.get("expected", schema.get("members", ()))]
             return "" if any(isinstance(m, str) for m in members) else "one of " + ", ".join(map(str, members))
         case _:
-            return _NO_NAMES.get(kind, "")
+            return _NOT_NAMES.get(kind, "")
 
 
 def _rebuilt(original: Any, made: dict[type, type]) -> type:
     copy = _typed_dict(original.__name__, {}, total=original.__total__)
-    made[original] = copy  # before its fields, which may name it again
+    made[original] = copy  # before its fields, which may refer to it
     hints = get_type_hints(original, include_extras=True)
     copy.__annotations__ = {name: _sendable(hint, made) for name, hint in hints.items()}
     for name in ("__required_keys__", "__optional_keys__", "__doc__", "__module__", "__qualname__"):
@@ -254,7 +253,7 @@ def _rebuilt(original: Any, made: dict[type, type]) -> type:
 
 
 def _typed_dict(name: str, fields: Mapping[str, Any], *, total: bool = True) -> Any:
-    """A `TypedDict` with computed fields, which type checkers do not follow."""
+    """A `TypedDict` with computed fields, which type checkers do not support."""
     import typing_extensions
 
     make: Any = typing_extensions.TypedDict

@@ -1,22 +1,22 @@
-"""What a tool returned, as text that a model can read: JSON, never a Python repr. Knows no tool and no message.
+"""A tool's return value as text for a model: JSON, never a Python repr. Knows no tool and no message.
 
 | returned | the model reads |
 |---|---|
 | `str` | itself |
 | `None` | `ok` |
 | number, bool, list, dict, tuple | JSON |
-| set | a JSON array, sorted so that equal sets read alike |
+| set | a JSON array, sorted so that equal sets give equal text |
 | dataclass, pydantic model, attrs class | a JSON object of its fields |
 | `Enum` | its value |
 | `datetime`, `date`, `time` | ISO 8601 |
 | `timedelta` | ISO 8601 duration, such as `PT90S` |
-| `bytes` | the text when it is UTF-8, else base64 |
-| `Path`, `Decimal`, `UUID`, exceptions, and whatever defines `__str__` | that text |
-| not-a-number and infinities | `"NaN"`, `"Infinity"`, `"-Infinity"` |
+| `bytes` | text if it is UTF-8, else base64 |
+| `Path`, `Decimal`, `UUID`, exceptions, and anything that defines `__str__` | that text |
+| NaN and infinities | `"NaN"`, `"Infinity"`, `"-Infinity"` |
 | numpy arrays and scalars | their `tolist()` |
-| any other object | a JSON object of its public attributes, else a note that names its class |
+| any other object | a JSON object of its public attributes, else a note with its class |
 
-A value that holds itself, or is nested deeper than `MAX_DEPTH`, is cut there with a note.
+A value that contains itself, or is nested deeper than `MAX_DEPTH`, is cut there with a note.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ from typing import Any, Final
 from agentkit.unicode import clean
 
 NOTHING: Final = "ok"
-"""What a model reads when a tool returned None: some providers refuse an empty result."""
+"""What a model reads if a tool returned None: some providers refuse an empty result."""
 
 MAX_DEPTH: Final = 100
-"""Levels of nesting that are rendered; what lies deeper is replaced by a note."""
+"""Levels of nesting that are rendered; anything deeper is replaced by a note."""
 
 NO_VALUE: Final = "(no value: "
-"""How the text of what is still to be waited for, or to be iterated, begins."""
+"""The beginning of the text for something that was not awaited or iterated."""
 
 MAX_BITS: Final = 14_000
-"""Integers beyond this are described, not written: Python refuses to print more than 4,300 digits."""
+"""Larger integers are described, not printed: Python refuses to print more than 4,300 digits."""
 
 
 def text_of(value: Any) -> str:
@@ -64,7 +64,7 @@ def text_of(value: Any) -> str:
 
 
 def json_text(value: Any) -> str:
-    """JSON of any value, by the rules of this module."""
+    """Any value as JSON, by the rules of this module."""
     try:
         return _ENCODE(value)
     except (TypeError, ValueError, RecursionError):
@@ -72,11 +72,11 @@ def json_text(value: Any) -> str:
 
 
 def plain(value: Any, within: tuple[int, ...] = ()) -> Any:
-    """A value of JSON's own types.
+    """The value converted to JSON types.
 
     Args:
         value: anything.
-        within: the ids of the containers around it, outermost first.
+        within: the ids of the enclosing containers, outermost first.
     """
     if value is None or isinstance(value, bool):
         return value
@@ -89,17 +89,17 @@ def plain(value: Any, within: tuple[int, ...] = ()) -> Any:
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else _name_of(value)
     if id(value) in within:
-        return "(this value again: it holds itself)"
+        return "(this value again: it contains itself)"
     if len(within) >= MAX_DEPTH:
         return f"(cut: nested deeper than {MAX_DEPTH} levels)"
     return _opened(value, (*within, id(value)))
 
 
 def _opened(value: Any, within: tuple[int, ...]) -> Any:
-    """What lies inside a container or an object."""
+    """The contents of a container or an object."""
     if isinstance(value, Mapping):
         return {_key(key): plain(item, within) for key, item in value.items()}
-    if is_no_value(value):
+    if is_pending(value):
         return f"{NO_VALUE}a {type(value).__name__})"
     for kind, render in _SCALARS:
         if isinstance(value, kind):
@@ -118,7 +118,7 @@ def _opened(value: Any, within: tuple[int, ...]) -> Any:
 
 
 def _described(value: Any, within: tuple[int, ...]) -> Any:
-    """An object of no known kind: its own text, its public attributes, or a note; never its address."""
+    """An object of an unknown type: its own text, its public attributes, or a note; never its memory address."""
     if isinstance(value, BaseException):
         return f"{type(value).__name__}: {value}"
     if hasattr(value, "__name__"):  # a class, a function, a module
@@ -130,14 +130,14 @@ def _described(value: Any, within: tuple[int, ...]) -> Any:
     return {name: plain(item, within) for name, item in public.items()} or shows_nothing(value)
 
 
-def is_no_value(value: Any) -> bool:
-    """Whether this is still to be awaited or iterated: nothing that a model could read."""
+def is_pending(value: Any) -> bool:
+    """Whether this must still be awaited or iterated, so that a model could not read it."""
     return isinstance(value, Iterator | AsyncIterator | Awaitable)
 
 
-def no_values(value: Any, at: str = "", within: tuple[int, ...] = ()) -> Generator[tuple[str, Any], None, None]:
-    """What in a value is none, and where it stands: `[0]`, `['rows']`; nothing where it is the value itself."""
-    if is_no_value(value):
+def pending_parts(value: Any, at: str = "", within: tuple[int, ...] = ()) -> Generator[tuple[str, Any], None, None]:
+    """The pending parts of a value, each with its location, such as `[0]` or `['rows']`; empty for the value itself."""
+    if is_pending(value):
         yield at, value
     if isinstance(value, str | bytes) or id(value) in within or len(within) >= MAX_DEPTH:
         return
@@ -151,20 +151,20 @@ def no_values(value: Any, at: str = "", within: tuple[int, ...] = ()) -> Generat
     else:
         return
     for step, item in items:
-        yield from no_values(item, at + step, within)
+        yield from pending_parts(item, at + step, within)
 
 
 def shows_nothing(value: Any) -> str:
-    """What a model reads of an object that has nothing to read.
+    """What a model reads for an object without a readable value.
 
     >>> shows_nothing(object())
-    '(an object of class object, which shows nothing)'
+    '(an object of class object, without a readable value)'
     """
-    return f"(an object of class {type(value).__name__}, which shows nothing)"
+    return f"(an object of class {type(value).__name__}, without a readable value)"
 
 
 def _dumped(model: Any) -> Any:
-    """A pydantic model by its own serialisers, where they cover all of it; else by its fields."""
+    """A pydantic model by its own serialisers, or if they fail by its fields."""
     try:
         return model.model_dump(mode="json")
     except (TypeError, ValueError):
@@ -172,18 +172,18 @@ def _dumped(model: Any) -> Any:
 
 
 def _key(key: Any) -> str:
-    """A mapping's key as JSON has it."""
+    """A mapping's key as a JSON name."""
     readable = plain(key)
     return readable if isinstance(readable, str) else json_text(readable)
 
 
 def _name_of(number: float) -> str:
-    """JSON has no word for these; the string is what `JSON.stringify`-minded models expect to read."""
+    """JSON cannot represent these; the string is their name in JavaScript, which models know."""
     return "NaN" if math.isnan(number) else "Infinity" if number > 0 else "-Infinity"
 
 
 def _bytes(value: bytes | bytearray | memoryview) -> str:
-    """Text where the bytes are text, else base64."""
+    """The bytes as text if they are UTF-8, else as base64."""
     content = bytes(value)
     try:
         return content.decode()
@@ -198,12 +198,12 @@ def _duration(value: timedelta) -> str:
 
 
 def _refuse(value: Any) -> Any:
-    """Send whatever `json` does not know to `plain`, which walks the whole value with its bounds."""
+    """Pass whatever `json` does not support to `plain`, which walks the whole value within its limits."""
     raise TypeError(type(value).__name__)
 
 
 _ENCODE: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=_refuse).encode
-"""One encoder for all values: `json.dumps` with options makes a new one for each."""
+"""One encoder for all values: `json.dumps` with options would create a new one each time."""
 
 _SCALARS: Final[tuple[tuple[type | tuple[type, ...], Callable[[Any], str]], ...]] = (
     ((bytes, bytearray, memoryview), _bytes),
@@ -211,4 +211,4 @@ _SCALARS: Final[tuple[tuple[type | tuple[type, ...], Callable[[Any], str]], ...]
     (timedelta, _duration),
     (PurePath, str),
 )
-"""Kinds that read as one string (`datetime` is a `date`)."""
+"""Types that become a single string (`datetime` is a `date`)."""

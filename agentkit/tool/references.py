@@ -1,4 +1,4 @@
-"""`"module:Class"` to the object it names. Imports on request; knows nothing of tools."""
+"""Resolves `"module:Class"` to the object it names. Imports on demand; knows nothing about tools."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _FILE: Final = re.compile(r"[/\\]|\.py\Z")
 
 
 def _meant(reference: str) -> str:
-    """What it was most likely meant to be, as the end of a message."""
+    """What was most likely meant, as the end of a message."""
     place, mark, name = reference.partition(":")
     if not (_FILE.search(place) or place.startswith(".")):
         module, dot, name = reference.rpartition(".")
@@ -22,7 +22,7 @@ def _meant(reference: str) -> str:
             else ""
         )
     module = place.removesuffix(".py").strip("./\\").replace("\\", "/").replace("/", ".")
-    return f": a module is named as in an import, not by its file: '{module}:{name or 'name'}'"
+    return f"; name the module as in an import, not as a file: '{module}:{name or 'name'}'"
 
 
 def load(reference: str) -> Any:
@@ -35,11 +35,13 @@ def load(reference: str) -> Any:
         reference: `module:name`, or `module:name.inner`.
 
     Raises:
-        ConfigError: it is not of that form, the module cannot be imported, or has no such name.
+        ConfigError: it does not have that form, the module cannot be imported, or it has no such name.
     """
     module_name, _, path = reference.partition(":")
     if not module_name or not path or _FILE.search(module_name) or module_name.startswith("."):
-        raise ConfigError(f"{reference!r} names no tool; write 'module:Class' or 'module:function'{_meant(reference)}")
+        raise ConfigError(
+            f"{reference!r} is not a tool reference; write 'module:Class' or 'module:function'{_meant(reference)}"
+        )
     try:
         found: Any = importlib.import_module(module_name)
     except ImportError as e:

@@ -1,7 +1,7 @@
-"""Which tools there are, by function name and by XML tag: both keys lead to the same `BoundTool`.
+"""The registered tools, by function name and by XML tag: both keys lead to the same `BoundTool`.
 
-Everything that is wrong with a definition is refused here, at registration. Registries share nothing and there is no
-global one. Runs no tool: `agentkit.processor` does.
+Every error in a definition is found here, at registration. Registries share nothing and there is no global one. Runs no
+tool: `agentkit.processor` does.
 """
 
 from __future__ import annotations
@@ -36,61 +36,61 @@ class ToolRegistry:
     {'a': 1, 'b': 2}
 
     Args:
-        tools: whatever `register` takes.
+        tools: whatever `register` accepts.
     """
 
     @takes(others=renamed.REGISTRY)
     def __init__(self, *tools: Any) -> None:
-        self._all: dict[str, BoundTool] = {}  # by function name, those that have a tag only among them
+        self._all: dict[str, BoundTool] = {}  # by function name, including those that have only a tag
         self._by_name: dict[str, BoundTool] = {}
         self._by_tag: dict[str, BoundTool] = {}
         self.register(*tools)
 
     @property
     def tools(self) -> Mapping[str, BoundTool]:
-        """The tools by function name, but for those that `@xml_schema` alone declares.
+        """The tools by function name, except those declared only by `@xml_schema`.
 
-        A read-only view that follows later registrations.
+        A read-only live view.
         """
         return _Tools(self._by_name, "tool")
 
     @property
     def xml_tools(self) -> Mapping[str, BoundTool]:
-        """The tools that have an `@xml_schema`, by tag; a read-only view that follows later registrations."""
+        """The tools that have an `@xml_schema`, by tag; a read-only live view."""
         return _Tools(self._by_tag, "tag")
 
     def register(self, *tools: Any) -> tuple[BoundTool, ...]:
-        """Register tools in any shape.
+        """Register tools in any form.
 
         Args:
-            tools: functions, instances and classes with decorated methods, `"module:Class"` or `"module:function"`,
-                `BoundTool`s of another registry, and lists of these.
+            tools: functions; instances and classes with decorated methods; `"module:Class"` or `"module:function"`;
+                `BoundTool`s of another registry; and lists of these.
 
         Raises:
             SchemaError: a definition is wrong, or a name is taken.
-            ConfigError: a reference does not lead to a tool.
+            ConfigError: a reference does not resolve to a tool.
         """
         return self._add([bound for tool in tools for bound in _bound(tool)])
 
     def register_tool(
         self, tool: Any, /, function_names: FunctionNames | None = None, **kwargs: Any
     ) -> tuple[BoundTool, ...]:
-        """Register a class's decorated methods, all on one instance.
+        """Register a class's decorated methods, all on the same instance.
 
         Args:
             tool: a class, which is called with `kwargs`, or an instance.
-            function_names: which methods: a list of their names; or a mapping from those names to the names under
-                which to register them; or a function that maps each name to its new one (`"left_{}".format`) or to
-                None for a method to leave out. None registers all as they are. A renamed tool's tag is its new name
-                in kebab-case.
-            kwargs: for the constructor, whatever they are called.
+            function_names: which methods to register: a list of their names; or a mapping from method names to tool
+                names; or a function that maps each method name to a tool name (`"left_{}".format`), or to None to
+                omit it. None registers all methods under their own names. A renamed tool's tag is its new name in
+                kebab-case.
+            kwargs: arguments for the constructor, with any names.
 
         Returns:
             The new tools, in the order of definition.
 
         Raises:
-            SchemaError: a definition is wrong, no method is decorated, a name in `function_names` is no decorated
-                method, or a name or tag is taken. Nothing is registered then.
+            SchemaError: a definition is wrong, no method is decorated, a name in `function_names` is not a decorated
+                method, or a name or tag is taken. In that case nothing is registered.
         """
         return self._add(bind_methods(tool, function_names, kwargs))
 
@@ -102,9 +102,8 @@ class ToolRegistry:
 
         Args:
             function: needs type hints; its docstring describes it.
-            name: the tool's name; the function's own unless given.
-            policy: how the tool may be run, see `ToolPolicy`; what is given here goes before what the decorator says,
-                None leaves it to that.
+            name: the tool's name; by default the function's own.
+            policy: how the tool may be run, see `ToolPolicy`; overrides the decorator's keywords, None keeps those.
 
         Raises:
             SchemaError: its definition is wrong, or its name or tag is taken.
@@ -112,7 +111,7 @@ class ToolRegistry:
         return self._add([bind_function(function, name, policy)])[0]
 
     def unregister(self, name: str) -> BoundTool:
-        """Take a tool out, by its function name; its tag goes with it.
+        """Remove a tool by its function name, together with its tag.
 
         Raises:
             SchemaError: there is no such tool.
@@ -126,15 +125,15 @@ class ToolRegistry:
         return bound
 
     def get_tool(self, name: str) -> BoundTool | None:
-        """The tool of a function name, be it declared by `@xml_schema` alone; None when there is none."""
+        """The tool with this function name, even if declared only by `@xml_schema`; None if there is none."""
         return self._all.get(name)
 
     def get_xml_tool(self, tag: str) -> BoundTool | None:
-        """The tool of a tag; None when there is none."""
+        """The tool with this tag; None if there is none."""
         return self._by_tag.get(tag)
 
     def specs(self, names: Iterable[str] | None = None) -> tuple[ToolSpec, ...]:
-        """The tools as models and formats see them, in the order of registration, or of `names`.
+        """The tools as models and formats see them, in order of registration, or of `names`.
 
         Raises:
             SchemaError: one of `names` is not registered.
@@ -142,7 +141,7 @@ class ToolRegistry:
         return tuple(bound.spec for bound in self._chosen(names))
 
     def offered(self, format: str | Format | None) -> tuple[ToolSpec, ...]:
-        """The tools that a model is offered: those that `@xml_schema` alone declares where it writes such tags, only.
+        """The tools to offer to a model; those declared only by `@xml_schema` only if it writes such tags.
 
         Args:
             format: the text format in which the model writes its calls; None for native calls.
@@ -155,15 +154,15 @@ class ToolRegistry:
         return tuple(bound.spec for bound in self._by_name.values())
 
     def get_openapi_schemas(self, flavour: str = "chat", names: Iterable[str] | None = None) -> list[dict[str, Any]]:
-        """The tools as a provider's API takes them.
+        """The tools in the form of a provider's API.
 
         Args:
             flavour: `chat` (OpenAI chat completions and compatible servers), `responses`, `strict` (chat completions in
                 strict mode; see `strict_report`), `anthropic`, or `mcp`.
-            names: which tools; None for all but those that `@xml_schema` alone declares.
+            names: which tools; None for all except those declared only by `@xml_schema`.
 
         Raises:
-            ConfigError: no such flavour.
+            ConfigError: there is no such flavour.
             SchemaError: one of `names` is not registered.
         """
         if flavour not in FLAVOURS:
@@ -171,19 +170,19 @@ class ToolRegistry:
         return [FLAVOURS[flavour](spec) for spec in (self.offered(None) if names is None else self.specs(names))]
 
     def strict_report(self) -> dict[str, tuple[str, ...]]:
-        """What OpenAI's strict mode cannot express, by tool name; only the tools that lose something."""
+        """What OpenAI's strict mode cannot express, by tool name; only for tools that lose something."""
         reports = {name: openai_strict(bound.spec)[1] for name, bound in self._by_name.items()}
         return {name: report for name, report in reports.items() if report}
 
     def get_xml_examples(self) -> list[str]:
-        """A worked XML call of each tag, in the order of registration: the declared example, or a generated one."""
+        """An example XML call for each tag, in order of registration: the declared example, or a generated one."""
         return [bound.xml_example for bound in self._by_tag.values() if bound.xml_example is not None]
 
     def _chosen(self, names: Iterable[str] | None) -> list[BoundTool]:
         if names is None:
             return list(self._all.values())
         if isinstance(names, str):
-            raise SchemaError(f"names={names!r}: wanted several names: names=[{names!r}]")
+            raise SchemaError(f"names={names!r}: expected a list of names: names=[{names!r}]")
         chosen = list(names)
         for name in chosen:
             if name not in self._all:
@@ -191,7 +190,7 @@ class ToolRegistry:
         return [self._all[name] for name in chosen]
 
     def _add(self, tools: Iterable[BoundTool]) -> tuple[BoundTool, ...]:
-        """Add all of them or none."""
+        """Add all of them, or none."""
         new = tuple(tools)
         names, tags = dict(self._all), dict(self._by_tag)
         for bound in new:
@@ -210,8 +209,8 @@ def _take(table: dict[str, BoundTool], key: str, bound: BoundTool, what: str) ->
         return
     new, old = bound.where, table[key].where
     if bound.method == table[key].method:
-        raise SchemaError(f"{new}: the {what} {key!r} is taken by this very function: it is given twice; leave one out")
-    if new == old:  # two instances of one class, or two classes of one name
+        raise SchemaError(f"{new}: the {what} {key!r} is taken by the same function: it was passed twice; remove one")
+    if new == old:  # two instances of one class, or two classes with the same name
         new, old = (f"{getattr(b.method, '__module__', '?')}.{b.where}" for b in (bound, table[key]))
     raise SchemaError(
         f"{new}: the {what} {key!r} is taken by {old}; register one of them under another name: "
@@ -220,7 +219,7 @@ def _take(table: dict[str, BoundTool], key: str, bound: BoundTool, what: str) ->
 
 
 def _bound(tool: Any) -> tuple[BoundTool, ...]:
-    """The tools of anything that `register` takes."""
+    """The tools from anything that `register` accepts."""
     if isinstance(tool, BoundTool):
         return (tool,)
     if isinstance(tool, str):
@@ -231,15 +230,15 @@ def _bound(tool: Any) -> tuple[BoundTool, ...]:
 
 
 def _loaded(reference: str) -> Any:
-    """What a string names; one that is no reference was meant to be something else."""
+    """What a reference names; any other string gets an error that suggests what was meant."""
     if any(map(str.isspace, reference)):
         raise ConfigError(
-            f"{reference!r:.100} names no tool: a tool is a function itself, tools=[add], or 'module:function'; "
-            "instructions are given as system='…'"
+            f"{reference!r:.100} is not a tool: pass the function itself, tools=[add], or 'module:function'; "
+            "pass instructions as system='…'"
         )
     if reference.isidentifier():
         raise ConfigError(
-            f"{reference!r} names no tool: give the function or class itself, tools=[{reference}], or its module and "
+            f"{reference!r} is not a tool: pass the function or class itself, tools=[{reference}], or its module and "
             f"name, 'module:{reference}'"
         )
     return load(reference)
@@ -252,7 +251,7 @@ def _absent(name: object, names: Iterable[str], what: str = "tool") -> str:
 
 
 class _Tools(Mapping[str, BoundTool]):
-    """A read-only view of a registry's tools, which says what to do instead of writing to it."""
+    """A read-only view of a registry's tools; writing to it raises an error that says what to call instead."""
 
     def __init__(self, tools: Mapping[str, BoundTool], what: str) -> None:
         self._tools, self._what = tools, what
@@ -263,7 +262,7 @@ class _Tools(Mapping[str, BoundTool]):
         return self._tools[name]
 
     def _elsewhere(self, name: str) -> str:
-        """Under which name a method is, where it was asked for by its own."""
+        """The name a method is registered under, if it was looked up by its own name."""
         found = next((key for key, bound in self._tools.items() if bound.method_name == name), None)
         return "" if found is None else f"; the method {name!r} is registered as {found!r}, the name in its schema"
 
@@ -283,7 +282,7 @@ class _Tools(Mapping[str, BoundTool]):
         return repr(dict(self._tools))
 
     def __setitem__(self, name: str, tool: object) -> None:
-        raise TypeError(f"{name!r} is set in a view of the registry; write registry.register(…) or register_tool(…)")
+        raise TypeError(f"cannot set {name!r}: this view is read-only; write registry.register(…) or register_tool(…)")
 
     def __delitem__(self, name: str) -> None:
-        raise TypeError(f"{name!r} is deleted from a view of the registry; write registry.unregister({name!r})")
+        raise TypeError(f"cannot delete {name!r}: this view is read-only; write registry.unregister({name!r})")

@@ -1,6 +1,6 @@
 """Structured output: a type as the schema of a model's final reply, and the reply's text as a value of that type.
 
-Pure; knows no model. What does not fit is told in words that the model can act on. What might be meant in two ways is
+Pure; knows no model. A reply that does not match gets an error that the model can act on. An ambiguous reply is
 refused, never guessed.
 """
 
@@ -21,17 +21,17 @@ from agentkit.tool.hints import value_type
 from agentkit.toolspec import OutputSchema
 
 VALUE: Final = "value"
-"""The one property of the object in which a value travels that is no object itself: providers want an object."""
+"""The only property of the object that wraps a value of another type: providers require an object."""
 
 OVERLOOKED: Final = frozenset(
     (repairs.RAW_NEWLINES, repairs.TRAILING_COMMA, repairs.PYTHON_QUOTES, repairs.PYTHON_LITERALS)
 )
-"""What is overlooked in JSON: nothing that might complete what was cut, or move the end of a string."""
+"""Tolerated errors in JSON: none that could complete a truncated reply, or move the end of a string."""
 
 MAX_VALUES: Final = 50
-"""Different JSON values of one reply that are looked into; a reply with more of them is no answer."""
+"""Different JSON values that are examined in one reply; a reply with more of them is refused."""
 
-_NO_NAME = re.compile(r"[^a-zA-Z0-9_-]+")
+_NOT_IN_NAME = re.compile(r"[^a-zA-Z0-9_-]+")
 _FENCE = "```"
 _LANGUAGE = re.compile(r"[\w+-]*[ \t]*\n")
 _OBJECT = re.compile(r"""\{\s*["'}]""")
@@ -39,7 +39,7 @@ _PROPERTY = re.compile(r"""\{\s*(?:"[^"\n]*"|'[^'\n]*')\s*:""")
 
 
 class InvalidOutput(ValueError):
-    """A reply is no value of the wanted type; the message is written for the model.
+    """A reply is not a value of the requested type; the message is written for the model.
 
     Args:
         problems: what is wrong, at least one.
@@ -50,23 +50,23 @@ class InvalidOutput(ValueError):
         shown = [f"- {problem}" for problem in self.problems[:MAX_PROBLEMS]]
         if (more := len(self.problems) - MAX_PROBLEMS) > 0:
             shown.append(f"- and {more} more")
-        super().__init__("\n".join(["the reply does not fit:", *shown]))
+        super().__init__("\n".join(["the reply does not match the schema:", *shown]))
 
     def __reduce__(self) -> tuple[type[InvalidOutput], tuple[tuple[str, ...]]]:
         return InvalidOutput, (self.problems,)
 
     @property
     def request(self) -> str:
-        """What asks the model for a better reply."""
+        """The message that asks the model for a better reply."""
         return f"{self}\nWrite the whole reply again, as one JSON value and nothing else."
 
 
 class _Read(NamedTuple):
-    """What one JSON value of a reply is: a value of the type, or what keeps it from being one.
+    """One JSON value of a reply, read as the type: the resulting value, or the problems.
 
     Attributes:
-        wrapped: whether it stands in the object that was asked for.
-        value: of the type; None beside problems.
+        wrapped: whether it is inside the requested wrapper object.
+        value: the value of the type; None if there are problems.
         problems: what is wrong with it.
     """
 
@@ -76,13 +76,13 @@ class _Read(NamedTuple):
 
 
 class Output:
-    """What a model's final reply must be.
+    """The type of a model's final reply.
 
     Args:
-        wanted: any type that pydantic knows: a model, dataclass, TypedDict, `list[int]`, `Literal[…]`, a union.
+        wanted: any type that pydantic supports: a model, dataclass, TypedDict, `list[int]`, `Literal[…]`, a union.
 
     Raises:
-        SchemaError: there is no JSON Schema for it.
+        SchemaError: the type has no JSON Schema.
 
     >>> Output(list[int]).read('Here you are: {"value": [1, 2]}')
     [1, 2]
@@ -95,15 +95,15 @@ class Output:
         self._arguments = Arguments(around, validator.validate_json, None, to_json)
         schema = _object(around)
         self._wrapped = schema is None
-        name = _NO_NAME.sub("_", getattr(wanted, "__name__", "")).strip("_")[:64]
+        name = _NOT_IN_NAME.sub("_", getattr(wanted, "__name__", "")).strip("_")[:64]
         self.schema = OutputSchema(name or "output", around if schema is None else schema)
-        """As the model sees it."""
+        """The schema as the model sees it."""
 
     def read(self, text: str) -> Any:
-        """The value that a reply holds: its whole text as JSON, else the one JSON value in it that fits.
+        """The value in a reply: its whole text as JSON, else the only JSON value in it that matches.
 
         Raises:
-            InvalidOutput: it holds none, or different ones.
+            InvalidOutput: it contains no matching value, or several different ones.
         """
         found = [self._validated(value) for value in _json_values(text)]
         if self._wrapped and any(read.wrapped and not read.problems for read in found):
@@ -112,12 +112,12 @@ class Output:
         if len(fitting) == 1:
             return fitting[0].value
         if fitting:
-            raise InvalidOutput([f"expected one JSON value, found {len(fitting)} different ones that fit"])
+            raise InvalidOutput([f"expected one JSON value, found {len(fitting)} different ones that match"])
         nearest = min(found, key=lambda read: len(read.problems))
         raise InvalidOutput([str(problem) for problem in nearest.problems])
 
     def _validated(self, given: Any) -> _Read:
-        """As the schema says; a value without the object around it is understood, too."""
+        """Validate by the schema; a value without its wrapper object is accepted, too."""
         wrapped = self._wrapped and isinstance(given, Mapping) and given.keys() == {VALUE}
         read = self._accepted(given[VALUE] if wrapped else given, wrapped=wrapped)
         if read.problems and wrapped:
@@ -135,7 +135,7 @@ class Output:
 
 
 def _object(around: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The value's own schema, where it is an object's, with the definitions that it still needs."""
+    """The value's own schema if it is an object, with the definitions that it still needs."""
     inner, definitions = around["properties"][VALUE], dict(around.get("$defs", {}))
     schema = walk.resolve(inner, around)
     if schema.get("type") != "object":
@@ -154,7 +154,7 @@ def _json_values(text: str) -> list[Any]:
     """The different JSON values of a reply: the whole text, else those in code fences and the objects between words.
 
     Raises:
-        InvalidOutput: there are none, or too many; or one is damaged: what lies inside of it must not be taken for the
+        InvalidOutput: there are none, or too many; or one is damaged: its contents must not be taken for the
             answer.
     """
     whole = text.strip()
@@ -175,7 +175,7 @@ def _text_of(value: Any) -> str:
 
 
 def _read(text: str) -> Iterator[Any]:
-    """The text as one JSON value, if it is one."""
+    """The text as a JSON value, if it is one."""
     try:
         yield values.load(text)
     except ValueError:
@@ -185,14 +185,14 @@ def _read(text: str) -> Iterator[Any]:
 
 
 def _fenced(text: str) -> Iterator[Any]:
-    """The code fences of which the whole content is one value."""
+    """The values of code fences whose whole content is one JSON value."""
     for part in text.split(_FENCE)[1::2]:
         language = _LANGUAGE.match(part)
         yield from _read(part[language.end() :] if language else part)
 
 
 def _objects(text: str) -> Iterator[Any]:
-    """The objects that stand between other words, the outermost of each."""
+    """The outermost JSON objects within other text."""
     at = 0
     while found := _OBJECT.search(text, at):
         reader = literals.Literals(text, found.start())

@@ -1,4 +1,4 @@
-"""What a tool gives back and what it may ask for: `ToolResult`, `ToolContext`, and the optional base class `Tool`.
+"""What a tool returns and what it can receive: `ToolResult`, `ToolContext`, and the optional base class `Tool`.
 
 Knows messages and errors; knows no registry, no model and no format. A tool need not inherit from anything here: any
 class with a decorated method is one.
@@ -19,23 +19,23 @@ from agentkit.foreign import renamed
 from agentkit.foreign.absent import explained
 from agentkit.messages import ImagePart, ResultContent, TextPart, shown
 from agentkit.tool.declare import OpenAPISchema, XMLSchema, declared
-from agentkit.tool.output import is_no_value, no_values, text_of
+from agentkit.tool.output import is_pending, pending_parts, text_of
 from agentkit.unicode import clean
 
 if sys.version_info >= (3, 13):
     from typing import TypeVar
-else:  # which has no defaults of type variables
+else:  # where type variables have no defaults
     from typing_extensions import TypeVar
 
 StateT = TypeVar("StateT", covariant=True, default=Any)
 """What the application passed to a run."""
 
 SILENT_ERROR: Final = "the tool failed and did not say why"
-"""What a model reads of `ToolResult(error="")`."""
+"""What a model reads for `ToolResult(error="")`."""
 
 
 _PLAIN: Final = frozenset((str, int, float, bool, dict, type(None)))
-"""What most tools return; the types that need no closer look."""
+"""The types that most tools return; they need no further inspection."""
 
 
 _KEYWORDS: Final = ("output", "error", "code", "content", "metadata", "reward", "success")
@@ -48,19 +48,19 @@ class ToolResult(ByAttribute):
     """A tool's answer to one call: an output, or an error.
 
     Args:
-        output: the Python value, kept for the application; None when there is only `content` or an `error`.
-        error: what went wrong, in words the model can act on, or the exception that says so; None for success.
-        code: the error's stable code; `tool_error` unless given.
+        output: the Python value, kept for the application; None if there is only `content` or an `error`.
+        error: what went wrong, in words the model can act on, or as an exception; None for success.
+        code: the error's stable code; `tool_error` by default.
         content: further text and images that the model reads after the output.
         metadata: for the application; never shown to the model.
         reward: a score for training; never shown to the model.
-        success: for results in AgentPress's words: `ToolResult(success=False, output="no such file")` is an error that
-            says its output. None leaves it to `error`.
+        success: for results in AgentPress's form: `ToolResult(success=False, output="no such file")` is an error with
+            its output as the message. None means that only `error` decides.
 
     Raises:
-        ConfigError: an argument that there is not.
-        ValueError: an `error` that is neither text nor an exception, a `code` without an `error`, or `success` that
-            says the opposite of `error`.
+        ConfigError: an unknown argument.
+        ValueError: an `error` that is neither a string nor an exception, a `code` without an `error`, or `success` that
+            contradicts `error`.
 
     >>> ToolResult({"rows": 3}).text
     '{"rows": 3}'
@@ -85,9 +85,9 @@ class ToolResult(ByAttribute):
         metadata: Mapping[str, Any] | None = None,
         reward: float | None = None,
         success: bool | None = None,
-        **unknown: Unpack[Nothing],  # `takes` would be half of what a result costs
+        **unknown: Unpack[Nothing],  # `takes` would double the cost of constructing a result
     ) -> None:
-        if len(unknown):  # not by its truth, which checkers know
+        if len(unknown):  # not by truthiness, which type checkers would narrow
             refuse_unknown("ToolResult", unknown, _KEYWORDS, renamed.TOOL_RESULT)
         if type(output) is bool and error is not None:  # AgentPress's order is success, output
             raise ConfigError(
@@ -95,13 +95,13 @@ class ToolResult(ByAttribute):
                 "ToolResult(output) and ToolResult(error=…)"
             )
         if error is not None and not isinstance(error, str):
-            error = _said(error)
+            error = _message(error)
         if success is not None and type(success) is not bool:
-            raise ConfigError(f"ToolResult(success={success!r:.60}): wanted True or False, or None")
+            raise ConfigError(f"ToolResult(success={success!r:.60}): expected True or False, or None")
         if success is False and error is None:
             output, error = None, "" if output is None else text_of(output)
         if success is True and error is not None:
-            raise ValueError(f"ToolResult(success=True, error={error!r}) says both; leave one out")
+            raise ValueError(f"ToolResult(success=True, error={error!r}) is contradictory; remove one of them")
         if error is None and code is not None:
             raise ValueError(f"ToolResult(code={code!r}) has no error; pass error='what went wrong' with it")
         _set(self, "output", output)
@@ -112,7 +112,7 @@ class ToolResult(ByAttribute):
         _set(self, "reward", reward)
 
     def __await__(self) -> Generator[Any, None, ToolResult]:
-        """Itself: code that awaits whatever a method returned need not know whether it is `async`."""
+        """Itself, so that code can await what a method returned without knowing whether the method is `async`."""
         yield from ()
         return self
 
@@ -128,17 +128,17 @@ class ToolResult(ByAttribute):
 
     @property
     def parts(self) -> ResultContent:
-        """What the model reads: the error if any, the output as text (`agentkit.tool.output`), then `content`.
+        """What the model reads: the error, if any, the output as text (`agentkit.tool.output`), then `content`.
 
         A result with neither output nor content reads `ok`, since providers refuse an empty one.
         """
         content = self.content and tuple(
             TextPart(clean(p.text)) if isinstance(p, TextPart) else p for p in self.content
         )
-        said = [] if self.error is None else [clean(self.error) or SILENT_ERROR]
-        if self.output is not None or not (said or content):
-            said.append(text_of(self.output))
-        return (TextPart("\n".join(said)), *content) if said else content
+        texts = [] if self.error is None else [clean(self.error) or SILENT_ERROR]
+        if self.output is not None or not (texts or content):
+            texts.append(text_of(self.output))
+        return (TextPart("\n".join(texts)), *content) if texts else content
 
     @property
     def text(self) -> str:
@@ -147,10 +147,11 @@ class ToolResult(ByAttribute):
 
     @classmethod
     def of(cls, value: Any) -> ToolResult:
-        """Whatever a tool returned, as a result.
+        """Any return value of a tool as a result.
 
-        A `ToolResult` stays itself; a `TextPart` or `ImagePart`, or a list of them (strings may stand between), becomes
-        `content`; anything else is the `output`. An iterator or a coroutine is an error: the model could read nothing.
+        A `ToolResult` is returned unchanged; a `TextPart` or `ImagePart`, or a list of them (possibly with strings),
+        becomes `content`; anything else becomes the `output`. An iterator or a coroutine is an error: the model could
+        not read it.
 
         >>> ToolResult.of([1, 2]).text
         '[1, 2]'
@@ -164,18 +165,18 @@ class ToolResult(ByAttribute):
                 return cls(content=(value,))
             case list() | tuple() if any(isinstance(item, (TextPart, ImagePart)) for item in value):
                 return cls(content=_parts(value))
-            case _ if is_no_value(value):
+            case _ if is_pending(value):
                 return cls(error=f"the tool returned {unreadable(value)}")
             case _:
                 return cls(value)
 
 
 def unreadable(value: Any) -> str | None:
-    """What in a tool's value is still to be awaited or iterated, in words; None where all of it can be read.
+    """Describes a part of a return value that was not awaited or iterated; None if all of it can be read.
 
-    Coroutines are closed: the words say already that nobody awaited them.
+    Coroutines are closed to avoid a second warning: the description already says that they were not awaited.
     """
-    found = list(no_values(value))
+    found = list(pending_parts(value))
     for _, one in found:
         if inspect.iscoroutine(one):
             one.close()
@@ -184,32 +185,32 @@ def unreadable(value: Any) -> str | None:
     at, first = found[0]
     where = f" at {at}" if at else ""
     if isinstance(first, ToolResult):
-        return f"a ToolResult inside another value{where}: return it alone, or what it holds, its `.output`"
+        return f"a ToolResult inside another value{where}: return it alone, or return its `.output`"
     kind = type(first).__name__
     if isinstance(first, Awaitable):
         name = getattr(first, "__qualname__", "")
-        return f"a {kind}{where}, which nobody awaited: write `await {name or '…'}(…)`" + (
-            ", for several `await asyncio.gather(…)`" if at else ""
+        return f"a {kind}{where}, which was not awaited: write `await {name or '…'}(…)`" + (
+            ", or for several `await asyncio.gather(…)`" if at else ""
         )
-    return f"a {kind}{where}, not a value; it must return its result"
+    return f"a {kind}{where}, not a value; return its result instead"
 
 
-def _said(error: Any) -> str:
-    """What an exception says, under its name."""
+def _message(error: Any) -> str:
+    """An exception's message, preceded by its type."""
     if not isinstance(error, BaseException):
-        raise ValueError(f"ToolResult(error=…) takes what went wrong in words, or an exception, found {shown(error)}")
+        raise ValueError(f"ToolResult(error=…) expects a message or an exception, found {shown(error)}")
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
 def _parts(values: Any) -> ResultContent:
-    """Content parts and whatever stands between them, which becomes text."""
+    """Content parts; any other value becomes a text part."""
     if isinstance(values, (str, TextPart, ImagePart)):
         values = (values,)
     return tuple(v if isinstance(v, (TextPart, ImagePart)) else TextPart(text_of(v)) for v in values)
 
 
 class NoContext(Mapping[str, Any]):
-    """What tools find in place of a `context` that the run was not given: nothing, and words on how to give one."""
+    """Stands in for the `context` of a run that has none: empty, with errors that say how to pass one."""
 
     def __getitem__(self, key: str) -> Any:
         raise KeyError(self._missing(f"[{key!r}]"))
@@ -221,7 +222,7 @@ class NoContext(Mapping[str, Any]):
         return 0
 
     def __repr__(self) -> str:
-        return "<no context was given to this run>"
+        return "<this run has no context>"
 
     if not TYPE_CHECKING:
 
@@ -232,7 +233,7 @@ class NoContext(Mapping[str, Any]):
 
     def _missing(self, what: str) -> str:
         return (
-            f"no context was given to this run, and {what} of it is wanted here: give it with the run, as in "
+            f"this run has no context, but {what} is read from it: pass one to the run, as in "
             "agent.run('…', context=…) or threads.run_thread(…, context=…)"
         )
 
@@ -247,19 +248,19 @@ def _no_state() -> Any:
 @explained
 @dataclass(frozen=True)  # no slots: with them, `ToolContext[Shop](…)` fails up to Python 3.12.1
 class ToolContext(ByAttribute, Generic[StateT]):
-    """What a method learns about its call when it asks by annotation.
+    """What a method can learn about its call, by annotating a parameter.
 
-    `def read(self, path: str, context: ToolContext)`: the parameter is filled in at the call and is not in the schema,
-    so the model never sees it. `context: ToolContext[Shop]` tells the type checker what `context.state` is.
+    `def read(self, path: str, context: ToolContext)`: the parameter is filled in for each call and is not in the
+    schema, so the model never sees it. `context: ToolContext[Shop]` tells the type checker the type of `context.state`.
 
     Args:
         call_id: the id of the call that is being answered.
         name: the function name under which the tool was called.
-        state: what the application passed to the run as `context=`, the object itself; an empty mapping unless given.
-        idempotency_key: the same whenever this very call is run again, for services that do a thing once per key; the
-            call's id unless given.
-        attempt: which run of this call it is; 1 unless a crash interrupted an earlier one.
-        run: the run that the call belongs to, for tools that begin runs of their own; None outside of one.
+        state: the object that the application passed to the run as `context=`; by default an empty mapping.
+        idempotency_key: stays the same when this call is run again, for services that act once per key; by default the
+            call's id.
+        attempt: the number of this attempt; more than 1 if a crash interrupted an earlier one.
+        run: the run that the call belongs to, for tools that start runs of their own; None outside a run.
     """
 
     call_id: str
@@ -276,10 +277,10 @@ class ToolContext(ByAttribute, Generic[StateT]):
 
 @explained
 class Tool:
-    """An optional base class with three conveniences; a class with decorated methods is a tool without it."""
+    """An optional base class with three convenience methods; any class with decorated methods is a tool without it."""
 
     def success_response(self, data: Any = None) -> ToolResult:
-        """A result that says `data`: text, or any value that `agentkit.tool.output` renders as JSON."""
+        """A successful result: a string, or any value that `agentkit.tool.output` renders as JSON."""
         return ToolResult.of(data)
 
     def fail_response(self, msg: str) -> ToolResult:
@@ -288,9 +289,9 @@ class Tool:
 
     @cached_property
     def _schemas(self) -> dict[str, Any]:
-        """`get_schemas`, as classes written for AgentPress read and fill it."""
+        """The attribute that `get_schemas` returns, which classes written for AgentPress read and set."""
         return dict(self.get_schemas())
 
     def get_schemas(self) -> dict[str, tuple[OpenAPISchema | XMLSchema, ...]]:
-        """What the decorators declare, by method name."""
+        """The decorators' declarations, by method name."""
         return declared(type(self))

@@ -1,6 +1,6 @@
-"""A function's signature as a tool's parameters: names, hints, defaults, descriptions; every wrong form is refused.
+"""A function's signature as a tool's parameters: names, hints, defaults, descriptions; invalid forms are refused.
 
-Knows the standard library's typing and the docstring; knows no JSON Schema and no registry.
+Knows `typing` and docstrings; knows no JSON Schema and no registry.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from agentkit.tool.docstrings import Docstring, read_docstring
 from agentkit.tool.result import ToolContext
 
 NOTHING: Final = inspect.Parameter.empty
-"""Stands for an absent hint or default."""
+"""Marks a missing hint or default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +30,9 @@ class Parameter:
 
     Args:
         name: as in the signature.
-        hint: its resolved type; `NOTHING` when it has none. A default of None widens it to allow None.
+        hint: its resolved type; `NOTHING` if it has none. A default of None extends it to allow None.
         default: `NOTHING` for a required parameter.
-        description: from `Annotated` or the docstring; empty when neither describes it.
+        description: from `Annotated` or the docstring; empty if neither describes it.
     """
 
     name: str
@@ -48,11 +48,11 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class NameScope:
-    """Names by which hints written as text are resolved.
+    """The names used to resolve hints that are strings.
 
     Args:
         module: the globals of the function's module.
-        around: what is nearer: the function's class, and the locals it was defined among.
+        around: closer scopes: the function's class, and the local variables around its definition.
     """
 
     module: Mapping[str, Any]
@@ -67,8 +67,8 @@ class Signature:
         where: the class and method, for messages.
         parameters: what the model fills in.
         context: the names of parameters that receive the `ToolContext`.
-        docstring: what the docstring says.
-        scope: the names that its hints may use.
+        docstring: the parsed docstring.
+        scope: the names that its hints can use.
     """
 
     where: str
@@ -90,13 +90,13 @@ def read_signature(
 
     Args:
         function: a function, or the function inside a static or class method.
-        where: its class and method, for messages; the function's name unless given.
+        where: its class and method, for messages; by default the function's name.
         owner: the class it was found on.
-        bound: whether its first parameter is filled by the instance or class.
+        bound: whether its first parameter receives the instance or class.
 
     Raises:
         SchemaError: a variadic or positional-only parameter, a hint that cannot be resolved, a default that is a
-            pydantic `Field`, or a docstring that documents an absent parameter.
+            pydantic `Field`, or a docstring that documents a parameter that does not exist.
     """
     where = where or name_of(function)
     _refuse_generator(function, where)
@@ -116,21 +116,21 @@ def read_signature(
 
 
 def name_of(definition: Any) -> str:
-    """How messages call a function or a class: `Files`, `search`; without the function it was defined in."""
+    """The name of a function or class for messages: `Files`, `search`; without the enclosing function."""
     name = getattr(definition, "__qualname__", type(definition).__qualname__)
     return str(name).rpartition("<locals>.")[2]
 
 
 def _refuse_generator(function: Callable[..., Any], where: str) -> None:
-    """A generator has no result to send back."""
+    """Refuse a generator: it has no result to send back."""
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise SchemaError(f"{where} is a generator; a tool returns its result: collect what it yields and return that")
 
 
 def _docstring(function: Callable[..., Any], owner: type | None, names: list[str], where: str) -> Docstring:
-    """The function's docstring, or that of the method it overrides, whose parameters may be others."""
+    """The function's docstring, or that of the method it overrides, which may have other parameters."""
     inner = _unwrapped(function)
-    if inner is not function:  # a partial: its docstring is `partial`'s own, and it may have filled parameters in
+    if inner is not function:  # a partial: its own docstring is that of `partial`, and it may have bound parameters
         names = [*names, *inspect.signature(inner).parameters]
     own = getattr(inner, "__doc__", None)
     if isinstance(own, str) and own:
@@ -193,14 +193,14 @@ def _allows_none(hint: Any) -> bool:
 
 
 def _or_none(hint: Any) -> Any:
-    """`x: int = None` means what it says: the metadata stay on the outside, where the description is found."""
+    """Allow None for `x: int = None`. Metadata stay outermost, where the description is looked for."""
     if get_origin(hint) is Annotated:
         return Annotated[(Union[get_args(hint)[0], None], *hint.__metadata__)]  # noqa: UP007
     return Union[hint, None]  # noqa: UP007 (a `|` fails for forward references and special forms)
 
 
 def _annotated_text(hint: Any) -> str:
-    """The description that `Annotated[str, "…"]`, `Field(description=…)` or `Doc("…")` gives."""
+    """The description from `Annotated[str, "…"]`, `Field(description=…)` or `Doc("…")`."""
     for extra in hint.__metadata__ if get_origin(hint) is Annotated else ():
         text = extra if isinstance(extra, str) else getattr(extra, "description", None)
         text = text or getattr(extra, "documentation", None)
@@ -218,7 +218,7 @@ def _is_context(hint: Any) -> bool:
 
 
 def _hint(parameter: inspect.Parameter, where: str, scope: NameScope) -> Any:
-    """A parameter's type; `NOTHING` when it has none."""
+    """A parameter's type; `NOTHING` if it has none."""
     if parameter.annotation is NOTHING:
         return NOTHING
     holder = SimpleNamespace(__annotations__={parameter.name: parameter.annotation})
@@ -227,16 +227,16 @@ def _hint(parameter: inspect.Parameter, where: str, scope: NameScope) -> Any:
     except NameError as e:
         if e.name in renamed.CONTEXT_TYPES:
             raise SchemaError(
-                f"{where}: the hint of parameter {parameter.name!r} uses {e.name!r}, which is another toolkit's; write "
-                f"{parameter.name}: ToolContext, and read {parameter.name}.state"
+                f"{where}: the hint of parameter {parameter.name!r} uses {e.name!r}, which belongs to another toolkit; "
+                f"write {parameter.name}: ToolContext, and read {parameter.name}.state"
             ) from e
         raise SchemaError(
             f"{where}: the hint of parameter {parameter.name!r} uses {e.name!r}, which cannot be found; define "
             f"{e.name} at module level (not under `if TYPE_CHECKING:`), or register the tool while it is visible"
         ) from e
-    except Exception as e:  # evaluating a hint runs the author's own expression
+    except Exception as e:  # evaluating a hint runs the author's code
         raise SchemaError(
-            f"{where}: the hint of parameter {parameter.name!r} cannot be evaluated ({type(e).__name__}: {e}); mend it"
+            f"{where}: the hint of parameter {parameter.name!r} cannot be evaluated ({type(e).__name__}: {e}); fix it"
         ) from e
     return hints[parameter.name]
 
@@ -247,22 +247,22 @@ def _unwrapped(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _scope(function: Callable[..., Any], owner: type | None) -> NameScope:
-    """What a hint written as text may name: its module, the locals around it while they live, its class."""
+    """The names available to a hint in a string: of its module, of enclosing functions still running, of its class."""
     function = inspect.unwrap(_unwrapped(function))
     names: dict[str, Any] = {}
     for frame in _enclosing(function):
         names.update(frame.f_locals)
-    with suppress(TypeError, ValueError):  # a callable object has no closure, and a cell may still be empty
+    with suppress(TypeError, ValueError):  # a callable object has no closure, and a cell can still be empty
         names.update(inspect.getclosurevars(function).nonlocals)
     for cls in reversed(owner.__mro__ if owner is not None else ()):
         names.update({name: value for name, value in vars(cls).items() if isinstance(value, type)})
     names.update({owner.__name__: owner} if owner is not None else {})
-    code = function if inspect.isfunction(function) else vars(type(function)).get("__call__")  # of a callable object
+    code = function if inspect.isfunction(function) else vars(type(function)).get("__call__")  # for a callable object
     return NameScope(getattr(code, "__globals__", {}), names)
 
 
 def _enclosing(function: Callable[..., Any]) -> Iterator[FrameType]:
-    """The running calls of the functions in which this one was defined, outermost first."""
+    """The running frames of the functions that enclose this one's definition, outermost first."""
     around = getattr(function, "__qualname__", "").split(".<locals>.")[:-1]
     qualnames = {".<locals>.".join(around[: i + 1]) for i in range(len(around))}
     globals_of = getattr(function, "__globals__", None)

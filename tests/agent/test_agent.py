@@ -350,7 +350,7 @@ def test_a_model_string_is_read_at_once_and_its_key_is_looked_for_at_the_first_r
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"max_turns": 0}, "wanted 1 or more"),
+        ({"max_turns": 0}, r"expected an integer \(1 or more\)"),
         ({"temprature": 1}, "Agent has no argument 'temprature'; did you mean 'temperature'?"),
     ],
 )

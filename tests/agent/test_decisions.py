@@ -155,7 +155,7 @@ def test_the_run_may_decide_for_all_tools(rule: Any, made: list[str]) -> None:
 
 
 def test_a_rule_that_is_none_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"requires_approval='always'\): wanted True, False, None, or a function"):
+    with pytest.raises(ConfigError, match=r"requires_approval='always'\): expected True, False, None, or a function"):
         ProcessorConfig(requires_approval="always")  # type: ignore[arg-type]
 
 

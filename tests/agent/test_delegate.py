@@ -264,7 +264,7 @@ async def test_the_least_bound_counts() -> None:
 
 
 async def test_a_bound_that_is_none_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"Agent\(max_depth=-1\): wanted 0 or more"):
+    with pytest.raises(ConfigError, match=r"Agent\(max_depth=-1\): expected an integer \(0 or more\)"):
         Agent(ScriptedModel([]), max_depth=-1)
 
 

@@ -60,7 +60,7 @@ def test_create_makes_folders_and_leaves_nothing_else(files: Files) -> None:
 def test_create_never_touches_a_file_that_exists(files: Files) -> None:
     wrote(files, "a.txt", b"old")
     assert files.create_file("a.txt", "new").error == (
-        "'a.txt' exists already and was not touched; change it with str_replace"
+        "'a.txt' already exists and was not changed; change it with str_replace"
     )
     assert (files.root / "a.txt").read_bytes() == b"old"
 
@@ -72,9 +72,9 @@ def test_a_path_may_wander_inside(files: Files) -> None:
 
 def test_a_missing_file_is_answered_with_what_is_there(files: Files) -> None:
     wrote(files, "main.py", b"")
-    assert files.read_file("mian.py").error == "'mian.py' does not exist; its folder holds 'main.py'"
-    assert files.read_file("src/main.py").error == "'src' does not exist; its folder holds 'main.py'"
-    assert files.str_replace("nope", "a", "b").error == "'nope' does not exist; its folder holds 'main.py'"
+    assert files.read_file("mian.py").error == "'mian.py' does not exist; its folder contains 'main.py'"
+    assert files.read_file("src/main.py").error == "'src' does not exist; its folder contains 'main.py'"
+    assert files.str_replace("nope", "a", "b").error == "'nope' does not exist; its folder contains 'main.py'"
 
 
 # What is refused before anything is opened
@@ -83,27 +83,27 @@ def test_a_missing_file_is_answered_with_what_is_there(files: Files) -> None:
 @pytest.mark.parametrize(
     ("path", "why"),
     [
-        ("../secret", "holds .., which could leave the folder"),
-        ("../../etc/passwd", "holds .., which could leave the folder"),
-        ("a/../../secret", "holds .., which could leave the folder"),
-        ("a/..", "holds .., which could leave the folder"),
+        ("../secret", "contains .., which could leave the folder"),
+        ("../../etc/passwd", "contains .., which could leave the folder"),
+        ("a/../../secret", "contains .., which could leave the folder"),
+        ("a/..", "contains .., which could leave the folder"),
         ("/etc/passwd", "is absolute"),
         ("//etc/passwd", "is absolute"),
         ("~/.ssh/id_rsa", "starts with ~"),
         ("~root/x", "starts with ~"),
         ("C:\\Windows\\win.ini", "starts with a drive letter"),
         ("c:x", "starts with a drive letter"),
-        ("..\\secret", "holds a backslash"),
-        ("a\x00.txt", "holds a NUL character"),
+        ("..\\secret", "contains a backslash"),
+        ("a\x00.txt", "contains a NUL character"),
         ("n" * 5000, "is too long"),
         ("n" * 256, "is too long"),
         ("é" * 128, "is too long"),
         ("a/" * 2500 + "b", "is too long"),
         ("\udcff.txt", "is a lone surrogate"),
-        ("", "names no file"),
-        (".", "names no file"),
-        ("a/", "names no file"),
-        ("a/.", "names no file"),
+        ("", "does not name a file"),
+        (".", "does not name a file"),
+        ("a/", "does not name a file"),
+        ("a/.", "does not name a file"),
     ],
 )
 def test_such_a_path_is_refused_before_open(files: Files, path: str, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,7 +166,7 @@ def test_no_link_is_followed(linked: Files, path: str) -> None:
         linked.create_file(path, "x"),
     )
     assert (read.code, changed.code) == ("denied", "denied")
-    assert read.error == f"{path.split('/')[0]!r} is a symbolic link; only plain files and folders are opened"
+    assert read.error == f"{path.split('/')[0]!r} is a symbolic link; only regular files and folders are opened"
     assert not created.ok
     assert sorted(linked.root.parent.iterdir()) == before
     assert (linked.root.parent / "secret").read_text() == SECRET
@@ -228,7 +228,7 @@ def test_a_socket_is_refused(files: Files, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.chdir(files.root)  # a socket's whole path must be short
     with socket.socket(socket.AF_UNIX) as server:
         server.bind("sock")
-        assert files.read_file("sock").error == "'sock' is a socket; only plain files and folders are opened"
+        assert files.read_file("sock").error == "'sock' is a socket; only regular files and folders are opened"
 
 
 def test_a_device_is_refused() -> None:
@@ -261,8 +261,8 @@ def test_protection_is_the_application_s_to_choose(tmp_path: Path) -> None:
 
 def test_a_long_file_is_cut_with_a_mark_that_says_how_to_read_on(files: Files) -> None:
     wrote(files, "a", b"".join(b"%d\n" % n for n in range(1, 6)))
-    assert files.read_file("a", limit=2).text == "1\n2\n[cut: lines 1-2 of 5; offset=3 reads on]"
-    assert files.read_file("a", offset=3, limit=2).text == "3\n4\n[cut: lines 3-4 of 5; offset=5 reads on]"
+    assert files.read_file("a", limit=2).text == "1\n2\n[cut: lines 1-2 of 5; continue with offset=3]"
+    assert files.read_file("a", offset=3, limit=2).text == "3\n4\n[cut: lines 3-4 of 5; continue with offset=5]"
     assert files.read_file("a", offset=5).text == "5\n[lines 5-5 of 5]"
 
 
@@ -275,7 +275,7 @@ def test_reading_on_by_the_marks_gives_the_whole_file(files: Files) -> None:
         pieces.append(piece + "\n")
         if "offset=" not in mark:
             break
-        offset = int(mark.split("offset=")[1].split(" ")[0])
+        offset = int(mark.split("offset=")[1].rstrip("]"))
     assert "".join(pieces) == text
 
 
@@ -301,28 +301,29 @@ def test_one_endless_line_is_cut(files: Files) -> None:
 def test_a_huge_sparse_file_costs_no_memory(files: Files) -> None:
     with (files.root / "a").open("wb") as file:
         file.truncate(10 << 30)
-    assert files.read_file("a").error == f"'a' is binary ({10 << 30} bytes, NUL among the first), not text"
+    assert files.read_file("a").error == f"'a' is binary ({10 << 30} bytes, with NUL near the beginning), not text"
 
 
 def test_beyond_the_readable_bytes(files: Files) -> None:
     wrote(files, "a", b"12345678\n" * (MAX_BYTES // 9 + 5))
     lines = MAX_BYTES // 9 + 1
     size = (MAX_BYTES // 9 + 5) * 9
-    note = f"; of the file's {size} bytes the first {MAX_BYTES} can be read]"
-    assert files.read_file("a", limit=1).text == f"12345678\n[cut: lines 1-1 of {lines}; offset=2 reads on{note}"
+    note = f"; only the first {MAX_BYTES} of the file's {size} bytes can be read]"
+    assert files.read_file("a", limit=1).text == f"12345678\n[cut: lines 1-1 of {lines}; continue with offset=2{note}"
     assert files.read_file("a", offset=lines).text == f"1\n[lines {lines}-{lines} of {lines}{note}"
     assert "only files of up to" in str(files.str_replace("a", "1", "2").error)
 
 
 def test_a_binary_file_is_not_shown(files: Files) -> None:
     assert (
-        wrote(files, "a", b"\x7fELF\0").read_file("a").error == "'a' is binary (5 bytes, NUL among the first), not text"
+        wrote(files, "a", b"\x7fELF\0").read_file("a").error
+        == "'a' is binary (5 bytes, with NUL near the beginning), not text"
     )
 
 
 def test_what_is_not_utf8_is_shown_as_far_as_it_can_be(files: Files) -> None:
     assert wrote(files, "a", b"caf\xe9\n").read_file("a").text == (
-        "caf\ufffd\n[not valid UTF-8: U+FFFD stands for what cannot be read]"
+        "caf\ufffd\n[not valid UTF-8: U+FFFD replaces what cannot be decoded]"
     )
 
 
@@ -369,9 +370,13 @@ def test_only_the_piece_changes(files: Files, content: bytes, old: str, new: str
 @pytest.mark.parametrize(
     ("content", "old", "why"),
     [
-        (b"abc", "x", "old_str occurs 0 times in 'a', wanted exactly 1; read the file and copy the piece"),
-        (b"if x:\n\ty()", "    y()", "without the white space around it, it occurs 1 times"),
-        (b"x\ny\nx\n", "x", "old_str occurs 2 times in 'a' (lines 1, 3), wanted exactly 1; include more of the text"),
+        (b"abc", "x", "old_str occurs 0 times in 'a', expected exactly 1; read the file and copy the piece"),
+        (b"if x:\n\ty()", "    y()", "without the surrounding white space it occurs 1 times"),
+        (
+            b"x\ny\nx\n",
+            "x",
+            "old_str occurs 2 times in 'a' (lines 1, 3), expected exactly 1; include more of the surrounding text",
+        ),
         (b"aaa", "aa", "old_str occurs 2 times in 'a' (lines 1, 1)"),  # overlapping: which one is meant?
         (b"x\n" * 12, "x", "old_str occurs 12 times in 'a' (lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, …)"),
         (b"x" * 500, "x", "old_str occurs 100 times or more in 'a'"),
@@ -420,8 +425,8 @@ def full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("full_disk")
 def test_a_full_disk_loses_nothing_and_leaves_nothing(files: Files) -> None:
     wrote(files, "a", b"old")
-    assert files.str_replace("a", "old", "new").error == "the system refused: No space left on device"
-    assert files.create_file("b", "new").error == "the system refused: No space left on device"
+    assert files.str_replace("a", "old", "new").error == "system error: No space left on device"
+    assert files.create_file("b", "new").error == "system error: No space left on device"
     assert (entries(files), (files.root / "a").read_bytes()) == (["a"], b"old")
 
 

@@ -102,7 +102,7 @@ def test_a_file_that_never_rests_is_left_alone(root: Path, monkeypatch: pytest.M
 
     monkeypatch.setattr(os, "fsync", appended)
     result = Files(root).str_replace("c", "<3>", "[3]")
-    assert result.error == "'c' was not changed: another program changes it all the time; try again later"
+    assert result.error == "'c' was not changed: another program keeps changing it; try again later"
     assert "<3>" in (root / "c").read_text()
     assert os.listdir(root) == ["c"]
 
@@ -113,7 +113,7 @@ def test_a_lock_that_is_never_given_back_is_an_error(root: Path, monkeypatch: py
     try:
         fcntl.flock(holder, fcntl.LOCK_EX)
         result = Files(root).str_replace("c", "<3>", "[3]")
-        assert result.error == "the system refused: another program has kept the folder locked for 0.02 s"
+        assert result.error == "system error: another program has kept the folder locked for 0.02 s"
         assert Files(root).read_file("c").ok, "who only reads waits for nobody"
     finally:
         os.close(holder)
@@ -185,7 +185,7 @@ def test_an_attribute_that_cannot_be_kept_is_an_error(root: Path, monkeypatch: p
 
     monkeypatch.setattr(os, "setxattr", full)
     assert Files(root).str_replace("c", "<3>", "[3]").error == (
-        "the system refused: its extended attribute 'user.origin' could not be kept (No space left on device)"
+        "system error: its extended attribute 'user.origin' could not be kept (No space left on device)"
     )
     assert os.listdir(root) == ["c"]
 
@@ -225,9 +225,7 @@ def test_who_cannot_keep_the_owner_changes_nothing() -> None:
         done = subprocess.run(
             [sys.executable, "-c", ONE_EDIT, name], capture_output=True, text=True, check=True, timeout=60
         )
-        assert done.stdout.strip() == (
-            "the system refused: the file belongs to user 0 and group 0, which a new text could not keep"
-        )
+        assert done.stdout.strip() == ("system error: the file belongs to user 0 and group 0, which could not be kept")
         assert (root / "c").read_text() == "<3>"
         assert os.listdir(root) == ["c"]
 
@@ -311,7 +309,7 @@ def test_each_protected_name_has_one_reason() -> None:
 def test_a_refusal_tells_the_reason(tmp_path: Path) -> None:
     assert Files(tmp_path).create_file("app/.envrc", "x").error == (
         "'app/.envrc' may be read but not written: '.envrc' is protected: "
-        "a shell runs it when it starts or enters the folder"
+        "a shell runs it on startup or when entering the folder"
     )
     assert Files(tmp_path, protected={"*.lock", "a/b"}).create_file("x/A/b/c", "x").error == (
         "'x/A/b/c' may be read but not written: 'a/b' is protected"

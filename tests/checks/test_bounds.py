@@ -20,13 +20,13 @@ NOT_A_NUMBER = float("nan")
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"max_calls": "3"}, "ProcessorConfig(max_calls='3'): wanted 1 or more, a whole number, or None for no limit"),
-        ({"max_calls": True}, "max_calls=True): wanted 1 or more"),
-        ({"timeout": NOT_A_NUMBER}, "timeout=nan): wanted seconds above 0"),
-        ({"max_output": None}, "max_output=None): wanted 200 characters or more"),
-        ({"native": "no"}, "native='no'): wanted True or False"),
-        ({"formats": 5}, "formats=5): wanted a format, its name, or several of them"),
-        ({"keep": ["head"]}, "keep=['head']): wanted one of head, tail, both"),
+        ({"max_calls": "3"}, "ProcessorConfig(max_calls='3'): expected an integer (1 or more), or None for no limit"),
+        ({"max_calls": True}, "max_calls=True): expected an integer (1 or more)"),
+        ({"timeout": NOT_A_NUMBER}, "timeout=nan): expected seconds above 0"),
+        ({"max_output": None}, "max_output=None): expected an integer (200 characters or more)"),
+        ({"native": "no"}, "native='no'): expected True or False"),
+        ({"formats": 5}, "formats=5): expected a format, its name, or several of them"),
+        ({"keep": ["head"]}, "keep=['head']): expected one of head, tail, both"),
     ],
 )
 def test_of_a_processor(given: dict[str, Any], message: str) -> None:
@@ -38,11 +38,11 @@ def test_of_a_processor(given: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"tokens": "5"}, "Budget(tokens='5'): wanted 1 or more, a whole number, or None for no bound"),
-        ({"tool_calls": 1.5}, "tool_calls=1.5): wanted 1 or more"),
-        ({"seconds": NOT_A_NUMBER}, "seconds=nan): wanted seconds above 0"),
-        ({"cost": 1, "prices": {"gpt": 3}}, "wanted prices by model"),
-        ({"cost": 1, "prices": {"gpt": Price(-1, 2)}}, "wanted prices by model"),
+        ({"tokens": "5"}, "Budget(tokens='5'): expected an integer (1 or more), or None for no bound"),
+        ({"tool_calls": 1.5}, "tool_calls=1.5): expected an integer (1 or more)"),
+        ({"seconds": NOT_A_NUMBER}, "seconds=nan): expected seconds above 0"),
+        ({"cost": 1, "prices": {"gpt": 3}}, "expected prices by model"),
+        ({"cost": 1, "prices": {"gpt": Price(-1, 2)}}, "expected prices by model"),
     ],
 )
 def test_of_a_budget(given: dict[str, Any], message: str) -> None:
@@ -54,9 +54,9 @@ def test_of_a_budget(given: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"window": "large"}, "Compaction(window='large'): wanted 1,000 or more"),
-        ({"keep_turns": 1.5}, "keep_turns=1.5): wanted 0 or more, a whole number"),
-        ({"summary_model": 5}, "summary_model=5): wanted a model or a model string"),
+        ({"window": "large"}, "Compaction(window='large'): expected an integer (1,000 or more)"),
+        ({"keep_turns": 1.5}, "keep_turns=1.5): expected an integer (0 or more)"),
+        ({"summary_model": 5}, "summary_model=5): expected a model or a model string"),
     ],
 )
 def test_of_a_compaction(given: dict[str, Any], message: str) -> None:
@@ -68,21 +68,21 @@ def test_of_a_compaction(given: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"model": None}, "Agent(model=None): wanted a model, or a model string such as 'openai:gpt-5'"),
-        ({"model": ScriptedModel}, "wanted a model, or a model string"),
-        ({"hooks": print}, "wanted several functions: hooks=[print]"),
-        ({"hooks": [5]}, "hooks=[5]): wanted several functions"),
-        ({"config": {}}, "config={}): wanted a ProcessorConfig, such as ProcessorConfig(formats='xml'), or None"),
-        ({"budget": 5}, "budget=5): wanted a Budget, such as Budget(tokens=100_000), or None"),
-        ({"max_turns": "3"}, "max_turns='3'): wanted 1 or more"),
-        ({"max_repeats": 1}, "max_repeats=1): wanted 2 or more, a whole number, or None for no bound"),
+        ({"model": None}, "Agent(model=None): expected a model, or a model string such as 'openai:gpt-5'"),
+        ({"model": ScriptedModel}, "expected a model, or a model string"),
+        ({"hooks": print}, "expected several functions: hooks=[print]"),
+        ({"hooks": [5]}, "hooks=[5]): expected several functions"),
+        ({"config": {}}, "config={}): expected a ProcessorConfig, such as ProcessorConfig(formats='xml'), or None"),
+        ({"budget": 5}, "budget=5): expected a Budget, such as Budget(tokens=100_000), or None"),
+        ({"max_turns": "3"}, "max_turns='3'): expected an integer (1 or more)"),
+        ({"max_repeats": 1}, "max_repeats=1): expected an integer (2 or more), or None for no bound"),
         (
             {"system": 5},
-            "system=5): wanted text, or a function of the run's context: `def system(context): …`, or None",
+            "system=5): expected text, or a function of the run's context: `def system(context): …`, or None",
         ),
-        ({"system": lambda: "Be brief."}, "wanted text, or a function of the run's context"),
-        ({"temperature": "hot"}, "temperature='hot'): wanted a number"),
-        ({"stop": "END"}, "stop='END'): wanted several texts: ('END',)"),
+        ({"system": lambda: "Be brief."}, "expected text, or a function of the run's context"),
+        ({"temperature": "hot"}, "temperature='hot'): expected a number"),
+        ({"stop": "END"}, "stop='END'): expected several texts: ('END',)"),
     ],
 )
 def test_of_an_agent(given: dict[str, Any], message: str) -> None:
@@ -94,9 +94,9 @@ def test_of_an_agent(given: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"cancel": True}, "run(cancel=True): wanted an asyncio.Event, or None"),
-        ({"decisions": {"c1": True}}, "wanted Approved(…) or Denied(…) by call id"),
-        ({"decisions": 5}, "wanted Approved(…) or Denied(…) by call id"),
+        ({"cancel": True}, "run(cancel=True): expected an asyncio.Event, or None"),
+        ({"decisions": {"c1": True}}, "expected Approved(…) or Denied(…) by call id"),
+        ({"decisions": 5}, "expected Approved(…) or Denied(…) by call id"),
     ],
 )
 def test_of_a_run(given: dict[str, Any], message: str) -> None:
@@ -114,11 +114,11 @@ def test_of_a_prompt(prompt: Any) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"store": 42}, "ThreadManager(store=42): wanted a store, the path of a SQLite file, or 'postgresql://…'"),
-        ({"store": SQLiteStore}, "wanted a store"),
-        ({"registry": [print]}, "wanted a ToolRegistry"),
-        ({"hooks": print}, "wanted several functions"),
-        ({"compaction": {"window": 9_000}}, "wanted a Compaction, or None"),
+        ({"store": 42}, "ThreadManager(store=42): expected a store, the path of a SQLite file, or 'postgresql://…'"),
+        ({"store": SQLiteStore}, "expected a store"),
+        ({"registry": [print]}, "expected a ToolRegistry"),
+        ({"hooks": print}, "expected several functions"),
+        ({"compaction": {"window": 9_000}}, "expected a Compaction, or None"),
     ],
 )
 def test_of_threads(given: dict[str, Any], message: str) -> None:
@@ -130,12 +130,12 @@ def test_of_threads(given: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"model": None}, "Agent(model=None): wanted a model"),
+        ({"model": None}, "Agent(model=None): expected a model"),
         ({"model": ""}, "run_thread(…, model=…) is missing"),
-        ({"thread_id": None}, "run_thread(thread_id=None): wanted text"),
-        ({"system_prompt": MODEL}, "wanted text, or a function of the run's context"),
+        ({"thread_id": None}, "run_thread(thread_id=None): expected a string"),
+        ({"system_prompt": MODEL}, "expected text, or a function of the run's context"),
         ({"temporary_message": [user("a"), user("b")]}, "one message is wanted here, found 2"),
-        ({"compaction": 5}, "compaction=5): wanted a Compaction, or None"),
+        ({"compaction": 5}, "compaction=5): expected a Compaction, or None"),
     ],
 )
 def test_of_a_run_on_a_thread(given: dict[str, Any], message: str) -> None:
@@ -153,15 +153,15 @@ async def test_of_what_is_written_to_a_thread() -> None:
         await threads.add_message("t", 5)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="one message is wanted here, found 0"):
         await threads.add_message("t", [])  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match=r"add_message\(thread_id=5\): wanted text"):
+    with pytest.raises(ConfigError, match=r"add_message\(thread_id=5\): expected a string"):
         await threads.add_message(5, "Hi")  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match=r"create_thread\(metadata=5\): wanted a mapping"):
+    with pytest.raises(ConfigError, match=r"create_thread\(metadata=5\): expected a mapping"):
         await threads.create_thread(metadata=5)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="is not empty"):
         await threads.create_thread("")
     with pytest.raises(ConfigError, match=r"fork_thread\(until=9\): thread 't' has 1 entries, from 0"):
         await threads.fork_thread("t", until=9)
-    with pytest.raises(ConfigError, match=r"list_threads\(limit=-1\): wanted 0 or more"):
+    with pytest.raises(ConfigError, match=r"list_threads\(limit=-1\): expected an integer \(0 or more\)"):
         await threads.list_threads(limit=-1)
     assert [thread.id for thread in await threads.list_threads()] == ["t"]
 
@@ -169,9 +169,9 @@ async def test_of_what_is_written_to_a_thread() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"path": 5}, r"SQLiteStore\(path=5\): wanted the path of a file"),
-        ({"durability": "some"}, "wanted one of power, process"),
-        ({"busy_timeout": "long"}, "wanted seconds, 0 or more"),
+        ({"path": 5}, r"SQLiteStore\(path=5\): expected the path of a file"),
+        ({"durability": "some"}, "expected one of power, process"),
+        ({"busy_timeout": "long"}, "expected seconds, 0 or more"),
     ],
 )
 def test_of_a_store(given: dict[str, Any], message: str) -> None:
@@ -185,7 +185,7 @@ def test_of_a_tool_whose_output_has_a_broken_bound() -> None:
         """Read."""
         return ""
 
-    with pytest.raises(SchemaError, match="wanted 200 characters or more, or None"):
+    with pytest.raises(SchemaError, match=r"expected an integer \(200 characters or more\), or None"):
         ToolRegistry(read)
 
 
@@ -215,5 +215,5 @@ def test_stores_and_models_may_be_wrapped_by_getattr() -> None:
 
 @pytest.mark.parametrize("wrong", [5, SQLiteStore, PassingOn(MODEL)])
 def test_what_lacks_methods_of_a_store_is_refused(wrong: Any) -> None:
-    with pytest.raises(ConfigError, match="wanted a store, the path"):
+    with pytest.raises(ConfigError, match="expected a store, the path"):
         ThreadManager(store=wrong)

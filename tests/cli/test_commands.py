@@ -76,7 +76,7 @@ def test_parse_leaves_code_alone_unless_told(say: Say) -> None:
 
 
 def test_parse_of_xml_without_tools_explains_itself(say: Say) -> None:
-    assert "without --tools no tag of a tool is known" in say("parse", stdin="<a/>")[2]
+    assert "without --tools no tool tags are known" in say("parse", stdin="<a/>")[2]
 
 
 # formats and tools
@@ -98,8 +98,8 @@ def test_tools_lists_what_a_model_may_call(say: Say) -> None:
     assert status == 0
     assert out.splitlines()[:3] == [
         "create_file  <create-file>  Files.create_file",
-        "    Create a new text file, with the folders that it needs. A file that exists is not touched.",
-        "      file_path (string, required, XML attribute): where, relative to the working folder, such as src/main.py",
+        "    Create a new text file, and any missing folders. An existing file is not changed.",
+        "      file_path (string, required, XML attribute): path relative to the working folder, such as src/main.py",
     ]
     assert "      offset (integer, default 1, XML attribute): the first line to read, counted from 1" in out
 
@@ -122,7 +122,7 @@ def test_tools_as_json(say: Say) -> None:
     assert schemas[0]["input_schema"]["required"] == ["file_path", "file_contents"]
 
 
-# What goes wrong says how to mend it
+# What goes wrong says how to fix it
 
 
 @pytest.mark.parametrize(

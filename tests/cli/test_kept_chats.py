@@ -244,7 +244,7 @@ def test_export(say: Say, shape: str, expected: Sequence[object]) -> None:
 def test_delete_needs_a_yes(say: Say) -> None:
     kept("t", ["Hello."], "Hi")
     status, _, err = say("threads", "delete", "t")
-    assert (status, err) == (1, "agentkit threads: deleting cannot be undone: say --yes where nobody can be asked\n")
+    assert (status, err) == (1, "agentkit threads: deleting cannot be undone: pass --yes if nobody can be asked\n")
     assert say("threads", "delete", "t", "--yes")[:2] == (0, "deleted t\n")
     assert "there is no thread 't'" in say("threads", "show", "t")[2]
 
@@ -267,14 +267,14 @@ def test_delete_asks_at_a_terminal(say: Say) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["list", "--store", "no.db"], "there is no thread store no.db here; --store names another"),
+        (["list", "--store", "no.db"], "there is no thread store no.db here; select another with --store"),
         (["list", "--store", "mysql://u:secret@h/d"], "'mysql://…'"),
-        (["list", "--limit", "0"], "--limit 0: wanted 1 or more"),
+        (["list", "--limit", "0"], "--limit 0: expected an integer (1 or more)"),
         (["show", "nope"], "there is no thread 'nope'"),
-        (["export", "t", "--as", "nope"], "--as nope: wanted json, openai, anthropic, or a text format of "),
+        (["export", "t", "--as", "nope"], "--as nope: expected json, openai, anthropic, or a text format of "),
         (["approve", "t", "c9"], "no call waits for approval under the id 'c9' in thread 't'; waiting: 'c1'"),
-        (["approve", "t", "c1", "--arguments", "{"], "the arguments are no JSON: "),
-        (["approve", "t", "c1", "--arguments", "[1]"], "the arguments are a JSON object, such as "),
+        (["approve", "t", "c1", "--arguments", "{"], "the arguments are not valid JSON: "),
+        (["approve", "t", "c1", "--arguments", "[1]"], "the arguments must be a JSON object, such as "),
         (["deny", "t", "c9"], "no call waits for approval under the id 'c9'"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -321,7 +321,7 @@ def test_without_a_terminal_the_chat_ends_with_the_call_that_waits(say: Say, fol
                 "waits for approval: send (call_1); agentkit threads approve post call_1 "
                 "--store 'my threads.db', or deny; then open this thread again"
             ),
-            "lines of the input that were not sent: 1",
+            "input lines that were not sent: 1",
         ]
         again = typed(server, "never read\n", *POST, "--store", "my threads.db")
         assert (again.returncode, len(server.requests)) == (3, 1)
@@ -357,7 +357,7 @@ def test_without_terminal_and_thread_the_call_cannot_wait(folder: Path) -> None:
     with ReplayServer([called("send", '{"to": "bob"}')]) as server:
         done = typed(server, "Send it.\nnever read\n", *POST[:2])
     assert (done.returncode, sent(folder), len(server.requests)) == (3, "", 1)
-    assert "--thread NAME keeps the call for later" in done.stdout
+    assert "or keep the call with --thread NAME" in done.stdout
 
 
 def test_every_tool_may_be_made_to_wait() -> None:
@@ -376,7 +376,7 @@ def test_what_a_killed_chat_left_is_settled_when_it_is_opened_again(folder: Path
         chat.wait()
         done = typed(server, "", *POST)
     assert (done.returncode, done.stderr) == (0, "")
-    assert "begun, no answer yet" in done.stdout
+    assert "started, no answer yet" in done.stdout
     assert done.stdout.splitlines()[-1] == "It was interrupted."
     assert server.requests[1].body["messages"][-1]["content"].startswith("interrupted while it ran")
 
@@ -403,7 +403,7 @@ def test_a_thread_that_somebody_else_runs_is_neither_run_nor_deleted(say: Say, f
     assert (status, out) == (1, "")
     assert err.startswith("agentkit threads: thread 'post': not deleted while it runs; ")
     assert other.returncode == 1
-    assert "is at work on this thread.\nIt is gone on with there" in other.stdout
+    assert "is running this thread.\nIt continues there" in other.stdout
     assert len(server.requests) == 1
 
 
@@ -440,7 +440,7 @@ def test_edited_arguments_must_fit_the_tool(folder: Path) -> None:
         terminal.type("Send it.\n")
         question = QUESTION.replace(" [l]ater", "")
         for given, told in [
-            ("{", "the arguments are no JSON"),
+            ("{", "the arguments are not valid JSON"),
             ('{"copies": 2}', "to"),
             ('{"to": "eve", "copies": "many"}', "copies"),
         ]:

@@ -240,14 +240,14 @@ AGENTKIT = [sys.executable, "-m", "agentkit"]
 def test_a_full_disk_behind_the_output_is_told(tmp_path: Path, words: list[str]) -> None:
     status, _, err = program([*AGENTKIT, *words], "> /dev/full", tmp_path, b"text")
     assert (status, err.count("\n")) == (1, 1)
-    assert err.endswith("the system refused: [Errno 28] No space left on device\n")
+    assert err.endswith("system error: [Errno 28] No space left on device\n")
 
 
 def test_a_closed_output_is_told(tmp_path: Path) -> None:
     assert program([*AGENTKIT, "formats"], ">&-", tmp_path) == (
         1,
         "",
-        "agentkit: the standard output is closed; > /dev/null drops what is printed\n",
+        "agentkit: standard output is closed; to discard the output use > /dev/null\n",
     )
 
 
@@ -290,7 +290,7 @@ def test_what_is_no_text_is_told_and_not_sent(tmp_path: Path) -> None:
         status, _, err = program(command(server), "", tmp_path, b"a\xff\n")
         assert (status, err) == (
             1,
-            "agentkit chat: a line of the input is no text in UTF-8 (byte 0xff at 1); it was not sent\n",
+            "agentkit chat: an input line is not valid UTF-8 (byte 0xff at 1); it was not sent\n",
         )
         assert server.requests == []
 
@@ -312,8 +312,8 @@ def test_a_second_chat_is_told_who_answers_and_the_first_shows_the_question(tmp_
         asyncio.run(hold())
         second = typed(server, "second\n", *options)
         assert second.returncode == 1
-        assert "not answered here: process 4711 on 'web-1' is at work on this thread.\n" in second.stdout
-        assert "What you wrote is kept: it is answered there, or by the next run on this thread; " in second.stdout
+        assert "not answered here: process 4711 on 'web-1' is running this thread.\n" in second.stdout
+        assert "Your message is saved and will be answered there, or by the next run on this thread; " in second.stdout
         assert len(server.requests) == 1
 
 
@@ -335,6 +335,6 @@ def test_the_first_chat_shows_the_question_that_came_from_the_second(tmp_path: P
                 assert time.monotonic() < deadline
                 time.sleep(0.01)
             second = typed(server, "second\n", *options)
-            assert "What you wrote is kept: it is answered there" in second.stdout
+            assert "Your message is saved and will be answered there" in second.stdout
             (tmp_path / "go").touch()
             assert "from elsewhere> second\nTo both.\n" in first.wait_for("To both.\n")

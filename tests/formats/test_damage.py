@@ -8,6 +8,7 @@ import random
 import re
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,8 +19,9 @@ from format_tools import ANYTHING, NOTE, PING, TOOLS
 from agentkit import formats
 from agentkit.errors import FormatError
 from agentkit.events import ArgumentDelta, CallEnd, CallError, CallStart, Event, SourceEvent, Text, merge
-from agentkit.formats import CATALOG, Format, Limits, Parser, Shape, parse, render_calls, valueends
+from agentkit.formats import CATALOG, Format, Limits, Parser, parse, render_calls, valueends
 from agentkit.formats import engine as reading
+from agentkit.formats.bodies.kinds import KINDS
 from agentkit.formats.format import (
     Braced,
     CallId,
@@ -34,6 +36,7 @@ from agentkit.formats.format import (
     PythonCall,
     Recipient,
     Section,
+    Shape,
     Skip,
     Tag,
     TagParameters,
@@ -276,7 +279,7 @@ SOUND = '<tool_call>{"name": "ping", "arguments": {}}</tool_call>'
 def test_a_fault_of_ours_costs_the_call_in_which_it_shows(
     size: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(reading, "READERS", {**reading.READERS, Json: broken})
+    monkeypatch.setattr(reading, "KINDS", {**KINDS, Json: replace(KINDS[Json], read=broken)})
     text = f"One {SOUND} two <function=note>{{}}</function> three {SOUND} four"
     parser = Parser(["hermes", "function_json"], TOOLS)
     events = [e for at in range(0, len(text), size) for e in parser.feed(text[at : at + size])]
@@ -321,7 +324,7 @@ def test_what_is_damaged_and_never_ends_is_given_up_at_the_limit() -> None:
 
 
 def test_a_fault_in_the_public_door_is_an_error_event_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "READERS", {**reading.READERS, Envelope: broken})
+    monkeypatch.setattr(reading, "KINDS", {**KINDS, Envelope: replace(KINDS[Envelope], read=broken)})
     events = formats.parse(f"{SOUND} and more", "hermes", TOOLS)
     assert [e.code for e in events if isinstance(e, CallError)] == ["internal_error"]
     assert events[-1] == Text(" and more")

@@ -15,8 +15,7 @@ from format_tools import ASK, PING
 from agentkit import formats
 from agentkit.events import CallEnd, CallError, Event, Markup, Text, merge
 from agentkit.formats import CATALOG, Format, Parser
-from agentkit.formats.format import Envelope, KeyEnvelope, PythonCall
-from agentkit.formats.write import edge
+from agentkit.formats.format import Envelope, KeyEnvelope, PythonCall, edge
 from agentkit.messages import ToolCall
 
 TOOLS = (ASK, PING)

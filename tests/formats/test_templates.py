@@ -50,7 +50,7 @@ def test_emission_gives_the_calls_of_the_conversation(emission: Emission) -> Non
         pytest.skip(UNCLAIMED[emission.format])
     events = formats.parse(emission.text, format, emission.tools, thinking=begun(emission.text, format))
     if emission.template in BROKEN:
-        assert not equal(calls_of(events), emission.expected), "listed as broken, but it can be read"
+        assert not equal(calls_of(events), emission.expected), "listed as broken, but it bytes can be read"
         return
     assert equal(calls_of(events), emission.expected)
     assert [e for e in events if isinstance(e, CallError)] == []

@@ -35,8 +35,12 @@ from grammar_texts import (
 
 from agentkit.errors import FormatError
 from agentkit.formats import CATALOG, Format, ToolSpec, render_calls
+from agentkit.formats.bodies.kinds import KINDS
 from agentkit.formats.engine import get
 from agentkit.formats.format import Pairs
+from agentkit.formats.kind import only_read
+from agentkit.grammar.part_rules import never_constrained
+from agentkit.grammar.parts import PARTS
 from agentkit.grammar.targets import TARGETS, ThinkingRule, grammar, grammar_gaps, grammar_targets, why_no_grammar
 from agentkit.messages import ToolCall
 
@@ -245,6 +249,12 @@ def test_every_format_has_a_grammar_or_a_reason() -> None:
             with pytest.raises(FormatError, match="has no grammar"):
                 grammar(format, [NOTE])
     assert {f.name for f in CATALOG} - {f.name for f in WITH} == set()
+
+
+def test_every_part_is_constrained() -> None:
+    assert PARTS.keys() == KINDS.keys()
+    never = {part for part, kind in PARTS.items() if kind.rule is never_constrained}
+    assert never == {part for part, kind in KINDS.items() if kind.write is only_read}
 
 
 def test_a_keyword_that_cannot_be_enforced_is_reported() -> None:

@@ -186,13 +186,15 @@ def test_nobody_awaits_a_run() -> None:
 
 def test_a_run_that_was_not_awaited_shows_as_such() -> None:
     waiting = agent().run("hi")
-    assert repr(waiting) == "<agent.run(…), which was not awaited yet>"
+    assert repr(waiting) == "<agent.run(…), not awaited yet>"
     waiting.close()
 
 
 def test_a_run_is_not_entered() -> None:
     waiting = agent().run("hi")
-    with pytest.raises(TypeError, match=r"agent\.run\(…\) gives one result: write `await agent\.run\(…\)`, without"):
+    with pytest.raises(
+        TypeError, match=r"agent\.run\(…\) returns a single result: write `await agent\.run\(…\)`, without"
+    ):
         waiting.__enter__()  # type: ignore[attr-defined]
     waiting.close()
     with pytest.raises(AttributeError):
@@ -221,7 +223,7 @@ def test_a_cancelled_run_ends() -> None:
 
 
 def entered_async() -> list[type]:
-    """Every class of the package that is entered with `async with`."""
+    """Every class of the package that must be entered with `async with`."""
     found: set[type] = set()
     for module in pkgutil.walk_packages(agentkit.__path__, "agentkit."):
         if "__main__" not in module.name and ".cli" not in module.name:
@@ -244,7 +246,7 @@ def test_with_says_async_with(kind: type) -> None:
     if kind in (ScriptedModel, Waits):  # the one is entered by `with`, too, the other not at all
         return
     made = kind.__new__(kind)
-    with pytest.raises(TypeError, match=f"^{kind.__name__} is entered with `async with`"):
+    with pytest.raises(TypeError, match=f"^{kind.__name__} must be entered with `async with`"):
         made.__enter__()
 
 

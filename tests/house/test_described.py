@@ -281,7 +281,7 @@ def test_results_in_its_words() -> None:
     assert ToolResult(success=True, output="done") == ToolResult(output="done")
     failed = ToolResult(success=False, output="no such file")
     assert (failed.success, failed.error, failed.text) == (False, "no such file", "no such file")
-    with pytest.raises(ValueError, match="says both"):
+    with pytest.raises(ValueError, match="is contradictory"):
         ToolResult(success=True, error="x")
 
 

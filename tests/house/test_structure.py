@@ -119,7 +119,7 @@ def type_names(tree: ast.Module) -> Iterator[str]:
                     yield name
 
 
-NARROW = {"models", "processor"}
+NARROW = {"models", "processor", "agent", "threads"}
 """Rooms in which no class knows more than a reader can hold. What one decides is then in the open: a value, a table."""
 
 OPTIONS = {"ModelSettings", "ProcessorConfig"}
@@ -144,6 +144,16 @@ def attributes(known: ast.ClassDef) -> Iterator[str]:
         match node:
             case ast.Attribute(value=ast.Name(id="self"), attr=name, ctx=ast.Store()):
                 yield name
+
+
+def test_no_function_is_longer_than_60_lines() -> None:
+    long = [
+        (str(file.relative_to(PACKAGE)), node.name)
+        for file in FILES
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and (node.end_lineno or 0) - node.lineno >= 60
+    ]
+    assert long == []
 
 
 @pytest.mark.parametrize("file", [f for f in FILES if room(f) in MAY_IMPORT], ids=lambda f: str(f.relative_to(PACKAGE)))

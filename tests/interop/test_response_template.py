@@ -266,23 +266,23 @@ def test_a_template_comes_as_an_object_as_json_or_inside_a_tokenizer_config() ->
 PYTHON_VALUES = {"name": "json", "args": {"string_delims": [["'", "'"]], "allow_non_json": True}}
 REFUSED = [
     (template(field(open_pattern=r"\[(?P<name>\w+)\(", close=")", **parameters(r"(?P<key>\w+)=(?P<value>[^,)]*)"))),
-     "no key and value between literals"),
+     "not a key and a value between literals"),
     (template(field(open_pattern="<c (?P<name>.*?)>", close="</c>",
                     **parameters("<p (?P<key>.*?)>(?P<value>.*?)</p>", value_parser=PYTHON_VALUES))),
-     "strings of their own kind"),
+     "special strings"),
     (template(field(open_pattern="<c (?P<name>.*?)>", close="</c>",
                     **parameters("<p (?P<key>.*?)>(?P<value>.*?)</p>", merge_duplicates=True))), "makes a list"),
     (template(field(open_pattern="<c (?P<name>.*?)>", close=["</c>", "</d>"],
-                    **parameters("<p (?P<key>.*?)>(?P<value>.*?)</p>"))), "exactly one literal, not by 2"),
-    (template(field(open_pattern=r"(?P<name>\w+)\(", close=")")), "a call opens with no literal"),
+                    **parameters("<p (?P<key>.*?)>(?P<value>.*?)</p>"))), "exactly one literal, not 2"),
+    (template(field(open_pattern=r"(?P<name>\w+)\(", close=")")), "a call does not open with a literal"),
     (template(field(open="<c>", close="</c>", content="kv-lines", transform=WHOLE)), "the content 'kv-lines'"),
-    (template({"open": "<c>", "close": "</c>", "content": "json"}), "no transform that tells"),
+    (template({"open": "<c>", "close": "</c>", "content": "json"}), "no transform that says"),
     (template(field(open_pattern="(?:<c>)+(?P<name>x)", close="</c>")), "repeated or optional part"),
     (template(field(open="<c>", close="</c>", transform=WHOLE), mood={"open": "<m>", "close": "</m>"}), "mood"),
     ({"start_anchor": "x", "fields": {"content": TEXT}}, "declares no calls"),
     ({"version": 2} | QWEN3, "version 2"),
     ({"type": "object", "x-regex": "<think>(.*)"}, "the older kind"),
-    ({}, "an object with 'fields' is wanted"),
+    ({}, "expected an object with 'fields'"),
 ]  # fmt: skip
 
 
@@ -355,7 +355,7 @@ def test_transformers_reads_what_an_exported_format_writes(format: Format) -> No
 
 
 ONE_WAY = {
-    **dict.fromkeys(("deepseek_v32", "deepseek_v4", "deepseek_v41"), "no key and value between literals"),
+    **dict.fromkeys(("deepseek_v32", "deepseek_v4", "deepseek_v41"), "not a key and a value between literals"),
     **dict.fromkeys(("k2_horizon", "kimi_k3"), "more than one way"),
     **dict.fromkeys(("llama3_json", "xlam"), "no literal opens a call"),
 }

@@ -52,7 +52,9 @@ def test_what_the_author_says_wins() -> None:
 
 
 def test_an_unknown_server_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"model\(server='vLLM'\): wanted one of vllm, sglang, llamacpp, ollama, lm"):
+    with pytest.raises(
+        ConfigError, match=r"model\(server='vLLM'\): expected one of vllm, sglang, llamacpp, ollama, lm"
+    ):
         model("openai:m", base_url=LOCAL, server="vLLM")
 
 

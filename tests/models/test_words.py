@@ -116,13 +116,13 @@ def test_text_and_parts_that_follow_each_other_are_one_message() -> None:
 @pytest.mark.parametrize(
     ("build", "words"),
     [
-        (lambda: UserMessage(5), "UserMessage(…) takes text and parts (TextPart, ImagePart), found int 5"),
+        (lambda: UserMessage(5), "UserMessage(…) expects strings and parts (TextPart, ImagePart), found int 5"),
         (lambda: user(["a"]), "found list ['a']"),  # type: ignore[arg-type]
         (lambda: UserMessage(b"hi"), "found bytes b'hi'"),
         (lambda: UserMessage([ThinkingPart("x")]), "found ThinkingPart"),
-        (lambda: AssistantMessage([PNG]), "AssistantMessage(…) takes text and parts"),
-        (lambda: SystemMessage(None), "SystemMessage(…) takes text, found NoneType None"),
-        (lambda: ToolMessage("c1", "look", 5), "ToolMessage(…) takes text and parts"),
+        (lambda: AssistantMessage([PNG]), "AssistantMessage(…) expects strings and parts"),
+        (lambda: SystemMessage(None), "SystemMessage(…) expects a string, found NoneType None"),
+        (lambda: ToolMessage("c1", "look", 5), "ToolMessage(…) expects strings and parts"),
         (lambda: messages_from(5), "found int 5; write user('…')"),
         (
             lambda: messages_from({"role": "robot"}),
@@ -158,7 +158,7 @@ def test_anything_else_is_refused_when_it_is_built(build: Any, words: str) -> No
 
 @pytest.mark.parametrize("wrong", ["chart.png", 5, ["x"]])
 def test_an_image_of_something_else_than_bytes_is_refused(wrong: Any) -> None:
-    with pytest.raises(ValueError, match=r"takes the image's bytes, found .*Path\('chart.png'\)"):
+    with pytest.raises(ValueError, match=r"expects the image's bytes, found .*Path\('chart.png'\)"):
         ImagePart(wrong)
 
 

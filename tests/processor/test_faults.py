@@ -151,14 +151,18 @@ NEVER: list[tuple[str, Callable[[], Any], str]] = [
     (
         "list",
         lambda: [fetch(), fetch()],
-        "a coroutine at [0], which nobody awaited: write `await fetch(…)`, for several",
+        "a coroutine at [0], which was not awaited: write `await fetch(…)`, or for several",
     ),
-    ("dict", lambda: {"a": {"b": fetch()}}, "a coroutine at ['a']['b'], which nobody awaited: write `await fetch(…)`"),
-    ("parts", lambda: [TextPart("x"), fetch()], "a coroutine at [1], which nobody awaited"),
-    ("result", lambda: ToolResult({"a": fetch()}), "a coroutine at ['a'], which nobody awaited"),
-    ("map", lambda: {"rows": map(int, ["1"])}, "a map at ['rows'], not a value; it must return its result"),
-    ("generator", lambda: (i for i in [1]), "a generator, not a value; it must return its result"),
-    ("nested", lambda: ToolResult(ToolResult("x")), "a ToolResult inside another value: return it alone, or what it"),
+    ("dict", lambda: {"a": {"b": fetch()}}, "a coroutine at ['a']['b'], which was not awaited: write `await fetch(…)`"),
+    ("parts", lambda: [TextPart("x"), fetch()], "a coroutine at [1], which was not awaited"),
+    ("result", lambda: ToolResult({"a": fetch()}), "a coroutine at ['a'], which was not awaited"),
+    ("map", lambda: {"rows": map(int, ["1"])}, "a map at ['rows'], not a value; return its result instead"),
+    ("generator", lambda: (i for i in [1]), "a generator, not a value; return its result instead"),
+    (
+        "nested",
+        lambda: ToolResult(ToolResult("x")),
+        "a ToolResult inside another value: return it alone, or return its",
+    ),
     ("results", lambda: [ToolResult("x"), ToolResult("y")], "a ToolResult inside another value at [0]: return it"),
 ]
 
@@ -197,7 +201,7 @@ def test_a_wrong_image_is_told() -> None:
         return ImagePart(b"")
 
     assert told(chart) == (
-        "ValueError: ImagePart(data=b'') holds no image: for a file write ImagePart(Path('chart.png').read_bytes())"
+        "ValueError: ImagePart(data=b'') is empty: for a file write ImagePart(Path('chart.png').read_bytes())"
     )
 
 
@@ -207,8 +211,11 @@ def test_a_wrong_image_is_told() -> None:
 @pytest.mark.parametrize(
     ("read", "said"),
     [
-        (lambda state: state.user, "AttributeError: no context was given to this run, and .user of it is wanted here"),
-        (lambda state: state["user"], "KeyError: \"no context was given to this run, and ['user'] of it is wanted"),
+        (
+            lambda state: state.user,
+            "AttributeError: this run has no context, but .user is read from it",
+        ),
+        (lambda state: state["user"], "KeyError: \"this run has no context, but ['user'] is read from it"),
     ],
 )
 def test_a_context_that_was_not_given(read: Callable[[Any], Any], said: str) -> None:
@@ -221,7 +228,7 @@ def test_a_context_that_was_not_given(read: Callable[[Any], Any], said: str) -> 
 
 
 def test_a_system_prompt_without_its_context() -> None:
-    with pytest.raises(AttributeError, match=r"no context was given to this run, and \.language of it is wanted here"):
+    with pytest.raises(AttributeError, match=r"this run has no context, but \.language is read from it"):
         Agent(ScriptedModel(["hi"]), system=lambda context: context.language).run_sync("hi")
 
 

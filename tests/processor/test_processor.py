@@ -1108,11 +1108,11 @@ def test_replies_speak_by_the_role_that_was_asked_for() -> None:
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ({"strategy": "serial"}, "strategy='serial'): wanted one of parallel, sequential"),
-        ({"execute": True}, "execute=True): wanted one of stream, end"),
-        ({"max_calls": 0}, "max_calls=0): wanted 1 or more"),
-        ({"timeout": 0}, "timeout=0): wanted seconds above 0"),
-        ({"max_output": 5}, "max_output=5): wanted 200 characters or more"),
+        ({"strategy": "serial"}, "strategy='serial'): expected one of parallel, sequential"),
+        ({"execute": True}, "execute=True): expected one of stream, end"),
+        ({"max_calls": 0}, "max_calls=0): expected an integer (1 or more)"),
+        ({"timeout": 0}, "timeout=0): expected seconds above 0"),
+        ({"max_output": 5}, "max_output=5): expected an integer (200 characters or more)"),
         ({"native": False, "formats": ()}, "no call could be read"),
     ],
 )

@@ -206,7 +206,7 @@ class Plan(BaseModel):
     ids=str,
 )
 def test_a_mapping_whose_names_nobody_can_write_is_refused_when_it_is_declared(wanted: Any, names: str) -> None:
-    with pytest.raises(SchemaError, match=f"names would have to be {names}.*; a name is a string in JSON"):
+    with pytest.raises(SchemaError, match=f"names would have to be {names}.*; in JSON a name is a string"):
         Output(wanted)
 
 

@@ -16,8 +16,9 @@ from format_tools import ADD, ASK, CREATE_FILE, NOTE, PING, STR_REPLACE, attribu
 
 from agentkit.errors import FormatError
 from agentkit.formats import CATALOG, Element, Format, ToolSpec
-from agentkit.formats.format import CountedName, Name, NameTag, Section, Shape, Skip, Tag, ToolElement
-from agentkit.formats.write import WRITERS, Writing, edge
+from agentkit.formats.bodies.kinds import KINDS
+from agentkit.formats.format import CallBody, Shape, ToolElement
+from agentkit.formats.kind import Writing, only_read
 from agentkit.messages import ToolCall
 
 MIXED = spec(
@@ -126,7 +127,7 @@ class Written:
 @cache
 def shapes(format: Format) -> tuple[Shape, ...]:
     """The shapes of a format that can be written alone."""
-    return tuple(s for s in format.shapes if all(type(p) in WRITERS for p in s.call))
+    return tuple(s for s in format.shapes if all(KINDS[type(p)].write is not only_read for p in s.call))
 
 
 def write(plan: Plan) -> Written | None:
@@ -157,12 +158,12 @@ class _Writer:
             if i == 0 or not together:
                 out.tokens.append(Token(plan.prose[i]))
             if section is not None and (i == 0 or not together):
-                self.section(_open(section), together, i)
+                self.section(section.start, together, i)
             elif i:
                 out.tokens.append(Token(plan.format.separator if together else "\n", -2))
             self.call(i, planned)
             if section is not None and (i == len(plan.calls) - 1 or not together):
-                self.section(_close(section), together, i)
+                self.section(section.end, together, i)
         out.tokens.append(Token(plan.prose[-1]))
         return out
 
@@ -258,14 +259,6 @@ def tokens(text: str) -> list[str]:
     return _TOKENS.findall(text)
 
 
-def _open(section: Section) -> str:
-    return f"{edge(section.open)}\n" if isinstance(section.open, Tag) else section.open
-
-
-def _close(section: Section) -> str:
-    return f"\n{edge(section.close)}" if isinstance(section.close, Tag) else section.close
-
-
 def call_text(format: Format, shape: Shape, call: ToolCall, number: int) -> tuple[str, str, str]:
     """A call without its section: what stands before its body, its body, and what stands behind it."""
     layout = next((p.layout for p in shape.call if isinstance(p, ToolElement)), "own")
@@ -273,8 +266,8 @@ def call_text(format: Format, shape: Shape, call: ToolCall, number: int) -> tupl
     how = Writing(replace(format, call=shape.call, section=shape.section), tool, call, number)
     before, body, after = "", "", ""
     for part in shape.call:
-        text = WRITERS[type(part)](how, part)
-        if not isinstance(part, str | Name | CountedName | NameTag | Tag | Skip):
+        text = KINDS[type(part)].write(how, part)
+        if isinstance(part, CallBody):
             body += text
         elif body:
             after += text
@@ -286,7 +279,7 @@ def call_text(format: Format, shape: Shape, call: ToolCall, number: int) -> tupl
 def whole(format: Format, shape: Shape, call: ToolCall) -> str:
     """A call with its section."""
     text = "".join(call_text(format, shape, call, 0))
-    return text if shape.section is None else _open(shape.section) + text + _close(shape.section)
+    return text if shape.section is None else shape.section.start + text + shape.section.end
 
 
 @cache

@@ -15,10 +15,9 @@ from format_tools import NOTE
 from meanings import TAG, agrees, balanced, leaves, plain, readings
 
 from agentkit.events import ArgumentDelta, CallEnd, CallError, CallStart, Event, Markup, Text, Thinking
-from agentkit.formats.format import Braced, Envelope, Json, KeyEnvelope, TextArgument, ToolElement
+from agentkit.formats.format import Braced, Envelope, Json, KeyEnvelope, TextArgument, ToolElement, edge
 from agentkit.formats.repairs import ARITHMETIC
 from agentkit.formats.values import same
-from agentkit.formats.write import edge
 from agentkit.messages import ToolCall
 from agentkit.unicode import without_surrogates
 

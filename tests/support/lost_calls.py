@@ -21,10 +21,9 @@ from damages import damaged, plan
 from judging import Judge
 
 from agentkit.events import CallEnd, CallError, Text
-from agentkit.formats.format import NameTag, Shape, ToolElement
+from agentkit.formats.format import NameTag, Shape, ToolElement, edge
 from agentkit.formats.openers import weak
 from agentkit.formats.reader import pattern
-from agentkit.formats.write import edge
 
 HIDDEN = "\x01"
 """Stands for every character that was written for another call or for a value."""

@@ -131,12 +131,16 @@ async def threads(store: Path) -> None:
         assert_type(manager, ThreadManager)
         assert_type(await manager.say("a", "Hi", says("Hi")), RunResult[str])
         assert_type(await manager.say("a", "Hi", says(OFFER), output_type=Offer), RunResult[Offer])
+        assert_type(await manager.say("a", "Hi", says("Hi"), max_turns=3), RunResult[str])
         assert_type(await manager.say("a", "Hi", agent=seller, context=SHOP), RunResult[Offer])
 
 
 def runs(seller: Agent[Shop, Offer], manager: ThreadManager) -> None:
     """Never called: nobody awaits them."""
     assert_type(manager.run_thread("a", model=says()), RunStream[str])
+    assert_type(manager.run_thread("a", model=says(), max_turns=3, budget=None), RunStream[str])
+    assert_type(seller.max_turns, int)
+    assert_type(seller.max_repeats, int | None)
     assert_type(manager.run_thread("a", model=says(), output_type=Offer), RunStream[Offer])
     assert_type(manager.run_agent("a", seller, context=SHOP), RunStream[Offer])
     assert_type(manager.run_agent("a", seller, output_type=list[int]), RunStream[list[int]])
@@ -151,6 +155,9 @@ def mistakes(seller: Agent[Shop, Offer], manager: ThreadManager) -> None:
     model()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
     seller.run_sync("Hi", temperature="hot")  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
     seller.run_sync("Hi", outputtype=Offer)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
+    Agent("openai:gpt-5", max_turns="many")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    Agent("openai:gpt-5", max_turn=3)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    manager.run_thread("a", model=says(), max_depth=None)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     Agent("openai:gpt-5", sytem="Be brief.")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
     str(seller.run_sync("Hi").output.prize)  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownArgumentType, reportUnknownMemberType]
     from agentkit import Runner  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownVariableType]

@@ -110,13 +110,13 @@ def test_it_remembers_what_it_was_asked() -> None:
 
 
 def test_script_used_up() -> None:
-    with pytest.raises(ConfigError, match=r"has 0 turns, and this is request 1: add a turn .* 'Hi'"):
+    with pytest.raises(ConfigError, match=r"has 0 turns, but this is request 1: add a turn .* 'Hi'"):
         events_of(ScriptedModel([]))
 
 
 def test_script_not_used_up() -> None:
     with (
-        pytest.raises(AssertionError, match="1 of 2 turns were never asked for; the next was 'b'"),
+        pytest.raises(AssertionError, match="1 of 2 turns were never requested; the next one is 'b'"),
         ScriptedModel(["a", "b"]) as model,
     ):
         events_of(model)
@@ -128,7 +128,7 @@ def test_it_is_a_model() -> None:
 
 
 def test_bad_chunk() -> None:
-    with pytest.raises(ConfigError, match=r"chunk=0\): wanted 1 characters or more"):
+    with pytest.raises(ConfigError, match=r"chunk=0\): expected an integer \(1 characters or more\)"):
         ScriptedModel(["a"], chunk=0)
 
 
@@ -153,10 +153,10 @@ def test_replay_of_status_and_cut() -> None:
 
 
 def test_replay_used_up() -> None:
-    with pytest.raises(ConfigError, match="holds 0 recordings, and this is request 1"):
+    with pytest.raises(ConfigError, match="has 0 recordings, but this is request 1"):
         events_of(Replay([]).model("openai:m"))
 
 
 def test_replay_not_used_up() -> None:
-    with pytest.raises(AssertionError, match="1 of 1 recordings were never asked for"):
+    with pytest.raises(AssertionError, match="1 of 1 recordings were never requested"):
         Replay([HELLO]).assert_finished()

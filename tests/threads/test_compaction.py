@@ -258,11 +258,11 @@ def test_a_cut_text_is_its_beginning_a_note_and_its_end(text: str, tokens: int) 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"window": 10}, r"Compaction\(window=10\): wanted 1,000 or more"),
-        ({"threshold": 1.5}, r"Compaction\(threshold=1.5\): wanted a share above 0, 1 at most"),
-        ({"target": 0.9}, r"Compaction\(target=0.9\): wanted a share above 0 and below the threshold, 0.8"),
-        ({"keep_turns": -1}, r"Compaction\(keep_turns=-1\): wanted 0 or more"),
-        ({"window": 1_000}, r"Compaction\(summary_tokens=2000\): wanted 0 to half of what .*, 250"),
+        ({"window": 10}, r"Compaction\(window=10\): expected an integer \(1,000 or more\)"),
+        ({"threshold": 1.5}, r"Compaction\(threshold=1.5\): expected a fraction above 0, at most 1"),
+        ({"target": 0.9}, r"Compaction\(target=0.9\): expected a share above 0 and below the threshold, 0.8"),
+        ({"keep_turns": -1}, r"Compaction\(keep_turns=-1\): expected an integer \(0 or more\)"),
+        ({"window": 1_000}, r"Compaction\(summary_tokens=2000\): expected 0 to half of what .*, 250"),
     ],
 )
 def test_a_value_out_of_its_range_is_refused(given: dict[str, Any], message: str) -> None:

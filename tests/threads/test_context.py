@@ -323,6 +323,18 @@ async def test_a_refused_request_is_asked_again_with_a_shorter_conversation(stor
     assert sum(map(len, texts(model.requests[-1].messages))) < sum(map(len, texts(model.requests[10].messages))) / 2
 
 
+async def test_a_run_left_after_a_refused_request_was_made_again_is_cancelled_and_no_error(store: SQLiteStore) -> None:
+    threads = ThreadManager(store, ToolRegistry(read_page), compaction=Compaction(window=200_000, summary_tokens=0))
+    thread = await threads.create_thread(messages="Read all pages.")
+    calls = [ToolCall(f"p{n}", "read_page", {"number": n}) for n in range(10)]
+    refusal = ProviderError("openai 400: too long", kind="too_long", provider="openai")
+    async with threads.run_thread(thread, model=ScriptedModel([*calls, refusal, "Done."])) as run:
+        async for event in run:
+            if isinstance(event, Text):
+                break
+    assert run.result.finish == "cancelled"
+
+
 async def test_a_request_refused_twice_ends_the_run(store: SQLiteStore) -> None:
     threads = ThreadManager(store, ToolRegistry(read_page), compaction=Compaction(window=200_000, summary_tokens=0))
     thread = await threads.create_thread(messages="Read all pages.")

@@ -230,7 +230,7 @@ def test_a_version_of_the_tables_that_is_none_is_an_error(tmp_path: Path, versio
 
 @pytest.mark.parametrize("path", ["a\0b", "\ud800.db"])
 def test_a_path_that_no_system_takes_is_refused(path: str) -> None:
-    with pytest.raises(ConfigError, match=r"wanted the path of a file, or ':memory:'"):
+    with pytest.raises(ConfigError, match=r"expected the path of a file, or ':memory:'"):
         open_store(path)
 
 

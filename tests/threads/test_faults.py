@@ -124,7 +124,7 @@ async def test_who_lost_the_lease_writes_nothing_more_and_stops() -> None:
     events = aiter(first)
     while not isinstance(await anext(events), ToolStarted):
         pass
-    fence = first.journal._lease.fence  # type: ignore[attr-defined]
+    fence = first.journal.lease.fence  # type: ignore[attr-defined]
     second = await store.acquire("t", "another", 30, dead=fence)
     before = await store.load("t")
     with pytest.raises(ThreadBusy):

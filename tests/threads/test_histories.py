@@ -1,4 +1,4 @@
-"""Any thread that a store can hold can be read, sent to every provider, resumed, and copied."""
+"""Any thread that a store can hold bytes can be read, sent to every provider, resumed, and copied."""
 
 from __future__ import annotations
 

@@ -458,7 +458,7 @@ class City:
 
 
 UNFIT = """\
-the reply does not fit:
+the reply does not match the schema:
 - /people: expected integer, found nothing: it is required
 Write the whole reply again, as one JSON value and nothing else."""
 ULM = '{"name": "Ulm", "people": 128000}'
@@ -502,7 +502,7 @@ async def test_no_question_is_left_in_a_thread_that_nobody_answers(threads: Thre
     result = await threads.run_thread(thread, model=model, output_type=City, output_retries=1).finished()
     assert (result.finish, result.output_error) == (
         "invalid_output",
-        "the reply does not fit:\n- expected one JSON value, found no JSON in the reply",
+        "the reply does not match the schema:\n- expected one JSON value, found no JSON in the reply",
     )
     assert said(await threads.get_llm_messages(thread))[-1] == "assistant: Ulm!!"
 

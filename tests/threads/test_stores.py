@@ -111,7 +111,9 @@ def test_without_its_driver_postgres_says_what_to_install(monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("schema", ["", "a b", 'a"; DROP TABLE x', "Ä", "1a", None, 5])
 def test_a_schema_is_a_plain_name(schema: Any) -> None:
-    with pytest.raises(ConfigError, match=r"PostgresStore\(schema=.*\): wanted a name of small letters, digits and _"):
+    with pytest.raises(
+        ConfigError, match=r"PostgresStore\(schema=.*\): expected a name of small letters, digits and _"
+    ):
         PostgresStore("postgresql://host/db", schema=schema)
 
 

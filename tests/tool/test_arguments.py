@@ -120,7 +120,7 @@ STRICT_REFUSES: list[tuple[Any, Any, tuple[str, str, str]]] = [
     (dict[str, int], {"a/b~": None}, ("/x/a~1b~0", "integer", "null")),
     (tuple[int, str], [1], ("/x/1", "string", "nothing: it is required")),
     (tuple[int, str], "a", ("/x", "array of [integer, string]", 'string "a"')),
-    (set[str], {}, ("/x", "array of string (no item twice)", "empty object")),
+    (set[str], {}, ("/x", "array of string (no duplicate items)", "empty object")),
     (Color, "green", ("/x", 'one of "red", "blue"', 'string "green"')),
     (Literal["a", 1], 2, ("/x", 'one of "a", 1', "integer 2")),
     (dt.datetime, "soon", ("/x", "string (date-time, such as 2025-01-31T12:00:00Z)", 'string "soon"')),
@@ -348,7 +348,7 @@ def test_other_keywords_of_a_hand_written_schema_are_told_in_their_own_words() -
     def f(x: list[Any]) -> None: ...
 
     bound = ToolRegistry(f).tools["f"]
-    assert problems(bound, {"x": [1, 1]}) == [("/x", "array (no item twice)", "array of 2 items")]
+    assert problems(bound, {"x": [1, 1]}) == [("/x", "array (no duplicate items)", "array of 2 items")]
     assert problems(bound, {"x": ["a"]}) == [
         ("/x", "that ['a'] does not contain items matching the given schema", "array of 1 item")
     ]

@@ -459,7 +459,7 @@ def test_a_schema_for_one_parameter_covers_a_missing_hint_and_is_enforced() -> N
         (lambda: xml_schema("a", tag_name="b"), "two tags"),
         (lambda: xml_schema("a", attributes=["x"], mappings=[]), "not both"),
         (lambda: xml_schema("a", attributes="x"), r"attributes=\['x'\]"),
-        (lambda: xml_schema("a", content=["x"]), "wanted one parameter's name, found list"),
+        (lambda: xml_schema("a", content=["x"]), "expected one parameter's name, found list"),
         (lambda: xml_schema("a", mappings=[{"name": "x"}]), "param_name"),
         (lambda: openapi_schema(Files), "decorate its methods"),
         (lambda: openapi_schema(len), "wrap it in a def"),

@@ -206,5 +206,5 @@ def test_a_call_from_within_itself_is_answered_and_does_not_wait_for_itself() ->
 
 
 def test_the_keyword_is_yes_or_no() -> None:
-    with pytest.raises(SchemaError, match="exclusive='yes': wanted True or False"):
+    with pytest.raises(SchemaError, match="exclusive='yes': expected True or False"):
         ToolRegistry().register_function(Counter().inc, exclusive="yes")  # type: ignore[typeddict-item]

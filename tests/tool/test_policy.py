@@ -92,30 +92,30 @@ def test_a_string_beside_a_parameter_of_that_name_describes_it() -> None:
 @pytest.mark.parametrize(
     ("policy", "message"),
     [
-        ({"timeout": 0}, "pay: timeout 0 is no limit; give seconds above 0, or leave it out"),
-        ({"timeout": "5"}, "pay: timeout '5' is no limit; give seconds above 0, or leave it out"),
-        ({"terminates": 1}, "pay: terminates=1: wanted True or False"),
-        ({"idempotent": "yes"}, "pay: idempotent='yes': wanted True or False"),
-        ({"max_output": 5}, "pay: max_output=5: wanted 200 characters or more, or None"),
-        ({"keep": "middle"}, "pay: keep='middle': wanted one of head, tail, both"),
-        ({"requires_approval": 1}, "pay: requires_approval=1: wanted True, False or a function of call and context"),
+        ({"timeout": 0}, "pay: timeout=0: expected seconds above 0, or None"),
+        ({"timeout": "5"}, "pay: timeout='5': expected seconds above 0, or None"),
+        ({"terminates": 1}, "pay: terminates=1: expected True or False"),
+        ({"idempotent": "yes"}, "pay: idempotent='yes': expected True or False"),
+        ({"max_output": 5}, "pay: max_output=5: expected an integer (200 characters or more), or None"),
+        ({"keep": "middle"}, "pay: keep='middle': expected one of head, tail, both"),
+        ({"requires_approval": 1}, "pay: requires_approval=1: expected True, False or a function of call and context"),
         (
             {"requires_approval": "expensive"},
-            "pay: requires_approval='expensive' names a method, but a function belongs to no tool; give the function ",
+            "pay: requires_approval='expensive' names a method, but a plain function has no methods; pass the function",
         ),
         (
             {"requires_approval": refused},
             "pay: requires_approval=refused is called with two values (too many positional arguments); write it as (",
         ),
         ({"reconcile": refused}, f"pay: reconcile={refused!r} must be the name of a method of the tool, as a string"),
-        ({"reconcile": "was_paid"}, "pay: reconcile='was_paid' names a method, but a function belongs to no tool"),
+        ({"reconcile": "was_paid"}, "pay: reconcile='was_paid' names a method, but a plain function has no methods"),
         (
             {"terminate": True},
             "register_function has no argument 'terminate'; did you mean 'terminates'? It takes ",
         ),
     ],
 )
-def test_a_wrong_policy_is_refused_with_the_way_to_mend_it(policy: dict[str, Any], message: str) -> None:
+def test_a_wrong_policy_is_refused_with_the_way_to_fix_it(policy: dict[str, Any], message: str) -> None:
     def pay(amount: int) -> int:
         """Pay."""
         return amount
@@ -138,7 +138,8 @@ def test_a_method_that_is_not_there_or_takes_something_else() -> None:
 
     Bank.__qualname__ = "Bank"
     assert refused(lambda: ToolRegistry().register_tool(Bank, ["pay"])) == (
-        "Bank.pay: requires_approval='expensive' is no method of Bank; write `def expensive(self, call, context)` there"
+        "Bank.pay: requires_approval='expensive' is not a method of Bank; write "
+        "`def expensive(self, call, context)` there"
     )
     assert refused(lambda: ToolRegistry().register_tool(Bank, ["send"])) == (
         "Bank.send: reconcile='was_paid' is called with two values (too many positional arguments); write it as "

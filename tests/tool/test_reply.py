@@ -141,8 +141,8 @@ def test_read(wanted: Any, text: str, value: Any) -> None:
         ),
         (City, '{"name": "Ulm", "people": "many"}', ['/people: expected integer (>= 0), found string "many"']),
         (City, f"[{ULM}]", ["/: expected object with name, people, twins, found array of 1 item"]),
-        (City, f"{ULM} or {BERN}", ["expected one JSON value, found 2 different ones that fit"]),
-        (City, f"```\n{ULM}\n```\n```\n{BERN}\n```", ["expected one JSON value, found 2 different ones that fit"]),
+        (City, f"{ULM} or {BERN}", ["expected one JSON value, found 2 different ones that match"]),
+        (City, f"```\n{ULM}\n```\n```\n{BERN}\n```", ["expected one JSON value, found 2 different ones that match"]),
         (City, "".join(f'{{"a": {n}}}' for n in range(60)), ["expected one JSON value, found more than 50"]),
         (list[int], '{"value": [1, "b"]}', ['/value/1: expected integer, found string "b"']),
         (Literal["yes", "no"], '{"value": "maybe"}', ['/value: expected one of "yes", "no", found string "maybe"']),
@@ -210,7 +210,7 @@ def test_time_grows_with_the_text(piece: str) -> None:
 # ---------------------------------------------------------------- in a run
 
 
-UNFIT = "the reply does not fit:\n"
+UNFIT = "the reply does not match the schema:\n"
 AGAIN = "Write the whole reply again, as one JSON value and nothing else."
 
 
@@ -251,7 +251,7 @@ def test_an_agent_has_a_type_and_a_run_may_have_another() -> None:
 
 
 def test_a_type_without_a_schema_is_refused_when_the_agent_is_made() -> None:
-    with pytest.raises(SchemaError, match="which is no type: give a type, such as int or a dataclass"):
+    with pytest.raises(SchemaError, match="which is not a type: pass a type, such as int or a dataclass"):
         Agent(ScriptedModel([]), output_type=object.__repr__)
 
 
@@ -301,10 +301,13 @@ def test_a_run_ends_when_no_reply_fits() -> None:
         result = Agent(model).run_sync("Which city?", output_type=City)
     assert (result.finish, result.text) == ("invalid_output", "Ulm!!")
     assert no_output(result) == (
-        "there is no output: the run ended with finish='invalid_output': the reply does not fit:\n"
+        "there is no output: the run ended with finish='invalid_output': the reply does not match the schema:\n"
         "- expected one JSON value, found no JSON in the reply"
     )
-    assert result.output_error == "the reply does not fit:\n- expected one JSON value, found no JSON in the reply"
+    assert (
+        result.output_error
+        == "the reply does not match the schema:\n- expected one JSON value, found no JSON in the reply"
+    )
     assert isinstance(result.messages[-1], AssistantMessage)
 
 
@@ -319,7 +322,7 @@ def test_a_limit_ends_the_run_without_a_question_nobody_answers() -> None:
     with ScriptedModel(["Ulm"]) as model:
         result = Agent(model, max_turns=1).run_sync("?", output_type=City)
     assert result.finish == "max_turns"
-    assert "finish='max_turns': the reply does not fit" in no_output(result)
+    assert "finish='max_turns': the reply does not match" in no_output(result)
     assert texts(result.messages) == ["?", "Ulm"]
 
 

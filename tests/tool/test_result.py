@@ -143,10 +143,10 @@ READS: list[tuple[Any, str]] = [
     (ValueError("no"), "ValueError: no"),
     (Plain(), '{"shown": 1}'),
     (SimpleNamespace(a=1), '{"a": 1}'),
-    (Slotted(), "(an object of class Slotted, which shows nothing)"),
+    (Slotted(), "(an object of class Slotted, without a readable value)"),
     (Money(), "5 €"),
-    (Jargon(), "(an object of class Jargon, which shows nothing)"),
-    ({"a": Jargon()}, '{"a": "(an object of class Jargon, which shows nothing)"}'),
+    (Jargon(), "(an object of class Jargon, without a readable value)"),
+    ({"a": Jargon()}, '{"a": "(an object of class Jargon, without a readable value)"}'),
     (Array(), '[1.0, "NaN"]'),
     (Plain, "Plain"),
     (len, "len"),
@@ -165,7 +165,7 @@ def test_what_a_model_reads_of_a_returned_value(value: Any, text: str) -> None:
 def test_a_value_that_holds_itself_is_cut() -> None:
     loop: list[Any] = [1]
     loop.append(loop)
-    assert text_of(loop) == '[1, "(this value again: it holds itself)"]'
+    assert text_of(loop) == '[1, "(this value again: it contains itself)"]'
 
 
 def test_a_value_nested_too_deep_is_cut() -> None:
@@ -250,7 +250,7 @@ def test_an_iterator_is_no_result() -> None:
     async def never() -> None: ...
 
     coroutine = never()
-    assert ToolResult.of(iter([1])).error == "the tool returned a list_iterator, not a value; it must return its result"
+    assert ToolResult.of(iter([1])).error == "the tool returned a list_iterator, not a value; return its result instead"
     assert ToolResult.of(coroutine).code == "tool_error"
     coroutine.close()
 

@@ -1,4 +1,4 @@
-"""Every wrong definition is refused at registration, in words that name method and parameter and how to mend it."""
+"""Every wrong definition is refused at registration, in words that name method and parameter and how to fix it."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_a_type_without_a_schema(hint: Any) -> None:
 
 def test_a_lambda() -> None:
     assert refused(lambda: 1) == (
-        "a lambda has no name that a model could call; write a def, or register_function(..., name='...')"
+        "a lambda has no name that a model could call; use a def, or register_function(..., name='...')"
     )
 
 
@@ -135,7 +135,7 @@ def test_a_name_that_providers_refuse() -> None:
     def größe() -> None: ...
 
     assert refused(größe) == (
-        "größe: 'größe' cannot be a tool's name: providers take 1 to 64 letters, digits, '_' and '-'; "
+        "größe: 'größe' cannot be a tool's name: providers accept 1 to 64 letters, digits, '_' and '-'; "
         "register it under another name"
     )
     assert ToolRegistry().register_function(größe, "size").name == "size"
@@ -204,7 +204,7 @@ def test_a_description_of_the_context() -> None:
     def read(path: str, context: ToolContext):
         return path
 
-    assert refused(read) == "read: @openapi_schema describes 'context', which is the ToolContext and hidden; remove it"
+    assert refused(read) == "read: @openapi_schema describes 'context', which is the hidden ToolContext; remove it"
 
 
 def test_a_description_that_is_no_string() -> None:
@@ -244,7 +244,7 @@ TEXT, NUMBER = {"type": "string"}, {"type": "integer"}
         ),
         (
             written({"path": TEXT, "lines": NUMBER, "context": {}}, ["path"]),
-            "the hand-written schema has parameter 'context', which is filled in with the ToolContext; remove it there",
+            "the hand-written schema has parameter 'context', which receives the ToolContext; remove it there",
         ),
         (
             written({"path": TEXT, "lines": NUMBER}, []),
@@ -284,7 +284,7 @@ TEXT, NUMBER = {"type": "string"}, {"type": "integer"}
         ),
         (
             written({"path": {"$ref": "#/$defs/Path"}, "lines": NUMBER}, ["path"]),
-            "the hand-written schema refers to '#/$defs/Path', which is not in it; put what it names under '$defs' and",
+            "the hand-written schema refers to '#/$defs/Path', which it does not contain; put the definition under ",
         ),
         ({"parameters": {"type": "array"}}, "the hand-written schema must describe an object"),
         ({"title": "x"}, "the hand-written schema has the keys ['title']; write an OpenAI function"),
@@ -306,7 +306,7 @@ def test_a_hand_written_schema_with_descriptions_beside_it() -> None:
     def read(path: str):
         return path
 
-    assert refused(read).endswith("descriptions of ['path']; write the descriptions into the schema")
+    assert refused(read).endswith("descriptions of ['path']; move the descriptions into the schema")
 
 
 @pytest.mark.parametrize(
@@ -337,7 +337,7 @@ def test_a_hand_written_schema_with_descriptions_beside_it() -> None:
             xml_schema(
                 mappings=[{"param_name": "path", "node_type": "content"}, {"param_name": "old", "node_type": "text"}]
             ),
-            "@xml_schema has two contents, 'path' and 'old'; a tag has one text",
+            "@xml_schema has two contents, 'path' and 'old'; a tag has only one text",
         ),
         (
             xml_schema(content="old", elements=["path"]),
@@ -366,22 +366,22 @@ def test_a_hand_written_schema_with_descriptions_beside_it() -> None:
         (
             xml_schema(name="my tag", attributes=["path", "old"]),
             (
-                "@xml_schema has 'my tag' as tag, which is no XML name; use ASCII letters, digits, '_', '-' and '.', "
-                "beginning with a letter or '_'"
+                "@xml_schema has 'my tag' as tag, which is not an XML name; use ASCII letters, digits, '_', '-' and "
+                "'.', starting with a letter or '_'"
             ),
         ),
         (
             xml_schema(tag_name="", attributes=["path", "old"]),
             (
-                "@xml_schema has '' as tag, which is no XML name; use ASCII letters, digits, '_', '-' and '.', "
-                "beginning with a letter or '_'"
+                "@xml_schema has '' as tag, which is not an XML name; use ASCII letters, digits, '_', '-' and '.', "
+                "starting with a letter or '_'"
             ),
         ),
         (
             xml_schema(mappings=[{"param_name": "path", "path": "a//b"}, {"param_name": "old"}]),
             (
-                "@xml_schema has '' as element (path 'a//b' of parameter 'path'), which is no XML name; use ASCII "
-                "letters, digits, '_', '-' and '.', beginning with a letter or '_'"
+                "@xml_schema has '' as element (path 'a//b' of parameter 'path'), which is not an XML name; use ASCII "
+                "letters, digits, '_', '-' and '.', starting with a letter or '_'"
             ),
         ),
         (
@@ -404,8 +404,8 @@ def test_a_hand_written_schema_with_descriptions_beside_it() -> None:
         (
             xml_schema(mappings=[{"param_name": "path", "required": False}, {"param_name": "old"}]),
             (
-                "@xml_schema says that parameter 'path' is optional, and the signature the opposite; leave 'required' "
-                "out to follow the signature"
+                "@xml_schema says that parameter 'path' is optional, but the signature says the opposite; omit "
+                "'required' to follow the signature"
             ),
         ),
         (
@@ -413,8 +413,8 @@ def test_a_hand_written_schema_with_descriptions_beside_it() -> None:
                 mappings=[{"param_name": "path"}, {"param_name": "old"}, {"param_name": "times", "required": True}]
             ),
             (
-                "@xml_schema says that parameter 'times' is required, and the signature the opposite; leave "
-                "'required' out to follow the signature"
+                "@xml_schema says that parameter 'times' is required, but the signature says the opposite; omit "
+                "'required' to follow the signature"
             ),
         ),
     ],
@@ -467,12 +467,12 @@ def test_constructor_arguments_that_do_not_fit() -> None:
         "Rooted cannot be constructed with no arguments: missing a required argument: 'root'; pass its arguments to "
         "register_tool(Rooted, ...), or an instance"
     )
-    with pytest.raises(SchemaError, match=r"got an instance of Rooted and constructor arguments \['root'\]"):
+    with pytest.raises(SchemaError, match=r"received an instance of Rooted and constructor arguments \['root'\]"):
         ToolRegistry().register_tool(Rooted("a"), root="b")
 
 
 def test_a_method_without_its_instance() -> None:
-    assert refused(Files.read) == "Files.read is a method without its instance; register Files() or Files().read"
+    assert refused(Files.read) == "Files.read is a method without an instance; register Files() or Files().read"
 
 
 def test_what_is_no_tool_at_all() -> None:
@@ -488,19 +488,19 @@ def test_what_is_no_tool_at_all() -> None:
     [
         (
             "json",
-            "'json' names no tool: give the function or class itself, tools=[json], or its module and name",
+            "'json' is not a tool: pass the function or class itself, tools=[json], or its module and name",
         ),
         (
             "json.dumps",
-            "'json.dumps' names no tool; write 'module:Class' or 'module:function'; did you mean 'json:dumps'?",
+            "'json.dumps' is not a tool reference; write 'module:Class' or 'module:function'; did you mean 'json:dumps",
         ),
         (
             "./json.py:f",
-            "'./json.py:f' names no tool; write 'module:Class' or 'module:function': a module is named as in an",
+            "'./json.py:f' is not a tool reference; write 'module:Class' or 'module:function'; name the module as in",
         ),
         (
             ".json:f",
-            "'.json:f' names no tool; write 'module:Class' or 'module:function': a module is named as in an import",
+            "'.json:f' is not a tool reference; write 'module:Class' or 'module:function'; name the module as in",
         ),
         ("no_such_module_at_all:f", "'no_such_module_at_all:f': module 'no_such_module_at_all' cannot be imported"),
         ("json:nothing", "'json:nothing': json has no 'nothing'"),
@@ -544,7 +544,7 @@ def test_a_hint_that_cannot_be_evaluated() -> None:
 
     pay.__annotations__["amount"] = "list[1/0]"
     assert refused(pay) == (
-        "pay: the hint of parameter 'amount' cannot be evaluated (ZeroDivisionError: division by zero); mend it"
+        "pay: the hint of parameter 'amount' cannot be evaluated (ZeroDivisionError: division by zero); fix it"
     )
 
 
@@ -564,7 +564,7 @@ def test_a_limit_that_is_none(timeout: float) -> None:
     def pay():
         return 1
 
-    assert refused(pay) == f"pay: timeout {timeout} is no limit; give seconds above 0, or leave it out"
+    assert refused(pay) == f"pay: timeout={timeout}: expected seconds above 0, or None"
 
 
 class Tupled(enum.Enum):
@@ -581,9 +581,9 @@ Recursive = Union[int, list["Recursive"]]  # noqa: UP007 (a `|` of a string fail
 @pytest.mark.parametrize(
     ("hint", "message"),
     [
-        (Tupled, "whose member A is (1, 2), which no model can write; give its members strings or numbers"),
+        (Tupled, "whose member A is (1, 2), which no model can write; use strings or numbers"),
         (Literal[Plain.A], "whose values no model can write; write the Enum class itself, or Literal of their values"),
-        (list["Recursive"], "which holds itself; write the recursive type as a dataclass, TypedDict or"),
+        (list["Recursive"], "which contains itself; write the recursive type as a dataclass, TypedDict or"),
     ],
 )
 def test_a_type_of_which_no_model_can_write_a_value(hint: Any, message: str) -> None:
@@ -599,7 +599,7 @@ def test_a_default_of_another_type() -> None:
         return amount
 
     assert refused(pay) == (
-        "pay: parameter 'amount' has default 'five', which is string, not integer as its hint says; mend one of them"
+        "pay: parameter 'amount' has default 'five', which is string, but its hint says integer; change one of them"
     )
 
 
@@ -609,7 +609,7 @@ def test_a_typed_dict_inside_a_dataclass_before_python_3_12() -> None:
         return bill
 
     assert refused(pay).endswith(
-        "which holds a typing.TypedDict inside another class; before Python 3.12 import TypedDict from "
+        "which contains a typing.TypedDict inside another class; before Python 3.12 import TypedDict from "
         "typing_extensions there"
     )
 

@@ -1,1 +1,1 @@
-"""Ready-made tools for agentkit, written on its public API only. Import each from its own module."""
+"""Ready-made tools for agentkit, built only on its public API. Import each from its own module."""

@@ -1,8 +1,8 @@
-"""Files below one folder: create, read, change. Knows agentkit's public API and the operating system; follows no link.
+"""Files in one folder: create, read, change. Knows agentkit's public API and the operating system; follows no links.
 
-A path is taken apart before anything is opened, and then walked folder by folder, each opened relative to the one
-before and without following a link (`openat` with `O_NOFOLLOW`). So nothing can be swapped between a check and its use:
-there is no check by name. Needs a POSIX system.
+A path is split before anything is opened, and then walked folder by folder, each opened relative to the previous one
+without following links (`openat` with `O_NOFOLLOW`). So nothing can be swapped between a check and its use: nothing is
+checked by name. Needs a POSIX system.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from agentkit import Tool, ToolResult, openapi_schema, xml_schema
 from agentkit_tools.protected import PROTECTED, why_protected
 from agentkit_tools.replacing import Replaced, locked, replace
 
-MAX_BYTES = 10_000_000  # of a file that are ever held: ten times the longest source file of large public repositories
-MAX_CHARACTERS = 80_000  # of one answer: about 20,000 tokens, and less than a processor cuts by default
+MAX_BYTES = 10_000_000  # of a file that are ever read: ten times the longest source file in large public repositories
+MAX_CHARACTERS = 80_000  # of one answer: about 20,000 tokens, below a processor's default limit
 MAX_PATH = 4096  # bytes: PATH_MAX of Linux
 MAX_NAME = 255  # bytes: NAME_MAX of every common file system
-ATTEMPTS = 5  # to change a file that programs which know no lock keep changing meanwhile
+ATTEMPTS = 5  # to change a file that other programs keep changing without taking the lock
 
 
 class Refusal(Exception):
-    """Why a file operation is not done, in words for the model."""
+    """Why a file operation is refused, in words for the model."""
 
     def __init__(self, message: str, *, denied: bool = False) -> None:
         super().__init__(message)
@@ -37,24 +37,23 @@ class Refusal(Exception):
 
 
 class Files(Tool):
-    """Creates, reads and changes text files below one folder, and reaches nothing outside it.
+    """Creates, reads and changes text files in one folder, and reaches nothing outside it.
 
     Refused before anything is opened: `..`, absolute paths, `~`, drive letters, backslashes, NUL, over-long names.
-    Refused while walking: symbolic links wherever they lead, pipes, devices, sockets. A file is changed by writing a
-    new one beside it and renaming, so that a reader sees the old or the new text, never half; its owner, mode, access
-    list and extended attributes are kept, or it is not changed.
+    Refused while walking: symbolic links regardless of their target, pipes, devices, sockets. A file is changed by
+    writing a new one next to it and renaming it, so that readers see either the old or the new text, never a mixture;
+    its owner, mode, access list and extended attributes are preserved, or it is not changed.
 
-    Any number of instances, in any number of processes of one machine, may work on the same files: a change holds the
-    lock of the file's folder. What other programs change meanwhile is not overwritten. On a file system that cannot
-    lock a folder, such as NFS, two processes are kept apart by that alone, which leaves a moment in which a change can
-    be lost.
+    Any number of instances, in any number of processes on one machine, may work on the same files: a change holds the
+    lock of the file's folder. Concurrent changes by other programs are not overwritten. On a file system that cannot
+    lock a folder, such as NFS, only this last check separates two processes, which leaves a short window in which a
+    change can be lost.
 
     Args:
-        root: the folder, the current one unless given; made when it is missing. It is this very folder that is worked
-            in: where another one, or a link, takes its place later, everything is refused.
-        protected: what may be read but not written, nor below it: names, also with `*`, or names that follow each
-            other such as `.github/workflows`; letter case is nothing to them. `PROTECTED` unless given, a set that can
-            be added to.
+        root: the folder, by default the current one; created if missing. The tool is tied to this very folder: if
+            another one, or a link, takes its place later, everything is refused.
+        protected: what may be read but not written, including everything below: names, possibly with `*`, or paths such
+            as `.github/workflows`; case-insensitive. By default `PROTECTED`, a set that can be extended.
     """
 
     def __init__(self, root: str | Path = ".", *, protected: Collection[str] = PROTECTED) -> None:
@@ -68,23 +67,23 @@ class Files(Tool):
     @openapi_schema
     @xml_schema(name="create-file", attributes=["file_path"], content="file_contents")
     def create_file(self, file_path: str, file_contents: str) -> ToolResult:
-        """Create a new text file, with the folders that it needs. A file that exists is not touched.
+        """Create a new text file, and any missing folders. An existing file is not changed.
 
         Args:
-            file_path: where, relative to the working folder, such as src/main.py
-            file_contents: the whole text, written exactly as given
+            file_path: path relative to the working folder, such as src/main.py
+            file_contents: the complete text, written exactly as given
         """
         return answer(lambda: self._create(file_path, file_contents))
 
     @openapi_schema
     @xml_schema(name="read-file", attributes=["file_path", "offset", "limit"])
     def read_file(self, file_path: str, offset: int = 1, limit: int = 2000) -> ToolResult:
-        """Read a text file. A long file is cut; a last line in square brackets then says how to read on.
+        """Read a text file. A long file is cut; a last line in square brackets then says how to continue.
 
         Args:
-            file_path: which file, relative to the working folder
+            file_path: path relative to the working folder
             offset: the first line to read, counted from 1
-            limit: how many lines to read at most
+            limit: maximum number of lines to read
         """
         return answer(lambda: self._read(file_path, offset, limit))
 
@@ -94,9 +93,9 @@ class Files(Tool):
         """Replace a piece of a text file. The piece must occur exactly once.
 
         Args:
-            file_path: which file, relative to the working folder
-            old_str: the text to replace, exactly as it stands in the file, with enough around it to occur only once
-            new_str: the text to put there; empty to delete the piece
+            file_path: path relative to the working folder
+            old_str: the text to replace, exactly as in the file, with enough context to occur only once
+            new_str: the replacement; empty to delete the piece
         """
         return answer(lambda: self._replace(file_path, old_str, new_str))
 
@@ -108,7 +107,7 @@ class Files(Tool):
             try:
                 replace(folder, names[-1], content, empty)
             except Replaced as e:
-                raise Refusal(f"another program changed {file_path!r} while it was created; read it") from e
+                raise Refusal(f"another program changed {file_path!r} while it was being created; read it") from e
             except BaseException:
                 os.unlink(names[-1], dir_fd=folder)
                 raise
@@ -137,7 +136,7 @@ class Files(Tool):
                 with suppress(Replaced):
                     line = exchange(folder, names[-1], old, new, file_path)
                     return f"replaced 1 occurrence in {file_path}, line {line}"
-        raise Refusal(f"{file_path!r} was not changed: another program changes it all the time; try again later")
+        raise Refusal(f"{file_path!r} was not changed: another program keeps changing it; try again later")
 
     def _writable(self, file_path: str) -> list[str]:
         names = parts(file_path)
@@ -148,7 +147,7 @@ class Files(Tool):
 
     @contextmanager
     def _folder(self, names: list[str], *, make: bool = False) -> Iterator[int]:
-        """The open folder that holds the last of `names`, reached from the root without following a link."""
+        """The open folder that contains the last of `names`, reached from the root without following links."""
         folder = self._opened_root()
         try:
             for depth in range(1, len(names)):
@@ -167,7 +166,7 @@ class Files(Tool):
             raise Refusal(f"the working folder is no longer there: {_GONE}", denied=True) from e
         if _place(os.fstat(folder)) != self._identity:
             os.close(folder)
-            raise Refusal(f"the working folder is another one than before: {_GONE}", denied=True)
+            raise Refusal(f"the working folder is not the same as before: {_GONE}", denied=True)
         return folder
 
     def _enter(self, outer: int, names: list[str], make: bool) -> int:
@@ -180,7 +179,7 @@ class Files(Tool):
             raise refusal(e, outer, names[-1], "/".join(names)) from e
 
 
-_GONE = "it was moved, removed or replaced, and what stands in its place is not touched"
+_GONE = "it was moved, removed or replaced, and anything in its place is left alone"
 
 
 def _place(status: os.stat_result) -> tuple[int, int]:
@@ -188,49 +187,49 @@ def _place(status: os.stat_result) -> tuple[int, int]:
 
 
 def answer(act: Callable[[], str]) -> ToolResult:
-    """What came of it; the refusals and the operating system's own errors become the model's to read."""
+    """The result of an operation; refusals and operating system errors become errors for the model."""
     try:
         return ToolResult(output=act())
     except Refusal as e:
         return e.result
     except OSError as e:
-        return ToolResult(error=f"the system refused: {e.strerror or e}", code="tool_error")
+        return ToolResult(error=f"system error: {e.strerror or e}", code="tool_error")
 
 
 def parts(file_path: str) -> list[str]:
-    """The names on the way to a file. Raises `Refusal` for whatever could lead out of the folder; opens nothing."""
-    advice = "give a path relative to the working folder, such as src/main.py"
+    """The components of a path. Raises `Refusal` for anything that could lead outside the folder; opens nothing."""
+    advice = "use a path relative to the working folder, such as src/main.py"
     for pattern, found in FORBIDDEN.items():
         if re.search(pattern, file_path):
             raise Refusal(f"file_path {brief(file_path)} {found}; {advice}")
     names = [name for name in file_path.split("/") if name not in ("", ".")]
     if not names or file_path.endswith(("/", "/.")):
-        raise Refusal(f"file_path {brief(file_path)} names no file; {advice}")
+        raise Refusal(f"file_path {brief(file_path)} does not name a file; {advice}")
     longest = max(len(encoded("file_path", name)) for name in names)
     if longest > MAX_NAME or len(file_path.encode()) > MAX_PATH:
         raise Refusal(
-            f"file_path {brief(file_path)} is too long: at most {MAX_NAME} bytes a name and {MAX_PATH} bytes in all"
+            f"file_path {brief(file_path)} is too long: at most {MAX_NAME} bytes per name and {MAX_PATH} bytes in total"
         )
     return names
 
 
 FORBIDDEN = {
-    r"\x00": "holds a NUL character",
+    r"\x00": "contains a NUL character",
     r"^/": "is absolute",
     r"^~": "starts with ~, which is not expanded here",
     r"^[A-Za-z]:": "starts with a drive letter",
-    r"\\": "holds a backslash, where / separates folders",
-    r"(^|/)\.\.(/|$)": "holds .., which could leave the folder",
+    r"\\": "contains a backslash; separate folders with /",
+    r"(^|/)\.\.(/|$)": "contains .., which could leave the folder",
 }
 
 
 def brief(text: str) -> str:
-    """The text, quoted, its middle left out when it is long."""
+    """The text, quoted, with its middle omitted if it is long."""
     return repr(text if len(text) <= 120 else f"{text[:80]}…{text[-30:]}")
 
 
 def encoded(parameter: str, text: str) -> bytes:
-    """The text in UTF-8. Raises `Refusal` for a lone surrogate, which no file can hold."""
+    """The text in UTF-8. Raises `Refusal` for a lone surrogate, which no file can contain."""
     try:
         return text.encode()
     except UnicodeEncodeError as e:
@@ -238,21 +237,21 @@ def encoded(parameter: str, text: str) -> bytes:
 
 
 class Opened(NamedTuple):
-    """What was found in a text file: its first `MAX_BYTES` bytes, and what the system says of it."""
+    """The contents of a text file, at most its first `MAX_BYTES` bytes, and its status."""
 
     content: bytes
     status: os.stat_result
 
     @property
     def size(self) -> int:
-        """Its bytes in all."""
+        """Its total size in bytes."""
         return self.status.st_size
 
 
 def opened(folder: int, name: str, file_path: str) -> Opened:
-    """Read a text file. Raises `Refusal` for whatever is none."""
+    """Read a text file. Raises `Refusal` for anything else."""
     try:
-        # O_NONBLOCK: a pipe without a writer would be waited for; it is recognised once open.
+        # O_NONBLOCK: otherwise opening a pipe without a writer would block; it is recognised once open.
         handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY, dir_fd=folder)
     except OSError as e:
         raise refusal(e, folder, name, file_path) from e
@@ -265,23 +264,23 @@ def opened(folder: int, name: str, file_path: str) -> Opened:
     finally:
         os.close(handle)
     if b"\0" in content[:8192]:
-        raise Refusal(f"{file_path!r} is binary ({status.st_size} bytes, NUL among the first), not text")
+        raise Refusal(f"{file_path!r} is binary ({status.st_size} bytes, with NUL near the beginning), not text")
     return Opened(content, status)
 
 
 def refusal(error: OSError, folder: int, name: str, path: str) -> Refusal:
-    """Why `name` could not be opened in `folder`. Looks again only to word the message."""
+    """Why `name` could not be opened in `folder`. Looks again only for the message."""
     try:
         mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
     except FileNotFoundError:
         entries = sorted(os.listdir(folder))
         listed = ", ".join(map(repr, entries[:20])) + (f" and {len(entries) - 20} more" if len(entries) > 20 else "")
-        return Refusal(f"{path!r} does not exist; its folder holds {listed or 'nothing'}")
+        return Refusal(f"{path!r} does not exist; its folder contains {listed or 'nothing'}")
     if stat.S_ISREG(mode) and isinstance(error, NotADirectoryError):
         return Refusal(f"{path!r} is a file, not a folder")
     if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
         return Refusal(f"{path!r} cannot be opened: {error.strerror}")
-    return Refusal(f"{path!r} is {kind(mode)}; only plain files and folders are opened", denied=True)
+    return Refusal(f"{path!r} is {kind(mode)}; only regular files and folders are opened", denied=True)
 
 
 KINDS = {
@@ -295,16 +294,16 @@ KINDS = {
 
 
 def kind(mode: int) -> str:
-    """What a directory entry of this mode is called."""
+    """The name of this kind of directory entry."""
     return KINDS.get(stat.S_IFMT(mode), "a special file")
 
 
 def reserve(folder: int, name: str, file_path: str) -> os.stat_result:
-    """Take a name that nothing has yet, by an empty file; the umask and the folder say what its permissions are."""
+    """Reserve an unused name with an empty file; its permissions come from the umask and the folder."""
     try:
         handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666, dir_fd=folder)
     except FileExistsError as e:
-        raise Refusal(f"{file_path!r} exists already and was not touched; change it with str_replace") from e
+        raise Refusal(f"{file_path!r} already exists and was not changed; change it with str_replace") from e
     try:
         return os.fstat(handle)
     finally:
@@ -312,7 +311,7 @@ def reserve(folder: int, name: str, file_path: str) -> os.stat_result:
 
 
 def exchange(folder: int, name: str, old: bytes, new: bytes, file_path: str) -> int:
-    """Replace the only `old` in a file; the line where it was."""
+    """Replace the only occurrence of `old` in a file; returns its line."""
     content, status = opened(folder, name, file_path)
     if status.st_size > MAX_BYTES:
         raise Refusal(f"{file_path!r} has {status.st_size} bytes; only files of up to {MAX_BYTES} can be changed")
@@ -324,7 +323,7 @@ def exchange(folder: int, name: str, old: bytes, new: bytes, file_path: str) -> 
 
 
 def only_place(content: bytes, old: bytes, file_path: str) -> int:
-    """Where `old` begins in `content`. Raises `Refusal` unless it occurs exactly once, overlaps counted."""
+    """The offset of `old` in `content`. Raises `Refusal` unless it occurs exactly once, counting overlaps."""
     places: list[int] = []
     start = content.find(old)
     while start != -1 and len(places) < 100:
@@ -335,17 +334,17 @@ def only_place(content: bytes, old: bytes, file_path: str) -> int:
             return place
         case []:
             loose = old.strip() and content.count(old.strip())
-            hint = f"without the white space around it, it occurs {loose} times; " if loose else ""
+            hint = f"without the surrounding white space it occurs {loose} times; " if loose else ""
             raise Refusal(
-                f"old_str occurs 0 times in {file_path!r}, wanted exactly 1; {hint}"
-                "read the file and copy the piece as it stands there, indentation and line ends included"
+                f"old_str occurs 0 times in {file_path!r}, expected exactly 1; {hint}"
+                "read the file and copy the piece exactly, including indentation and line ends"
             )
         case _:
             count = f"{len(places)} times" if start == -1 else "100 times or more"
             lines = ", ".join(str(line_of(content, place)) for place in places[:10])
             raise Refusal(
-                f"old_str occurs {count} in {file_path!r} (lines {lines}{', …' if len(places) > 10 else ''}), wanted "
-                "exactly 1; include more of the text around the right one"
+                f"old_str occurs {count} in {file_path!r} (lines {lines}{', …' if len(places) > 10 else ''}), expected "
+                "exactly 1; include more of the surrounding text"
             )
 
 
@@ -355,7 +354,7 @@ def line_of(content: bytes, place: int) -> int:
 
 
 def fitting(lines: list[str]) -> list[str]:
-    """The first lines, as many as one answer holds; of a single line that is longer, its beginning."""
+    """As many of the first lines as fit into one answer; if the first line is longer, its beginning."""
     room = MAX_CHARACTERS
     for count, line in enumerate(lines):
         room -= len(line)
@@ -365,27 +364,27 @@ def fitting(lines: list[str]) -> list[str]:
 
 
 def marks(file: Opened, lines: list[str], offset: int, shown: list[str]) -> str:
-    """What an answer says about itself: nothing when it is the whole text of the file."""
+    """The note at the end of an answer; empty if it is the complete file."""
     last = offset + len(shown) - 1
     read = len(file.content)
-    more = "" if file.size <= read else f"; of the file's {file.size} bytes the first {read} can be read"
+    more = "" if file.size <= read else f"; only the first {read} of the file's {file.size} bytes can be read"
     notes = []
     if not lines:
         notes.append("the file is empty")
     elif shown[-1] != lines[last - 1]:
         notes.append(f"cut: the first {len(shown[-1])} of the {len(lines[last - 1])} characters of line {last}{more}")
     elif last < len(lines):
-        notes.append(f"cut: lines {offset}-{last} of {len(lines)}; offset={last + 1} reads on{more}")
+        notes.append(f"cut: lines {offset}-{last} of {len(lines)}; continue with offset={last + 1}{more}")
     elif more or offset > 1:
         notes.append(f"lines {offset}-{last} of {len(lines)}{more}")
     if not is_utf8(file.content):
-        notes.append("not valid UTF-8: U+FFFD stands for what cannot be read")
+        notes.append("not valid UTF-8: U+FFFD replaces what cannot be decoded")
     newline = "" if not shown or shown[-1].endswith("\n") else "\n"
     return newline + f"[{'; '.join(notes)}]" if notes else ""
 
 
 def is_utf8(content: bytes) -> bool:
-    """Whether the bytes are UTF-8, a character cut at the end aside."""
+    """Whether the bytes are UTF-8, ignoring a truncated character at the end."""
     try:
         content.decode()
     except UnicodeDecodeError as e:

@@ -1,8 +1,8 @@
 """The names that a model may not write, each with its reason. Knows paths as parts; opens nothing.
 
-They run code, or change what is run, for somebody who only enters the folder, opens it in an editor, commits, pushes or
-starts a common program there, without ever naming the file; or they hold secrets. What has to be named to run, such as
-a `Makefile` or a test, is not among them.
+They run code, or change what is run, when someone merely enters the folder, opens it in an editor, commits, pushes or
+starts a common program there, without naming the file; or they contain secrets. Files that only run when named, such as
+a `Makefile` or a test, are not included.
 """
 
 from __future__ import annotations
@@ -13,63 +13,63 @@ from fnmatch import fnmatchcase
 from typing import Final
 
 REASONS: Final[Mapping[str, tuple[str, ...]]] = {
-    "git and other version control run hooks and commands that it names": (
+    "git and other version control systems run hooks and commands from it": (
         *(".git", ".gitconfig", ".gitmodules", ".config/git", ".hg", ".hgrc", ".svn", ".husky", ".githooks"),
         *(".pre-commit-config.yaml", ".pre-commit-config.yml", "lefthook.yml", ".lefthook.yml", "lefthook.yaml"),
     ),
-    "it holds secrets, or says where they are sent": (
+    "it contains secrets, or says where they are sent": (
         *(".env", ".env.local", ".env.*.local", ".env.development", ".env.production", ".env.staging", ".env.test"),
         *(".ssh", ".gnupg", ".aws", ".azure", ".config/gcloud", ".kube", ".docker", ".netrc", "_netrc", ".pgpass"),
         *(".git-credentials", ".pypirc", ".npmrc", ".yarnrc", ".yarnrc.yml", ".pip", "pip.conf", ".condarc", ".gemrc"),
         *(".curlrc", ".wgetrc", ".terraformrc", ".vault-token"),
     ),
-    "a shell runs it when it starts or enters the folder": (
+    "a shell runs it on startup or when entering the folder": (
         *(".envrc", ".direnv", ".autoenv", ".autoenv.zsh", ".mise.toml", "mise.toml", ".mise", ".tool-versions"),
         *(".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".inputrc"),
         *(".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".kshrc", ".cshrc", ".tcshrc", ".login"),
         *(".config/fish", "config.fish", ".config/autostart", ".config/systemd", ".tmux.conf", ".screenrc"),
     ),
-    "Python runs it when it starts there": (
+    "Python runs it when started there": (
         *("sitecustomize.py", "usercustomize.py", "*.pth", "*.egg-link", "pyvenv.cfg", "__pycache__"),
         *(".pythonrc", ".pythonrc.py", ".pdbrc", ".pdbrc.py", ".ipython", ".jupyter", "conftest.py"),
     ),
-    "another program runs it when it starts there": (
+    "another program runs it when started there": (
         *(".gdbinit", ".lldbinit", ".Rprofile", ".Renviron", ".irbrc", ".pryrc", ".psqlrc", ".sqliterc", ".perldb"),
         *(".cargo", ".mvn", ".gradle", "init.gradle", ".bundle", ".pnpmfile.cjs", ".pnp.cjs", ".yarn", "ansible.cfg"),
     ),
-    "an editor runs tasks and commands that it names": (
+    "an editor runs tasks and commands from it": (
         *(".vscode", "*.code-workspace", ".idea", ".vs", ".fleet", ".zed", "*.sublime-project"),
         *(".devcontainer", ".devcontainer.json", ".vimrc", ".gvimrc", ".exrc", ".nvimrc", ".nvim.lua", ".lvimrc"),
         *(".vim", ".config/nvim", ".dir-locals.el", ".dir-locals-2.el", ".emacs", ".emacs.d"),
     ),
-    "a coding agent starts the commands and servers that it names": (
+    "a coding agent starts commands and servers from it": (
         *(".claude", ".cursor", ".codex", ".gemini", ".windsurf", ".continue", ".mcp.json"),
     ),
-    "a build server runs it when it is pushed": (
+    "a CI server runs it when it is pushed": (
         *(".github/workflows", ".github/actions", ".gitea/workflows", ".forgejo/workflows", ".gitlab-ci.yml"),
         *(".gitlab/ci", ".circleci", ".travis.yml", "azure-pipelines.yml", "bitbucket-pipelines.yml", "Jenkinsfile"),
         *(".drone.yml", ".woodpecker", ".woodpecker.yml", ".woodpecker.yaml", ".buildkite", ".cirrus.yml"),
         *("appveyor.yml", ".appveyor.yml", ".teamcity", "cloudbuild.yaml"),
     ),
-    "a desktop runs it when somebody opens it or the folder": ("*.desktop", "autorun.inf"),
+    "a desktop runs it when someone opens it or the folder": ("*.desktop", "autorun.inf"),
 }
-"""Patterns by the reason for them: a name, a name with `*`, or names with `/` between them that follow each other."""
+"""Patterns by their reason: a name, a name with `*`, or consecutive names separated by `/`."""
 
 PROTECTED: Final = frozenset(pattern for patterns in REASONS.values() for pattern in patterns)
-"""What may be read but not written, nor anything below it."""
+"""What may be read but not written, including everything below it."""
 
 _WHY: Final = {pattern: reason for reason, patterns in REASONS.items() for pattern in patterns}
 
 
 def why_protected(names: Iterable[str], patterns: Collection[str]) -> str | None:
-    """The pattern that protects a path, with its reason; None when none does.
+    """The pattern that protects a path, with its reason; None if there is none.
 
     Args:
-        names: the parts of the path.
-        patterns: names as in `PROTECTED`; letter case is nothing to them.
+        names: the components of the path.
+        patterns: patterns as in `PROTECTED`; case-insensitive.
 
     >>> why_protected(["app", ".envrc"], PROTECTED)
-    "'.envrc' is protected: a shell runs it when it starts or enters the folder"
+    "'.envrc' is protected: a shell runs it on startup or when entering the folder"
     """
     folded = [_folded(name) for name in names]
     for pattern in sorted(patterns):
@@ -81,6 +81,6 @@ def why_protected(names: Iterable[str], patterns: Collection[str]) -> str | None
 
 
 def _folded(name: str) -> str:
-    """A name as the most forgiving file system compares it: without case, forms and characters that show nothing."""
+    """A name as the most lenient file system compares it: ignoring case, Unicode forms and invisible characters."""
     plain = unicodedata.normalize("NFKC", name)
     return "".join(c for c in plain if unicodedata.category(c) != "Cf").casefold()

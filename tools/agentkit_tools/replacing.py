@@ -1,8 +1,8 @@
-"""A file put in the place of another: nothing but its content changes, and nobody else's change is lost.
+"""Replaces a file by another: only its content changes, and no concurrent change is lost.
 
-Knows open folders and names in them, and the operating system; no paths and no tool. Who changes files by this module
-holds the lock of their folder meanwhile, whatever instance or process it is. Who does not know the lock, such as an
-editor, is noticed by the file's identity and times, looked at last before the new one takes its place.
+Knows open folders and names in them, and the operating system; knows no paths and no tool. All users of this module, in
+any instance or process, hold the lock of the folder during a change. Programs that do not take the lock, such as
+editors, are detected by the file's identity and times, checked just before the new file takes its place.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from contextlib import contextmanager, suppress
 from typing import Final
 
 LOCK_SECONDS: Final = 20.0
-"""How long another one's change is waited for; one takes milliseconds."""
+"""How long to wait for another change; a change takes milliseconds."""
 
 _NO_LOCKS: Final = {errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EBADF, errno.EINVAL}
-"""What file systems without locks on folders say, such as NFS, which wants a folder to be open for writing."""
+"""Errors from file systems that cannot lock folders, such as NFS, which requires a folder to be open for writing."""
 
 _ITS_CONTENTS_OWN: Final = {"security.capability", "security.ima", "security.evm"}
-"""Attributes that vouch for the content: the system takes them from a file that is written to, and so do we."""
+"""Attributes that certify the content: the system removes them when a file is written to, and so do we."""
 
-_HERE: Final = threading.Lock()  # where the file system has no locks: among the threads of this process at least
+_HERE: Final = threading.Lock()  # if the file system has no locks: at least between the threads of this process
 
 
 class Replaced(Exception):
-    """The file is not the one that was read: another program changed it meanwhile. Nothing was done."""
+    """The file differs from the one that was read: another program changed it in the meantime. Nothing was done."""
 
 
 @contextmanager
 def locked(folder: int) -> Iterator[None]:
-    """Hold the lock of an open folder: one at a time, over all threads and processes of this machine.
+    """Hold the lock of an open folder, exclusive among all threads and processes of this machine.
 
     Raises:
-        TimeoutError: another one holds it for longer than any change takes.
+        TimeoutError: it is held for longer than any change takes.
     """
     give_up = time.monotonic() + LOCK_SECONDS
     pause = 0.0005
@@ -67,22 +67,22 @@ def locked(folder: int) -> Iterator[None]:
 
 
 def identity(status: os.stat_result) -> tuple[int, ...]:
-    """What changes when a file is replaced or written to."""
+    """The parts of a file's status that change when it is replaced or written to."""
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 def replace(folder: int, name: str, content: bytes, found: os.stat_result) -> None:
-    """Put `content` in the place of a file, in one step, with its owner, mode, access list and attributes.
+    """Replace a file's content atomically, keeping its owner, mode, access list and attributes.
 
     Args:
         folder: the open folder.
-        name: of the file in it.
-        content: all of it.
-        found: the file as it was when it was read.
+        name: the file's name in it.
+        content: the complete new content.
+        found: the file's status when it was read.
 
     Raises:
-        Replaced: the file there is another one, or has changed.
-        OSError: the system refused, such as to keep the owner. Nothing was changed.
+        Replaced: the file was replaced or has changed.
+        OSError: a system error, for example the owner cannot be kept. Nothing was changed.
     """
     draft = f".agentkit-{secrets.token_hex(8)}.tmp"
     handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=folder)
@@ -113,7 +113,7 @@ def _status(folder: int, name: str) -> os.stat_result:
 
 
 def _opened(folder: int, name: str, found: os.stat_result) -> int:
-    """The file that is to be replaced, open, and the one that was read."""
+    """The file to be replaced, open, and the status of the one that was read."""
     try:
         handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY, dir_fd=folder)
     except OSError as e:
@@ -127,7 +127,7 @@ def _opened(folder: int, name: str, found: os.stat_result) -> int:
 
 
 def _keep(new: int, old: int, found: os.stat_result) -> None:
-    """Give a new file what is not content of an old one. The owner first: a change of it takes bits of the mode."""
+    """Give a new file the metadata of the old one. The owner first: changing it clears bits of the mode."""
     made = os.fstat(new)
     if (made.st_uid, made.st_gid) != (found.st_uid, found.st_gid):
         try:
@@ -138,15 +138,15 @@ def _keep(new: int, old: int, found: os.stat_result) -> None:
             )
         except PermissionError as e:
             owner = f"user {found.st_uid} and group {found.st_gid}"
-            raise PermissionError(e.errno, f"the file belongs to {owner}, which a new text could not keep") from e
-    if hasattr(os, "listxattr"):  # Linux; there an access list is an attribute, too
+            raise PermissionError(e.errno, f"the file belongs to {owner}, which could not be kept") from e
+    if hasattr(os, "listxattr"):  # Linux, where an access list is an attribute, too
         _keep_attributes(new, old)
     os.fchmod(new, stat.S_IMODE(found.st_mode))
 
 
 def _keep_attributes(new: int, old: int) -> None:
     there, wanted = _attributes(new), _attributes(old)
-    for name in there.keys() - wanted.keys():  # such as an access list that the folder gives to new files
+    for name in there.keys() - wanted.keys():  # for example an access list inherited from the folder
         os.removexattr(new, name)
     for name, value in wanted.items():
         if there.get(name) == value:

@@ -6,12 +6,15 @@ Knows the call in progress, the reader and the declarations.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final
 
+from agentkit.errors import FormatError
 from agentkit.formats import values
 from agentkit.formats.call import CallReader
 from agentkit.formats.format import Braced
+from agentkit.formats.kind import PartKind, Writing
 from agentkit.formats.literals import PYTHON_WORDS, Literals, NotALiteral
 from agentkit.formats.reader import Damage, Reader, Search, Wait, literal, may_begin
 from agentkit.formats.repairs import PYTHON_QUOTES
@@ -194,3 +197,46 @@ class _Braced:
             raise self.bad(f"the end of the string in {quote}") from e
         self.at, self.plain_quotes = literals.at, quote
         return value
+
+
+# ---------------------------------------------------------------- written
+
+
+def write_braced(w: Writing, part: Braced) -> str:
+    """All arguments between braces, keys without quotes."""
+    arguments: Mapping[str, Any] = w.call.arguments
+    if not part.typed:
+        arguments = {k: values.write(v, *w.schema(k), nulls=v is None) for k, v in arguments.items()}
+    return _braced(arguments, part.quote)
+
+
+def _braced(value: Any, quote: str) -> str:
+    match value:
+        case str():
+            return f"{quote}{value}{quote}"
+        case Mapping():
+            return "{" + ",".join(f"{_bare_key(k)}:{_braced(v, quote)}" for k, v in value.items()) + "}"
+        case list() | tuple():
+            return "[" + ",".join(_braced(v, quote) for v in value) + "]"
+        case _:
+            return values.dump(value)
+
+
+def _bare_key(key: str) -> str:
+    if re.fullmatch(r"[^\s:{}\[\],\"']+", key) is None:
+        raise FormatError(f"{key!r} cannot be a key of this format: it has no quotes around keys")
+    return key
+
+
+KINDS = (
+    PartKind(
+        Braced,
+        read_braced,
+        write_braced,
+        taught=(
+            "Keys stand without quotes.",
+            "Write a string between the two tokens that the example shows, exactly as it is meant: no escaping.",
+            "No string can contain that token.",
+        ),
+    ),
+)

@@ -1,25 +1,28 @@
-"""The bodies whose values are text: parameters between tags or literals, and an element per tool.
+"""An XML element per tool, and the tag that holds a tool's name and arguments. Values are raw text.
 
 Knows the call in progress, the reader and the declarations.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
-from collections.abc import Collection, Generator, Iterable
-from typing import Final
+from collections.abc import Generator, Mapping, Sequence
+from typing import Any, Final
 
-from agentkit.errors import ErrorCode
+from agentkit.errors import FormatError
 from agentkit.events import ArgumentDelta
 from agentkit.formats import tags, valueends, values
-from agentkit.formats.bodies.json import read_json
-from agentkit.formats.call import CallReader, ended, strays, until
+from agentkit.formats.bodies.pairs import note_value, refuse_strays, value_of
+from agentkit.formats.call import CallReader
 from agentkit.formats.damage.missing_close import unsure
-from agentkit.formats.format import Json, NameTag, Pairs, Tag, TagParameters, TextArgument, ToolElement
+from agentkit.formats.escapes import attribute, cdata, raw_value, reads_as_null, text_of
+from agentkit.formats.format import NameTag, Tag, TextArgument, ToolElement
+from agentkit.formats.kind import OTHERS_AS_JSON, PartKind, Writing
 from agentkit.formats.rawvalue import Value
-from agentkit.formats.reader import Damage, Decline, Reader, Wait, literal
-from agentkit.formats.repairs import MISSING_CLOSE
+from agentkit.formats.reader import Damage, Decline, Reader, Wait
+from agentkit.schemas import walk
 from agentkit.toolspec import Element, Node, ToolSpec
 
 
@@ -50,22 +53,7 @@ def read_name_tag(r: Reader, call: CallReader, part: NameTag) -> Wait:
                 _attribute(r, call, key.removeprefix(_AGAIN), text)
         return
     own = call.tool.parameters.get("properties", {}) if call.tool is not None else {}
-    _refuse_strays(part.name, (k for k in opening.attributes if k != part.attribute), own, r.offset)
-
-
-def _refuse_strays(name: str, attributes: Iterable[str], own: Collection[str], position: int) -> None:
-    """Refuse an opening tag that says what is read nowhere: dropping it would change the call.
-
-    Args:
-        name: the tag's.
-        attributes: what it says, without what is read.
-        own: names of which none says nothing here.
-        position: where the tag ends.
-    """
-    if lost := strays(attributes, own):
-        shown = ", ".join(map(repr, lost))[:200]
-        told = f"<{name}> has {shown}, which is read nowhere; expected each argument between tags of its own"
-        raise Damage("invalid_arguments", told, position)
+    refuse_strays(part.name, (k for k in opening.attributes if k != part.attribute), own, r.offset)
 
 
 def _attribute(r: Reader, call: CallReader, parameter: str, text: str | None) -> None:
@@ -89,131 +77,6 @@ class _NameAndArguments(tags.Attributes):
     def key(self) -> Generator[None, None, str]:
         key = yield from super().key()
         return f"{_AGAIN}{key}" if key in self.known and key in self.opening.attributes else key
-
-
-def read_tag_parameters(r: Reader, call: CallReader, part: TagParameters) -> Wait:
-    """Repeated `<parameter name="key">value</parameter>`."""
-    end = valueends.end_of_value(call.shape, part)
-    while not call.complete:
-        yield from r.space()
-        found = yield from r.sees(tags.tag(part.name, closing=False))
-        if found is None:
-            yield from _maybe_json(r, call)
-            return
-        r.at = found.end()
-        attributes = tags.Attributes(r, part.name, (part.attribute,))
-        attributes.committed = True
-        opening = yield from attributes.read()
-        key = opening.attributes.get(part.attribute)
-        if not key:
-            raise Damage("invalid_arguments", f"<{part.name}> has no {part.attribute!r}", r.offset)
-        _refuse_strays(part.name, (k for k in opening.attributes if k not in (part.attribute, part.kind)), (), r.offset)
-        if opening.empty:
-            call.put(r, key, None)
-            continue
-        value = _value(r, call, key, end)
-        yield from value.read()
-        _note(call, value)
-        kind = opening.attributes.get(part.kind) if part.kind else None
-        if kind == "true":
-            call.set(r, key, value.text())
-        elif kind == "false" and not (call.tool and call.tool.declares(key)):
-            call.set(r, key, values.read(value.text(), {}, {}))
-        else:
-            call.put(r, key, value.text(), nulls=not value.verbatim)
-
-
-def _value(r: Reader, call: CallReader, key: str, end: valueends.ValueEnd) -> Value:
-    """One of the call's raw values, to be read."""
-
-    def missing(name: str) -> bool:
-        properties = call.tool.parameters.get("properties", {}) if call.tool is not None else {}
-        return name in properties and name not in call.arguments and name != key
-
-    def scalar() -> bool:
-        return values.is_scalar(*call.schema(key))
-
-    return Value(r, call.index, key, end, missing, scalar)
-
-
-def _note(call: CallReader, value: Value) -> None:
-    """How a value of the call that has been read was written."""
-    if value.unclosed:
-        call.note(MISSING_CLOSE)
-    if not value.verbatim:
-        call.raw.add(value.key)
-
-
-def _maybe_json(r: Reader, call: CallReader) -> Wait:
-    """Where parameters may stand, models also write one JSON object with all of them."""
-    if not call.arguments and r.buf.startswith("{", r.at):
-        yield from read_json(r, call, Json())
-        call.complete = False
-
-
-def read_pairs(r: Reader, call: CallReader, part: Pairs) -> Wait:
-    """Repeated key and value between literals."""
-    end = valueends.end_of_value(call.shape, part)
-    while True:
-        yield from tags.layout(r)
-        found = yield from r.sees(literal(part.key))
-        if found is None:
-            yield from _maybe_json(r, call)
-            return
-        r.at = found.end()
-        key, kind = yield from _key_and_kind(r, part)
-        value = _value(r, call, key, end)
-        yield from value.read()
-        text = value.text()
-        if not value.verbatim and _opens_again(text, part):
-            told = f"the value of {key!r} begins with what opens a value, and does not close it"
-            raise Damage("ambiguous_call", told, value.start)
-        _note(call, value)
-        if kind == "string":
-            call.set(r, key, text)
-        elif kind:
-            call.set(r, key, values.read(text, {"type": kind}, {}))
-        else:
-            call.put(r, key, text, nulls=not value.verbatim)
-
-
-def _opens_again(text: str, part: Pairs) -> bool:
-    """Whether a value begins with the tag that opens one, or that stands before it, and does not balance."""
-    close = part.close.strip()
-    own = f"<{close.removeprefix('</')}" if close.startswith("</") and part.middle.rstrip().endswith(close[2:]) else ""
-    tags = tuple(literal[literal.rfind("<") :] for literal in (own, *part.kind[:1]) if literal.endswith(">"))
-    return bool(own) and text.lstrip().startswith(tags) and text.count(own) > text.count(close)
-
-
-def _key_and_kind(r: Reader, part: Pairs) -> Generator[None, None, tuple[str, str]]:
-    """A key, and its value's type where one is written, up to where the value starts."""
-    start = r.offset
-    middle, kind = part.middle.strip(), ""
-    key = yield from until(r, tuple(text.split()[0] for text in (*part.kind[:1], middle)), _IN_NO_KEY)
-    if key is not None and part.kind and (found := (yield from r.sees(literal(part.kind[0].strip())))):
-        r.at = found.end()
-        middle = part.kind[1].strip()
-        kind = (yield from until(r, (middle.split()[0],), _IN_NO_KEY)) or ""
-        key = key if kind else None
-    if key is None:
-        over = ended(r, start) or r.cut >= start
-        r.back_to(start)  # a key that runs on may hold whole calls
-        raise _no_value(middle, start, over=over)
-    for word in middle.split():
-        yield from tags.layout(r)
-        if (found := (yield from r.sees(literal(word)))) is None:
-            raise _no_value(middle, start, over=r.ended and r.offset in (r.cut, r.base + len(r.buf)))
-        r.at = found.end()
-    return (tags.decoded(key) if part.key.endswith('="') else key).strip(), kind.strip()
-
-
-_IN_NO_KEY = re.compile("[<\n]").search  # what closes the key was forgotten
-
-
-def _no_value(middle: str, start: int, *, over: bool) -> Damage:
-    """The error for a parameter's name without its value; the text may be `over`."""
-    code: ErrorCode = "truncated_call" if over else "invalid_arguments"
-    return Damage(code, f"expected {middle!r} behind a parameter's name", start, ended=over)
 
 
 def read_text_argument(r: Reader, call: CallReader, part: TextArgument) -> Wait:
@@ -266,9 +129,6 @@ def _refuse_wrapped(r: Reader, call: CallReader, value: Value) -> None:
     if not value.verbatim and (name := wrapped(value.text(), call.tool)):
         told = f"the value of {value.key!r} stands in tags of {name!r}: leave them out, or put it in <![CDATA[ … ]]>"
         raise Damage("ambiguous_call", told, r.offset, end=r.offset)
-
-
-# ---------------------------------------------------------------- an element per tool
 
 
 class _ElementAttributes(tags.Attributes):
@@ -376,7 +236,7 @@ class _Children:
             below = group.get(name)
             if below is None and not (call.tool and call.tool.declares(name)):
                 raise _unknown(call, name, _wanted(group, parent), r.mark + start)
-            _refuse_strays(name, opening.attributes, (), r.offset)
+            refuse_strays(name, opening.attributes, (), r.offset)
             if isinstance(below, dict):
                 if not opening.empty:
                     yield from self.read((name, *parents), below)
@@ -391,9 +251,9 @@ class _Children:
         """The value of one that is open."""
         r, call, element = self.r, self.call, self.tool.element
         assert element is not None
-        value = _value(r, call, parameter, self.elements.end(self.tool, name, group, parents))
+        value = value_of(r, call, parameter, self.elements.end(self.tool, name, group, parents))
         yield from value.read()
-        _note(call, value)
+        note_value(call, value)
         if value.unclosed and (swallowed := _swallowed(value.text(), call, group, name)):
             raise unsure(parameter, swallowed, r.offset, -1)
         call.put(r, parameter, _stripped(element, value), nulls=not value.verbatim)
@@ -430,3 +290,146 @@ def _swallowed(text: str, call: CallReader, group: Group, own: str) -> str:
     """The first sibling, not given so far, that begins in a value whose own end was missing; nothing if none does."""
     names = (n for n, below in group.items() if isinstance(below, Node) and below.parameter not in call.arguments)
     return next((n for n in names if n != own and re.search(tags.opening_tag(n), text, re.IGNORECASE)), "")
+
+
+# ---------------------------------------------------------------- written
+
+
+_ATTRIBUTE_NAME = re.compile(r"[^\s=/>\"'<]{1,256}\Z")
+
+
+def write_name_tag(w: Writing, part: NameTag) -> str:
+    """The opening tag; where the body is one text, the other arguments are its attributes."""
+    start = f'<{part.name} {part.attribute}="{attribute(w.call.name)}"'
+    if any(isinstance(p, TextArgument) for p in w.format.call):
+        for key, value in w.call.arguments.items():
+            if key not in w.tool.first_required:
+                text = text_of(value, key, w.tool)
+                start += f" {key}" if text is None else f' {key}="{attribute(text)}"'
+    return start + ">"
+
+
+def write_text_argument(w: Writing, part: TextArgument) -> str:
+    """The one argument that is the tag's text."""
+    closing = next(p.name for p in w.format.call if isinstance(p, Tag))
+    names = w.tool.first_required
+    if not names or names[0] not in w.call.arguments:
+        return ""
+    value = w.call.arguments[names[0]]
+    text = text_of(value, names[0], w.tool, nulls=value is None) or ""
+    return cdata(text) if reads_as_null(value) or wrapped(text, w.tool) else raw_value(text, (closing,))
+
+
+def write_element(w: Writing, part: ToolElement) -> str:
+    """The tool's whole element: attributes, then content or child elements."""
+    tool, call = w.tool, w.call
+    element = tool.element
+    assert element is not None
+    nodes = {n.parameter: n for n in element.nodes}
+    attributes, body = [], ""
+    content: str | None = None
+    elements: dict[str, Any] = {}
+    for key, value in call.arguments.items():
+        text = text_of(value, key, tool)
+        node = nodes.get(key)
+        if node is None or node.kind == "attribute" or text is None:
+            name = node.path[0] if node is not None and node.kind == "attribute" else key
+            if _ATTRIBUTE_NAME.match(name) is None:
+                raise FormatError(f"{tool.name}: {name!r} cannot be the name of an attribute of <{element.tag}>")
+            attributes.append(f" {name}" if text is None else f' {name}="{attribute(text)}"')
+        elif node.kind == "content":
+            marked = _to_the_letter(value, element) or wrapped(text, tool)
+            content = cdata(text) if marked else raw_value(text, (element.tag,))
+        else:
+            hazards = (*node.path, element.tag)
+            elements[key] = cdata(text) if _to_the_letter(value, element) else raw_value(text, hazards)
+    if elements:
+        body = _child_texts(group_of(tool), elements)
+    start = f"<{element.tag}{''.join(attributes)}"
+    if content is None and not elements:
+        return f"{start}/>"
+    return f"{start}>{content if content is not None else body}</{element.tag}>"
+
+
+def _child_texts(group: Mapping[str, Any], elements: Mapping[str, str]) -> str:
+    """Child elements in their declared order, nested as their paths say."""
+    out = "\n"
+    for name, below in group.items():
+        if isinstance(below, Node):
+            if below.parameter in elements:
+                out += f"<{name}>{elements[below.parameter]}</{name}>\n"
+        elif (inner := _child_texts(below, elements)) != "\n":
+            out += f"<{name}>{inner}</{name}>\n"
+    return out
+
+
+def _to_the_letter(value: Any, element: Element) -> bool:
+    """Whether a string must be marked as meant to the letter: it reads as null, or would be stripped."""
+    return reads_as_null(value) or (element.strip and isinstance(value, str) and value != value.strip())
+
+
+# ---------------------------------------------------------------- taught
+
+
+def listed_elements(part: ToolElement, tools: Sequence[ToolSpec]) -> str:
+    """The tools as a prompt lists them: each by its tag and what goes where."""
+    return "\n\n".join(_element(t.with_element(part.layout)) for t in tools)
+
+
+def _element(tool: ToolSpec) -> str:
+    element = tool.element
+    assert element is not None
+    nodes = {n.parameter: n for n in element.nodes}
+    lines = [f"## <{element.tag}>", "", tool.description or tool.name]
+    lines += [_parameter(tool, name, nodes.get(name)) for name in tool.parameters.get("properties", {})]
+    if element.example:
+        lines += ["", element.example.strip()]
+    return "\n".join(lines)
+
+
+def _parameter(tool: ToolSpec, name: str, node: Node | None) -> str:
+    schema = tool.schema_of(name)
+    place = "attribute" if node is None else node.kind
+    label = "/".join(node.path) if node is not None and node.path else name
+    where = {"attribute": f"attribute `{label}`", "element": f"element <{label}>", "content": "the element's content"}[
+        place
+    ]
+    needed = "required" if name in tool.parameters.get("required", ()) else "optional"
+    about = f": {schema['description'].rstrip('. ')}." if schema.get("description") else ""
+    default = f" Default {json.dumps(schema['default'])}." if schema.get("default") is not None else ""
+    return f"- {where} ({_type(schema, tool.parameters)}, {needed}){about}{default}"
+
+
+def _type(schema: Mapping[str, Any], root: Mapping[str, Any]) -> str:
+    """A schema in a few words; the whole schema where a few words do not tell it."""
+    words = []
+    for plain in walk.alternatives(schema, root):
+        if "enum" in plain or "const" in plain:
+            words.append(
+                " or ".join(json.dumps(v, ensure_ascii=False) for v in plain.get("enum", [plain.get("const")]))
+            )
+        elif plain.get("type") == "object" and plain.get("properties"):
+            words.append(f"object {json.dumps(plain, ensure_ascii=False)}")
+        elif plain.get("type") == "array" and isinstance(plain.get("items"), Mapping):
+            words.append(f"list of {_type(plain['items'], root)}")
+        else:
+            words.append(str(plain.get("type", "any value")))
+    return " or ".join(dict.fromkeys(words))
+
+
+_AS_MEANT: Final = (
+    "Write what stands between tags exactly as it is meant: no quotes around it, no escaping. "
+    "Line breaks and indentation count."
+)
+_RULES: Final = (
+    'Attribute values stand in double quotes; inside them write &quot; for ", &amp; for & and &lt; for <.',
+    _AS_MEANT,
+    OTHERS_AS_JSON,
+    "Text that contains the very tag that encloses it must stand in <![CDATA[ and ]]>.",
+)
+
+KINDS = (
+    PartKind(NameTag, read_name_tag, write_name_tag, taught=()),
+    PartKind(TextArgument, read_text_argument, write_text_argument, taught=_RULES),
+    PartKind(ToolElement, read_element, write_element, taught=_RULES, listing=listed_elements),
+)

@@ -15,6 +15,7 @@ from agentkit.formats.call import CallReader
 from agentkit.formats.damage import otherkeys
 from agentkit.formats.damage.otherkeys import BESIDE, NESTED
 from agentkit.formats.format import Envelope, Json, KeyEnvelope
+from agentkit.formats.kind import IN_JSON_STRINGS, PartKind, Writing
 from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Wait
 from agentkit.formats.repairs import DOUBLY_ENCODED, RAW_NEWLINES
 from agentkit.unicode import without_surrogates
@@ -328,3 +329,49 @@ def take_arguments(r: Reader, call: CallReader, span: jsontext.Span | None) -> d
             span.start if span else r.offset,
         )
     return value
+
+
+# ---------------------------------------------------------------- written
+
+
+def write_json(w: Writing, part: Json) -> str:
+    """The arguments."""
+    return values.dump(dict(w.call.arguments))
+
+
+def write_envelope(w: Writing, part: Envelope) -> str:
+    """The name and the arguments, in this order and without other keys."""
+    return values.dump({part.name: w.call.name, part.arguments[0]: dict(w.call.arguments)})
+
+
+def write_key_envelope(w: Writing, part: KeyEnvelope) -> str:
+    """The name as the key, the arguments as its value."""
+    return values.dump({w.call.name: dict(w.call.arguments)})
+
+
+_ONE_OBJECT: Final = (
+    "Each call is one JSON object with the tool's name and its arguments; nothing but JSON stands inside a call."
+)
+KINDS = (
+    PartKind(
+        Json,
+        read_json,
+        write_json,
+        taught=("The arguments are one JSON object; nothing but JSON stands there.", IN_JSON_STRINGS),
+    ),
+    PartKind(
+        Envelope,
+        read_envelope,
+        write_envelope,
+        taught=(_ONE_OBJECT, IN_JSON_STRINGS),
+    ),
+    PartKind(
+        KeyEnvelope,
+        read_key_envelope,
+        write_key_envelope,
+        taught=(
+            "Each call is one JSON object whose only key is the tool's name and whose value holds the arguments.",
+            IN_JSON_STRINGS,
+        ),
+    ),
+)

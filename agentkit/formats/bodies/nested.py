@@ -16,6 +16,7 @@ from typing import Any
 from agentkit.formats import values
 from agentkit.formats.call import CallReader
 from agentkit.formats.format import NestedTags, Tag
+from agentkit.formats.kind import STRINGS_AS_MEANT, PartKind, Writing
 from agentkit.formats.reader import Damage, Delimiter, Reader, Search, Wait, beginnings, literal, may_begin, pattern
 from agentkit.formats.repairs import MISSING_CLOSE
 from agentkit.formats.valueends import halved
@@ -214,3 +215,38 @@ def _value(node: _Node, raw: str, mark: int, schema: walk.Schema, root: walk.Sch
         else:
             out[child.name] = value
     return out
+
+
+# ---------------------------------------------------------------- written
+
+
+def write_nested_tags(w: Writing, part: NestedTags) -> str:
+    """One element per argument, objects and arrays as far as the schema tells them."""
+    return "".join(_nested(part, k, v, *w.schema(k)) for k, v in w.call.arguments.items())
+
+
+def _nested(part: NestedTags, name: str, value: Any, schema: walk.Schema, root: walk.Schema) -> str:
+    plain = next((s for s in walk.alternatives(schema, root) if s.get("type") in ("array", "object")), {})
+    if isinstance(value, Mapping) and value:
+        inner = plain.get("properties", {})
+        body = "".join(_nested(part, k, v, inner.get(k, {}), root) for k, v in value.items())
+    elif isinstance(value, list) and value and plain.get("type") == "array":
+        items = plain.get("items")
+        body = "".join(_nested(part, part.item, v, items if isinstance(items, Mapping) else {}, root) for v in value)
+    else:
+        body = values.write(value, schema, root, nulls=True)
+    return f"{part.token}<{name}>{body}{part.token}</{name}>"
+
+
+KINDS = (
+    PartKind(
+        NestedTags,
+        read_nested_tags,
+        write_nested_tags,
+        taught=(
+            STRINGS_AS_MEANT,
+            "Write a list as one element per item, and an object as one element per property, named after it.",
+            "Every tag stands behind the same token as in the example; no string can contain that token.",
+        ),
+    ),
+)

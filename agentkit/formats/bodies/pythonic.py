@@ -10,8 +10,10 @@ import re
 from collections.abc import Generator
 from typing import Any, Final
 
+from agentkit.formats import values
 from agentkit.formats.call import CallReader
 from agentkit.formats.format import PythonCall
+from agentkit.formats.kind import PartKind, Writing
 from agentkit.formats.literals import Literals, NotALiteral
 from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Search, Wait, text_run
 from agentkit.formats.repairs import ARITHMETIC, INNER_QUOTES, LEADING_ZEROS, MISSING_COMMA
@@ -282,3 +284,31 @@ def _end_of_argument(call: CallReader) -> re.Pattern[str]:
     known = call.tool.parameters.get("properties", {}) if call.tool else {}
     names = "|".join(map(re.escape, known)) or r"[^\W\d]\w*"
     return re.compile(rf"\s*(?:\Z|,\s*(?:{names})\s*=(?!=))")
+
+
+# ---------------------------------------------------------------- written
+
+
+def write_python_call(w: Writing, part: PythonCall) -> str:
+    """The call with every argument named."""
+    return f"{w.call.name}({', '.join(f'{k}={python_literal(v)}' for k, v in w.call.arguments.items())})"
+
+
+def python_literal(value: Any) -> str:
+    """A JSON value as Python writes it.
+
+    Raises:
+        FormatError: the value is not JSON.
+    """
+    values.dump(value)
+    return repr(value)
+
+
+KINDS = (
+    PartKind(
+        PythonCall,
+        read_python_call,
+        write_python_call,
+        taught=("Write each call as Python does, with named arguments only and literals as values.",),
+    ),
+)

@@ -115,6 +115,31 @@ HARMONY = Format(
     aliases=("openai", "gpt-oss"),
     families=("gpt-oss",),
 )
+# chat template of upstage/Solar-Open-100B, and the tool parser `solar_open` of its vendor's server
+# (github.com/UpstageAI/vllm, branch v0.12.0-solar-open), which reads calls with and without the section
+_SOLAR_CALL = (
+    "<|tool_call:begin|>",
+    CallId(),
+    "<|tool_call:name|>",
+    Name(),
+    "<|tool_call:args|>",
+    Json(),
+    "<|tool_call:end|>",
+)
+SOLAR_OPEN = Format(
+    "solar_open",
+    _SOLAR_CALL,
+    Section("<|tool_calls|>", "<|calls|>"),
+    separator="",
+    also=(Shape(_SOLAR_CALL),),
+    result=ResultShape(
+        "<|tool_response:begin|>{id}<|tool_response:name|>{name}<|tool_response:result|>", "<|tool_response:end|>"
+    ),
+    thinking=(("<|think|>", "<|end|>"), ("<think>", "</think>")),
+    answer=(("<|tool_response:begin|>", "<|tool_response:end|>"),),
+    markup=("<|begin|>assistant", "<|content|>", "<|flush|>", "<|end|>"),
+    families=("Solar Open",),
+)
 GLM4 = Format(
     "glm4",
     ("\n", Name(), "\n", Json()),
@@ -122,4 +147,4 @@ GLM4 = Format(
     families=("GLM 4 9B",),
 )
 
-NAMED = (DEEPSEEK_V3, DEEPSEEK_V31, KIMI_K2, MISTRAL_COMPACT, PLAMO3, FUNCTION_JSON, HARMONY, GLM4)
+NAMED = (DEEPSEEK_V3, DEEPSEEK_V31, KIMI_K2, MISTRAL_COMPACT, PLAMO3, FUNCTION_JSON, HARMONY, SOLAR_OPEN, GLM4)

@@ -1,4 +1,4 @@
-"""Hugging Face's `response_template`: a checkpoint's own template read as a format, and a format written as one."""
+"""Hugging Face's `response_template`: imports a checkpoint's own template as a format, and exports a format as one."""
 
 from __future__ import annotations
 

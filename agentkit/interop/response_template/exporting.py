@@ -1,7 +1,8 @@
-"""A Format written as a Hugging Face `response_template`, so that a checkpoint can carry it in its tokenizer's config.
+"""Exports a Format as a Hugging Face `response_template`, so that a checkpoint can carry it in its tokenizer config.
 
-A template is weaker than a Format: a region ends at the first closing literal, also inside a JSON string; a body that
-cannot be read fails the whole message; values have no escape. What it cannot say at all is refused with the reason.
+A template is less expressive than a Format: a region ends at the first closing literal, even inside a JSON string; an
+unreadable body fails the whole message; values cannot be escaped. What it cannot express at all is refused with the
+reason.
 
 Source: transformers 5.23, `utils/chat_parsing` (version 1 of the template).
 """
@@ -16,6 +17,8 @@ from agentkit.errors import FormatError
 from agentkit.formats.engine import get
 from agentkit.formats.format import (
     Braced,
+    CallBody,
+    CallId,
     CountedName,
     Envelope,
     Format,
@@ -39,27 +42,27 @@ from agentkit.formats.openers import weak
 _NAME: Final = r"(?P<name>[^\s<>{}\[\]()\"'`,;:=]+)"
 _NAMED: Final = {"type": "function", "function": {"name": "{name}", "arguments": "{content}"}}
 _REFUSED: Final[Mapping[type[FormatPart], str]] = {
-    PythonCall: "its arguments are written as Python, which no content parser of a template reads",
-    KeyEnvelope: "the tool's name is a JSON key, which no placeholder of a template reaches",
+    PythonCall: "its arguments are written as Python, which no content parser of a template can read",
+    KeyEnvelope: "the tool's name is a JSON key, which no placeholder of a template can capture",
     NestedTags: "its values are nested elements, and a template's xml-inline is flat",
     TextArgument: "its text is the tool's first required parameter, and a template does not know the tools",
     ToolElement: "the tag is the tool's own, and a template does not know the tools",
 }
-"""Why a body cannot be said in a template."""
+"""Why a template cannot express a body."""
 
 
 def to_response_template(format: str | Format, start_anchor: str | Sequence[str]) -> dict[str, Any]:
-    r"""A Format as a `response_template`; JSON all through.
+    r"""A Format as a `response_template`, consisting only of JSON values.
 
     Args:
-        format: the format; the shape that it writes is exported, shapes that are only read are not.
-        start_anchor: how an assistant's turn starts in the checkpoint's chat template (`"<|im_start|>assistant\n"`),
-            or several ways: no format knows it, and without it a parser would take earlier turns for the reply.
+        format: the format; only the shape that it writes is exported, not those that it only reads.
+        start_anchor: how an assistant turn starts in the checkpoint's chat template (`"<|im_start|>assistant\n"`), or
+            several alternatives: formats do not know it, and without it a parser would read earlier turns as the reply.
 
-    Values that are written as text are typed by the `tools` given to `parse_response` (transformers >= 5.15).
+    Values that are written as text get their types from the `tools` passed to `parse_response` (transformers >= 5.15).
 
     Raises:
-        FormatError: a template cannot say how this format writes calls; the message tells why.
+        FormatError: a template cannot express how this format writes calls; the message says why.
     """
     declared = get(format)
     fields: dict[str, Any] = {}
@@ -84,7 +87,7 @@ def _any(texts: Iterable[str]) -> str:
 
 
 def _literal(text: str) -> str:
-    """A literal as a regular expression, with any white space where it has some."""
+    """A literal as a regular expression that allows any white space where the literal has some."""
     return "".join(r"\s*" if run.isspace() else re.escape(run) for run in re.findall(r"\s+|\S+", text))
 
 
@@ -97,7 +100,7 @@ def _edge(edge: str | Tag) -> str:
 
 
 def _spelt(part: FormatPart) -> str:
-    """A part that is no body, as a regular expression."""
+    """A part that is not a body, as a regular expression."""
     match part:
         case str() | Tag():
             return _literal(part) if isinstance(part, str) else _edge(part)
@@ -107,20 +110,17 @@ def _spelt(part: FormatPart) -> str:
             return rf"(?:{_literal(prefix)})?{_NAME}(?::\d+)?"
         case NameTag(name, attribute):
             return rf'<{re.escape(name)} {attribute}="(?P<name>[^"]+)">'
-        case Skip():
+        case Skip() | CallId():  # a template has no field for a call's id
             return r".{0,256}?"
         case _:
             raise TypeError(f"{part!r} is a body")
-
-
-_BODIES: Final = (Json, Envelope, TagParameters, Pairs, Braced, *_REFUSED)
 
 
 class _Calls:
     """The field of the calls of one format: what opens and closes a region, and how its content is read."""
 
     def __init__(self, format: Format) -> None:
-        at = next(i for i, part in enumerate(format.call) if isinstance(part, _BODIES))
+        at = next(i for i, part in enumerate(format.call) if isinstance(part, CallBody))
         self.format, self.section = format, format.section
         self.before, self.body, self.after = format.call[:at], format.call[at], format.call[at + 1 :]
         self.array = self._array()
@@ -137,7 +137,7 @@ class _Calls:
         return opening | _closing(self._closing()) | repeats | self._content()
 
     def _array(self) -> Section | None:
-        """What stands around the brackets, where a section is one JSON array of calls."""
+        """What surrounds the brackets, if a section is one JSON array of calls."""
         section = self.section
         if section is None or self.before or self.after or not isinstance(self.body, Envelope):
             return None
@@ -147,11 +147,11 @@ class _Calls:
         if not opened.endswith("[") or not closed.startswith("]"):
             return None
         if opened.startswith("{"):
-            raise self.cannot("its calls are a list inside a JSON object, which no transform reaches one by one")
+            raise self.cannot("its calls are a list inside a JSON object, which no transform can access one by one")
         return Section(opened[:-1], closed[1:])
 
     def _opening(self) -> str:
-        """What opens a region. Before it, white space and the section's opening, which would else count as content."""
+        """What opens a region, after white space and the section's opening, which would otherwise count as content."""
         if self.array is not None:
             return self._guarded(_literal(str(self.array.open).rstrip()), str(self.array.open), "[")
         first = self.before[0] if self.before else self.section.open if self.section else ""
@@ -162,11 +162,11 @@ class _Calls:
         return self._guarded(lead + own, first, "")
 
     def _guarded(self, opening: str, first: FormatPart, bracket: str) -> str:
-        """The opening; where prose has its first literal too, only before what looks like a call."""
+        """The opening; if its first literal also occurs in prose, only before what looks like a call."""
         if not isinstance(first, str) or not weak(first):
             return rf"\s*{opening}\s*".replace(r"\s*\s*", r"\s*")
         if not isinstance(self.body, Envelope):
-            raise self.cannot("nothing marks the start of a call, and a template cannot ask whether a tool is offered")
+            raise self.cannot("nothing marks the start of a call, and a template cannot check whether a tool exists")
         return rf"\s*{opening}{self._envelope_here(bracket)}"
 
     def _envelope_here(self, bracket: str = "") -> str:
@@ -174,12 +174,12 @@ class _Calls:
         return rf'(?={re.escape(bracket)}\s*\{{\s*"{self.body.name}"\s*:)'
 
     def _closing(self) -> str:
-        """What ends a region: the closing literals, else the next call or control token, else the text's end."""
+        """What ends a region: the closing literals, else the next call or control token, else the end of the text."""
         if self.array is not None:
             own, rest = _literal(str(self.array.close).strip()), ""
         else:
             own = r"\s*".join(_spelt(part).strip() for part in self.after)
-            rest = rf"(?:\s*{_edge(self.section.close)})?" if self.section and _shown(self.section.close) else ""
+            rest = rf"(?:\s*{_edge(self.section.close)})?" if self.section and _is_visible(self.section.close) else ""
         if own:
             return rf"\s*{own}{rest}\s*".replace(r"\s*\s*", r"\s*")
         if not isinstance(self.body, Json | Envelope | Braced):
@@ -213,17 +213,17 @@ class _Calls:
                 args = {"tag_pattern": _parameter(body)}
                 return {"content": "xml-inline", "content_args": args, "transform": _NAMED}
             case other:
-                raise TypeError(f"{other!r} is refused")
+                raise self.cannot(f"no content parser of a template reads a {type(other).__name__}")
 
 
-def _shown(edge: str | Tag) -> bool:
+def _is_visible(edge: str | Tag) -> bool:
     return isinstance(edge, Tag) or bool(edge.strip())
 
 
 def _parameter(body: TagParameters | Pairs) -> str:
-    """One parameter, as a regular expression with its key and its value.
+    """One parameter as a regular expression with its key and its value.
 
-    As in a Format, the newline behind the opening is no part of the value, nor is the one at its end where the format
+    As in a Format, the newline after the opening is not part of the value, nor is the one at its end if the format
     writes one there.
     """
     if isinstance(body, TagParameters):
@@ -232,8 +232,8 @@ def _parameter(body: TagParameters | Pairs) -> str:
         return rf'<{tag} {body.attribute}="(?P<key>[^"]*)"{more}>\n?(?P<value>.*?)</{tag}>'
     middle = _literal(body.middle.strip())
     if body.kind:
-        before, behind = (_literal(text.strip()) for text in body.kind)
-        middle = rf"(?:{before}.{{0,64}}?{behind}|{middle})"
+        before, after = (_literal(text.strip()) for text in body.kind)
+        middle = rf"(?:{before}.{{0,64}}?{after}|{middle})"
     start, end = (r"\n?" if body.newlines in ends else "" for ends in (("start", "both"), ("both",)))
     key, close = _literal(body.key.strip()), _literal(body.close.strip())
     return rf"{key}\s*(?P<key>.+?)\s*{middle}{start}(?P<value>.*?){end}{close}"

@@ -1,7 +1,7 @@
-"""A Hugging Face `response_template` read as a `Format`: delimiters become literals, content parsers become slots.
+"""Imports a Hugging Face `response_template` as a `Format`: delimiters become literals, content parsers become slots.
 
-What our parts cannot say is refused by name, never approximated: a Format that reads other calls than the checkpoint's
-own template is worse than none. Knows declarations and the template's data; knows no transformers.
+What our parts cannot express is refused explicitly, never approximated: a Format that reads other calls than the
+checkpoint's own template is worse than none. Knows declarations and the template's data; does not use transformers.
 
 Source: transformers 5.23, `utils/chat_parsing` (version 1 of the template), and the templates that transformers and
 trl ship for Qwen, GLM, Gemma, gpt-oss, Cohere, ERNIE, Inkling, SmolLM, Llama, Nemotron and LFM.
@@ -40,29 +40,32 @@ def from_response_template(template: Template | str, name: str = "response_templ
     """A checkpoint's own `response_template` as a Format.
 
     Args:
-        template: the template, or a `tokenizer_config` that holds one under that key; either as an object or as JSON.
+        template: the template, or a `tokenizer_config` that has one under that key; either as an object or as JSON.
         name: the Format's name.
 
-    A prompt that already opened the reasoning is told to the parser: `Parser(format, tools, thinking=True)`. Text that
-    a template drops (between regions, where no field takes it) stays text, and every call counts, also where the
-    template keeps the last one only (no `repeats`).
+    If the prompt already opened the reasoning, use `Parser(format, tools, thinking=True)`. Text that a template drops
+    (between regions, where no field captures it) stays text, and every call counts, even if the template keeps only the
+    last one (no `repeats`).
 
     Raises:
-        FormatError: it is no template of version 1, or holds what no parts of a Format can say; the message names it.
+        FormatError: it is not a version 1 template, or contains what no parts of a Format can express; the message
+            says what.
     """
     found = _loaded(template)
     fields = {field: _field(field, value) for field, value in found["fields"].items()}
     if "tool_calls" not in fields:
         raise FormatError("the response_template has no field 'tool_calls': it declares no calls")
     if unknown := sorted(set(fields) - {"tool_calls", "content", *_THINKING}):
-        raise FormatError(f"the response_template has fields that are no part of a reply: {', '.join(unknown)}")
+        raise FormatError(f"the response_template has fields that do not belong to a reply: {', '.join(unknown)}")
     anchors = _delimiters("response_template", found, "start_anchor")
     shapes, leftovers = _calls(fields["tool_calls"], anchors)
     content = fields.get("content", {})
     opened = _delimiters("content", content, "open")
     closes = [text for spelling in _delimiters("content", content, "close") if (text := _literal(spelling))]
     if opened and len(closes) != 1:
-        raise FormatError("'content' has an opening but not exactly one closing: an answer is between two literals")
+        raise FormatError(
+            "'content' has an opening but not exactly one closing: an answer must be between two literals"
+        )
     thinking = [pair for field in _THINKING if field in fields for pair in _regions(field, fields[field], anchors)]
     format = Format(
         name,
@@ -82,11 +85,11 @@ def _loaded(template: Template | str) -> Template:
     if isinstance(found, Mapping) and "fields" not in found and "response_template" in found:
         found = found["response_template"]
     if isinstance(found, Mapping) and any(key.startswith("x-") or key == "response_schema" for key in found):
-        raise FormatError("this is a response_schema, the older kind, which transformers itself no longer reads")
+        raise FormatError("this is a response_schema, the older kind, which transformers itself no longer supports")
     if not isinstance(found, Mapping) or not isinstance(found.get("fields"), Mapping):
-        raise FormatError("no response_template: an object with 'fields' is wanted")
+        raise FormatError("not a response_template: expected an object with 'fields'")
     if found.get("version", 1) != 1:
-        raise FormatError(f"version {found['version']!r} of response_template is not known, only 1")
+        raise FormatError(f"version {found['version']!r} of response_template is not supported; expected 1")
     if unknown := sorted(set(found) - _TOP):
         raise FormatError(f"the response_template has unknown keys: {', '.join(unknown)}")
     return found
@@ -94,16 +97,16 @@ def _loaded(template: Template | str) -> Template:
 
 def _field(name: str, field: Any) -> Template:
     if not isinstance(field, Mapping):
-        raise FormatError(f"field {name!r} is no object")
+        raise FormatError(f"field {name!r} is not an object")
     return field
 
 
 def _tried(format: Format) -> Format:
-    """The format, once a call written in it has been read back."""
+    """The format, after a call written in it has been read back as a check."""
     try:
         render_calls(format, [_PROBED], [_PROBE])
     except (FormatError, TypeError, StopIteration) as e:
-        raise FormatError(f"the response_template's calls cannot be told from what stands around them: {e}") from e
+        raise FormatError(f"the response_template's calls cannot be distinguished from what surrounds them: {e}") from e
     return format
 
 
@@ -111,11 +114,11 @@ def _tried(format: Format) -> Format:
 
 
 def _delimiters(scope: str, field: Template, key: str) -> list[Spelling]:
-    """The spellings of a delimiter, given as literals or as a pattern; none where it is left out."""
+    """The spellings of a delimiter, which is a list of literals or a pattern; empty if there is no delimiter."""
     try:
-        given = field.get(key)
-        if given is not None:
-            return [(text,) for text in ([given] if isinstance(given, str) else given)]
+        literals = field.get(key)
+        if literals is not None:
+            return [(text,) for text in ([literals] if isinstance(literals, str) else literals)]
         pattern = field.get(f"{key}_pattern")
         return [] if pattern is None else list(spellings(pattern))
     except FormatError as e:
@@ -123,7 +126,7 @@ def _delimiters(scope: str, field: Template, key: str) -> list[Spelling]:
 
 
 def _trimmed(spelling: Spelling) -> Spelling:
-    """Without conditions, and without the gaps and the white space at its ends."""
+    """The spelling without conditions, and without gaps and white space at its ends."""
     items: list[Item] = [item for item in spelling if item is not Zero.EDGE]
     while items and (items[0] is Zero.GAP or (isinstance(items[0], str) and items[0].isspace())):
         items.pop(0)
@@ -133,18 +136,18 @@ def _trimmed(spelling: Spelling) -> Spelling:
 
 
 def _literal(spelling: Spelling) -> str:
-    """The one literal that a delimiter is; empty where it is nothing but a condition."""
+    """The only literal of a delimiter; empty if it is only a condition."""
     match _trimmed(spelling):
         case ():
             return ""
         case (str(text),):
             return text.strip()
         case _:
-            raise FormatError(f"a delimiter is no literal: {spelling!r}")
+            raise FormatError(f"a delimiter is not a literal: {spelling!r}")
 
 
 def _openings(scope: str, field: Template) -> tuple[list[Spelling], list[str]]:
-    """The ways in which a region opens, and literals that may precede some of them and say nothing."""
+    """The ways in which a region opens, and meaningless literals that may precede some of them."""
     ways = [way for way in map(_trimmed, _delimiters(scope, field, "open")) if way]
     kept = [way for way in ways if not any(len(o) < len(way) and way[-len(o) :] == o for o in ways)]
     return kept, [way[0] for way in ways if way not in kept and isinstance(way[0], str)]
@@ -157,17 +160,17 @@ def _regions(scope: str, field: Template, anchors: Iterable[Spelling]) -> list[t
     if len(opens) == len(closes) > 1:
         return list(zip(opens, closes, strict=True))
     if len(closes) != 1:
-        raise FormatError(f"{scope!r}: reasoning ends at exactly one literal, not at {len(closes)}")
-    if not opens:  # the region is open from the start: the prompt wrote its opening tag
-        told = [item for anchor in anchors for item in anchor if isinstance(item, str)]
-        opens = [tag for tag in [closes[0].replace("</", "<")] if any(tag in text for text in told)]
+        raise FormatError(f"{scope!r}: reasoning must end at exactly one literal, not {len(closes)}")
+    if not opens:  # the region is open from the start: the prompt contains its opening tag
+        literals = [item for anchor in anchors for item in anchor if isinstance(item, str)]
+        opens = [tag for tag in [closes[0].replace("</", "<")] if any(tag in text for text in literals)]
     if not opens:
         raise FormatError(f"{scope!r}: no literal opens the reasoning")
     return [(text, closes[0]) for text in opens]
 
 
 def _closings(scope: str, field: Template) -> tuple[list[str], list[str]]:
-    """The literals that close a region, and what may follow some of them and says nothing."""
+    """The literals that close a region, and meaningless literals that may follow some of them."""
     texts = [text for spelling in _delimiters(scope, field, "close") if (text := _literal(spelling))]
     kept = [text for text in texts if not any(o != text and text.startswith(o) for o in texts)]
     rest = [text[len(o) :].strip() for text in texts for o in kept if o != text and text.startswith(o)]
@@ -178,7 +181,7 @@ def _closings(scope: str, field: Template) -> tuple[list[str], list[str]]:
 
 
 def _calls(field: Template, anchors: list[Spelling]) -> tuple[list[Shape], list[str]]:
-    """The shapes in which calls are written, and literals around them that say nothing."""
+    """The shapes in which calls are written, and meaningless literals around them."""
     ways, leftovers = _openings("tool_calls", field)
     if not ways:
         raise FormatError("'tool_calls': no literal opens a call")
@@ -189,7 +192,7 @@ def _calls(field: Template, anchors: list[Spelling]) -> tuple[list[Shape], list[
         ends = _ends(way, body, closes, behind)
         if array:
             if len(way) != 1 or not isinstance(way[0], str):
-                raise FormatError("'tool_calls': an array of calls is opened by one literal")
+                raise FormatError("'tool_calls': an array of calls must be opened by one literal")
             shapes.append(Shape((body,), Section(f"{way[0]}[", f"]{''.join(ends)}")))
             continue
         leads = ("", *_behind_anchors(way, anchors))
@@ -198,27 +201,27 @@ def _calls(field: Template, anchors: list[Spelling]) -> tuple[list[Shape], list[
 
 
 def _behind_anchors(way: Spelling, anchors: Iterable[Spelling]) -> Iterator[str]:
-    """Where an opening of letters may stand in the midst of a reply: behind what starts a turn, written once more."""
+    """Where an opening made of letters may occur within a reply: after the start of a turn, repeated by the model."""
     if isinstance(way[0], str) and way[0][0].isalnum():
         yield from filter(None, map(_literal, anchors))
 
 
 def _ends(way: Spelling, body: FormatPart, closes: list[str], behind: list[str]) -> tuple[str, ...]:
-    """What stands behind a body. Where a body tells its own end, of several closings the others are control tokens."""
+    """What follows a body. If a body determines its own end, further closings are control tokens."""
     if not isinstance(body, Pairs):
         return tuple(closes[:1])
     if len(closes) != 1:
-        raise FormatError(f"'tool_calls': parameters are closed by exactly one literal, not by {len(closes)}")
+        raise FormatError(f"'tool_calls': parameters must be closed by exactly one literal, not {len(closes)}")
     before = takewhile(lambda item: isinstance(item, str), way)
     opened = [tag for item in before for tag in _OPENED_TAG.findall(str(item))]
     inner = [f"</{tag}>\n" for tag in reversed(opened) if f"</{tag}>" not in "".join([*closes, *behind])]
-    return ("".join([*inner, closes[0]]),)  # a tag that is opened and not said to close closes first
+    return ("".join([*inner, closes[0]]),)  # a tag that is opened but has no declared close closes first
 
 
 def _parts(way: Spelling, named: str, lead: str) -> Iterator[FormatPart]:
-    """An opening as parts: literals, the slot of the name, and what is skipped behind it."""
+    """An opening as parts: literals, the slot of the name, and what is skipped before and after it."""
     if not isinstance(way[0], str):
-        raise FormatError("'tool_calls': a call opens with no literal")
+        raise FormatError("'tool_calls': a call does not open with a literal")
     seen = False
     for i, item in enumerate(way):
         match item:
@@ -227,19 +230,19 @@ def _parts(way: Spelling, named: str, lead: str) -> Iterator[FormatPart]:
             case Captured(name) if name == named and not seen:
                 seen = True
                 yield Name()
-            case Captured() | Zero.GAP if seen and any(isinstance(later, str) for later in way[i + 1 :]):
+            case Captured() | Zero.GAP if any(isinstance(later, str) for later in way[i + 1 :]):
                 yield Skip("")
             case _:
-                raise FormatError(f"'tool_calls': {item!r} stands where only a literal or the tool's name can")
+                raise FormatError(f"'tool_calls': {item!r} is where only a literal or the tool's name can be")
     if named and not seen:
         raise FormatError(f"'tool_calls': no group captures the name {named!r}")
 
 
 def _function(field: Template) -> Any:
-    """What the transform makes of a call: its name and arguments as placeholders, or one for both."""
+    """The result of the transform: a call's name and arguments as placeholders, or one placeholder for both."""
     transform = field.get("transform")
     if not isinstance(transform, Mapping):
-        raise FormatError("'tool_calls' has no transform that tells where the name and the arguments stand")
+        raise FormatError("'tool_calls' has no transform that says where the name and the arguments are")
     return transform.get("function", transform)
 
 
@@ -251,7 +254,7 @@ def _path(value: Any, what: str) -> list[str]:
 
 
 def _named(field: Template) -> str:
-    """The group that captures the tool's name; empty where the body holds the name."""
+    """The group that captures the tool's name; empty if the body contains the name."""
     function = _function(field)
     if not isinstance(function, Mapping) or field.get("transform_each"):
         return ""
@@ -266,27 +269,27 @@ def _body(field: Template, way: Spelling) -> tuple[FormatPart, bool]:
     if kind == "xml-inline" and named and not each and _path(function.get("arguments"), "arguments") == ["content"]:
         return _pairs(args), False
     if kind != "json":
-        raise FormatError(f"'tool_calls': the content {kind!r} is no arguments object of a named call")
+        raise FormatError(f"'tool_calls': the content {kind!r} is not the arguments object of a named call")
     if unknown := sorted(set(args) - {"unquoted_keys", "string_delims", "allow_non_json"}):
         raise FormatError(f"'tool_calls': unknown content_args {', '.join(unknown)}")
     if named:
         if _path(function.get("arguments"), "arguments") != ["content"]:
-            raise FormatError("'tool_calls': the arguments are only a part of the body behind the name")
+            raise FormatError("'tool_calls': the arguments are only part of the body after the name")
         return _json_or_braced(args), False
     if _json_or_braced(args) != Json():
-        raise FormatError("'tool_calls': a name inside JSON with keys or strings of its own kind")
+        raise FormatError("'tool_calls': a name inside JSON with special keys or strings")
     return _envelope(function, each), each
 
 
 def _envelope(function: Any, each: bool) -> Envelope:
     if not isinstance(function, Mapping):
         if _path(function, "function") != ["content"] or each:
-            raise FormatError("'tool_calls': the function is neither the content nor made of its keys")
+            raise FormatError("'tool_calls': the function is neither the content nor built from its keys")
         return Envelope()
     name, arguments = _path(function.get("name"), "name"), _path(function.get("arguments"), "arguments")
     if not each:
         if name[:1] != ["content"] or arguments[:1] != ["content"]:
-            raise FormatError("'tool_calls': name and arguments do not stand in the same JSON object")
+            raise FormatError("'tool_calls': name and arguments are not in the same JSON object")
         name, arguments = name[1:], arguments[1:]
     if len(name) != 1 or len(arguments) != 1:
         raise FormatError("'tool_calls': name and arguments are not keys of one JSON object")
@@ -298,18 +301,18 @@ def _json_or_braced(args: Template) -> Json | Braced:
     if not delims and not bare:
         return Json()
     if len(delims) != 1 or delims[0][0] != delims[0][1] or not bare:
-        raise FormatError("'tool_calls': JSON of another kind than bare keys and strings between equal tokens")
+        raise FormatError("'tool_calls': a kind of JSON other than bare keys and strings between equal tokens")
     return Braced(delims[0][0])
 
 
 def _pairs(args: Template) -> Pairs:
-    """Parameters, as the pattern of one of them tells."""
+    """Parameters, from the pattern of one of them."""
     if args.get("merge_duplicates"):
         raise FormatError("'tool_calls': a repeated parameter makes a list")
     parser = args.get("value_parser") or {"name": "text"}
     lenient = parser.get("name") == "json" and parser.get("args", {}).get("allow_non_json")
     if parser.get("name", "text") != "text" and (not lenient or set(parser["args"]) != {"allow_non_json"}):
-        raise FormatError("'tool_calls': values that are always of one type, or strings of their own kind")
+        raise FormatError("'tool_calls': values that always have one type, or special strings")
     found = spellings(args.get("tag_pattern", ""))
     if len(found) != 1:
         raise FormatError("'tool_calls': a parameter is written in more than one way")
@@ -319,5 +322,5 @@ def _pairs(args: Template) -> Pairs:
             return Pairs(key.strip(), middle.lstrip(), close.rstrip(), newlines=ends)
         case _:
             raise FormatError(
-                f"'tool_calls': a parameter is no key and value between literals: {args['tag_pattern']!r}"
+                f"'tool_calls': a parameter is not a key and a value between literals: {args['tag_pattern']!r}"
             )

@@ -1,7 +1,7 @@
-"""The regular expressions of a `response_template` as the literals and gaps that they spell.
+"""Reads the regular expressions of a `response_template` as literals and gaps.
 
-Such a template gives delimiters as patterns. Most of them are literals with tolerant white space, a captured name, an
-alternative or two: those can be declared as parts, and this reads them. Knows no format and no template.
+Such a template has patterns as delimiters. Most of them are literals with optional white space, a captured name, and an
+alternative or two: these can be declared as parts. Knows no format and no template.
 """
 
 from __future__ import annotations
@@ -16,41 +16,41 @@ from agentkit.errors import FormatError
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """A named group: its characters are a value, up to the literal behind it."""
+    """A named group: its characters are a value, up to the literal after it."""
 
     name: str
 
 
 class Zero(Enum):
-    """What a pattern holds beside literals and captured values."""
+    """The elements of a pattern other than literals and captured values."""
 
     GAP = "any characters"
-    EDGE = "a condition that takes no characters: the text's start or end, or what stands around"
+    EDGE = "a condition that consumes no characters: the start or end of the text, or a lookaround"
 
 
 Item = str | Captured | Zero
 Spelling = tuple[Item, ...]
 
-_MOST: Final = 16  # alternatives that one pattern may spell: real ones have up to 4
+_MOST: Final = 16  # maximum number of alternatives in a pattern: real ones have up to 4
 
 
 def spellings(pattern: str) -> tuple[Spelling, ...]:
-    """Everything that a pattern may match, as literals, captured values and gaps; the first alternative first.
+    """Everything that a pattern can match, as literals, captured values and gaps, in the order of the alternatives.
 
-    Optional white space is one newline, or a space in JSON: literals of a format are read with any white space or none.
+    Optional white space becomes one newline, or a space in JSON: a format reads literals with any or no white space.
 
     Raises:
-        FormatError: it holds what no format's parts can say (a repeated group, a reference, …).
+        FormatError: it contains what no format's parts can express (a repeated group, a reference, …).
     """
     reader = _Pattern(pattern)
     found = reader.alternatives()
     if reader.at < len(pattern):
         raise reader.cannot("a ')' that closes nothing")
-    return tuple(dict.fromkeys(map(_joined, found)))
+    return tuple(dict.fromkeys(map(_merged, found)))
 
 
-def _joined(items: Spelling) -> Spelling:
-    """Neighbouring literals as one, neighbouring gaps as one."""
+def _merged(items: Spelling) -> Spelling:
+    """Merge adjacent literals, and adjacent gaps."""
     out: list[Item] = []
     for item in items:
         last = out[-1] if out else None
@@ -69,7 +69,7 @@ class _Pattern:
         return FormatError(f"the pattern {self.text!r} has {what} at {self.at}")
 
     def sees(self, text: str) -> bool:
-        """Consume this text where it stands here."""
+        """Consume this text if it is next."""
         found = self.text.startswith(text, self.at)
         self.at += len(text) * found
         return found
@@ -105,11 +105,11 @@ class _Pattern:
         if wide:
             return iter([(Zero.GAP,)])
         if mark != "?" or any(isinstance(item, Captured) for spelling in found for item in spelling):
-            raise self.cannot("a repeated or optional part that is no single character class")
+            raise self.cannot("a repeated or optional part that is not a single character class")
         return iter([*found, ()])
 
     def atom(self) -> tuple[list[Spelling], bool]:
-        """What stands here, and whether it is a class of characters."""
+        """The next element, and whether it is a character class."""
         c = self.text[self.at]
         if self.sees("(?P<"):
             return [(self.captured(),)], False
@@ -171,7 +171,7 @@ class _Pattern:
         self.close()
 
     def skip_class(self) -> None:
-        """Consume a class of characters, behind its bracket."""
+        """Consume a character class, after its bracket."""
         self.at += len(self.text[self.at : self.at + 1]) * (self.text[self.at : self.at + 1] == "^")
         self.at += self.text[self.at : self.at + 1] == "]"
         while self.at < len(self.text) and self.text[self.at] != "]":

@@ -1,93 +1,24 @@
-"""Bodies with a value syntax of their own as rules: braces with quote tokens, and elements inside elements.
-
-Knows declarations, schemas and rules; knows no target. Free strings may hold anything but the token that ends them.
-"""
+"""Elements inside elements as rules, a token before each tag. Strings may hold anything but the token."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 from agentkit.errors import FormatError
-from agentkit.formats import values
-from agentkit.formats.format import Braced, NestedTags
-from agentkit.grammar import rules
-from agentkit.grammar.arguments_as_rules import CallRules, listed_texts, value, words_of_null
-from agentkit.grammar.from_schema import Refused, Syntax, joined
-from agentkit.grammar.rules import Blocked, Chars, Lit, Raw, Ref, Repeat, Rule, alt, opt, seq
+from agentkit.formats.format import (
+    NestedTags,
+)
+from agentkit.grammar.arguments_as_rules import CallRules, listed_texts, words_of_null
+from agentkit.grammar.from_schema import Refused, Syntax
+from agentkit.grammar.part_rules import PartRules, token_text
+from agentkit.grammar.rules import Blocked, Lit, Ref, Repeat, Rule, alt, opt, seq
 from agentkit.schemas.walk import kind_of
 
-_BARE_KEY: Final = re.compile(r"[^\s:{}\[\],\"'<>]{1,256}\Z")
-_NO_KEY: Final = Chars(rules.SPACES + "\x00\x1f:{}[],\"'<>", negated=True)
 
-
-def braced(w: CallRules, part: Braced) -> Rule:
-    """`{key:value,…}`: typed as JSON is, or every value between the tokens and typed by its parameter's schema."""
-    syntax = _Braced(quotes=(part.quote,), dumps=(lambda v: _dumped(v, part.quote),))
-    if part.typed:
-        return seq(Lit("{"), w.schemas.members(w.tool.parameters, syntax, "", Lit("}"), syntax.key))
-    pairs: list[tuple[Rule, bool]] = []
-    for name in w.parameters:
-        try:
-            pairs.append((value(w, name, f"{name}:{part.quote}", part.quote, ()), w.needs(name)))
-        except Refused:
-            if w.needs(name):
-                raise
-    return seq(Lit("{"), joined(pairs, Lit("}"), rules.EMPTY))
-
-
-class _Braced(Syntax):
-    """Keys without quotes, strings between tokens that nothing escapes, no white space."""
-
-    def string(self, least: int = 0, most: int | None = None) -> Rule:
-        return alt(seq(Lit(q), _text(q, least, most), *([] if _free(least, most) else [Lit(q)])) for q in self.quotes)
-
-    def key(self, name: str) -> Rule:
-        if _BARE_KEY.match(name) is None:
-            raise FormatError(f"{name!r} cannot be a key without quotes")
-        return Lit(f"{name}:")
-
-    def any_key(self) -> Rule:
-        return seq(Repeat(_NO_KEY, 1, 64), Lit(":"))
-
-    @property
-    def space(self) -> Rule:
-        return rules.EMPTY
-
-
-def _dumped(value: Any, quote: str) -> str:
-    match value:
-        case str():
-            if quote in value:
-                raise Refused(f"{value!r} holds {quote!r}")
-            return f"{quote}{value}{quote}"
-        case Mapping():
-            return "{" + ",".join(f"{k}:{_dumped(v, quote)}" for k, v in value.items()) + "}"
-        case list():
-            return "[" + ",".join(_dumped(v, quote) for v in value) + "]"
-    return values.dump(value)
-
-
-def _free(least: int, most: int | None) -> bool:
-    return least == 0 and most is None
-
-
-def _text(close: str, least: int, most: int | None, blocked: tuple[Blocked, ...] = ()) -> Rule:
-    """A string up to and with `close`; one of bounded length without what closes it, and without its first character.
-
-    Not every target can count in text that may hold beginnings of `close`.
-    """
-    if _free(least, most):
-        return Raw(close, blocked)
-    return Repeat(Chars(close[0], negated=True), least, most)
-
-
-# ---------------------------------------------------------------- elements inside elements
-
-
-def nested(w: CallRules, part: NestedTags) -> Rule:
+def _nested(w: CallRules, part: NestedTags) -> Rule:
     """Every parameter as an element, behind the token."""
     tree = _Nested(w, part)
     return seq(*(w.optional(n, lambda n=n: tree.element(n, w.parameters[n], n)) for n in w.parameters))  # type: ignore[misc]
@@ -160,9 +91,7 @@ class _Nested:
             self.w.schemas.gap(path, ["a string beside another constrained type, which text cannot tell"])
         self.w.schemas.gap(path, (k for k in ("pattern", "format") if k in text))
         least, most = self.w.schemas.counts(text, path, "Length")
-        token = self.part.token
-        rule = _text(token, least, most, (self.blocked, *words))
-        return rule if _free(least, most) else seq(rule, Lit(token))
+        return token_text(self.part.token, least, most, (self.blocked, *words))
 
     def container(self, schema: Mapping[str, Any], path: str) -> list[Rule]:
         """An array or object as elements; one that is empty, or of no declared properties, as JSON."""
@@ -195,3 +124,6 @@ class _Nested:
             if needed:
                 break
         return [alt(starts)] if starts else []
+
+
+RULES = (PartRules(NestedTags, _nested),)

@@ -1,0 +1,112 @@
+"""How far a run has come: its turns, its words, what still waits. Asks no model and waits for nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from agentkit.agent.ending import RunState, TurnOutcome
+from agentkit.agent.final_reply import FinalReply
+from agentkit.agent.journal import Unsettled
+from agentkit.agent.limits import Repeats
+from agentkit.agent.options import RunFinish
+from agentkit.agent.outcome import RunResult
+from agentkit.agent.plan import Plan
+from agentkit.messages import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage
+from agentkit.processor import Turn
+
+
+class Progress:
+    """How far a run has come.
+
+    Args:
+        plan: what is run.
+        start: how many messages there were before it.
+    """
+
+    def __init__(self, plan: Plan, start: int) -> None:
+        self.turns = 0
+        self.finish: RunFinish = "cancelled"
+        """Why it ended; as long as it goes on, why it ends if it is left now."""
+        self._plan = plan
+        self._start = start
+        self._text = ""
+        self._reply = FinalReply(plan.output, plan.limits.output_retries)
+        self._repeats = Repeats(plan.limits.max_repeats)
+        self._outcome: TurnOutcome | None = None
+        self._earlier = Unsettled()
+        self._pending: tuple[ToolCall, ...] = ()
+
+    def opened(self, unsettled: Unsettled, messages: Sequence[Message]) -> None:
+        """Take over what an earlier run left."""
+        self._start = len(messages)
+        self._earlier = unsettled
+        self._pending = unsettled.waiting
+        finish = unsettled.finish
+        if finish is None:
+            return
+        misfits = False
+        if (last := _last_response(messages)) is not None:
+            self._text = last.text
+            misfits = not last.calls and self._reply.misfits(last.text, finish)
+        self._outcome = TurnOutcome(finish, misfits=misfits)
+
+    def asking(self) -> UserMessage | None:
+        """The model is to be asked again: what to say to it first, where its last reply was not what is wanted."""
+        last, self._outcome = self._outcome, None
+        if self._earlier.finish is not None:
+            self._earlier = self._earlier._replace(finish=None)
+        return self._reply.correction() if last is not None and last.misfits else None
+
+    def heard(self, text: str | None, finish: RunFinish) -> None:
+        """A turn is over: its words, None for those of an earlier run's calls, and why the model stopped."""
+        if text is not None:
+            self._text = text
+        self.finish = "error" if finish == "error" else "cancelled"
+
+    def see(self, turn: Turn) -> None:
+        """Take in what a turn came to."""
+        pending, answers, reason = turn.pending, turn.results, turn.finish.reason
+        self._pending = (*self._earlier.waiting, *pending)
+        final = not answers and not pending and reason != "pause"
+        self._outcome = TurnOutcome(
+            reason,
+            answered=bool(answers),
+            waits=bool(pending),
+            terminated=turn.terminated,
+            circles=bool(answers) and self._repeats.see_all(answered(turn)),
+            misfits=final and self._reply.misfits(turn.message.text, reason),
+            left=self._earlier.finish,
+        )
+
+    def state(self, stopped: RunFinish | None, *, news: bool = False) -> RunState:
+        """All that decides whether the run goes on."""
+        left = self._plan.limits.max_turns - self.turns
+        return RunState(self._outcome, stopped, news, self._plan.spending.exhausted, left, self._reply.retries)
+
+    def result(self, messages: tuple[Message, ...]) -> RunResult[Any]:
+        """What it has brought so far, with the conversation as it stands."""
+        spent, reply = self._plan.spending, self._reply
+        return RunResult(
+            self._text,
+            messages,
+            spent.usage,
+            self.turns,
+            self.finish,
+            self._start,
+            self._pending,
+            reply.error,
+            spent.estimated,
+            reply.value,
+        )
+
+
+def answered(turn: Turn) -> list[tuple[ToolCall, ToolMessage]]:
+    """The calls of a turn that have answers, each with its own."""
+    calls = {call.id: call for call in turn.message.calls}
+    return [(calls[answer.call_id], answer) for answer in turn.results]
+
+
+def _last_response(messages: Sequence[Message]) -> AssistantMessage | None:
+    """The response at the conversation's end, with the answers to its calls behind it or without."""
+    return next((m for m in reversed(messages) if isinstance(m, AssistantMessage)), None)

@@ -1,0 +1,14 @@
+"""The one list of all kinds of parts. What reads, writes or teaches a call finds its part's kind here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from agentkit.formats.bodies import braced, elements, fixed, json, nested, pairs, pythonic
+from agentkit.formats.kind import PartKind
+
+_FILES: Final = (fixed, json, pairs, elements, nested, pythonic, braced)
+
+KINDS: Final[Mapping[type, PartKind]] = {kind.part: kind for file in _FILES for kind in file.KINDS}
+"""Each kind by the class of its parts."""

@@ -1,0 +1,245 @@
+"""The bodies of parameters: repeated names and values, between tags or between literals. Values are raw text.
+
+Knows the call in progress, the reader and the declarations.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Generator, Iterable
+from typing import Any
+
+from agentkit.errors import ErrorCode, FormatError
+from agentkit.formats import tags, valueends, values
+from agentkit.formats.bodies.fixed import strays
+from agentkit.formats.bodies.json import read_json
+from agentkit.formats.call import CallReader, ended, until
+from agentkit.formats.escapes import CDATA_AT_START, attribute, cdata, raw_value, reads_as_null, text_of
+from agentkit.formats.format import Json, NameTag, Pairs, Shape, Tag, TagParameters
+from agentkit.formats.kind import OTHERS_AS_JSON, STRINGS_AS_MEANT, PartKind, Writing
+from agentkit.formats.rawvalue import Value
+from agentkit.formats.reader import Damage, Reader, Wait, literal
+from agentkit.formats.repairs import MISSING_CLOSE
+from agentkit.schemas import walk
+
+
+def read_tag_parameters(r: Reader, call: CallReader, part: TagParameters) -> Wait:
+    """Repeated `<parameter name="key">value</parameter>`."""
+    end = valueends.end_of_value(call.shape, part)
+    while not call.complete:
+        yield from r.space()
+        found = yield from r.sees(tags.tag(part.name, closing=False))
+        if found is None:
+            yield from _maybe_json(r, call)
+            return
+        r.at = found.end()
+        attributes = tags.Attributes(r, part.name, (part.attribute,))
+        attributes.committed = True
+        opening = yield from attributes.read()
+        key = opening.attributes.get(part.attribute)
+        if not key:
+            raise Damage("invalid_arguments", f"<{part.name}> has no {part.attribute!r}", r.offset)
+        refuse_strays(part.name, (k for k in opening.attributes if k not in (part.attribute, part.kind)), (), r.offset)
+        if opening.empty:
+            call.put(r, key, None)
+            continue
+        value = value_of(r, call, key, end)
+        yield from value.read()
+        note_value(call, value)
+        kind = opening.attributes.get(part.kind) if part.kind else None
+        if kind == "true":
+            call.set(r, key, value.text())
+        elif kind == "false" and not (call.tool and call.tool.declares(key)):
+            call.set(r, key, values.read(value.text(), {}, {}))
+        else:
+            call.put(r, key, value.text(), nulls=not value.verbatim)
+
+
+def value_of(r: Reader, call: CallReader, key: str, end: valueends.ValueEnd) -> Value:
+    """One of the call's raw values, to be read."""
+
+    def missing(name: str) -> bool:
+        properties = call.tool.parameters.get("properties", {}) if call.tool is not None else {}
+        return name in properties and name not in call.arguments and name != key
+
+    def scalar() -> bool:
+        return values.is_scalar(*call.schema(key))
+
+    return Value(r, call.index, key, end, missing, scalar)
+
+
+def note_value(call: CallReader, value: Value) -> None:
+    """How a value of the call that has been read was written."""
+    if value.unclosed:
+        call.note(MISSING_CLOSE)
+    if not value.verbatim:
+        call.raw.add(value.key)
+
+
+def _maybe_json(r: Reader, call: CallReader) -> Wait:
+    """Where parameters may stand, models also write one JSON object with all of them."""
+    if not call.arguments and r.buf.startswith("{", r.at):
+        yield from read_json(r, call, Json())
+        call.complete = False
+
+
+def read_pairs(r: Reader, call: CallReader, part: Pairs) -> Wait:
+    """Repeated key and value between literals."""
+    end = valueends.end_of_value(call.shape, part)
+    while True:
+        yield from tags.layout(r)
+        found = yield from r.sees(literal(part.key))
+        if found is None:
+            yield from _maybe_json(r, call)
+            return
+        r.at = found.end()
+        key, kind = yield from _key_and_kind(r, part)
+        value = value_of(r, call, key, end)
+        yield from value.read()
+        text = value.text()
+        if not value.verbatim and _opens_again(text, part):
+            told = f"the value of {key!r} begins with what opens a value, and does not close it"
+            raise Damage("ambiguous_call", told, value.start)
+        note_value(call, value)
+        if kind == "string":
+            call.set(r, key, text)
+        elif kind:
+            call.set(r, key, values.read(text, {"type": kind}, {}))
+        else:
+            call.put(r, key, text, nulls=not value.verbatim)
+
+
+def _opens_again(text: str, part: Pairs) -> bool:
+    """Whether a value begins with the tag that opens one, or that stands before it, and does not balance."""
+    close = part.close.strip()
+    own = f"<{close.removeprefix('</')}" if close.startswith("</") and part.middle.rstrip().endswith(close[2:]) else ""
+    tags = tuple(literal[literal.rfind("<") :] for literal in (own, *part.kind[:1]) if literal.endswith(">"))
+    return bool(own) and text.lstrip().startswith(tags) and text.count(own) > text.count(close)
+
+
+def _key_and_kind(r: Reader, part: Pairs) -> Generator[None, None, tuple[str, str]]:
+    """A key, and its value's type where one is written, up to where the value starts."""
+    start = r.offset
+    middle, kind = part.middle.strip(), ""
+    key = yield from until(r, tuple(text.split()[0] for text in (*part.kind[:1], middle)), _IN_NO_KEY)
+    if key is not None and part.kind and (found := (yield from r.sees(literal(part.kind[0].strip())))):
+        r.at = found.end()
+        middle = part.kind[1].strip()
+        kind = (yield from until(r, (middle.split()[0],), _IN_NO_KEY)) or ""
+        key = key if kind else None
+    if key is None:
+        over = ended(r, start) or r.cut >= start
+        r.back_to(start)  # a key that runs on may hold whole calls
+        raise _no_value(middle, start, over=over)
+    for word in middle.split():
+        yield from tags.layout(r)
+        if (found := (yield from r.sees(literal(word)))) is None:
+            raise _no_value(middle, start, over=r.ended and r.offset in (r.cut, r.base + len(r.buf)))
+        r.at = found.end()
+    return (tags.decoded(key) if part.key.endswith('="') else key).strip(), kind.strip()
+
+
+_IN_NO_KEY = re.compile("[<\n]").search  # what closes the key was forgotten
+
+
+def _no_value(middle: str, start: int, *, over: bool) -> Damage:
+    """The error for a parameter's name without its value; the text may be `over`."""
+    code: ErrorCode = "truncated_call" if over else "invalid_arguments"
+    return Damage(code, f"expected {middle!r} behind a parameter's name", start, ended=over)
+
+
+def refuse_strays(name: str, attributes: Iterable[str], own: Collection[str], position: int) -> None:
+    """Refuse an opening tag that says what is read nowhere: dropping it would change the call.
+
+    Args:
+        name: the tag's.
+        attributes: what it says, without what is read.
+        own: names of which none says nothing here.
+        position: where the tag ends.
+    """
+    if lost := strays(attributes, own):
+        shown = ", ".join(map(repr, lost))[:200]
+        told = f"<{name}> has {shown}, which is read nowhere; expected each argument between tags of its own"
+        raise Damage("invalid_arguments", told, position)
+
+
+# ---------------------------------------------------------------- written
+
+
+def write_tag_parameters(w: Writing, part: TagParameters) -> str:
+    """One element per argument, on lines of their own."""
+    hazards = tuple(p.name for p in w.format.call if isinstance(p, Tag | NameTag | TagParameters))
+    out = []
+    for key, value in w.call.arguments.items():
+        start = f'<{part.name} {part.attribute}="{attribute(key)}"'
+        if part.kind:
+            text: str | None = value if isinstance(value, str) else values.dump(value)
+            start += f' {part.kind}="{"true" if isinstance(value, str) else "false"}"'
+        else:
+            text = text_of(value, key, w.tool)
+        raw = text if text is None else cdata(text) if reads_as_null(value) else raw_value(text, hazards)
+        out.append(f"{start}/>\n" if raw is None else f"{start}>{raw}</{part.name}>\n")
+    return "".join(out)
+
+
+def write_pairs(w: Writing, part: Pairs) -> str:
+    """One pair per argument, on lines of their own."""
+    out = []
+    for key, value in w.call.arguments.items():
+        text = _typed_text(value) if part.kind else text_of(value, key, w.tool, nulls=value is None)
+        if text is None:
+            raise FormatError(f"{w.tool.name}: parameter {key!r}: this format cannot write null for it")
+        verbatim = reads_as_null(value)
+        kind = _kind(value, part)
+        body = cdata(text) if verbatim and not kind else _paired(text, part, w.format.shapes[0])
+        name = attribute(key) if part.key.endswith('="') else key
+        out.append(f"{part.key}{name}{kind or part.middle}{body}{part.close}\n")
+    return "".join(out)
+
+
+def _typed_text(value: Any) -> str:
+    return value if isinstance(value, str) else values.dump(value)
+
+
+def _kind(value: Any, part: Pairs) -> str:
+    """The type of a value, where the format writes it."""
+    if not part.kind:
+        return ""
+    return f"{part.kind[0]}{walk.type_of(value)}{part.kind[1]}"
+
+
+def _paired(text: str, part: Pairs, shape: Shape) -> str:
+    """A value between literals: in CDATA where it holds what opens or closes something in a call."""
+    both = part.newlines == "both"
+    edges = [p for p in shape.call if isinstance(p, str) and p.strip()]
+    marked = any(mark.strip() in text for mark in (part.close, part.key, edges[0], edges[-1]))
+    if CDATA_AT_START.match(text) or marked or (both and text.endswith("\r")):
+        return cdata(text)
+    dropped = part.newlines != "none" and not part.middle.endswith("\n")
+    start = "\n" if dropped and text.startswith(("\n", "\r\n")) else ""
+    end = "\n" if both and not part.close.startswith("\n") and text.endswith("\n") else ""
+    return start + text + end
+
+
+KINDS = (
+    PartKind(
+        TagParameters,
+        read_tag_parameters,
+        write_tag_parameters,
+        taught=(
+            STRINGS_AS_MEANT,
+            OTHERS_AS_JSON,
+            "A string that itself contains one of the tags used here must stand in <![CDATA[ and ]]>.",
+        ),
+    ),
+    PartKind(
+        Pairs,
+        read_pairs,
+        write_pairs,
+        taught=(
+            STRINGS_AS_MEANT,
+            OTHERS_AS_JSON,
+            "A string that itself contains what ends a value here must stand in <![CDATA[ and ]]>.",
+        ),
+    ),
+)

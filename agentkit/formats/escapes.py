@@ -1,0 +1,62 @@
+"""How text is written so that it is read back as it was meant: attributes, raw values, CDATA.
+
+Knows values and the tools; knows no format and no part.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any, Final
+
+from agentkit.errors import FormatError
+from agentkit.formats import values
+from agentkit.formats.rawvalue import CDATA_CLOSE, CDATA_OPEN
+from agentkit.formats.tags import spelt
+from agentkit.toolspec import ToolSpec
+
+_ATTRIBUTE_ESCAPES: Final = {
+    "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\n": "&#10;", "\r": "&#13;", "\t": "&#9;"
+}  # fmt: skip
+_ATTRIBUTE_UNSAFE = re.compile('[&<>"\n\r\t]')
+CDATA_AT_START = re.compile(r"\s*<!\[CDATA\[")
+
+
+def attribute(text: str) -> str:
+    """Text as an attribute's value, for double quotes."""
+    return _ATTRIBUTE_UNSAFE.sub(lambda m: _ATTRIBUTE_ESCAPES[m[0]], text)
+
+
+def raw_value(text: str, hazards: Iterable[str]) -> str:
+    """Text as a raw value: as it is where no tag of `hazards` stands in it, else in CDATA."""
+    if CDATA_AT_START.match(text) or tags(tuple(hazards)).search(text):
+        return cdata(text)
+    return f"\n{text}" if text.startswith(("\n", "\r\n")) else text  # the first newline is not part of a value
+
+
+def cdata(text: str) -> str:
+    """Text that is meant to the letter, whatever stands in it."""
+    return f"{CDATA_OPEN}{text.replace(CDATA_CLOSE, ']]' + CDATA_CLOSE + CDATA_OPEN + '>')}{CDATA_CLOSE}"
+
+
+@lru_cache(maxsize=1024)
+def tags(names: tuple[str, ...]) -> re.Pattern[str]:
+    """Any tag, opening or closing, of one of these names, in any case and with any namespace."""
+    return re.compile(rf"<(?=/?(?:[^\W\d][\w.-]*:)?(?:{'|'.join(map(spelt, names))})(?![\w.-]))", re.IGNORECASE)
+
+
+def reads_as_null(value: Any) -> bool:
+    """Whether this is a string that reads as null unless it is meant to the letter."""
+    return isinstance(value, str) and value in ("null", "None", "NULL")
+
+
+def text_of(value: Any, parameter: str, tool: ToolSpec, *, nulls: bool = False) -> str | None:
+    """The value as text; None for a null that text cannot tell from a string."""
+    schema, root = tool.schema_of(parameter), tool.parameters
+    try:
+        return values.write(value, schema, root, nulls=nulls)
+    except FormatError as e:
+        if value is None and values.accepts_null(schema, root):
+            return None
+        raise FormatError(f"{tool.name}: parameter {parameter!r}: {e}") from e

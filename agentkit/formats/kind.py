@@ -1,0 +1,68 @@
+"""What there is to know of one kind of part: how it is read, how it is written, what a model is told of it.
+
+The files in `bodies/` make one `PartKind` of each part that they know; `bodies/kinds.py` lists them. How a part is
+constrained stands in `grammar/parts/`, which formats know nothing of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from agentkit.errors import FormatError
+from agentkit.formats.call import CallReader
+from agentkit.formats.format import Format
+from agentkit.formats.reader import Reader, Wait
+from agentkit.messages import ToolCall
+from agentkit.schemas import walk
+from agentkit.toolspec import ToolSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """What a part needs to know to write itself: format, called tool, call, and the call's number among the calls."""
+
+    format: Format
+    tool: ToolSpec
+    call: ToolCall
+    number: int
+
+    def schema(self, parameter: str) -> tuple[walk.Schema, walk.Schema]:
+        """The schema of a parameter, and the one in which its references are looked up."""
+        return self.tool.schema_of(parameter), self.tool.parameters
+
+
+@dataclass(frozen=True, slots=True)
+class PartKind:
+    """One kind of part.
+
+    Args:
+        part: its class in `format.py`; `str` for literals.
+        read: consumes it, from where the call stands; what it finds out goes to the call.
+        write: its text for a call. `only_read` where no format writes it.
+        taught: the rules about it in a prompt, a sentence each; none for what the example alone shows.
+        listing: how a prompt lists the tools, where the part wants them otherwise than as JSON Schema.
+    """
+
+    part: type
+    read: Callable[[Reader, CallReader, Any], Wait]
+    write: Callable[[Writing, Any], str]
+    taught: tuple[str, ...]
+    listing: Callable[[Any, Sequence[ToolSpec]], str] | None = None
+
+
+def only_read(w: Writing, part: object) -> str:
+    """The writer of a part that stands only in shapes which are read.
+
+    Raises:
+        FormatError: always: the written shape of the format holds such a part.
+    """
+    raise FormatError(f"format {w.format.name!r} cannot be written: {type(part).__name__} is only read")
+
+
+IN_JSON_STRINGS: Final = "Inside JSON strings, escape quotes, backslashes and line breaks."
+STRINGS_AS_MEANT: Final = (
+    "Write a string exactly as it is meant: no quotes around it, no escaping. Line breaks and indentation count."
+)
+OTHERS_AS_JSON: Final = "Write numbers, true, false, null, lists and objects as JSON."

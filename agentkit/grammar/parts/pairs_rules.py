@@ -1,0 +1,51 @@
+"""Repeated names and raw values as rules, between tags or between literals."""
+
+from __future__ import annotations
+
+from agentkit.formats.escapes import attribute
+from agentkit.formats.format import (
+    NameTag,
+    Pairs,
+    TagParameters,
+)
+from agentkit.grammar.arguments_as_rules import CallRules, told, value
+from agentkit.grammar.part_rules import KEY, PartRules
+from agentkit.grammar.rules import Blocked, Rule, seq
+
+
+def _tag_parameters(w: CallRules, part: TagParameters) -> Rule:
+    names = (p.name for p in w.format.call if isinstance(p, NameTag | TagParameters))
+    blocked = tuple(Blocked(f"{start}{name}", tag=True) for name in names for start in ("</", "<"))
+    close = f"</{part.name}>\n"
+
+    def one(name: str) -> Rule:
+        start = f'<{part.name} {part.attribute}="{attribute(name)}"'
+        if part.kind:
+            return told(
+                w, name, f'{start} {part.kind}="true">', lambda _: f'{start} {part.kind}="false">', close, blocked
+            )
+        return value(w, name, f"{start}>", close, blocked)
+
+    return seq(*(w.optional(n, lambda n=n: one(n)) for n in w.parameters))  # type: ignore[misc]  # bound at once
+
+
+def _pairs(w: CallRules, part: Pairs) -> Rule:
+    literals = [p.strip() for p in w.format.call if isinstance(p, str) and p.strip()]
+    marks = dict.fromkeys((part.key.strip(), literals[0], literals[-1]))
+    # the parser takes a close in other letters for one that was meant, wherever a parameter may be missing behind it
+    blocked = (Blocked(part.close.strip(), cases=True), *(Blocked(mark) for mark in marks))
+    close = f"{part.close}\n"
+
+    def one(name: str) -> Rule:
+        start = f"{part.key}{name}"
+        if part.kind:
+            before, after = part.kind
+            return told(
+                w, name, f"{start}{before}string{after}", lambda k: f"{start}{before}{k}{after}", close, blocked
+            )
+        return value(w, name, f"{start}{part.middle}", close, blocked)
+
+    return seq(*(w.optional(n, lambda n=n: one(n)) for n in w.parameters))  # type: ignore[misc]  # bound at once
+
+
+RULES = (PartRules(TagParameters, _tag_parameters, keys=KEY), PartRules(Pairs, _pairs, keys=KEY))

@@ -1,0 +1,107 @@
+"""A thread as a run's model reads it: kept in memory, next to the store. Knows no store, and writes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from agentkit.events import Usage
+from agentkit.messages import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
+from agentkit.threads.conversation import ids_of, messages_of
+from agentkit.threads.sizes import thread_tokens
+from agentkit.threads.store import Entry, Log
+from agentkit.tokens import json_tokens, message_tokens, messages_tokens, text_tokens
+from agentkit.tool.registry import ToolRegistry
+
+
+class ModelView:
+    """The conversation of a run.
+
+    Args:
+        temporary: a message put before the last user message; not kept in the thread.
+        counts: whether its size is counted, for a compaction.
+    """
+
+    def __init__(self, temporary: Message | None, *, counts: bool) -> None:
+        self.messages: list[Message] = []
+        """What the model reads."""
+        self.taken: set[str] = set()
+        """The ids of all calls of the thread, the compacted ones included."""
+        self.tokens = 0
+        """The size, as far as known."""
+        self._temporary = temporary
+        self._counts = counts
+        self._system: str | None = None  # what the model is told first; not kept in the thread
+        self._beside = 0  # tokens of the system prompt and the tools
+        self._whole: list[Message] = []  # `messages` without the compactions of this run
+        self._past: Log | None = None  # what earlier runs compacted, until it is asked for; then in `_earlier`
+        self._earlier: list[Message] = []
+
+    def instruct(self, system: str) -> None:
+        """Put it before the conversation."""
+        self._system = system
+
+    def weigh(self, registry: ToolRegistry) -> None:
+        """Count what a request holds that is in no entry."""
+        said = text_tokens(self._system or "") + (0 if self._temporary is None else message_tokens(self._temporary))
+        self._beside = said + sum(json_tokens([s.name, s.description, s.parameters]) for s in registry.specs())
+
+    @property
+    def answerable(self) -> bool:
+        """Whether there is a message that could be answered."""
+        return any(isinstance(message, UserMessage) for message in self.messages)
+
+    # -------------------------------------------------------------- what it holds
+
+    def read(self, log: Log) -> None:
+        """Build it anew."""
+        self.messages = self._conversation(log)
+        self._whole = list(self.messages)
+        self._past = log if any(e.kind == "compaction" for e in log.entries) else None
+        self.taken = ids_of(log)
+
+    def shorten(self, log: Log, late: tuple[Entry, ...]) -> None:
+        """Read a log that was compacted; `late` are the entries that came meanwhile."""
+        self.messages = self._conversation(log)
+        self._whole += messages_of(replace(log, entries=late))
+
+    def say(self, messages: Sequence[Message]) -> None:
+        """Add messages at the end."""
+        self.messages += messages
+        self._whole += messages
+        if self._counts:
+            self.tokens += messages_tokens(messages)
+
+    def measure(self, usage: Usage, answers: Sequence[ToolMessage]) -> None:
+        """Take over the size that a provider told with its response; only the answers are more than that."""
+        if self._counts and usage.input_tokens:
+            self.tokens = usage.input_tokens + usage.output_tokens + messages_tokens(answers)
+
+    def all(self) -> tuple[Message, ...]:
+        """The conversation, as it was before the compactions of this run."""
+        return tuple(self._whole)
+
+    def heard(self) -> Sequence[Message]:
+        """The same, with what the compactions of earlier runs took out. Decoded when asked for."""
+        if self._past is not None:
+            entries = tuple(e for e in self._past.entries if e.kind != "compaction")
+            self._earlier, self._past = messages_of(replace(self._past, entries=entries)), None
+        return (*self._earlier, *self._whole)
+
+    def _conversation(self, log: Log) -> list[Message]:
+        """What the model reads of a log, and its size."""
+        if self._counts:
+            self.tokens = thread_tokens(log, self._beside)
+        messages = messages_of(log, sending=True)
+        if self._temporary is not None:
+            messages.insert(_before_the_users(messages), self._temporary)
+        if self._system is not None:
+            messages.insert(0, SystemMessage(self._system))
+        return messages
+
+
+def _before_the_users(messages: Sequence[Message]) -> int:
+    """The place before the last user's message; the end, where that one has its reply already."""
+    if messages and isinstance(messages[-1], AssistantMessage):
+        return len(messages)
+    return max((i for i, m in enumerate(messages) if isinstance(m, UserMessage)), default=0)
