@@ -362,14 +362,7 @@ class Value:
         """A value's closing: of one that was opened inside, or the value's own."""
         kind = token.lastgroup
         if held.open and held.open[-1] == "value":
-            if kind == "fit" and token["over"] is not None and not held.calls and not held.ends:
-                if held.fits or self.is_again(held):
-                    raise self.ambiguous(held)
-                self.closes_inside(held, here)
-                return None
-            if kind == "fit":
-                held.fits.append(here)
-            held.closed()
+            self.inner_closes(held, token, here)
         elif kind == "fit" and held.open and held.ends:  # a call behind this one that is not as it should be
             held.closed()
         elif kind == "fit" and self.is_unsure(held, token):
@@ -383,6 +376,18 @@ class Value:
         elif kind == "odd" and not held.open:
             held.odd = held.odd or here
         return None
+
+    def inner_closes(self, held: Held, token: re.Match[str], here: tuple[int, int]) -> None:
+        """A value's closing, where one was opened inside that is not closed yet."""
+        fits = token.lastgroup == "fit"
+        if fits and token["over"] is not None and not held.calls and not held.ends:
+            if held.fits or self.is_again(held):
+                raise self.ambiguous(held)
+            self.closes_inside(held, here)
+            return
+        if fits:
+            held.fits.append(here)
+        held.closed()
 
     def closes_inside(self, held: Held, here: tuple[int, int]) -> None:
         """The value seems to end here with its call, while something is open inside: what comes next must tell.

@@ -50,8 +50,9 @@ def close_values(call: CallReader, end: int, *, repair: bool) -> None:
             raise _unopened(name, known[0], edge.what, end)
         found = list(opening.finditer(value))
         closed = bool(found) and closing.search(value, found[0].end()) is not None
-        if (closed and edge.opened(value) <= 0) or not (found or _near(value, part, known)):
-            continue  # balanced, or none: content
+        empty = any(closing.match(value, _SPACE(value, f.end()).end()) for f in found)  # type: ignore[union-attr]
+        if (closed and not empty and edge.opened(value) <= 0) or not (found or _near(value, part, known)):
+            continue  # balanced, and none that was emptied; or none: content
         names = [known[int((f.lastgroup or "_0")[1:])] for f in found]
         sure = found and not closed and len(set(names)) == len(names) and not set(names).isdisjoint(required)
         if not sure or not repair:
@@ -118,8 +119,19 @@ _CLOSING = re.compile(r"</([^\W\d][\w:.-]*)\s*>")
 
 
 def _nearly(text: str, part: Pairs | TagParameters, name: str) -> bool:
-    """Whether the opening of a parameter stands in a text but for one character; neither has white space."""
-    return _near_to(text, _halves(part, name))
+    """Whether the opening of a parameter stands in a text but for one character, or its end behind another tag.
+
+    Neither has white space.
+    """
+    return _near_to(text, _halves(part, name)) or any(f">{tail}" in text for tail in _tails(part, name))
+
+
+@lru_cache(256)
+def _tails(part: Pairs | TagParameters, name: str) -> tuple[str, ...]:
+    """What may be left of what is written before the value of a parameter, from the name on or from before it."""
+    written = ["".join(opening.split()) for opening in _written(part, name)]
+    before = part.key if isinstance(part, Pairs) else f'<{part.name}{part.attribute}="'
+    return tuple({opening[n:] for opening in written for n in range(1, len("".join(before.split())) + 1)})
 
 
 def _near_to(text: str, halves: Iterable[tuple[str, str]]) -> bool:

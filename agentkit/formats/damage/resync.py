@@ -190,8 +190,8 @@ def _over_quoted(r: Reader, damage: Damage, starts: str, ends: str, closes: str)
     """Where to go on behind damage in a call of raw values: what starts behind it may be quoted in one.
 
     A call that starts right at the damage is the next one, unless it is where a value ends that nobody can tell, or in
-    an opening tag, whose rest its own value may be. Any other belongs to the damaged call until that has ended: behind as many ends as there were starts, or, where they are
-    too few, behind the first.
+    an opening tag, whose rest its own value may be. Any other belongs to the damaged call until that has ended: behind
+    as many ends as there were starts, or, where they are too few, behind the first.
     """
     if r.offset > damage.position:
         r.back_to(damage.position)
