@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from agentkit.errors import FormatError
 from agentkit.formats import values
-from agentkit.formats.rawvalue import CDATA_CLOSE, CDATA_OPEN
 from agentkit.formats.tags import spelt
+from agentkit.formats.valuetokens import CDATA_CLOSE, CDATA_OPEN
 from agentkit.toolspec import ToolSpec
 
 _ATTRIBUTE_ESCAPES: Final = {

@@ -177,9 +177,9 @@ def read_element(r: Reader, call: CallReader, part: ToolElement) -> Wait:
     if content:
         value = Value(r, call.index, content[0].parameter, valueends.end_of_content(element.tag))
         yield from value.read()
-        if value.first_close >= 0 and (half := _half_of(value.text(), _other_tags(call, element))):
+        if value.seen.first_close >= 0 and (half := _half_of(value.text(), _other_tags(call, element))):
             told = f"<{half}> opens inside the value of {content[0].parameter!r} and is not closed there"
-            raise Damage("ambiguous_call", told, value.first_close, end=r.offset)
+            raise Damage("ambiguous_call", told, value.seen.first_close, end=r.offset)
         _refuse_wrapped(r, call, value)
         call.put(r, content[0].parameter, _stripped(element, value), nulls=not value.verbatim)
     else:

@@ -1,0 +1,288 @@
+"""What is held of a raw value while only later text can tell where it ends; nothing is said of it until then.
+
+Knows the reader, no format.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator
+from dataclasses import dataclass, field
+
+from agentkit.events import ArgumentDelta
+from agentkit.formats.reader import Damage
+from agentkit.formats.repairs import MISSING_CLOSE
+from agentkit.formats.valuetokens import ValueTokens
+
+_SENTENCE = re.compile(r"(?:[^\s<>]{0,256}>)?[ \t]+[^\s<]").match
+"""Behind the opening of a call, over the rest of its tag: more of a sentence, and nothing of a call."""
+
+
+@dataclass(slots=True)
+class Seen:
+    """What has been seen of a value so far.
+
+    Args:
+        depth: how many tags like its own are open in it, if one tag closes the value and its call.
+        first_close: offset of the first closing of one of these, -1 before it.
+        crossed: offset of a closing that another call follows, -1 for none.
+        closings: whether one of its own kind of closings was taken for content.
+        passed: whether an end of the enclosing call was taken for content, as a sentence continues after it.
+    """
+
+    depth: int = 0
+    first_close: int = -1
+    crossed: int = -1
+    closings: bool = False
+    passed: bool = False
+
+
+@dataclass(slots=True)
+class Nesting:
+    """What has been opened and not closed: `open`, `value` or `call` each, the innermost last; `calls` counts calls."""
+
+    open: list[str] = field(default_factory=list)
+    calls: int = 0
+
+    def opened(self, kind: str) -> None:
+        """Something opens."""
+        self.open.append(kind)
+        self.calls += kind == "call"
+
+    def closed(self) -> None:
+        """The innermost thing that is open closes."""
+        self.calls -= self.open.pop() == "call"
+
+
+@dataclass(slots=True)
+class Held:
+    """What has been read since it became unsure where the value ends.
+
+    Args:
+        start: absolute offset from which it is held.
+        pieces: the text.
+        nest: what has been opened and not closed.
+        first: where the value ends if everything is as it seemed at first: offset and what follows it; None if nothing.
+        fits: the same for each closing of something inside the value that could also be the value's own.
+        ends: the enclosing call's ends without this value's: where each starts and where it is over.
+        odd: offset of a closing behind which an undeclared tag stands, and what follows it.
+        inside: offsets of ends of quoted calls whose own value was not closed.
+        shut: how much of the text is up to the end of the last quoted call, -1 before one.
+        behind: offset behind the last opening of a call inside, -1 before one.
+        doubled: whether the enclosing call's end stands right behind that of a quoted one, and may be its double.
+        inner: whether `first` may as well close what opened inside, so that nothing may close behind it.
+    """
+
+    start: int
+    pieces: list[str] = field(default_factory=list)
+    nest: Nesting = field(default_factory=Nesting)
+    first: tuple[int, int] | None = None
+    fits: list[tuple[int, int]] = field(default_factory=list)
+    ends: list[tuple[int, int]] = field(default_factory=list)
+    odd: tuple[int, int] | None = None
+    inside: list[int] = field(default_factory=list)
+    shut: int = -1
+    behind: int = -1
+    doubled: bool = False
+    inner: bool = False
+
+
+class Later:
+    """Reads on from where it became unsure whether the value ends; `over` is then where its call ends, if unclosed."""
+
+    __slots__ = ("held", "index", "over", "seen", "start", "tokens")
+
+    def __init__(self, tokens: ValueTokens, index: int, seen: Seen, start: int, held: Held) -> None:
+        self.tokens, self.index, self.seen, self.start, self.held = tokens, index, seen, start, held
+        self.over = -1
+
+    def read(self) -> Generator[None, None, tuple[int, int]]:
+        """Read on without saying anything, until it is told where the value ends."""
+        held = self.held
+        r = self.tokens.r
+        if held.first is not None:  # the closing itself was looked at
+            self.hold(held.first[1] - r.base)
+        while True:
+            found = self.tokens.end.stops(r.buf, r.at)
+            stop = found.start() if found else len(r.buf)
+            self.hold(stop)
+            if found is None:
+                if r.ended:
+                    return self.settled()
+                yield
+                continue
+            token = yield from self.tokens.token(0)
+            if token is None:
+                self.hold(r.at + 1)
+                continue
+            size = token.end() - r.at
+            if (ends := (yield from self.weigh(token))) is not None:
+                return ends
+            self.hold(r.at + size)
+
+    def hold(self, end: int) -> None:
+        """Consume up to an index of the buffer in silence."""
+        held = self.held
+        held.pieces.append(self.tokens.r.buf[self.tokens.r.at : end])
+        self.tokens.r.at = end
+
+    def weigh(self, token: re.Match[str]) -> Generator[None, None, tuple[int, int] | None]:
+        """Take a token into account; returns the end if it is told now."""
+        held = self.held
+        r, kind = self.tokens.r, token.lastgroup
+        here = (r.offset, r.base + token.end())
+        if held.inner and kind in ("close", "fit", "odd", "end"):
+            raise self.ambiguous()
+        match kind:
+            case "call" | "other" | "value" if held.first is not None and not held.nest.open:
+                return self.found(held.first)
+            case "value" if not held.nest.open and self.tokens.is_missing(token):
+                return None
+            case "call" | "value":
+                held.nest.opened(kind)
+                held.behind = here[1] if kind == "call" else held.behind
+            case "end":
+                return (yield from self.call_ends(token))
+            case "close" | "fit" | "odd":
+                return (yield from self.value_closes(token, here))
+        return None
+
+    def value_closes(
+        self, token: re.Match[str], here: tuple[int, int]
+    ) -> Generator[None, None, tuple[int, int] | None]:
+        """A value's closing: of one that was opened inside, or the value's own."""
+        held = self.held
+        kind = token.lastgroup
+        if held.nest.open and held.nest.open[-1] == "value":
+            self.inner_closes(token, here)
+        elif kind == "fit" and held.nest.open and held.ends:  # a call behind this one that is not as it should be
+            held.nest.closed()
+        elif kind == "fit" and self.is_unsure(token):
+            raise self.ambiguous()
+        elif kind == "fit" and held.nest.open and token["over"] is not None:
+            self.closes_inside(here)
+        elif kind == "fit":
+            if held.first is not None or (yield from self.tokens.is_over(token)):
+                return self.found(here)
+            held.first = here
+        elif kind == "odd" and not held.nest.open:
+            held.odd = held.odd or here
+        return None
+
+    def inner_closes(self, token: re.Match[str], here: tuple[int, int]) -> None:
+        """A value's closing, where one was opened inside that is not closed yet."""
+        held = self.held
+        fits = token.lastgroup == "fit"
+        if fits and token["over"] is not None and not held.nest.calls and not held.ends:
+            if held.fits or self.is_again():
+                raise self.ambiguous()
+            self.closes_inside(here)
+            return
+        if fits:
+            held.fits.append(here)
+        held.nest.closed()
+
+    def closes_inside(self, here: tuple[int, int]) -> None:
+        """The value seems to end here with its call, while something is open inside: what comes next must tell.
+
+        What is open may be half a call that is quoted. Or all of one is, with an opening that cannot be read: then this
+        closes that one, and the value's own closing is still to come.
+        """
+        held = self.held
+        held.first, held.inner = here, True
+        held.nest.open.clear()
+        held.nest.calls = 0
+
+    def is_again(self) -> bool:
+        """Whether the last opening inside is that of this very parameter: the value before it may lack its closing."""
+        held = self.held
+        found = self.tokens.end.own.finditer("".join(held.pieces)) if self.tokens.end.own is not None else ()
+        names = [f.groupdict().get("name") for f in found if f["close"] is None]  # an element's tag is its name
+        return bool(names) and (names[-1] or self.tokens.key).strip() == self.tokens.key
+
+    def is_unsure(self, token: re.Match[str]) -> bool:
+        """Whether a closing that may be this value's may as well be another's.
+
+        This one's may have been before, and a call inside is open or does not balance; the enclosing call may have been
+        over before another one opened; or it is a closing too many behind a call that was over, or behind half of one,
+        as only the section ends behind this one; or one stood before the end of the call already, and no text opens it.
+        """
+        held = self.held
+        over = held.first is not None or bool(held.ends)
+        shut = token.groupdict().get("shut") is not None
+        passed = self.seen.passed and _SENTENCE("".join(held.pieces), held.behind - held.start) is None
+        if (held.nest.open and (held.fits or passed)) or (shut and over):
+            return True
+        if (
+            self.seen.closings
+            and held.ends
+            and self.tokens.end.unopened(self.tokens.r.raw()[self.start - self.tokens.r.mark :]) >= 0
+        ):
+            return True
+        return (bool(held.fits) or shut) and not self.tokens.end.balances("".join(held.pieces))
+
+    def call_ends(self, token: re.Match[str]) -> Generator[None, None, tuple[int, int] | None]:
+        """A call's end: of one that was opened inside, or of the enclosing one."""
+        held = self.held
+        r = self.tokens.r
+        clean = yield from self.tokens.is_clean(token)
+        if held.nest.calls:
+            unclosed = held.nest.open[-1] == "value"
+            held.shut = r.offset + len(token[0]) - held.start
+            while held.nest.open[-1] == "value":
+                held.nest.closed()
+            held.nest.closed()
+            if unclosed and clean and not held.nest.open:
+                held.inside.append(r.offset)
+        elif clean:
+            held.nest.open.clear()
+            if held.shut >= 0 and not "".join(held.pieces)[held.shut :].strip():
+                held.doubled = True
+            if held.odd is not None:
+                return self.found(held.odd)
+            held.ends.append((r.offset, r.offset + len(token[0])))
+        return None
+
+    def found(self, end: tuple[int, int]) -> tuple[int, int]:
+        """The value ends there: say what was held of it."""
+        held = self.held
+        text = "".join(held.pieces)[: end[0] - held.start]
+        if text:
+            self.tokens.r.out.append(ArgumentDelta(self.index, text, self.tokens.key))
+        return end
+
+    def settled(self) -> tuple[int, int]:
+        """Where the value ends, now that the text has ended and it was not closed."""
+        held = self.held
+        if held.odd is not None or held.first is not None:
+            return self.found(held.first or held.odd or (0, 0))
+        if len(held.ends) == 1 and not held.doubled and MISSING_CLOSE in self.tokens.r.repairs and self.is_whole():
+            self.tokens.r.unclosed.update(held.inside)
+            ((end, self.over),) = held.ends
+            return self.found((end, end))
+        if held.ends or held.fits:
+            raise self.ambiguous(ended=True)
+        raise self.tokens.truncated()
+
+    def is_whole(self) -> bool:
+        """Whether the value up to the call's one end holds no half of another call, and no stray closing tag.
+
+        One that holds its own closing tag is refused later, in better words.
+        """
+        held = self.held
+        r = self.tokens.r
+        text = r.raw()[self.start - r.mark : held.ends[0][0] - r.mark]
+        return self.tokens.end.stray(text) >= 0 or (self.tokens.end.whole(text) and not self.opens(text))
+
+    def opens(self, text: str) -> bool:
+        """Whether a value opens in this text and is not closed, but for those of parameters that are still to come."""
+        if self.tokens.end.own is None:
+            return False
+        found = [f for f in self.tokens.end.own.finditer(text) if f["close"] or not self.tokens.is_missing(f)]
+        return 2 * sum(f["close"] is None for f in found) > len(found)
+
+    def ambiguous(self, *, ended: bool = False) -> Damage:
+        """The error for a value whose end nobody can tell; where the text ended, the last end is the call's own."""
+        held = self.held
+        end = held.ends[-1][1] if held.ends else self.tokens.r.offset
+        return self.tokens.unsure(held.start, end if ended else -1, ended=ended)

@@ -1,0 +1,95 @@
+"""The tokens at which a raw value may end: which one is here, and what follows it.
+
+Knows the reader, no format.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Generator
+from typing import Final
+
+from agentkit.formats.reader import Damage, Reader
+from agentkit.formats.valueends import ValueEnd
+
+CDATA_OPEN: Final = "<![CDATA["
+CDATA_CLOSE: Final = "]]>"
+_BLANK = re.compile(r"\s*")
+_LINE_OVER = re.compile(r"[ \t]*(?:\r|\n|\Z|[<\[\]])").match
+"""Behind the end of a call: the line's end, or what may open or close something; not more of a sentence."""
+_SPACES_ONLY = re.compile(r"[ \t]*\r?\Z").match
+_TOLD: Final = ("fit", "call")  # all that they take to be told stands there; more text makes them nothing else
+
+
+class ValueTokens:
+    """Looks at what may end the value of `key`; `missing` tells which parameters are still to come, by name."""
+
+    __slots__ = ("end", "key", "missing", "r")
+
+    def __init__(self, r: Reader, key: str, end: ValueEnd, missing: Callable[[str], bool] | None) -> None:
+        self.r, self.key, self.end, self.missing = r, key, end, missing
+
+    def token(self, ahead: int, *, over_space: bool = False) -> Generator[None, None, re.Match[str] | None]:
+        """The token that stands so many characters ahead, maybe over white space; waits until it can be told."""
+        r, token = self.r, self.end.token
+        while True:
+            at = r.at + ahead
+            if over_space:
+                at = _BLANK.match(r.buf, at).end()  # type: ignore[union-attr]  # it matches nothing too
+            found = token.match(r.buf, at)
+            if r.ended or (found is not None and found.lastgroup in _TOLD):
+                return found
+            if at < len(r.buf) and token.part.match(r.buf, at) is None:
+                return found
+            yield
+
+    def is_missing(self, token: re.Match[str]) -> bool:
+        """Whether the opening of a value is that of a parameter that is still to come."""
+        name = token.groupdict().get("name")
+        return name is not None and self.missing is not None and self.missing(name.strip())
+
+    def is_over(self, token: re.Match[str]) -> Generator[None, None, bool]:
+        """Whether the value's closing ends it for sure: behind the call nothing closes once more.
+
+        Only white space is looked over. Behind prose a closing may as well be all that is left of a damaged call, which
+        must not cost this one.
+        """
+        if token["over"] is None or token.groupdict().get("section") is not None:
+            return True
+        r = self.r
+        ahead = token.end("over") - r.at
+        while True:
+            behind = yield from self.token(ahead, over_space=True)
+            if behind is None:
+                return True
+            if behind.lastgroup == "value" and self.is_missing(behind):
+                wanted = f"expected no parameter behind the end of the call, which closes {self.key!r}"
+                raise Damage("invalid_arguments", wanted, r.base + behind.start(), got=True)
+            if behind.lastgroup not in ("tail", "section"):
+                return behind.lastgroup not in ("close", "fit", "odd", "end")
+            ahead = behind.end() - r.at
+
+    def is_clean(self, token: re.Match[str]) -> Generator[None, None, bool]:
+        """Whether the call may be over behind this: its line ends there, or other markup follows."""
+        r = self.r
+        ahead = token.end() - r.at
+        while not r.ended and _SPACES_ONLY(r.buf, r.at + ahead):
+            yield
+        return _LINE_OVER(r.buf, r.at + ahead) is not None
+
+    def unsure(self, start: int, end: int, *, ended: bool = False) -> Damage:
+        """The error for a value in which what opens and closes from `start` on does not balance."""
+        return Damage(
+            "ambiguous_call",
+            f"nobody can tell where the value of {self.key!r} ends: what opens and closes in it does not balance. "
+            f"Write {self.end.what} behind each value; one that holds parts of a call must stand in {CDATA_OPEN} … "
+            f"{CDATA_CLOSE}",
+            start,
+            ended=ended,
+            end=end,
+        )
+
+    def truncated(self) -> Damage:
+        """The error for a text that ends inside the value."""
+        told = f"the text ended inside {self.key!r}, before {self.end.what}"
+        return Damage("truncated_call", told, self.r.offset, ended=True)
