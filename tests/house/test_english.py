@@ -24,6 +24,7 @@ ROOMS: Final = (
     "agentkit/checks/*.py",
     "agentkit/cli/*.py",
     "agentkit/foreign/*.py",
+    "agentkit/grammar/**/*.py",
     "agentkit/interop/**/*.py",
     "agentkit/schemas/words.py",
     "agentkit/testing/*.py",
