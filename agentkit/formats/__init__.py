@@ -54,7 +54,7 @@ __all__ = [
 
 @cache
 def auto() -> tuple[Format, ...]:
-    """Every format recognisable by its text alone, for reading what a model wrote in a format of its own choice.
+    """Every format recognisable by its text alone, for reading text in whichever format a model chose.
 
     Formats that must be expected are omitted: `legacy`, whose tags are the tools' names, as in `cline`; and calls in a
     code fence, which may be quoted. With `in_code="reply"`, a fence that opens the reply is examined regardless.

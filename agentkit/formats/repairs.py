@@ -1,4 +1,4 @@
-"""The vocabulary of repairs: each code that `CallEnd.repairs` may hold, of text and native calls, with its meaning.
+"""The vocabulary of repairs: each code that `CallEnd.repairs` may contain, of text and native calls, with its meaning.
 
 No repair changes the content of a string (except a lone surrogate), and none completes what was cut off.
 """

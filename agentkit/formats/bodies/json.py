@@ -200,7 +200,7 @@ class _Envelope:
         """Refuse a key that may belong to the call or be its argument, if there are no other arguments."""
         arguments = self.arguments.read(self.r) if self.arguments is not None else None
         if key := otherkeys.either(self.call.tools.get(name), arguments, given):
-            where = f"put it under {self.part.arguments[0]!r} if it is"
+            where = f"put it under {self.part.arguments[0]!r} if it is an argument"
             raise Damage("ambiguous_call", f"{key!r} may belong to the call, or be an argument; {where}", self.r.offset)
 
     def elsewhere(self, name: str, given: dict[str, Any]) -> dict[str, Any]:

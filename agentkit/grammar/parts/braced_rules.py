@@ -59,7 +59,7 @@ def _dumped(value: Any, quote: str) -> str:
     match value:
         case str():
             if quote in value:
-                raise Refused(f"{value!r} holds {quote!r}")
+                raise Refused(f"{value!r} contains {quote!r}")
             return f"{quote}{value}{quote}"
         case Mapping():
             return "{" + ",".join(f"{k}:{_dumped(v, quote)}" for k, v in value.items()) + "}"

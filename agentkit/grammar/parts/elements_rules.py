@@ -69,7 +69,7 @@ def _element(w: CallRules, part: ToolElement) -> Rule:
 
 
 def _children(w: CallRules, group: Mapping[str, Any], parents: tuple[str, ...]) -> tuple[Rule, bool]:
-    """Child elements of the first of `parents` on lines of their own, and whether one of them is required."""
+    """Child elements of the first of `parents` on separate lines, and whether one of them is required."""
     out: list[Rule] = [Lit("\n")]
     needed = False
     for name, below in group.items():
