@@ -128,8 +128,9 @@ class Attributes:
 
     def refuse(self, message: str) -> Exception:
         """The error for bad syntax here: damage once the tag is committed, otherwise `Decline`."""
-        at = self.r.offset
-        return Damage("invalid_arguments", f"{message} in <{self.name}>", at, got=True) if self.committed else Decline()
+        if not self.committed:
+            return Decline()
+        return Damage("invalid_arguments", f"{message} in <{self.name}>", self.r.offset, got=True, in_tag=True)
 
     def need(self, what: str) -> Iterable[None]:
         """Wait for a character; the text's end inside the tag is an error."""

@@ -35,7 +35,13 @@ def read_name_tag(r: Reader, call: CallReader, part: NameTag) -> Wait:
     r.at = found.end()
     carries = any(isinstance(p, TextArgument) for p in call.shape.call)
     attributes = (_NameAndArguments if carries else tags.Attributes)(r, part.name, (part.attribute,))
-    opening = yield from attributes.read()
+    try:
+        opening = yield from attributes.read()
+    except Decline:
+        if (yield from r.sees(tags.tag(part.name, closing=False))):  # with the rest of this tag as a value of its own
+            told = f"<{part.name}> opens in the opening tag of another one"
+            raise Damage("invalid_arguments", told, r.offset, in_tag=True) from None
+        raise
     name = opening.attributes.get(part.attribute)
     if not name:
         raise Decline
