@@ -21,6 +21,7 @@ ROOMS: Final = (
     "examples/*.py",
     "tools/agentkit_tools/*.py",
     "agentkit/*.py",
+    "agentkit/agent/*.py",
     "agentkit/checks/*.py",
     "agentkit/cli/*.py",
     "agentkit/foreign/*.py",

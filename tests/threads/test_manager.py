@@ -289,7 +289,7 @@ async def test_a_denied_call_is_not_run_and_the_model_reads_why(threads: ThreadM
     await threads.resume_thread(thread, model=ScriptedModel(["Later, then."])).finished()
     assert desk.made == []
     assert said(await threads.get_llm_messages(thread))[2:] == [
-        "= denied: not run: the user refused this call: Ada is asleep",
+        "= denied: not run: the user denied this call: Ada is asleep",
         "assistant: Later, then.",
     ]
 
