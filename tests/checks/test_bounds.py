@@ -134,7 +134,7 @@ def test_of_threads(given: dict[str, Any], message: str) -> None:
         ({"model": ""}, "run_thread(…, model=…) is missing"),
         ({"thread_id": None}, "run_thread(thread_id=None): expected a string"),
         ({"system_prompt": MODEL}, "expected a string, or a function of the run's context"),
-        ({"temporary_message": [user("a"), user("b")]}, "one message is wanted here, found 2"),
+        ({"temporary_message": [user("a"), user("b")]}, "expected one message, found 2"),
         ({"compaction": 5}, "compaction=5): expected a Compaction, or None"),
     ],
 )
@@ -151,7 +151,7 @@ async def test_of_what_is_written_to_a_thread() -> None:
     await threads.create_thread("t", messages="Hi")
     with pytest.raises(ConfigError, match="found int 5"):
         await threads.add_message("t", 5)  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="one message is wanted here, found 0"):
+    with pytest.raises(ConfigError, match="expected one message, found 0"):
         await threads.add_message("t", [])  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match=r"add_message\(thread_id=5\): expected a string"):
         await threads.add_message(5, "Hi")  # type: ignore[arg-type]

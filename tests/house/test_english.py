@@ -16,7 +16,7 @@ ROOT: Final = Path(__file__).parents[2]
 ROOMS: Final = (
     "README.md",
     "CHANGELOG.md",
-    "docs/*.md",
+    "docs/**/*.md",
     "docs/*.py",
     "examples/*.py",
     "tools/agentkit_tools/*.py",
@@ -28,6 +28,7 @@ ROOMS: Final = (
     "agentkit/interop/**/*.py",
     "agentkit/schemas/words.py",
     "agentkit/testing/*.py",
+    "agentkit/threads/**/*.py",
     "agentkit/tool/*.py",
     "benchmarks/*.py",
 )
