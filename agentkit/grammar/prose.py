@@ -14,7 +14,7 @@ from agentkit.formats.format import (
     Tag,
     ToolElement,
 )
-from agentkit.formats.openers import opener, weak
+from agentkit.formats.openers import fenced, opener, weak
 from agentkit.grammar.parts import PARTS
 from agentkit.grammar.rules import Blocked
 from agentkit.toolspec import ToolSpec
@@ -24,7 +24,8 @@ def announced(shape: Shape, tools: Sequence[ToolSpec]) -> Iterator[Blocked]:
     """Where the parser would see a call of this shape, or a run of them, begin.
 
     What is common in prose (a bracket, a code fence) opens a call only with an offered name: there the name is blocked
-    as a call would hold it.
+    as a call would hold it. A code block that starts with a list is blocked as a whole: the parser searches all of it
+    for damaged calls.
     """
     if shape.section is not None:
         start = shape.section.open
@@ -32,6 +33,8 @@ def announced(shape: Shape, tools: Sequence[ToolSpec]) -> Iterator[Blocked]:
             yield Blocked(f"<{start.name}", tag=True)
         elif not weak(start):
             yield Blocked(opener(start))
+        elif fenced(start) and start.endswith("["):
+            yield Blocked(start)
         else:
             yield from _named(shape, tools)
     match shape.first:
