@@ -286,7 +286,7 @@ class KeptThreads:
                 return call
         for call in log.calls:
             if call.id == call_id and call.status == "waiting":
-                raise ConfigError(f"call {call_id!r} is no longer waiting: the user has written again since")
+                raise ConfigError(f"call {call_id!r} is no longer waiting: the user wrote again after it")
         listed = ", ".join(repr(call.id) for call in waiting(log)) or "none"
         raise ConfigError(
             f"no call waits for approval under the id {call_id!r} in thread {thread_id!r}; waiting: {listed}"

@@ -74,7 +74,7 @@ def test_statements_are_reported_before_and_after(new_store: Callable[..., Store
 
 @pytest.mark.parametrize("make", [lambda **a: NewCall("c", {}, **a), lambda status, **a: Move(0, 0, status, (), **a)])
 def test_an_answer_goes_with_answered_and_always_then(make: Callable[..., object]) -> None:
-    with pytest.raises(ValueError, match="'answered' needs one"):
+    with pytest.raises(ValueError, match="'answered' requires one"):
         make(status="answered")
     with pytest.raises(ValueError, match="no other may have one"):
         make(status="planned", answer={})
