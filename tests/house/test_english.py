@@ -16,11 +16,12 @@ ROOT: Final = Path(__file__).parents[2]
 ROOMS: Final = (
     "README.md",
     "CHANGELOG.md",
-    "docs/*.md",
+    "docs/**/*.md",
     "docs/*.py",
     "examples/*.py",
     "tools/agentkit_tools/*.py",
     "agentkit/*.py",
+    "agentkit/agent/*.py",
     "agentkit/checks/*.py",
     "agentkit/cli/*.py",
     "agentkit/foreign/*.py",
@@ -45,6 +46,7 @@ ROOMS: Final = (
     "agentkit/interop/**/*.py",
     "agentkit/schemas/words.py",
     "agentkit/testing/*.py",
+    "agentkit/threads/**/*.py",
     "agentkit/tool/*.py",
     "benchmarks/*.py",
 )
