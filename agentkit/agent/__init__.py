@@ -1,4 +1,4 @@
-"""Agents: the loop of model and tools, what it may spend, and where it keeps what happens."""
+"""Agents: the loop of model and tools, its limits and budget, and the journal that records each run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An agent: a model with tools, and the limits within which they work together."""
+"""An agent: a model with tools, and the limits that apply to them."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ from agentkit.tool.result import NO_CONTEXT
 
 if sys.version_info >= (3, 13):
     from typing import TypeVar
-else:  # which has no defaults of type variables
+else:  # older versions have no defaults for type variables
     from typing_extensions import TypeVar
 if TYPE_CHECKING:
     from typing_extensions import TypeForm
 
 ContextT = TypeVar("ContextT", contravariant=True, default=Any)
-"""What an agent's tools and instructions need of the application."""
+"""What an agent's tools and instructions need from the application."""
 T = TypeVar("T")
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -52,7 +52,7 @@ _BOUNDS: Final[Bounds] = {
     "model": either(TEXT, like(Model, "a model"), words="a model, or a model string such as 'openai:gpt-5'"),
     "system": SYSTEM,
     "config": or_none(instance(ProcessorConfig, "a ProcessorConfig, such as ProcessorConfig(formats='xml')")),
-    "hooks": each(CALLABLE, "several functions: hooks=[print]"),
+    "hooks": each(CALLABLE, "a list of functions, such as hooks=[print]"),
     "name": TEXT,
     **LIMITS,
 }
@@ -62,28 +62,29 @@ _BOUNDS: Final[Bounds] = {
 class Agent(AgentLimits, EnteredAsync, Generic[ContextT, OutputT]):
     """A model with tools.
 
-    Its two type parameters are the run's `context` and its `output`: `Agent[Shop, City]`. The type checker finds them
-    in `system` and `output_type`, where these say so; `Agent[Shop](…)` names the first one.
+    Its two type parameters are the types of the run's `context` and `output`: `Agent[Shop, City]`. The type checker
+    infers them from `system` and `output_type` if possible; `Agent[Shop](…)` sets the first one.
 
-    Close it with `aclose`, or use it in `async with`: that closes the model which it made from a string. A model that
-    was handed over stays the caller's.
+    Close it with `aclose`, or use it in `async with`: that closes the model if the agent created it from a string. A
+    model that you pass is yours to close.
 
     Args:
-        model: a `Model`, or a model string such as `openai:gpt-5`; a string is read at
-            once, and its key looked for at the first run.
-        tools: one or several of: functions, instances, classes, `"module:Class"` strings; or one `ToolRegistry`.
-        system: instructions, put before every prompt that does not begin with a system message of its own: text, or a
-            function, plain or async, of the run's `context` that gives the text. It is called once for each such run.
+        model: a `Model`, or a model string such as `openai:gpt-5`; a string is checked immediately, and its API key is
+            looked up at the first run.
+        tools: a function, an instance, a class or a `"module:Class"` string, or a list of them; or one `ToolRegistry`.
+        system: instructions, put before every prompt that does not begin with its own system message: a string, or a
+            function, plain or async, that receives the run's `context` and returns the string. It is called once for
+            each such run.
         config: what the calls of a response may do.
-        output_type: what the final reply must be: any type that pydantic knows. The value is in `RunResult.output`;
-            with `str` it is the reply's text, whatever that is. A run may be given a type of its own.
+        output_type: the type of the final reply: any type that pydantic supports. The value is in `RunResult.output`;
+            with `str` it is the reply's text, unchanged. A run can have its own type.
         hooks: called with each event of a run, and with the run itself; may be async. See `agentkit.agent.hooks`.
-        name: of the agent, in traces and as a tool of another agent.
-        **options: its limits, see `agentkit.agent.options.AgentLimits`, and what its requests ask for, see `Settings`.
+        name: the agent's name in traces, and its name as a tool of another agent.
+        **options: its limits, see `agentkit.agent.options.AgentLimits`, and settings for its requests, see `Settings`.
 
     Raises:
-        SchemaError: a tool is defined wrongly, or there is no JSON Schema for the `output_type`.
-        ConfigError: an argument that is something else, a limit out of its range, or an unknown setting.
+        SchemaError: a tool is defined incorrectly, or there is no JSON Schema for the `output_type`.
+        ConfigError: an argument has the wrong type, a limit is out of range, or a setting is unknown.
 
     >>> from agentkit.testing import ScriptedModel
     >>> agent = Agent(ScriptedModel(["Hello!"]))
@@ -122,14 +123,14 @@ class Agent(AgentLimits, EnteredAsync, Generic[ContextT, OutputT]):
         self.name = name
         self.settings = checked(settings)
         self._model = model
-        self._made = isinstance(model, str)  # by the agent, which then closes it
+        self._owns_model = isinstance(model, str)  # created by the agent, which then closes it
 
     @property
     def model(self) -> Model:
         """The model.
 
         Raises:
-            ConfigError: the model string names no provider.
+            ConfigError: the model string does not name a known provider.
         """
         if isinstance(self._model, str):
             from agentkit import models
@@ -138,8 +139,8 @@ class Agent(AgentLimits, EnteredAsync, Generic[ContextT, OutputT]):
         return self._model
 
     async def aclose(self) -> None:
-        """Close the connections of a model that the agent made from a string. The agent can be used again."""
-        if self._made and not isinstance(self._model, str):
+        """Close the connections of a model that the agent created from a string. The agent can be used again."""
+        if self._owns_model and not isinstance(self._model, str):
             await close(self._model)
 
     async def __aenter__(self) -> Self:
@@ -162,28 +163,28 @@ class Agent(AgentLimits, EnteredAsync, Generic[ContextT, OutputT]):
     def stream(
         self, prompt: Prompt | Iterable[Prompt], *, output_type: Any = None, **options: Unpack[RunOptions[ContextT]]
     ) -> RunStream[Any]:
-        """Begin a run whose events you iterate: `async for event in agent.stream("…")`.
+        """Start a run and iterate over its events: `async for event in agent.stream("…")`.
 
         Args:
-            prompt: what to answer: text, parts, a message, an OpenAI message as a dict, or several of these,
+            prompt: what to answer: a string, parts, a message, an OpenAI message as a dict, or a list of these,
                 oldest first; see `agentkit.agent.prompts.messages_from`.
-            output_type: what the final reply must be, in place of the agent's own type.
+            output_type: the type of the final reply, in place of the agent's own.
             **options: see `RunOptions`.
 
         Raises:
-            ConfigError: an unknown option, a prompt or an option that is something else, or a decision on a call that
-                does not wait.
-            SchemaError: an `output_type` for which there is no JSON Schema.
+            ConfigError: an option is unknown, a prompt or an option has the wrong type, or a decision is for a call
+                that is not waiting.
+            SchemaError: there is no JSON Schema for the `output_type`.
         """
         checked(options, RunOptions)
         messages = messages_from(prompt)
         if not messages:
             raise ConfigError(
-                f"the prompt is empty: wanted what is to be answered, such as 'Hello'; found {prompt!r:.60}"
+                f"the prompt is empty: expected something to answer, such as 'Hello', found {prompt!r:.60}"
             )
-        told = bool(messages) and isinstance(messages[0], SystemMessage)
+        has_system = isinstance(messages[0], SystemMessage)
         journal = Conversation(messages, options.get("decisions", _NOTHING))
-        return self.begin(journal, None if told else self.system, output_type=output_type, **options)
+        return self.begin(journal, None if has_system else self.system, output_type=output_type, **options)
 
     def begin(
         self,
@@ -195,15 +196,15 @@ class Agent(AgentLimits, EnteredAsync, Generic[ContextT, OutputT]):
         hooks: Sequence[Hook] = (),
         **options: Unpack[RunOptions[ContextT]],
     ) -> RunStream[Any]:
-        """Begin a run on a journal, which holds the conversation.
+        """Start a run on a journal, which contains the conversation.
 
         Args:
-            journal: where the run keeps what happens.
-            system: what the model is told before the conversation; None for nothing.
+            journal: records the run.
+            system: the instructions before the conversation; None for none.
             output_type: as for `stream`.
-            caller: the run whose call this one answers: it pays for it, and its hooks watch it.
-            hooks: further ones, beside the agent's.
-            **options: see `RunOptions`; `decisions` are the journal's business.
+            caller: the run whose call this run answers: its budget pays for this run, and its hooks watch this run.
+            hooks: hooks in addition to the agent's.
+            **options: see `RunOptions`; the journal handles `decisions`.
         """
         given = checked(options, RunOptions)
         context, cancel, _ = given.pop("context", NO_CONTEXT), given.pop("cancel", None), given.pop("decisions", None)
@@ -244,10 +245,10 @@ class Agent(AgentLimits, EnteredAsync, Generic[ContextT, OutputT]):
     async def run(
         self, prompt: Prompt | Iterable[Prompt], *, output_type: Any = None, **options: Unpack[RunOptions[ContextT]]
     ) -> RunResult[Any]:
-        """Run until the model calls nothing more. Arguments as for `stream`.
+        """Run until the model makes no more calls. Arguments as for `stream`.
 
         Raises:
-            ProviderError: the provider refused or broke off. What was said and done until then is in its `result`.
+            ProviderError: the provider refused, or the response was interrupted. Its `result` has all until then.
         """
         return await self.stream(prompt, output_type=output_type, **options).finished()
 
@@ -263,19 +264,20 @@ class Agent(AgentLimits, EnteredAsync, Generic[ContextT, OutputT]):
     def run_sync(
         self, prompt: Prompt | Iterable[Prompt], *, output_type: Any = None, **options: Unpack[RunOptions[ContextT]]
     ) -> RunResult[Any]:
-        """`run` for code without an event loop. Connections that the model made for it are closed at its end.
+        """`run` for code without an event loop. Connections that the model opened for it are closed at the end.
 
-        A tool that swallows its cancellation is left behind after a second, and a warning names it.
+        A tool that ignores its cancellation is abandoned after a second, and a warning names it.
 
         Raises:
-            RuntimeError: an event loop runs in this thread, as in a notebook or an async function: await `run` there.
+            RuntimeError: an event loop is running in this thread, as in a notebook or an async function: await `run`
+                there.
         """
         return blocking(
             lambda: self.run(prompt, output_type=output_type, **options), self._end_loop, "run_sync", "agent.run"
         )
 
     async def _end_loop(self) -> None:
-        """Whoever made the model: its connections belong to the loop that ends, and it makes new ones in the next."""
+        """Close the model's connections: they belong to the loop that is about to end."""
         if not isinstance(self._model, str):
             await close(self._model)
 
@@ -283,25 +285,25 @@ class Agent(AgentLimits, EnteredAsync, Generic[ContextT, OutputT]):
     def as_tool(self, name: str, description: str) -> BoundTool:
         """This agent as a tool of another: `Agent(model, tools=[other.as_tool("research", "Find out about …")])`.
 
-        The tool takes a `task` in words and gives the agent's last words; where a tool ended it (`terminates=True`),
-        also what that tool was given and what it gave. Each call is a conversation of its own; it
-        spends from the caller's budget as well as from its own, ends when the caller ends, and is watched by the
-        caller's hooks. A sub-agent that stops early, be it for an approval, or that ends without a word answers with an
-        error that says so. So does one that would work deeper below the first caller than `max_depth` allows.
+        The tool takes a `task` as a string and returns the agent's last reply; if a tool ended the agent
+        (`terminates=True`), also that tool's arguments and its result. Each call is a separate conversation; it spends
+        from the caller's budget as well as from its own, ends when the caller ends, and is watched by the caller's
+        hooks. A sub-agent that stops early, for example for an approval, or that ends without a reply answers with an
+        error that says so. So does one that would run deeper below the first caller than `max_depth` allows.
 
         Args:
             name: the tool's name.
-            description: what the calling model reads: what the agent is good at.
+            description: what the agent is good at, as the calling model reads it.
         """
         return delegate(self, name, description)
 
 
-def _output(wanted: Any) -> Output | None:
-    """How the final reply is read; None where its text is what is wanted."""
-    return None if wanted is str or wanted is None else Output(wanted)
+def _output(kind: Any) -> Output | None:
+    """How the final reply is read; None if its text is the output."""
+    return None if kind is str or kind is None else Output(kind)
 
 
 def _each(tools: Any) -> Iterable[Any]:
-    """One or several tools; a tool's own class may be iterable, too."""
+    """One tool, or several; an instance with tools may itself be iterable."""
     several = isinstance(tools, Iterable) and not isinstance(tools, (str, type, Mapping)) and not declared(type(tools))
     return tools if several else (tools,)

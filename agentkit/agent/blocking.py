@@ -1,4 +1,4 @@
-"""The door for code without an event loop: one loop for one piece of work, and an end to what is bound to it."""
+"""For code without an event loop: one loop for one piece of work, and the closing of what is bound to that loop."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ _T = TypeVar("_T")
 def blocking(
     work: Callable[[], Coroutine[Any, Any, _T]], end: Callable[[], Awaitable[None]], name: str, instead: str
 ) -> _T:
-    """Do this in an event loop of its own.
+    """Do this in a separate event loop.
 
     Args:
-        work: what is to be done.
+        work: creates the coroutine to run.
         end: closes what cannot outlive that loop, such as a model's connections.
-        name: of the method that blocks, for the error.
-        instead: what to await where a loop runs already.
+        name: the name of the blocking method, for the error.
+        instead: what to await if a loop is already running.
 
     Raises:
-        RuntimeError: an event loop runs in this thread.
+        RuntimeError: an event loop is running in this thread.
     """
     if asyncio._get_running_loop() is not None:
-        raise RuntimeError(f"{name}() would block the event loop that runs here: write `await {instead}(…)` instead")
+        raise RuntimeError(f"{name}() would block the running event loop: write `await {instead}(…)` instead")
 
     async def once() -> _T:
         try:

@@ -1,4 +1,4 @@
-"""What ends a run from outside, and what is done to its end in spite of it. Knows no turn, no model and no journal."""
+"""What ends a run from outside, and work that is finished in spite of it. Knows no turn, no model and no journal."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _T = TypeVar("_T")
 
 
 class Brake:
-    """Ends a run from outside: by hand, by its token, by its clock. Who pulls it first gives the reason."""
+    """Ends a run from outside: a call of `cancel`, its token, or its clock. The first to pull it sets the reason."""
 
     def __init__(self) -> None:
         self.reason: RunFinish | None = None
-        """Why it was pulled; None as long as it was not."""
+        """Why it was pulled; None until then."""
         self._task: asyncio.Task[Any] | None = None  # what pulling it cancels
 
     def pull(self, reason: RunFinish) -> None:
@@ -27,7 +27,7 @@ class Brake:
             self._task.cancel()
 
     async def unless_pulled(self, work: Coroutine[Any, Any, _T]) -> _T | None:
-        """Do this in a task of its own, which pulling it cancels; None then."""
+        """Do this in a separate task, which pulling the brake cancels; the result is then None."""
         self._task = task = asyncio.ensure_future(work)
         try:
             return await task
@@ -42,7 +42,7 @@ class Brake:
 def watch(
     stop: Callable[[RunFinish], None], token: asyncio.Event | None, seconds: float | None
 ) -> list[Callable[[], object]]:
-    """Stop a run when a token is set, or after so many seconds. What is returned ends the watch."""
+    """Stop a run when a token is set, or after this many seconds. Calling the returned functions ends the watch."""
     if token is None and seconds is None:
         return []
     ends: list[Callable[[], object]] = []
@@ -64,12 +64,13 @@ async def _obey(token: asyncio.Event, stop: Callable[[RunFinish], None]) -> None
 async def uncancelled(
     work: Coroutine[Any, Any, None], again: Callable[[], Coroutine[Any, Any, None]] | None = None
 ) -> None:
-    """Do this to its end although the task may be cancelled meanwhile; then the cancellation goes on.
+    """Finish this even if the task is cancelled in the meantime; the cancellation is raised afterwards.
 
     Args:
-        work: what is to be done.
-        again: makes it anew. An event loop that ends cancels all tasks that there are, the one that does this work,
-            too, perhaps before its first step; it is then done once more, in a task that no longer is among them.
+        work: the coroutine to finish.
+        again: creates the coroutine again. An event loop that is closing cancels all existing tasks, including the one
+            that does this work, perhaps before its first step; the work is then repeated in a new task, which is not
+            among the cancelled ones.
     """
     cancelled: asyncio.CancelledError | None = None
     while True:

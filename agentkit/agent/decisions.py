@@ -1,4 +1,4 @@
-"""What a person says to a call that waits for it. Values only."""
+"""A person's decision on a call that waits for one. Values only."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from agentkit.foreign import renamed
 from agentkit.messages import TextPart, ToolCall, ToolMessage
 
 _ARGUMENTS: Final[Bound] = or_none(
-    instance(Mapping, "the arguments to run the call with, by name, {'amount': 5}"), "for those that the model wrote"
+    instance(Mapping, "the arguments for the call, by name, such as {'amount': 5}"), "for those that the model wrote"
 )
 
 
 @takes(others=renamed.APPROVED)
 @dataclass(frozen=True, slots=True)
 class Approved:
-    """The call may run; with other `arguments`, if any are given."""
+    """The call may run; with these `arguments` in place of the model's, if any are passed."""
 
     arguments: Mapping[str, Any] | None = None
 
@@ -49,17 +49,17 @@ def call_hash(call: ToolCall) -> str:
     >>> call_hash(ToolCall("1", "add", {"a": 1, "b": 2})) == call_hash(ToolCall("2", "add", {"b": 2, "a": 1}))
     True
     """
-    said = json.dumps([call.name, call.arguments], sort_keys=True, default=str)
-    return hashlib.sha256(said.encode()).hexdigest()
+    canonical = json.dumps([call.name, call.arguments], sort_keys=True, default=str)
+    return hashlib.sha256(canonical.encode()).hexdigest()
 
 
 def denial(call: ToolCall, reason: str) -> ToolMessage:
-    """The answer to a call that a person refused."""
-    said = f"not run: the user refused this call: {reason}" if reason else "not run: the user refused this call"
-    return ToolMessage(call.id, call.name, (TextPart(said),), "denied")
+    """The answer to a call that a person denied."""
+    text = f"not run: the user denied this call: {reason}" if reason else "not run: the user denied this call"
+    return ToolMessage(call.id, call.name, (TextPart(text),), "denied")
 
 
 def edited(answer: ToolMessage, arguments: Mapping[str, Any]) -> ToolMessage:
-    """An answer that says with which arguments the call was run instead of those that the model wrote."""
+    """The answer with a note of the arguments that the call was run with in place of the model's."""
     note = TextPart(f"The user changed the arguments before the call was run: {json.dumps(arguments, default=str)}\n")
     return ToolMessage(answer.call_id, answer.name, (note, *answer.content), answer.error)

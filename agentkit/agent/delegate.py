@@ -1,7 +1,7 @@
 """An agent as a tool of another agent: its own conversation, its own tools, the caller's budget.
 
-In a thread, the sub-agent's conversation is a thread of its own, named after the call. When the process dies, resuming
-the caller's thread resumes the sub-agent's, too: it goes on where it was.
+In a thread, the sub-agent's conversation is a separate thread, named after the call. If the process dies, resuming the
+caller's thread also resumes the sub-agent's, which continues where it was.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from agentkit.agent.run import RunStream
 
 DONE: Final = ("stop", "agent_terminated")
-"""The finishes of a sub-agent that did what it was asked to do."""
+"""The finishes of a sub-agent that completed its task."""
 
-_TASK: Final = "what is to be done, with all that must be known for it: the agent reads nothing else"
+_TASK: Final = "what to do, with everything needed to do it: the agent reads nothing else"
 
 _TOO_DEEP: Final = (
-    "not asked: agents employ agents here as deep as they may (max_depth of the Agent that was run). Do this yourself, "
+    "not run: agents are already nested as deep as allowed (max_depth of the Agent that was run). Do this yourself, "
     "with your other tools, or answer with what you have"
 )
 
@@ -48,16 +48,16 @@ def delegate(agent: Agent[Any, Any], name: str, description: str) -> BoundTool:
         try:
             result = await agent.begin(journal, agent.system, caller=caller, context=context.state).finished()
         except ProviderError as e:
-            if e.result is None or not (said := _last_words(e.result)):
+            if e.result is None or not (last := _last_words(e.result)):
                 raise
-            return ToolResult(error=f"{type(e).__name__}: {e}; until then it said: {said}", metadata=_spent(e.result))
+            return ToolResult(error=f"{type(e).__name__}: {e}; until then it said: {last}", metadata=_spent(e.result))
         return _answer(result, _terminating(result, agent))
 
     return bind_function(run)
 
 
 def _answer(result: RunResult[Any], terminating: Sequence[str]) -> ToolResult:
-    """What the caller's model reads: the last words, or the call that ended it, and why there are no more of them."""
+    """What the caller's model reads: the last reply, or the call that ended the agent, and why it stopped early."""
     if result.finish in DONE and (words := "\n\n".join(filter(str.strip, [result.text, *terminating]))):
         return ToolResult(words, metadata=_spent(result))
     waiting = "".join(f"; {call.name} waits for the user's approval" for call in result.pending)
@@ -72,22 +72,23 @@ def _spent(result: RunResult[Any]) -> dict[str, object]:
 
 
 def _last_words(result: RunResult[Any]) -> str:
-    """The newest words of its own; empty where it said none."""
-    said = (m.text for m in reversed(result.messages) if isinstance(m, AssistantMessage))
-    return next(filter(str.strip, said), "")
+    """The text of its newest response that has any; empty if none has."""
+    texts = (m.text for m in reversed(result.messages) if isinstance(m, AssistantMessage))
+    return next(filter(str.strip, texts), "")
 
 
 def _terminating(result: RunResult[Any], agent: Agent[Any, Any]) -> list[str]:
-    """What the call that ended the agent was given, and what it gave: either may be the answer."""
+    """The arguments and the result of the call that ended the agent: either may be the answer."""
     if result.finish != "agent_terminated":
         return []
     last = next((m for m in reversed(result.messages) if isinstance(m, AssistantMessage)), AssistantMessage(()))
     answers = {m.call_id: m for m in result.messages if isinstance(m, ToolMessage)}
-    told = []
+    found = []
     for call in last.calls:
         tool, answer = agent.registry.get_tool(call.name), answers.get(call.id)
         if tool is not None and tool.policy.terminates and answer is not None and answer.error is None:
-            given, gave = json.dumps(dict(call.arguments), ensure_ascii=False, default=str), answer.text
-            same = list(call.arguments.values()) == [gave]
-            told.append(gave if same and gave.strip() else f"{call.name} {given}" + (f" gave: {gave}" if gave else ""))
-    return told
+            arguments, text = json.dumps(dict(call.arguments), ensure_ascii=False, default=str), answer.text
+            same = list(call.arguments.values()) == [text]
+            described = f"{call.name} {arguments}" + (f" returned: {text}" if text else "")
+            found.append(text if same and text.strip() else described)
+    return found

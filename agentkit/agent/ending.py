@@ -1,18 +1,18 @@
 """Why a run ends: a pure function of one small value. Knows no turn, no model, no journal and no clock.
 
-The first row that holds decides:
+The first row whose condition is true decides:
 
-| what is so | the run ends with |
+| condition | the run ends with |
 |---|---|
 | it was stopped from outside | that reason: `cancelled`, `time_budget` |
 | a call of the last turn waits for a person | `approval` |
 | a terminating tool succeeded | `agent_terminated` |
-| the same call had the same answer too often | `loop_detected` |
-| calls were answered, or the model only paused | nothing; or what an earlier run left it with |
-| the reply is not what was wanted | `invalid_output`; nothing while it may be asked for again |
-| the reply is `stop`, and a user wrote meanwhile | nothing |
+| the same call got the same answer too often | `loop_detected` |
+| calls were answered, or the model only paused | it continues; or the reason that an earlier run left |
+| the reply does not fit the output type | `invalid_output`; it continues while retries are left |
+| the reply is `stop`, and a user wrote in the meantime | it continues |
 | there is a reply | the model's own reason |
-| a bound of the budget is reached | that bound |
+| a limit of the budget is reached | that limit |
 | no turns are left | `max_turns` |
 """
 
@@ -25,15 +25,15 @@ from agentkit.agent.spending import Exhausted
 
 
 class TurnOutcome(NamedTuple):
-    """What a turn came to.
+    """The outcome of a turn.
 
     Attributes:
         finish: why the model stopped.
         answered: whether it made calls that have answers.
-        waits: whether a call of it waits for a person.
+        waits: whether one of its calls waits for a person.
         terminated: whether a tool that ends the run succeeded.
-        circles: whether the same call had the same answer too often.
-        misfits: whether it is a final reply that is not what the run is to bring.
+        circles: whether the same call got the same answer too often.
+        misfits: whether it is a final reply that does not fit the run's output type.
         left: why an earlier run, whose calls it answered, had nothing more to do after them.
     """
 
@@ -47,15 +47,15 @@ class TurnOutcome(NamedTuple):
 
 
 class RunState(NamedTuple):
-    """How a run stands between two turns.
+    """The state of a run between two turns.
 
     Attributes:
-        outcome: of the last turn; None where there was none, or where its request is to be made again.
+        outcome: the last turn's outcome; None if there was no turn, or if its request is to be repeated.
         stopped: why it was stopped from outside.
         news: whether a user wrote while the model was answering.
-        exhausted: the bound of its budget that is reached.
-        turns: how many it has left.
-        retries: how often a reply that misfits may still be asked for again.
+        exhausted: the limit of its budget that is reached.
+        turns: how many turns are left.
+        retries: how many retries are left for a reply that does not fit.
     """
 
     outcome: TurnOutcome | None = None
@@ -67,7 +67,7 @@ class RunState(NamedTuple):
 
 
 def ending(run: RunState) -> RunFinish | None:
-    """Why the run ends now; None where the model is to be asked.
+    """Why the run ends now; None if the model is to be asked.
 
     >>> ending(RunState(TurnOutcome("stop"))), ending(RunState(TurnOutcome("stop"), news=True))
     ('stop', None)
@@ -83,7 +83,7 @@ def ending(run: RunState) -> RunFinish | None:
 
 
 def _over(turn: TurnOutcome, retries: int) -> RunFinish | None:
-    """Why the run is over after this turn, whatever it may still spend."""
+    """Why the run is over after this turn, regardless of its remaining budget."""
     if turn.waits:
         return "approval"
     if turn.terminated:

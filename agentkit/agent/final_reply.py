@@ -1,4 +1,4 @@
-"""The final reply of a run, held against what it is to bring. Asks no model: it says what to ask for."""
+"""The final reply of a run, checked against the output type. Calls no model: it returns the message to send."""
 
 from __future__ import annotations
 
@@ -12,41 +12,41 @@ _NO_REPLY: frozenset[RunFinish] = frozenset(("content_filter", "refusal", "error
 
 
 class FinalReply:
-    """What a run brings.
+    """The output of a run.
 
     Args:
-        wanted: what the final reply must be; None for text, whatever it says.
-        retries: how often a reply that is something else is asked for again.
+        expected: the type of the final reply; None for any text.
+        retries: how often the model is asked again after a reply that does not fit.
     """
 
-    def __init__(self, wanted: Output | None, retries: int) -> None:
-        self.value: tuple[Any, ...] | None = None if wanted is None else ()
-        """What it brought, in a tuple of one; an empty one before that; None where that is the text."""
+    def __init__(self, expected: Output | None, retries: int) -> None:
+        self.value: tuple[Any, ...] | None = None if expected is None else ()
+        """The output, in a tuple of one; an empty tuple before there is one; None if the output is the text."""
         self.error: str | None = None
         """What is wrong with the last reply."""
         self.retries = retries
-        """How often it may still be asked for again."""
-        self._wanted = wanted
+        """How many retries are left."""
+        self._expected = expected
         self._correction: str | None = None
 
     def misfits(self, reply: str, reason: RunFinish) -> bool:
-        """Whether this reply is not what is wanted, though the model ended it itself."""
-        if self._wanted is None or reason in _NO_REPLY:
+        """Whether this reply does not fit the output type although the model completed it."""
+        if self._expected is None or reason in _NO_REPLY:
             return False
         if reason == "length":
-            self.error = "the reply was cut at its limit of tokens"
+            self.error = "the reply was cut off at its token limit"
             return False
         try:
-            self.value, self.error = (self._wanted.read(reply),), None
+            self.value, self.error = (self._expected.read(reply),), None
         except InvalidOutput as e:
             self.error, self._correction = str(e), e.request
             return True
         return False
 
     def correction(self) -> UserMessage | None:
-        """What asks for another reply in place of one that misfits; given once. None where there was none."""
-        said, self._correction = self._correction, None
-        if said is None:
+        """The message that asks for another reply after one that does not fit; returned once, otherwise None."""
+        text, self._correction = self._correction, None
+        if text is None:
             return None
         self.retries -= 1
-        return user(said)
+        return user(text)

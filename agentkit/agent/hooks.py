@@ -1,4 +1,4 @@
-"""Hooks watch a run: whatever one does, the run neither ends for it nor waits long. Knows no turn and no tool."""
+"""Hooks watch a run: no hook can end the run or hold it up for long. Knows no turn and no tool."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ if TYPE_CHECKING:
     from agentkit.agent.run import RunStream
 
 HOOK_SECONDS: Final = 30.0
-"""How long one event may take an async hook. One that needs longer is cancelled, and told nothing more of the run."""
+"""How long an async hook may take for one event. One that needs longer is cancelled, and gets no more events."""
 
 LAST_SECONDS: Final = 1.0
-"""How long an async hook may take in all once the run is to end: out of time, cancelled, or left."""
+"""How long an async hook may take in total once the run is ending: out of time, cancelled, or abandoned."""
 
 _LOG = logging.getLogger("agentkit.agent")
 
 Hook = Callable[[Any, "RunStream[Any]"], Awaitable[None] | None]
-"""Called with each event of a run, and with the run; see `agentkit.agent.lifecycle` for the events it gets beside.
+"""Called with each event of a run, and with the run; `agentkit.agent.lifecycle` has the events that only hooks get.
 
-A plain one is called on the event loop, and holds up everything while it works. An async one runs in a task of its own:
-what it sets in context variables it sets for itself, and it is waited for within `HOOK_SECONDS`.
+A plain hook is called on the event loop, and blocks it while it works. An async hook runs in a separate task: context
+variables that it sets are visible only to it, and the run waits for it for up to `HOOK_SECONDS`.
 
-A hook that has a method `tool_scope(call, run)` is asked for a context manager that holds while a tool's task is made:
-what it sets in context variables is set inside the tool.
+If a hook has a method `tool_scope(call, run)`, the context manager that it returns is active while a tool's task is
+created: context variables that it sets are visible inside the tool.
 
-Whatever a hook raises is logged under `agentkit.agent`, and ends nothing.
+Anything that a hook raises is logged under `agentkit.agent`; the run continues.
 """
 
 
@@ -44,19 +44,19 @@ def checked_hooks(owner: str, hooks: Sequence[Hook]) -> tuple[Hook, ...]:
     """The hooks.
 
     Raises:
-        ConfigError: one that could never be told anything: a generator, or a function that does not take two arguments.
+        ConfigError: a hook can never receive an event: a generator, or a function that does not take two arguments.
     """
     for hook in hooks:
         function = _function(hook)
         if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
             raise ConfigError(
-                f"{owner}(hooks=…): {_named(hook)} yields, so that calling it does nothing; a hook returns None: "
+                f"{owner}(hooks=…): {_named(hook)} yields, so calling it does nothing; a hook returns None: "
                 "`def hook(event, run): …`, or `async def` without `yield`"
             )
         if not _takes_two(hook):
             raise ConfigError(
                 f"{owner}(hooks=…): {_named(hook)} cannot be called with an event and a run: "
-                "wanted `def hook(event, run): …`"
+                "expected `def hook(event, run): …`"
             )
     return tuple(hooks)
 
@@ -73,7 +73,7 @@ def _takes_two(hook: Hook) -> bool:
         inspect.signature(hook).bind(None, None)
     except TypeError:
         return False
-    except ValueError:  # a builtin that does not say
+    except ValueError:  # a builtin without a signature
         return True
     return True
 
@@ -82,57 +82,59 @@ class Hooks:
     """The hooks of one run.
 
     Args:
-        hooks: who is told.
-        run: what they are told of.
+        hooks: the hooks to call.
+        run: the run that they watch.
     """
 
     def __init__(self, hooks: Sequence[Hook], run: RunStream[Any]) -> None:
         self.any = bool(hooks)
-        """Whether there is one; none is added later."""
+        """Whether there are any; none are added later."""
         self._hooks = list(hooks)
-        self._of = weakref.ref(run)  # which holds its hooks: left unread, it is to be collected, and told of, at once
+        # The run refers to its hooks; without a cycle it is collected, and its warning shown, as soon as it is dropped.
+        # The run refers to its hooks; without a cycle it is collected, with its warning, as soon as it is dropped.
+        self._of = weakref.ref(run)
         self._scopes = [(hook, hook.tool_scope) for hook in hooks if hasattr(hook, "tool_scope")]
-        self._odd: set[int] = set()  # hooks whose strange result was logged
+        self._odd: set[int] = set()  # hooks whose unexpected return value was logged
         self._hurried = False
-        self._last: dict[int, float] = {}  # seconds that hooks have taken since the run is to end
-        self._leave: Callable[[], None] | None = None  # stop waiting for the hook that is waited for
+        self._last: dict[int, float] = {}  # seconds that each hook has taken since the run began to end
+        self._leave: Callable[[], None] | None = None  # stops waiting for the current hook
 
     @property
     def _run(self) -> RunStream[Any]:
         run = self._of()
-        assert run is not None  # it is who tells them
+        assert run is not None  # it is the caller
         return run
 
     def hurry(self) -> None:
-        """The run is to end: from now on nobody is waited for longer than `LAST_SECONDS`."""
+        """The run is ending: from now on it waits for no hook longer than `LAST_SECONDS`."""
         if self._hurried:
             return
         self._hurried = True
         if self._leave is not None:
             asyncio.get_running_loop().call_later(LAST_SECONDS, self._leave)
 
-    async def tell(self, event: Any) -> None:
-        """Tell all of them."""
+    async def notify(self, event: Any) -> None:
+        """Call all hooks with an event."""
         for hook in tuple(self._hooks):
             try:
-                told: Any = hook(event, self._run)
-            except KeyboardInterrupt:  # the operator's own
+                returned: Any = hook(event, self._run)
+            except KeyboardInterrupt:  # the operator's
                 raise
-            except BaseException as e:  # noqa: BLE001 - somebody else's code, which only watches
+            except BaseException as e:  # noqa: BLE001 - foreign code that only watches
                 _log(hook, event, e)
                 continue
-            if told is None:
+            if returned is None:
                 continue
-            if inspect.isawaitable(told):
-                await self._wait(hook, event, told)
+            if inspect.isawaitable(returned):
+                await self._wait(hook, event, returned)
             elif id(hook) not in self._odd:
                 self._odd.add(id(hook))
-                _LOG.warning("%s returned %s: a hook returns None", _named(hook), type(told).__name__)
+                _LOG.warning("%s returned %s: a hook returns None", _named(hook), type(returned).__name__)
 
-    async def _wait(self, hook: Hook, event: Any, told: Awaitable[None]) -> None:
-        """Wait for an async hook, within its time.
+    async def _wait(self, hook: Hook, event: Any, work: Awaitable[None]) -> None:
+        """Wait for an async hook, within its time limit.
 
-        It has a task of its own, so that a cancellation that it raises is told from one of the run.
+        It runs in a separate task, so that a cancellation that it raises can be distinguished from one of the run.
         """
         loop = asyncio.get_running_loop()
         done = loop.create_future()
@@ -141,14 +143,14 @@ class Hooks:
             if not done.done():
                 done.set_result(None)
 
-        task = loop.create_task(_finished(told))
+        task = loop.create_task(_finished(work))
         task.add_done_callback(lambda _: leave())
         since = loop.time()
         seconds = LAST_SECONDS - self._last.get(id(hook), 0.0) if self._hurried else HOOK_SECONDS
         timer, self._leave = loop.call_later(max(seconds, 0.0), leave), leave
         try:
             await done
-        except BaseException:  # the run itself is cancelled, or left
+        except BaseException:  # the run itself is cancelled, or abandoned
             self._hurried = True
             _give_up(task)
             raise
@@ -161,17 +163,17 @@ class Hooks:
             _give_up(task)
             self._hooks.remove(hook)
             took = loop.time() - since
-            _LOG.error("%s took over %.3g s on %s: it is told no more", _named(hook), took, type(event).__name__)
+            _LOG.error("%s took over %.3g s on %s: it gets no more events", _named(hook), took, type(event).__name__)
         elif (error := task.result()) is not None:
             _log(hook, event, error)
 
     def scope(self, call: ToolCall) -> _Scope:
-        """What they want to hold while a tool's task is made."""
+        """The context managers that are active while a tool's task is created."""
         return _Scope(self._scopes, call, self._run)
 
 
 class _Scope:
-    """The context managers of all hooks; one that fails is logged and left out."""
+    """The context managers of all hooks; one that fails is logged and skipped."""
 
     def __init__(self, scopes: Sequence[tuple[Hook, Callable[..., Any]]], call: ToolCall, run: RunStream[Any]) -> None:
         self._scopes, self._call, self._run = scopes, call, run
@@ -201,7 +203,7 @@ class _Scope:
                 _log(hook, self._call, e)
 
 
-_GIVEN_UP: set[asyncio.Task[Any]] = set()  # hooks that were cancelled; held until they end
+_GIVEN_UP: set[asyncio.Task[Any]] = set()  # hooks that were cancelled; referenced until they end
 
 
 def _give_up(task: asyncio.Task[Any]) -> None:
@@ -211,10 +213,10 @@ def _give_up(task: asyncio.Task[Any]) -> None:
         task.add_done_callback(_GIVEN_UP.discard)
 
 
-async def _finished(told: Awaitable[None]) -> BaseException | None:
-    """What a hook raised: as data, since some exceptions would stop the event loop."""
+async def _finished(work: Awaitable[None]) -> BaseException | None:
+    """What a hook raised, as a value, because some exceptions would stop the event loop."""
     try:
-        await told
+        await work
     except KeyboardInterrupt:
         raise
     except BaseException as e:  # noqa: BLE001 - as above

@@ -1,4 +1,4 @@
-"""Where a run keeps what happens. The plain journal is a list in memory; `agentkit.threads` has one that survives."""
+"""A run's record of what happens. The plain journal is a list in memory; that of `agentkit.threads` is persistent."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from agentkit.tool.registry import ToolRegistry
 
 Ask = Callable[[Model, ModelRequest], AsyncGenerator[SourceEvent, None]]
-"""Asks a model at the run's expense. Raises `BudgetSpent` where nothing is left of the run's budget."""
+"""Asks a model at the run's expense. Raises `BudgetSpent` if nothing is left of the run's budget."""
 
 
 class Unsettled(NamedTuple):
-    """Calls that an earlier run left without an answer, and that are to be run before the model is asked.
+    """Calls that an earlier run left without an answer, to be run before the model is asked.
 
     Attributes:
-        calls: what to run, with the arguments to run it with.
+        calls: the calls to run, with the arguments to use.
         approved: the ids of those that a person approved.
-        finish: why there is nothing more to do, such as `approval` where a call still waits; None to go on.
+        finish: why there is nothing more to do, such as `approval` if a call still waits; None to continue.
         waiting: the calls that still wait for a person.
     """
 
@@ -39,7 +39,7 @@ class Unsettled(NamedTuple):
 
 
 class Response(NamedTuple):
-    """What is known of a response beside its message. `seconds` is the wall clock time of the turn."""
+    """What is known of a response other than its message. `seconds` is the wall clock time of the turn."""
 
     run: str
     model: str
@@ -49,14 +49,14 @@ class Response(NamedTuple):
 
 
 class Journal(Protocol):
-    """What a run tells as it goes: what is about to happen before it happens, what happened before anyone hears of it.
+    """What a run reports: each step before it happens, and each result before anyone else sees it.
 
-    Every method may raise; the run then ends with that error, its tools at work cancelled.
+    Every method may raise; the run then ends with that error, and its running tools are cancelled.
     """
 
     @property
     def thread_id(self) -> str | None:
-        """The thread in which it writes; None for one in memory."""
+        """The thread that it writes to; None for one in memory."""
         ...
 
     @property
@@ -66,27 +66,27 @@ class Journal(Protocol):
 
     @property
     def settled(self) -> bool:
-        """Whether nothing is left to write of the turn that goes on.
+        """Whether nothing is left to write for the current turn.
 
-        As long as that is so, `record` is not called, and `respond` waits for nothing.
+        While this is true, `record` is not called, and `respond` does not wait for anything.
         """
         ...
 
     def instruct(self, system: str) -> None:
-        """What the model is told before the conversation; said once, before `open`."""
+        """Set the instructions before the conversation; called at most once, before `open`."""
         ...
 
     async def open(self, registry: ToolRegistry, ask: Ask) -> Unsettled:
-        """Begin. Settles what an earlier run left open, except for the calls that it returns.
+        """Start. Settles what an earlier run left open, except for the calls that it returns.
 
         Args:
             registry: the run's tools.
-            ask: by which it asks a model, should it need one.
+            ask: asks a model, if the journal needs one.
         """
         ...
 
     async def messages(self) -> Sequence[Message]:
-        """The conversation to be sent now, with whatever was added from outside since. Read, never changed."""
+        """The conversation to send now, with all messages added from outside in the meantime. Must not be changed."""
         ...
 
     async def news(self) -> bool:
@@ -94,15 +94,15 @@ class Journal(Protocol):
         ...
 
     async def shrink(self) -> bool:
-        """Make the conversation shorter: its provider refused it as too long. False when that is not possible."""
+        """Make the conversation shorter: the provider refused it as too long. False if that is not possible."""
         ...
 
     def add(self, message: Message) -> None:
-        """Add a message of the run's own, such as one that asks for a better answer; written with what comes next."""
+        """Add one of the run's own messages, such as a request for a better answer; written with what follows it."""
         ...
 
     def context(self, call: ToolCall) -> ToolContext | None:
-        """What a call's tool may know of its keeping: the idempotency key and the attempt; None for the usual."""
+        """The tool's context for a call, with its idempotency key and attempt; None for the default."""
         ...
 
     async def record(
@@ -111,15 +111,15 @@ class Journal(Protocol):
         """A call is about to start, has its answer, or waits for a person.
 
         Args:
-            event: which of them.
-            said: the response as far as it came, where a call is about to start or the response is whole; else None.
-            answer: the call's, once it has one.
-            response: what is known of the whole response, where this is the last event of its turn; else None.
+            event: which of these happened.
+            said: the response so far, if a call is about to start or the response is complete; otherwise None.
+            answer: the call's answer, once it has one.
+            response: what is known of the complete response, if this is the last event of its turn; otherwise None.
         """
         ...
 
     async def respond(self, said: AssistantMessage, answers: Sequence[ToolMessage], response: Response | None) -> None:
-        """A turn is over, be it early or with an error: its message and its answers are complete.
+        """A turn is over, possibly early or with an error: its message and its answers are complete.
 
         `response` is None for a turn that answered calls of an earlier response.
         """
@@ -130,28 +130,28 @@ class Journal(Protocol):
         ...
 
     def all(self) -> tuple[Message, ...]:
-        """The conversation as it stands."""
+        """The current conversation."""
         ...
 
     def heard(self) -> Sequence[Message]:
-        """The conversation as it stands, with all that compactions ever took out: what the model may have read."""
+        """The current conversation, with all that compactions have removed: everything the model may have read."""
         ...
 
     async def child(self, call_id: str, task: str) -> Journal:
-        """A journal for the sub-agent that one of this run's calls employs; asked again, the same one goes on."""
+        """A journal for the sub-agent that a call of this run starts; the same call continues the same journal."""
         ...
 
 
 class Conversation:
-    """The journal of a run without a store: a list of messages, forgotten with the run's result.
+    """The journal of a run without a store: a list of messages that lives as long as the run's result.
 
     Args:
-        messages: the conversation so far; the list is kept and added to. A call in it that nobody answered is answered
-            when the run begins, except for those at its end, which wait for a decision.
+        messages: the conversation so far; the list is kept and extended. A call in it without an answer is answered
+            when the run starts, except for those at its end, which wait for a decision.
         decisions: on calls at its end that wait for approval, by call id.
 
     Raises:
-        ConfigError: a decision on a call that does not wait.
+        ConfigError: a decision is for a call that is not waiting.
     """
 
     thread_id = None
@@ -166,7 +166,7 @@ class Conversation:
         if unknown:
             raise ConfigError(
                 f"no call waits under the id {', '.join(sorted(map(repr, unknown)))}; "
-                f"waiting: {', '.join(repr(call.id) for call in self._open) or _none(messages, unknown)}"
+                f"waiting: {', '.join(repr(call.id) for call in self._open) or _why_none(messages, unknown)}"
             )
 
     @property
@@ -175,7 +175,7 @@ class Conversation:
         return {call.id for m in self._messages if isinstance(m, AssistantMessage) for call in m.calls}
 
     def instruct(self, system: str) -> None:
-        """Put it first."""
+        """Put the instructions first."""
         self._messages.insert(0, SystemMessage(system))
 
     async def open(self, registry: ToolRegistry, ask: Ask) -> Unsettled:
@@ -198,11 +198,11 @@ class Conversation:
         return self._messages
 
     async def news(self) -> bool:
-        """Nobody else adds to it."""
+        """Always False: no one else adds to the list."""
         return False
 
     async def shrink(self) -> bool:
-        """Not done: a conversation in memory is the caller's."""
+        """Not possible: a conversation in memory belongs to the caller."""
         return False
 
     def add(self, message: Message) -> None:
@@ -210,16 +210,16 @@ class Conversation:
         self._messages.append(message)
 
     def context(self, call: ToolCall) -> ToolContext | None:
-        """Nothing but the usual."""
+        """The default."""
         return None
 
     async def record(
         self, event: ToolEvent, said: AssistantMessage | None, answer: ToolMessage | None, response: Response | None
     ) -> None:
-        """Nothing: `respond` brings it all."""
+        """Do nothing: `respond` adds everything."""
 
     async def respond(self, said: AssistantMessage, answers: Sequence[ToolMessage], response: Response | None) -> None:
-        """Add a response and its answers; one without content adds nothing: providers refuse it."""
+        """Add a response and its answers; a response without content is not added, because providers refuse it."""
         if response is not None and said.content:
             self._messages.append(said)
         for result in answers:
@@ -242,9 +242,9 @@ class Conversation:
         return Conversation([user(task)])
 
 
-def _none(messages: Sequence[Message], decided: Iterable[object]) -> str:
+def _why_none(messages: Sequence[Message], decided: Iterable[object]) -> str:
     """Why no call waits at the end of the conversation."""
     there = {call.id for m in messages if isinstance(m, AssistantMessage) for call in m.calls}
     if there & set(decided):
-        return "none: it was answered, or withdrawn by what was said after it; decide first, with agent.run(messages)"
-    return "none: give the conversation that it is in, agent.run(result.messages, decisions={…})"
+        return "none: it was answered, or superseded by a later message; decide first, with agent.run(messages)"
+    return "none: pass the conversation that contains it, as in agent.run(result.messages, decisions={…})"

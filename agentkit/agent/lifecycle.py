@@ -1,4 +1,4 @@
-"""What the hooks of a run get beside its events: where the run and its turns begin and end."""
+"""What the hooks of a run get in addition to its events: the start and end of the run and of each turn."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @event
 class RunStarted(NamedTuple):
-    """A run begins; nothing was sent yet."""
+    """A run has started; nothing has been sent yet."""
 
 
 @event
@@ -28,15 +28,15 @@ class TurnStarted(NamedTuple):
 
 @event
 class TurnEnded(NamedTuple):
-    """A response is over and its calls are answered, or wait; both are in the journal.
+    """A response is over, and its calls are answered or waiting; all of this is in the journal.
 
     Attributes:
-        number: of the turn; 0 for one that only answered the calls of an earlier run.
+        number: the number of the turn; 0 for one that only answered the calls of an earlier run.
         message: the response.
         answers: to its calls, in their order.
-        usage: tokens of the response.
+        usage: the tokens of the response.
         finish: why the model stopped.
-        seconds: wall clock.
+        seconds: wall clock time.
     """
 
     number: int

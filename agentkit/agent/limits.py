@@ -1,4 +1,4 @@
-"""What a run may spend, and whether it goes round in circles. Pure; what was spent is in `spending`."""
+"""What a run may spend, and whether it repeats itself. Pure; what was spent is in `spending`."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _MILLION = 1_000_000
 
 
 REPLY_TOKENS: Final = 32_000
-"""Set aside for a reply whose request names no `max_tokens`: what most models write at most."""
+"""Reserved for a reply whose request sets no `max_tokens`: the most that the majority of models write."""
 
 
 class Price(NamedTuple):
-    """What a model costs, per million tokens, in whatever currency the budget is in.
+    """What a model costs per million tokens, in the budget's currency.
 
     Attributes:
         input: prompt tokens.
         output: generated tokens, reasoning included.
-        cached: prompt tokens read from a cache; as `input` unless given.
-        cache_write: prompt tokens written to a cache; as `input` unless given.
+        cached: prompt tokens read from a cache; by default the same as `input`.
+        cache_write: prompt tokens written to a cache; by default the same as `input`.
     """
 
     input: float
@@ -65,10 +65,10 @@ def _are_prices(prices: Any) -> bool:
 
 
 _BUDGET: Final[Bounds] = {
-    "tokens": or_none(whole(1), "for no bound"),
-    "cost": or_none(number("more than 0", above=0), "for no bound"),
-    "seconds": or_none(SECONDS, "for no bound"),
-    "tool_calls": or_none(whole(1), "for no bound"),
+    "tokens": or_none(whole(1), "for no limit"),
+    "cost": or_none(number("more than 0", above=0), "for no limit"),
+    "seconds": or_none(SECONDS, "for no limit"),
+    "tool_calls": or_none(whole(1), "for no limit"),
     "prices": Bound(_are_prices, "prices by model: {'openai:gpt-5': Price(1.25, 10)}"),
 }
 
@@ -76,28 +76,28 @@ _BUDGET: Final[Bounds] = {
 @takes(others=at("Budget"))
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What a run may spend at most, its sub-agents and the summaries of its thread included. None sets no bound.
+    """The most a run may spend, including its sub-agents and the summaries of its thread. None sets no limit.
 
-    Calls never exceed their bound: each is counted before it starts, and those beyond are answered with an error.
+    Calls never exceed their limit: each is counted before it starts, and any beyond it are answered with an error.
 
-    What a response costs is known when it is over. So much is therefore set aside before it is asked for: its prompt,
-    by estimate, and `max_tokens` of reply, or `REPLY_TOKENS` where none are named. A request is made only while what
-    was spent and what is set aside for others under way stay below the bound; else it waits for those. So the bound is
-    exceeded by less than what one response costs, however many sub-agents work at once (as long as no other response
-    costs more than was set aside for it). The response that crosses the bound is the last one; its calls are still
-    answered. What a model does not tell of its usage is estimated.
+    What a response costs is known only when it is over. An estimate is therefore reserved before the request: the size
+    of its prompt, and `max_tokens` of reply, or `REPLY_TOKENS` if it sets none. A request is made only while the amount
+    spent and the amounts reserved for other requests stay below the limit; otherwise it waits for those. So the limit
+    is exceeded by less than the cost of one response, regardless of how many sub-agents work concurrently (as long as
+    no other response costs more than was reserved for it). The response that crosses the limit is the last one; its
+    calls are still answered. Usage that a model does not report is estimated.
 
-    Time ends a run at once: tools at work are cancelled.
+    The time limit ends a run immediately: running tools are cancelled.
 
     Args:
         tokens: input and output tokens of all responses together; 1 or more.
         cost: in the currency of `prices`; more than 0.
-        seconds: wall clock; more than 0.
+        seconds: wall clock time; more than 0.
         tool_calls: calls that are run; 1 or more.
-        prices: by model string, such as `openai:gpt-5`, or by what follows its colon. Needed with `cost`.
+        prices: prices by model string, such as `openai:gpt-5`, or by the part after its colon. Required with `cost`.
 
     Raises:
-        ConfigError: a bound out of its range, `cost` without `prices`, or something else than a `Price` among them.
+        ConfigError: a limit is out of range, `cost` is set without `prices`, or one of these is not a `Price`.
     """
 
     tokens: int | None = None
@@ -109,13 +109,13 @@ class Budget:
     def __post_init__(self) -> None:
         refuse("Budget", {name: getattr(self, name) for name in _BUDGET}, _BUDGET)
         if self.cost is not None and not self.prices:
-            raise ConfigError("Budget(cost=…) needs the prices: Budget(cost=1.0, prices={'openai:gpt-5': Price(…)})")
+            raise ConfigError("Budget(cost=…) requires prices: Budget(cost=1.0, prices={'openai:gpt-5': Price(…)})")
 
     def price(self, model: str) -> Price | None:
-        """The price of a model; None where no cost is bounded.
+        """The price of a model; None if it has none and the cost is not limited.
 
         Raises:
-            ConfigError: the cost is bounded, and the model has no price.
+            ConfigError: the cost is limited, and the model has no price.
         """
         price = self.prices.get(model) or self.prices.get(model.partition(":")[2])
         if price is None and self.cost is not None:
@@ -124,14 +124,14 @@ class Budget:
 
 
 UNBOUNDED: Final = Budget()
-"""The budget of a run that was given none."""
+"""The budget of a run without one."""
 
 
 class Repeats:
-    """Finds a run that goes round in circles: the same call with the same answer, over and over, with none between.
+    """Detects a run that repeats itself: the same call with the same answer again and again, with no other in between.
 
     Args:
-        limit: how often in a row; 2 or more. None finds nothing.
+        limit: how often in a row; 2 or more. None detects nothing.
     """
 
     def __init__(self, limit: int | None) -> None:

@@ -1,4 +1,4 @@
-"""What may be asked of an agent and of a run, each said once; and why a run may end. Knows no model."""
+"""The options of an agent and of a run, each defined once, and the reasons why a run ends. Knows no model."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from agentkit.foreign import renamed
 
 if sys.version_info >= (3, 13):
     from typing import TypeVar
-else:  # which has no defaults of type variables
+else:  # older versions have no defaults for type variables
     from typing_extensions import TypeVar
 
 _ContextT = TypeVar("_ContextT", default=Any)
@@ -44,14 +44,14 @@ RunFinish = (
 - `approval`: a call waits for a person;
 - `agent_terminated`: a tool that ends the run (`terminates=True`) was called;
 - `max_turns`, `token_budget`, `cost_budget`, `time_budget`, `call_budget`: a limit was reached;
-- `loop_detected`: the same call had the same answer again and again;
-- `invalid_output`: the final reply did not fit `output_type`, also when asked for again;
-- `cancelled`: the consumer left, or cancelled the run.
+- `loop_detected`: the same call got the same answer again and again;
+- `invalid_output`: the final reply did not fit `output_type`, nor did the retries;
+- `cancelled`: the consumer left the run, or cancelled it.
 """
 
 
 class Settings(TypedDict, total=False):
-    """What every request of a run asks of its model; the fields of `ModelRequest` under their own names.
+    """Settings for every request of a run; the fields of `ModelRequest` under their own names.
 
     `tool_choice="required"`, or the name of a tool, holds until the first call is answered, then `auto` takes over: a
     model that must call on every turn would never end.
@@ -67,9 +67,9 @@ class Settings(TypedDict, total=False):
 
 
 class RunOptions(Settings, Generic[_ContextT], total=False):
-    """What one run may be given: settings that override the agent's, and these.
+    """The options of one run: settings that override the agent's, and these.
 
-    `context` is any object of the application's. The run's tools find it in `ToolContext.state`, and a function as
+    `context` is any object of the application. The run's tools find it in `ToolContext.state`, and a function passed as
     `system` is called with it; the model never sees it. `cancel` ends the run when it is set. `decisions` answer the
     calls at the end of the prompt that wait for approval, by call id.
     """
@@ -95,27 +95,27 @@ _A_BUDGET: Final = or_none(instance(Budget, "a Budget, such as Budget(tokens=100
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class AgentLimits:
-    """The limits of an agent, within which its model and its tools work together.
+    """The limits of an agent.
 
-    This is all that is said of one: what it is called, unless given, may be, and does. Only its type stands in
-    `LimitKeywords`, too, for no type checker derives that.
+    A limit's name, default, allowed values and meaning are defined only here. Only its type is repeated in
+    `LimitKeywords`, because no type checker can derive that.
 
     Args:
-        max_turns: responses per run at most; the run then ends with `finish="max_turns"`.
-        max_repeats: how often in a row the same call may have the same answer; the run then ends with
-            `finish="loop_detected"`. 2 or more, None for no bound.
-        auto_continue: how often a model that `continues` is asked to go on with one response that its token limit cut
+        max_turns: the maximum number of responses per run; the run then ends with `finish="max_turns"`.
+        max_repeats: how often in a row the same call may get the same answer; the run then ends with
+            `finish="loop_detected"`. 2 or more, None for no limit.
+        auto_continue: how often a model that `continues` is asked to continue a response that its token limit cut off
             inside a text call; the parts are joined, and the call is run once. With 0, and with any other model, such a
-            call is answered `truncated_call`, and the model is asked anew.
-        output_retries: how often a final reply that does not fit the run's `output_type` is asked for again, with what
-            is wrong with it; the run then ends with `finish="invalid_output"`. 0 or more.
-        budget: what a run may spend; None sets no bound.
-        max_depth: levels of sub-agents below a run, where an agent employs another, or itself. The call of one that
-            would work deeper is answered with an error. 0 lets it employ none.
+            call is answered `truncated_call`, and the model is asked again.
+        output_retries: how often the model is asked again, with an error message, for a final reply that fits the run's
+            `output_type`; the run then ends with `finish="invalid_output"`. 0 or more.
+        budget: what a run may spend; None sets no limit.
+        max_depth: levels of sub-agents below a run, if an agent uses another agent, or itself, as a tool. A call that
+            would go deeper is answered with an error. 0 allows no sub-agents.
     """
 
     max_turns: int = field(default=50, metadata={"bound": whole(1)})
-    max_repeats: int | None = field(default=10, metadata={"bound": or_none(whole(2), "for no bound")})
+    max_repeats: int | None = field(default=10, metadata={"bound": or_none(whole(2), "for no limit")})
     auto_continue: int = field(default=5, metadata={"bound": whole(0)})
     output_retries: int = field(default=2, metadata={"bound": whole(0)})
     budget: Budget = field(default=None, metadata={"bound": _A_BUDGET})  # type: ignore[assignment]  # see below
@@ -125,24 +125,24 @@ class AgentLimits:
         self.budget = vars(self)["budget"] or UNBOUNDED
 
     def _limits(self) -> AgentLimits:
-        """These, as they are now."""
+        """The current limits."""
         return AgentLimits(**{limit.name: getattr(self, limit.name) for limit in fields(AgentLimits)})
 
 
 LIMITS: Final[Bounds] = {limit.name: limit.metadata["bound"] for limit in fields(AgentLimits)}
-"""What each of them may be."""
+"""The allowed values of each limit."""
 
 
 class AgentOptions(LimitKeywords, Settings, total=False):
-    """What an agent may be given beside its model and its tools: see `AgentLimits` and `Settings`."""
+    """The options of an agent in addition to its model and its tools: see `AgentLimits` and `Settings`."""
 
 
 class ThreadRunOptions(LimitKeywords, RunOptions[_ContextT], Generic[_ContextT], total=False):
-    """What a run on a thread may be given where it has no agent of its own: see `AgentLimits` and `RunOptions`."""
+    """The options of a run on a thread without an agent: see `AgentLimits` and `RunOptions`."""
 
 
 def limits_in(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The limits among some options, and the others."""
+    """The limits among some options, and the other options."""
     limits, others = dict[str, Any](), dict[str, Any]()
     for name, value in options.items():
         (limits if name in LIMITS else others)[name] = value
@@ -174,20 +174,20 @@ _BOUNDS: Final[Bounds] = {
     "tool_choice": TEXT,
     "parallel_tool_calls": or_none(YES_OR_NO, "for the provider's default"),
     "stream": YES_OR_NO,
-    "max_tokens": or_none(whole(1), "for the model's own"),
-    "temperature": or_none(number("a number, 0 or more", above=-1e-9), "for the model's own"),
-    "stop": each(TEXT, "several texts: ('END',)"),
-    "extra": instance(Mapping, "fields of the request's body by name"),
+    "max_tokens": or_none(whole(1), "for the model's default"),
+    "temperature": or_none(number("a number, 0 or more", above=-1e-9), "for the model's default"),
+    "stop": each(TEXT, "a sequence of strings, such as ('END',)"),
+    "extra": instance(Mapping, "fields of the request body by name"),
     "cancel": or_none(instance(asyncio.Event, "an asyncio.Event")),
     "decisions": Bound(_are_decisions, "Approved(…) or Denied(…) by call id"),
 }
 
 
 def checked(settings: Mapping[str, Any], known: type = Settings) -> dict[str, Any]:
-    """The settings as they are.
+    """The settings, unchanged.
 
     Raises:
-        ConfigError: there is no such setting, or it cannot have this value.
+        ConfigError: a setting is unknown, or its value is not allowed.
     """
     for name in settings:
         if name not in known.__annotations__:

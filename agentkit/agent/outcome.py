@@ -1,4 +1,4 @@
-"""How a run ended, and what it brought. A value only."""
+"""How a run ended, and its output. A value only."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from agentkit.messages import Message, ToolCall
 
 if sys.version_info >= (3, 13):
     from typing import TypeVar
-else:  # which has no defaults of type variables
+else:  # older versions have no defaults for type variables
     from typing_extensions import TypeVar
 
 OutputT = TypeVar("OutputT", covariant=True, default=str)
-"""What a run brings: text, unless an `output_type` says otherwise."""
+"""The type of a run's output: `str` by default, otherwise its `output_type`."""
 
 
 @explained
@@ -29,15 +29,15 @@ class RunResult(ByAttribute, Generic[OutputT]):
 
     Args:
         text: the visible text of the last response.
-        messages: the whole conversation, the prompt first; `agent.run([*result.messages, user("…")])` goes on from it.
-        usage: tokens of all responses together, those of sub-agents and of summaries included.
-        turns: how many responses the model gave.
+        messages: the whole conversation, the prompt first; `agent.run([*result.messages, user("…")])` continues it.
+        usage: tokens of all responses together, including those of sub-agents and of summaries.
+        turns: how many responses the model wrote.
         finish: why the run ended: `stop` when the model had no more to say, `max_turns` at the limit, …
         start: how many of `messages` were there before the run.
         pending: the calls that wait for a person; `finish` is then `approval`.
-        output_error: what is wrong with the last response as the run's `output_type`; None when nothing is.
-        estimated: whether `usage` is an estimate in part: a budget counts tokens or cost, and a model did not tell its
-            own, or was left before it could.
+        output_error: why the last response does not fit the run's `output_type`; None if it does.
+        estimated: whether part of `usage` is an estimate: a budget counts tokens or cost, and a model did not report
+            its usage, or the run ended before it could.
     """
 
     text: str
@@ -49,22 +49,22 @@ class RunResult(ByAttribute, Generic[OutputT]):
     pending: tuple[ToolCall, ...] = ()
     output_error: str | None = None
     estimated: bool = False
-    _output: tuple[OutputT, ...] | None = field(default=None, repr=False)  # None: the text; empty: there is none
+    _output: tuple[OutputT, ...] | None = field(default=None, repr=False)  # None: the text; empty: no output
 
     if not TYPE_CHECKING:
 
         def __aiter__(self) -> Any:
             raise TypeError(
-                "this is the result already; for the events write `async for event in agent.stream(…)`, without `await`"
+                "this is already the result; for the events write `async for event in agent.stream(…)`, without `await`"
             )
 
     @property
     def output(self) -> OutputT:
-        """What the run brought: the last response as the run's `output_type`; its text, where that is `str`.
+        """The run's output: the last response as the run's `output_type`; its text if that is `str`.
 
         Raises:
-            OutputError: no response fitted the type, or the run ended before one could; the error's `result` is this
-                one. Text is always there, be it empty.
+            OutputError: no response matched the type, or the run ended before one could; the error's `result` is this
+                one. Text output always exists, although it may be empty.
         """
         if self._output is None:
             return self.text  # type: ignore[return-value]

@@ -1,4 +1,4 @@
-"""An event loop of one's own, for code that has none: it ends although a tool does not. Knows no agent and no tool."""
+"""A separate event loop for code that has none: it ends even if a tool does not. Knows no agent and no tool."""
 
 from __future__ import annotations
 
@@ -12,43 +12,43 @@ from typing import Any, Final, Self, TypeVar
 T = TypeVar("T")
 
 LEAVE: Final = 1.0
-"""Seconds that what is still at work has to end, once it is cancelled and nobody waits for it any more."""
+"""How many seconds the remaining tasks have to end, once they are cancelled and nothing waits for them any more."""
 
 _LOG: Final = logging.getLogger("agentkit.agent")
 
 
 class OwnLoop:
-    """An `asyncio.Runner`, used as `with OwnLoop() as loop: loop.run(…)`, that does not wait for ever.
+    """An `asyncio.Runner`, used as `with OwnLoop() as loop: loop.run(…)`, that does not wait forever.
 
-    At its end a runner cancels every task that is left, and waits for it: for good, where a tool swallows its
-    cancellation. Here such a task is left behind, unfinished, and a warning names it. So is a function that
-    `asyncio.to_thread` runs and that does not return; of that one nobody hears.
+    When it closes, a runner cancels every remaining task and waits for it: forever, if a tool ignores its cancellation.
+    Here such a task is abandoned, unfinished, and a warning names it. A function that `asyncio.to_thread` runs and that
+    does not return is also abandoned, but without a warning.
     """
 
     def __init__(self) -> None:
         self._runner = asyncio.Runner()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run this to its end; Ctrl-C cancels it."""
+        """Run a coroutine to its end; Ctrl-C cancels it."""
         return self._runner.run(work)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, e: BaseException | None, t: TracebackType | None) -> None:
-        """Cancel what is left, wait for it a moment, and close the loop."""
+        """Cancel the remaining tasks, wait for them briefly, and close the loop."""
         loop = self._runner.get_loop()
         for task in (left := loop.run_until_complete(_left())):
-            _LOG.warning("left at work, it did not end when it was cancelled: %s", task.get_name())
-            asyncio.tasks._unregister_task(task)  # so that nobody waits for it
-        if left:  # said already, and not once more when it is collected
-            loop.set_exception_handler(_told(left))
-        loop.set_default_executor(ThreadPoolExecutor(1))  # an idle one: its end is waited for
+            _LOG.warning("abandoned, because it did not end when it was cancelled: %s", task.get_name())
+            asyncio.tasks._unregister_task(task)  # so that nothing waits for it
+        if left:  # already reported, so not again when it is collected
+            loop.set_exception_handler(_reporting_others(left))
+        loop.set_default_executor(ThreadPoolExecutor(1))  # an idle one, because closing waits for it
         self._runner.close()
 
 
-def _told(left: set[asyncio.Task[object]]) -> Callable[[asyncio.AbstractEventLoop, dict[str, Any]], None]:
-    """A handler of what goes wrong in a loop that is over, these tasks excepted."""
+def _reporting_others(left: set[asyncio.Task[object]]) -> Callable[[asyncio.AbstractEventLoop, dict[str, Any]], None]:
+    """An exception handler for a loop that is closing, which ignores these tasks."""
     names = {task.get_name() for task in left}
 
     def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
@@ -60,11 +60,11 @@ def _told(left: set[asyncio.Task[object]]) -> Callable[[asyncio.AbstractEventLoo
 
 
 async def _left() -> set[asyncio.Task[object]]:
-    """The tasks that do not end although they are cancelled."""
+    """Cancel the remaining tasks; those that do not end in time."""
     tasks = asyncio.all_tasks() - {asyncio.current_task()}
     if not tasks:
         return set()
-    wait = LEAVE if any(not task.cancelling() for task in tasks) else LEAVE / 10  # those had their moment before
+    wait = LEAVE if any(not task.cancelling() for task in tasks) else LEAVE / 10  # these have had their time
     for task in tasks:
         task.cancel()
     return (await asyncio.wait(tasks, timeout=wait))[1]

@@ -1,4 +1,4 @@
-"""What one run works with and within: what an agent hands to it. A value only."""
+"""Everything that an agent passes to one run. A value only."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from agentkit.tool.reply import Output
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is to be run.
+    """The parts and limits of a run.
 
     Args:
-        model: who is asked.
+        model: the model to ask.
         registry: the tools.
         config: what the calls of a response may do.
-        settings: what every request asks of the model; see `Settings`.
-        limits: within which it works; `max_depth` counts from here on.
-        spending: the budget and what was spent of it.
+        settings: the settings of every request; see `Settings`.
+        limits: the limits of the run; `max_depth` counts from this run.
+        spending: the budget and the amount spent.
         context: the application's object, for `ToolContext.state`.
-        system: what the model is told before the conversation; None for nothing.
-        output: what the final reply must be; None for text.
+        system: the instructions before the conversation; None for none.
+        output: the type of the final reply; None for text.
         hooks: called with each event.
         cancel: ends the run when it is set.
-        name: of the agent, for traces.
+        name: the agent's name, for traces.
     """
 
     model: Model

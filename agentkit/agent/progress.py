@@ -1,4 +1,4 @@
-"""How far a run has come: its turns, its words, what still waits. Asks no model and waits for nothing."""
+"""The progress of a run: its turns, its text, its waiting calls. Calls no model and never waits."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from agentkit.processor import Turn
 
 
 class Progress:
-    """How far a run has come.
+    """The progress of a run.
 
     Args:
-        plan: what is run.
+        plan: the run's plan.
         start: how many messages there were before it.
     """
 
     def __init__(self, plan: Plan, start: int) -> None:
         self.turns = 0
         self.finish: RunFinish = "cancelled"
-        """Why it ended; as long as it goes on, why it ends if it is left now."""
+        """Why it ended; while it is running, the reason if it is abandoned now."""
         self._plan = plan
         self._start = start
         self._text = ""
@@ -38,7 +38,7 @@ class Progress:
         self._pending: tuple[ToolCall, ...] = ()
 
     def opened(self, unsettled: Unsettled, messages: Sequence[Message]) -> None:
-        """Take over what an earlier run left."""
+        """Take over what an earlier run left open."""
         self._start = len(messages)
         self._earlier = unsettled
         self._pending = unsettled.waiting
@@ -52,20 +52,20 @@ class Progress:
         self._outcome = TurnOutcome(finish, misfits=misfits)
 
     def asking(self) -> UserMessage | None:
-        """The model is to be asked again: what to say to it first, where its last reply was not what is wanted."""
+        """The model is about to be asked again: the message to send first if its last reply did not fit."""
         last, self._outcome = self._outcome, None
         if self._earlier.finish is not None:
             self._earlier = self._earlier._replace(finish=None)
         return self._reply.correction() if last is not None and last.misfits else None
 
-    def heard(self, text: str | None, finish: RunFinish) -> None:
-        """A turn is over: its words, None for those of an earlier run's calls, and why the model stopped."""
+    def end_turn(self, text: str | None, finish: RunFinish) -> None:
+        """A turn is over: its text, or None if it only answered an earlier run's calls, and why the model stopped."""
         if text is not None:
             self._text = text
         self.finish = "error" if finish == "error" else "cancelled"
 
     def see(self, turn: Turn) -> None:
-        """Take in what a turn came to."""
+        """Record the outcome of a turn."""
         pending, answers, reason = turn.pending, turn.results, turn.finish.reason
         self._pending = (*self._earlier.waiting, *pending)
         final = not answers and not pending and reason != "pause"
@@ -80,12 +80,12 @@ class Progress:
         )
 
     def state(self, stopped: RunFinish | None, *, news: bool = False) -> RunState:
-        """All that decides whether the run goes on."""
+        """Everything that determines whether the run continues."""
         left = self._plan.limits.max_turns - self.turns
         return RunState(self._outcome, stopped, news, self._plan.spending.exhausted, left, self._reply.retries)
 
     def result(self, messages: tuple[Message, ...]) -> RunResult[Any]:
-        """What it has brought so far, with the conversation as it stands."""
+        """The result so far, with the current conversation."""
         spent, reply = self._plan.spending, self._reply
         return RunResult(
             self._text,
@@ -102,11 +102,11 @@ class Progress:
 
 
 def answered(turn: Turn) -> list[tuple[ToolCall, ToolMessage]]:
-    """The calls of a turn that have answers, each with its own."""
+    """The calls of a turn that have answers, each with its answer."""
     calls = {call.id: call for call in turn.message.calls}
     return [(calls[answer.call_id], answer) for answer in turn.results]
 
 
 def _last_response(messages: Sequence[Message]) -> AssistantMessage | None:
-    """The response at the conversation's end, with the answers to its calls behind it or without."""
+    """The newest response of the conversation, whether or not answers to its calls follow it."""
     return next((m for m in reversed(messages) if isinstance(m, AssistantMessage)), None)

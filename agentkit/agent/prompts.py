@@ -1,8 +1,8 @@
-"""What a caller says, in any of its accepted shapes, as messages. Knows no SDK, no registry and no I/O.
+"""A prompt, in any of its accepted forms, as messages. Knows no SDK, no registry and no I/O.
 
-Text, parts, messages, and OpenAI's chat messages as dicts. What a field of a dict says is kept or refused, never
-dropped: only fields that say nothing (None, an empty list) are passed over. Source of the dicts' shapes: OpenAI's API
-reference, "Create chat completion", messages.
+Strings, parts, messages, and OpenAI's chat messages as dicts. The content of a dict's field is kept or refused, never
+dropped: only empty fields (None, an empty list) are ignored. Source of the dicts' format: OpenAI's API reference,
+"Create chat completion", messages.
 """
 
 from __future__ import annotations
@@ -32,42 +32,42 @@ from agentkit.messages import (
 )
 
 Prompt = Message | TextPart | ImagePart | Mapping[str, Any] | str
-"""One thing that may be said to an agent: see `messages_from`."""
+"""One element of a prompt: see `messages_from`."""
 
 _NO_CALLS: Final[Mapping[str, str]] = {}
 
 
 def messages_from(prompt: Prompt | Iterable[Prompt], *, calls: Mapping[str, str] = _NO_CALLS) -> list[Message]:
-    """What is said, in any of its accepted shapes, as a list of messages.
+    """A prompt, in any of its accepted forms, as a list of messages.
 
     >>> messages_from({"role": "user", "content": "Hello"}) == messages_from("Hello") == [user("Hello")]
     True
 
     Args:
-        prompt: text, a `TextPart` or `ImagePart`, a message, a dict as OpenAI's chat API takes it (any role, with tool
-            calls and results), or several of these, oldest first. Text and parts that follow each other are one
-            user message.
-        calls: the names of calls made before, by id, for results among the dicts.
+        prompt: a string, a `TextPart` or `ImagePart`, a message, a dict in the format of OpenAI's chat API (any role,
+            with tool calls and results), or a list of these, oldest first. Consecutive strings and parts are one user
+            message.
+        calls: the tool names of earlier calls, by id, for results among the dicts.
 
     Raises:
-        ConfigError: it is something else, a dict holds what would be lost, or a user message says nothing.
+        ConfigError: it is something else, a dict contains what would be lost, or a user message is empty.
     """
     several = isinstance(prompt, Iterable) and not isinstance(prompt, (str, bytes, Mapping))
-    given: list[Any] = [*prompt] if several else [prompt]  # type: ignore[misc]
+    items: list[Any] = [*prompt] if several else [prompt]  # type: ignore[misc]
     reader = ChatReader(calls)
     messages: list[Message] = []
-    said: list[Any] = []  # text and parts that follow each other
-    for at, one in enumerate(given):
+    spoken: list[Any] = []  # consecutive strings and parts
+    for at, one in enumerate(items):
         if isinstance(one, (str, TextPart, ImagePart)):
-            said.append(one)
+            spoken.append(one)
             continue
-        if said:
-            messages.append(_spoken(user(*said), prompt))
-            said = []
+        if spoken:
+            messages.append(_not_empty(user(*spoken), prompt))
+            spoken = []
         if isinstance(one, Mapping):
-            messages.append(_spoken(reader.read(one, f"message {at}"), one))
+            messages.append(_not_empty(reader.read(one, f"message {at}"), one))
         elif isinstance(one, SystemMessage | UserMessage | AssistantMessage | ToolMessage):
-            messages.append(_spoken(one, one))
+            messages.append(_not_empty(one, one))
         else:
             hint = "write user('…')"
             if isinstance(one, tuple | list) or hasattr(one, "content"):
@@ -77,17 +77,17 @@ def messages_from(prompt: Prompt | Iterable[Prompt], *, calls: Mapping[str, str]
             elif isinstance(one, type) or callable(one):
                 hint = "write user('…'), with parentheses"
             raise ConfigError(
-                f"a prompt is text, parts, messages or OpenAI's message dicts; found {shown(one)}; {hint}"
+                f"a prompt consists of strings, parts, messages or OpenAI's message dicts; found {shown(one)}; {hint}"
             )
-    return [*messages, _spoken(user(*said), prompt)] if said else messages
+    return [*messages, _not_empty(user(*spoken), prompt)] if spoken else messages
 
 
-def _spoken(message: Message, given: Any) -> Message:
-    """The message, if it says something: providers refuse a user message that does not, or answer anything at all."""
+def _not_empty(message: Message, source: Any) -> Message:
+    """The message, unless it is an empty user message: providers refuse those, or answer something arbitrary."""
     if isinstance(message, UserMessage) and not any(
         isinstance(part, ImagePart) or part.text.strip() for part in message.content
     ):
-        raise ConfigError(f"a user message is empty: wanted text or an image; found {shown(given)}")
+        raise ConfigError(f"a user message is empty: expected text or an image, found {shown(source)}")
     return message
 
 
@@ -103,14 +103,14 @@ _FIELDS: Final[Mapping[str, frozenset[str]]] = {
     "tool": frozenset({"role", "content", "tool_call_id"}),
     "function": frozenset({"role", "content", "name"}),
 }
-"""What is read of each role's message."""
+"""The fields that are read from each role's message."""
 
 
 class ChatReader:
-    """Reads the messages of one conversation, oldest first: a result takes its tool's name from the call before it.
+    """Reads the messages of one conversation, oldest first: a result gets its tool's name from the earlier call.
 
     Args:
-        calls: the names of calls made before, by id.
+        calls: the tool names of earlier calls, by id.
     """
 
     def __init__(self, calls: Mapping[str, str]) -> None:
@@ -121,19 +121,17 @@ class ChatReader:
         """One message.
 
         Args:
-            message: with a `role`, as the chat completions API takes it.
-            at: where it stands, for errors.
+            message: a message with a `role`, in the format of the chat completions API.
+            at: its position, for errors.
 
         Raises:
-            ConfigError: what it holds cannot be kept: a role, a field or a content part that is not known here.
+            ConfigError: part of it cannot be kept: an unknown role, field or content part.
         """
         role = message.get("role")
         if role is None and "role" not in message:
-            hint = next(
-                (f"; what is under {key!r} is the prompt itself" for key in ("messages", "input") if key in message), ""
-            )
+            hint = next((f"; pass the value of {key!r} itself" for key in ("messages", "input") if key in message), "")
             raise ConfigError(
-                f"{at} has no 'role': wanted such as {{'role': 'user', 'content': '…'}}; found {shown(message)}{hint}"
+                f"{at} has no 'role': expected {{'role': 'user', 'content': '…'}}, found {shown(message)}{hint}"
             )
         if not isinstance(role, str) or role not in _FIELDS:
             hint = did_you_mean(str(role), _FIELDS, renamed.ROLES)
@@ -158,8 +156,8 @@ class ChatReader:
         )
         if other:
             raise ConfigError(
-                f"{at}: {role} messages are read by {', '.join(sorted(_FIELDS[role]))}; found {', '.join(other)} "
-                "too, which would be lost: leave it out, or say it in the content"
+                f"{at}: {role} messages have the fields {', '.join(sorted(_FIELDS[role]))}; found {', '.join(other)}, "
+                "which would be lost: write it in the content, or remove it"
             )
 
     def _assistant(self, message: Mapping[str, Any], at: str) -> AssistantMessage:
@@ -178,7 +176,7 @@ class ChatReader:
         function = call.get("function") if isinstance(call, Mapping) else None
         if not isinstance(function, Mapping) or call.get("type", "function") != "function":
             raise ConfigError(
-                f'{at}: wanted {{"id", "type": "function", "function": {{"name", "arguments"}}}}; found {call!r}'
+                f'{at}: expected {{"id", "type": "function", "function": {{"name", "arguments"}}}}, found {call!r}'
             )
         id, name = _string(call.get("id"), f"{at}.id"), _string(function.get("name"), f"{at}.function.name")
         arguments = function.get("arguments")
@@ -190,7 +188,7 @@ class ChatReader:
         if not isinstance(id, str) or id not in self._names:
             known = ", ".join(map(repr, self._names)) or "none"
             raise ConfigError(
-                f"{at}: a result answers a call of an assistant message before it ({known}); found {id!r}"
+                f"{at}: a result must answer a call of an earlier assistant message ({known}); found {id!r}"
             )
         return ToolMessage(id, self._names[id], tuple(_parts(content, at)))
 
@@ -205,7 +203,7 @@ def _parts(content: Any, at: str) -> list[TextPart | ImagePart]:
         return [TextPart(content)] if content else []
     if isinstance(content, Sequence):
         return [_part(part, f"{at}.content[{n}]") for n, part in enumerate(content)]
-    raise ConfigError(f"{at}.content: wanted text, a list of content parts, or None; found {content!r:.100}")
+    raise ConfigError(f"{at}.content: expected a string, a list of content parts, or None, found {content!r:.100}")
 
 
 def _part(part: Any, at: str) -> TextPart | ImagePart:
@@ -216,11 +214,11 @@ def _part(part: Any, at: str) -> TextPart | ImagePart:
             return _image(url, at)
         case Mapping():
             raise ConfigError(
-                f"{at}: content parts of type text, refusal and image_url are read; found {part.get('type')!r}"
+                f"{at}: expected a content part of type text, refusal or image_url, found {part.get('type')!r}"
             )
         case _:
             raise ConfigError(
-                f'{at}: wanted a content part, such as {{"type": "text", "text": "…"}}; found {part!r:.100}'
+                f'{at}: expected a content part, such as {{"type": "text", "text": "…"}}, found {part!r:.100}'
             )
 
 
@@ -228,7 +226,7 @@ def _image(url: str, at: str) -> ImagePart:
     if not url.startswith("data:"):
         return ImagePart(url=url)
     if (found := _DATA_URL.fullmatch(url)) is None:
-        raise ConfigError(f"{at}: wanted an address or a base64 data URL of an image; found {url[:60]!r}")
+        raise ConfigError(f"{at}: expected a URL or a base64 data URL of an image, found {url[:60]!r}")
     try:
         return ImagePart(base64.b64decode(found[2], validate=True), found[1])
     except binascii.Error as e:
@@ -238,11 +236,11 @@ def _image(url: str, at: str) -> ImagePart:
 def _text(part: TextPart | ImagePart, at: str) -> str:
     if isinstance(part, TextPart):
         return part.text
-    raise ConfigError(f"{at}: an image stands only in a user message or a result")
+    raise ConfigError(f"{at}: an image is allowed only in a user message or a result")
 
 
 def _object(text: Any) -> dict[str, Any]:
-    """Arguments as the model wrote them; nothing where they are no object, since the text says what was written."""
+    """Arguments as the model wrote them; empty if they are not an object, because the raw text is kept as well."""
     try:
         found = json.loads(text)
     except (ValueError, TypeError, RecursionError):
@@ -252,5 +250,5 @@ def _object(text: Any) -> dict[str, Any]:
 
 def _string(value: Any, at: str) -> str:
     if not isinstance(value, str):
-        raise ConfigError(f"{at}: wanted text, found {value!r:.100}")
+        raise ConfigError(f"{at}: expected a string, found {value!r:.100}")
     return value

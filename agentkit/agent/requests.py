@@ -1,4 +1,4 @@
-"""What a run asks of its model, and what is set aside for the replies. Knows no turn, and decides no end."""
+"""The requests of a run to its model, and what is reserved for the replies. Knows no turn, and ends no run."""
 
 from __future__ import annotations
 
@@ -23,51 +23,51 @@ _LOG: Final = logging.getLogger("agentkit.agent")
 
 
 class Requests:
-    """The requests of a run, one after the other.
+    """The requests of a run, sequentially.
 
     Args:
-        plan: whom to ask, with which tools and settings, at whose expense.
-        journal: has the conversation.
+        plan: the model to ask, the tools and settings, and the budget.
+        journal: contains the conversation.
     """
 
     def __init__(self, plan: Plan, journal: Journal) -> None:
         self.under_way = False
-        """Whether the model is being asked, or its reply is not written down yet."""
+        """Whether the model is being asked, or its reply is not recorded yet."""
         self.shrunk = False
         """Whether the last request was refused as too long, and the conversation was made shorter for it."""
         self._plan = plan
         self._journal = journal
-        wanted = None if plan.output is None else plan.output.schema
+        schema = None if plan.output is None else plan.output.schema
         self._request = ModelRequest(
-            (), plan.registry.offered(plan.model.format), output_schema=wanted, **plan.settings
+            (), plan.registry.offered(plan.model.format), output_schema=schema, **plan.settings
         )
-        self._meters: list[Meter] = []  # of the turn's responses
+        self._meters: list[Meter] = []  # for the turn's responses
         self._prompts: Prompts | None = None
         self._continues = continues(plan.model)
         self._continued = 0
 
     def check(self) -> None:
-        """Raise ConfigError where the model is to call a tool that there is not."""
+        """Raise ConfigError if `tool_choice` names an unknown tool."""
         request = self._request
         choices = ["auto", "required", "none", *(tool.name for tool in request.tools)]
         if request.tool_choice not in choices:
             raise ConfigError(
-                f"tool_choice={request.tool_choice!r} is no tool of this agent; wanted one of {', '.join(choices)}"
+                f"tool_choice={request.tool_choice!r} is not a tool of this agent: expected one of {', '.join(choices)}"
                 f"{did_you_mean(request.tool_choice, choices, TOOL_CHOICE)}"
             )
 
     @property
-    def at_once(self) -> bool:
-        """Whether `prepare` waits for nothing: no store, no summary, no others who spend from the same budget."""
+    def never_waits(self) -> bool:
+        """Whether `prepare` never waits: no store, no summary, no other run that spends from the same budget."""
         return self._journal.thread_id is None and not self._plan.spending.counts
 
     async def prepare(self) -> bool:
-        """Make the next request, and what its response is counted with; False where nothing is left of the budget."""
+        """Create the next request and the meter for its response; False if nothing is left of the budget."""
         messages = await self._journal.messages()
-        if messages is not self._request.messages:  # a journal may give the same list again, with more in it
+        if messages is not self._request.messages:  # a journal may return the same list again, extended
             self._request = replace(self._request, messages=messages)
         spending = self._plan.spending
-        if not spending.counts:  # then the turn's own sum does
+        if not spending.counts:  # then the turn's own total is enough
             return spending.exhausted is None
         self._prompts = self._prompts or Prompts(self._request)
         prompt = self._prompts.size(messages)
@@ -76,7 +76,7 @@ class Requests:
         return meter is not None
 
     def begin(self) -> ModelRequest:
-        """The request that was prepared."""
+        """The prepared request."""
         self._continued = 0
         self.under_way = True
         return self._request
@@ -87,19 +87,19 @@ class Requests:
         return self._request.tools if natively else ()
 
     def config(self) -> ProcessorConfig:
-        """What the calls of the response may do; no more of them than are left, for others take some, too."""
+        """What the calls of the response may do; at most as many as are left, because other runs also use some."""
         config, left = self._plan.config, self._plan.spending.calls_left
         if left is None or left >= (config.max_calls or left + 1):
             return config
-        return replace(config, max_calls=left or None)  # none is left: the gate refuses them
+        return replace(config, max_calls=left or None)  # with none left, the gate refuses them
 
     def stream(self, request: ModelRequest) -> Source:
-        """Ask the model, with what was set aside for it last; where nothing is counted, nothing stands between."""
+        """Ask the model and count its response against what was just reserved; directly, if nothing is counted."""
         model = self._plan.model
         return self._meters[-1].read(model, request) if self._plan.spending.counts else model.stream(request)
 
     def more(self, partial: AssistantMessage) -> Source | None:
-        """The rest of a response that its token limit cut inside a call; None where it is not asked for."""
+        """The rest of a response that its token limit cut off inside a call; None if it is not requested."""
         plan = self._plan
         spending = plan.spending
         if not self._continues or self._continued >= plan.limits.auto_continue or spending.exhausted is not None:
@@ -111,13 +111,13 @@ class Requests:
         return self.stream(request)
 
     def settle(self) -> None:
-        """Count what was asked for; most is counted already, but not a response that nobody read."""
+        """Count all responses; most are counted already, except one that was never read."""
         for meter in self._meters:
             meter.settle()
         self._meters = []
 
     def end(self, usage: Usage) -> bool:
-        """A turn is over, and cost this. Returns whether the model was asked for it."""
+        """A turn is over and used these tokens. Returns whether the model was asked for it."""
         self.settle()
         if not self._plan.spending.counts:
             self._plan.spending.count(self._plan.model.name, usage)
@@ -128,12 +128,12 @@ class Requests:
         """Learn from a turn for the next request.
 
         Args:
-            refused: why the model does not go on with a reply of its own, if it was asked to.
-            answered: whether calls were: `tool_choice` holds until then.
+            refused: why the model does not continue its own reply, if it was asked to.
+            answered: whether calls were answered: `tool_choice` applies until then.
         """
         self.shrunk = False
         if refused is not None:
             self._continues = False
-            _LOG.warning("%s does not go on with a reply that was cut: %s", self._plan.model.name, refused)
+            _LOG.warning("%s does not continue a reply that was cut off: %s", self._plan.model.name, refused)
         if answered and self._request.tool_choice not in ("auto", "none"):
             self._request = replace(self._request, tool_choice="auto")

@@ -1,7 +1,7 @@
-"""One run: model → processor → answers → model, until the model calls nothing more or a limit is reached.
+"""One run: model → processor → answers → model, until the model makes no more calls or a limit is reached.
 
-Knows a model, a processor and a journal by their interfaces; runs no tool and keeps no conversation itself. A turn of
-a long run costs what its first one did.
+Knows a model, a processor and a journal by their interfaces; runs no tool and keeps no conversation itself. In a long
+run, a late turn takes no more time than the first.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ from agentkit.tool.result import ToolContext
 _TOOL_EVENTS = frozenset((ToolStarted, ToolCompleted, ToolFailed, ToolSkipped, ApprovalRequired))
 
 _EARLY: Final = (
-    "it is there when the run is over: write `await` before it, as in `(await threads.run_thread(…)).{0}`; or iterate "
-    "it with `async for`, and then read .result.{0}"
+    "it exists once the run is over: write `await` first, as in `(await threads.run_thread(…)).{0}`; or iterate "
+    "over the run with `async for`, and then read .result.{0}"
 )
 
 
 @explain_with({name: _EARLY.format(name) for name in (*RunResult.__annotations__, "new_messages", "output")})
 @explained
 class RunStream(EventStream[Event], Generic[OutputT]):
-    """One run as it happens. Iterate it once; then `result` says how it ended, be it early or with an error.
+    """One run as it happens. Iterate over it once; then `result` has its outcome, also if it ended early or failed.
 
-    Each response ends with a `Finish`; the tool events that still follow it belong to its calls. Then the next response
-    begins, and its calls are counted from 0 again.
+    Each response ends with a `Finish`; tool events that follow it belong to its calls. Then the next response starts,
+    and its calls are again counted from 0.
     """
 
     def __init__(self, plan: Plan, journal: Journal) -> None:
@@ -64,19 +64,19 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         self.plan = plan
         self.journal = journal
         self.id = secrets.token_hex(8)
-        """Names the run in traces and in its thread."""
+        """Identifies the run in traces and in its thread."""
         self.error: BaseException | None = None
-        """What it raised, once it did."""
+        """The exception that ended it, if any."""
         self._hooks = Hooks(plan.hooks, self)
         self._brake = Brake()
         self._progress = Progress(plan, len(journal.all()))
         self._requests = Requests(plan, journal)
         self._turn: Turn | None = None
         self._processor: ResponseProcessor | None = None
-        begun = "agent.stream(…)" if journal.thread_id is None else "threads.run_thread(…)"
+        call = "agent.stream(…)" if journal.thread_id is None else "threads.run_thread(…)"
         self._unread = (
-            f"{begun} was never awaited or iterated, so nothing was run: write `await {begun}` for its result, or "
-            f"`async for event in {begun}`"
+            f"{call} was never awaited or iterated over, so nothing was run: write `await {call}` for its "
+            f"result, or `async for event in {call}`"
         )
 
     @property
@@ -87,7 +87,9 @@ class RunStream(EventStream[Event], Generic[OutputT]):
             RuntimeError: it has not ended yet.
         """
         if not self._over.is_set():
-            raise RuntimeError("the run is not over: iterate the stream to its end, or leave its `async with` block")
+            raise RuntimeError(
+                "the run is not over: iterate over the stream to its end, or leave its `async with` block"
+            )
         return self._progress.result(self.journal.all())
 
     @property
@@ -100,17 +102,17 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         return self.finished().__await__()
 
     async def finished(self) -> RunResult[OutputT]:
-        """Run to the end and give the result."""
+        """Run to the end and return the result."""
         async with self:
             async for _ in self:
                 pass
         return self.result
 
     async def text_stream(self) -> AsyncGenerator[str, None]:
-        """The text alone, as it is written: `async for text in agent.stream("…").text_stream()`.
+        """Only the text, as it is written: `async for text in agent.stream("…").text_stream()`.
 
-        In place of iterating the events; what is left out is in `result`, and hooks hear of it. Leaving the loop ends
-        the run.
+        Use it instead of iterating over the events; everything else is in `result`, and hooks get all events. Leaving
+        the loop ends the run.
         """
         async with self:
             async for event in self:
@@ -118,9 +120,9 @@ class RunStream(EventStream[Event], Generic[OutputT]):
                     yield event.text
 
     def cancel(self) -> None:
-        """End the run soon: tools at work are cancelled and answered, and the iteration ends without an error.
+        """End the run soon: running tools are cancelled and answered, and the iteration ends without an error.
 
-        May be called at any time, from code on the same event loop.
+        It can be called at any time from code on the same event loop.
         """
         self._unread = None
         self._stop("cancelled")
@@ -138,16 +140,16 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         watching = watch(self._stop, self.plan.cancel, self.plan.spending.seconds_left)
         hooked = self._hooks.any
         try:
-            await self._hooks.tell(RunStarted())
+            await self._hooks.notify(RunStarted())
             while (turn := await self._next()) is not None:
                 self._begin(turn)
                 since = monotonic()
                 try:
                     async for event in turn:
-                        if type(event) in _TOOL_EVENTS and not self.journal.settled:  # before anybody hears of it
+                        if type(event) in _TOOL_EVENTS and not self.journal.settled:  # before anyone sees it
                             await self._record(turn, event, since)  # type: ignore[arg-type]
                         if hooked:
-                            await self._hooks.tell(event)
+                            await self._hooks.notify(event)
                         yield event
                 except BaseException as e:
                     if not await self._shortened(turn, e):
@@ -164,7 +166,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
             try:
                 await self._conclude()
             finally:
-                for stop in watching:  # only now: the clock bounds what hooks do at the end, too
+                for stop in watching:  # only now: the clock also limits what hooks do at the end
                     stop()
 
     async def _conclude(self) -> None:
@@ -177,16 +179,16 @@ class RunStream(EventStream[Event], Generic[OutputT]):
             self._over.set()
             if isinstance(self.error, AgentkitError):
                 self.error.result = self.result
-            await self._hooks.tell(RunEnded(self.result, self.error))
+            await self._hooks.notify(RunEnded(self.result, self.error))
 
     def _begin(self, turn: Turn) -> None:
         self._turn = turn
-        if self._brake.reason is not None:  # while it was made
+        if self._brake.reason is not None:  # while it was being created
             turn.cancel()
 
     async def _shortened(self, turn: Turn, error: BaseException) -> bool:
-        """Whether the request was refused as too long and can be made again, once, with a shorter conversation."""
-        if not isinstance(error, Exception):  # cancelled, or left
+        """Whether the request was refused as too long and can be repeated, once, with a shorter conversation."""
+        if not isinstance(error, Exception):  # cancelled, or abandoned
             self._hooks.hurry()
         refused = isinstance(error, ProviderError) and error.kind == "too_long" and not turn.message.content
         if not refused or self._requests.shrunk or not await self.journal.shrink():
@@ -195,7 +197,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         return True
 
     async def _next(self) -> Turn | None:
-        """The turn to take now; None when the run is over."""
+        """The next turn; None when the run is over."""
         turn, progress, brake = self._turn, self._progress, self._brake
         if self._processor is None and brake.reason is None:
             turn = await self._open()
@@ -217,7 +219,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         return None
 
     async def _open(self) -> Turn | None:
-        """Begin; the turn that answers what an earlier run left open, if there is such."""
+        """Start; the turn that answers calls that an earlier run left open, if there are any."""
         journal, plan = self.journal, self.plan
         self._requests.check()
         if not await self._instruct():
@@ -228,7 +230,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         left = plan.spending.calls_left
         self._processor = ResponseProcessor(
             plan.registry,
-            replace(plan.config, max_calls=left or None),  # what a response may call was counted when it was made
+            replace(plan.config, max_calls=left or None),  # the response's calls were counted when it was written
             taken=taken,
             new_context=self._context,
             heard=journal.heard if plan.model.format is None else None,
@@ -241,43 +243,43 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         return self._processor.process(calls, approved=unsettled.approved)
 
     async def _instruct(self) -> bool:
-        """Tell the journal what the model is told first; False when the run was stopped before that was known."""
+        """Pass the instructions to the journal; False if the run was stopped before they were known."""
         system = self.plan.system
         if system is None:
             return True
         if isinstance(system, str):
-            said: str | None = system
+            text: str | None = system
         else:
-            said = await self._brake.unless_pulled(written(system, self.plan.context))
-        if said:
-            self.journal.instruct(said)
-        return said is not None
+            text = await self._brake.unless_pulled(written(system, self.plan.context))
+        if text:
+            self.journal.instruct(text)
+        return text is not None
 
     async def _ask(self) -> Turn | None:
-        """Ask the model; None when the run was stopped before that, or nothing is left of its budget."""
+        """Ask the model; None if the run was stopped before that, or if nothing is left of its budget."""
         requests, progress, processor = self._requests, self._progress, self._processor
         assert processor is not None
         if (correction := progress.asking()) is not None:
             self.journal.add(correction)
         prepared = requests.prepare()
-        if not await (prepared if requests.at_once else self._brake.unless_pulled(prepared)):
+        if not await (prepared if requests.never_waits else self._brake.unless_pulled(prepared)):
             return None
         request = requests.begin()
         progress.turns += 1
         if self._hooks.any:
-            await self._hooks.tell(TurnStarted(progress.turns, request))
+            await self._hooks.notify(TurnStarted(progress.turns, request))
         processor.config = requests.config()
         source = requests.stream(request)
-        return processor.process(source, offered=requests.offered(), more=self._more, made=_made(self._turn))
+        return processor.process(source, offered=requests.offered(), more=self._more, made=_cut_calls(self._turn))
 
     def _more(self, partial: AssistantMessage) -> Source | None:
         return None if self._brake.reason is not None else self._requests.more(partial)
 
     def _gate(self, call: ToolCall) -> str | None:
-        """Count a call that is about to start; what keeps it from that."""
+        """Count a call that is about to start; the reason why it may not, if there is one."""
         if self.plan.spending.take_call():
             return None
-        return "not run: nothing is left of the run's budget of calls"
+        return "not run: the run's budget for calls is exhausted"
 
     def _context(self, call: ToolCall) -> ToolContext:
         context = self.journal.context(call)
@@ -285,19 +287,19 @@ class RunStream(EventStream[Event], Generic[OutputT]):
             return ToolContext(call.id, call.name, self.plan.context, f"{self.id}/{call.id}", 1, self)
         return replace(context, state=self.plan.context, run=self)
 
-    # -------------------------------------------------------------- what is written down
+    # -------------------------------------------------------------- what is recorded
 
     async def _record(self, turn: Turn, event: ToolEvent, since: float) -> None:
-        """Have the journal write what a tool event says."""
+        """Record a tool event in the journal."""
         response = self._response(turn, since) if turn.complete else None
         said = turn.message if response is not None or type(event) is ToolStarted else None
         await self.journal.record(event, said, turn.answer(event.index), response)
 
     async def _end(self, turn: Turn, since: float) -> None:
-        """End a turn, whatever ended it: write it down, and then say so.
+        """End a turn for whatever reason: record it, and then notify the hooks.
 
-        The task may be cancelled meanwhile; what has to wait is therefore done in a task of its own. A coroutine that
-        does not wait cannot be cancelled, and a task takes longer than all that it would do.
+        The task may be cancelled in the meantime; work that has to wait is therefore done in a separate task. A
+        coroutine that does not wait cannot be cancelled, and creating a task would take longer than its work.
         """
         if self._left:
             return
@@ -308,7 +310,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         finally:
             if self._hooks.any:
                 seconds = monotonic() - since
-                await self._hooks.tell(
+                await self._hooks.notify(
                     TurnEnded(number, turn.message, turn.results, turn.usage, turn.finish.reason, seconds)
                 )
 
@@ -317,19 +319,19 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         response = self._response(turn, since)
         message = turn.message
         asked = self._requests.end(turn.usage)
-        self._progress.heard(message.text if asked else None, turn.finish.reason)
+        self._progress.end_turn(message.text if asked else None, turn.finish.reason)
         await self.journal.respond(message, turn.results, response)
 
     def _response(self, turn: Turn, since: float) -> Response | None:
-        """What is known of a turn's response; None where it only answers the calls of an earlier one."""
+        """What is known of a turn's response; None if the turn only answers the calls of an earlier response."""
         if not self._requests.under_way:
             return None
         return Response(self.id, self.plan.model.name, turn.usage, turn.finish.reason, monotonic() - since)
 
 
-def _made(turn: Turn | None) -> list[ToolCall]:
-    """The text calls that a response before made which its token limit cut: the next one may begin it again."""
+def _cut_calls(turn: Turn | None) -> list[ToolCall]:
+    """The text calls of a previous response that its token limit cut off: the next response may repeat them."""
     if turn is None or turn.finish.reason != "length":
         return []
-    had = (None, "ambiguous_call")  # the latter: made even before that, and begun again
+    had = (None, "ambiguous_call")  # the latter: already made in an earlier response, and repeated
     return [call for call, answer in answered(turn) if call.format is not None and answer.error in had]

@@ -1,7 +1,7 @@
-"""What is spent of budgets: set aside before it is asked for, counted when it is over. Asks no model, runs no tool.
+"""Spending from budgets: reserved before a request, counted after its response. Runs no tool.
 
-Every run has a `Spending`; that of a sub-agent spends from its caller's, too. All of them live in one event loop, and
-nothing waits between looking whether something is left and taking it.
+Every run has a `Spending`; a sub-agent's also spends from its caller's. All of them belong to one event loop, and there
+is no `await` between checking whether something is left and taking it.
 """
 
 from __future__ import annotations
@@ -26,40 +26,40 @@ _NOTHING: Final = Usage()
 
 
 class BudgetSpent(AgentkitError):
-    """A model was to be asked at a run's expense, and nothing is left of its budget."""
+    """A model was about to be asked at a run's expense, and nothing is left of the run's budget."""
 
 
 class Spending:
-    """What a run spends, and all that it employs.
+    """What a run and its sub-agents spend.
 
     Args:
-        budget: the bounds.
-        parent: what the calling run spends: this is spent from it, too.
+        budget: the limits.
+        parent: the calling run's spending, from which this run also spends.
     """
 
     def __init__(self, budget: Budget, parent: Spending | None = None) -> None:
         self.budget = budget
         self.usage = Usage()
-        """Tokens of all responses that are over."""
+        """The tokens of all completed responses."""
         self.estimated = False
-        """Whether some of them are an estimate, since their model did not tell."""
+        """Whether some of them are an estimate, because the model did not report them."""
         self.cost = 0.0
         self.tool_calls = 0
-        self._aside = _NOTHING  # for responses under way
+        self._aside = _NOTHING  # reserved for current responses
         self._aside_cost = 0.0
         self._since = monotonic()
         self._all: tuple[Spending, ...] = (self, *(() if parent is None else parent._all))
-        """This one and those from which it spends."""
+        """This one and all those from which it also spends."""
         self._bounded: bool = budget is not UNBOUNDED or (parent is not None and parent._bounded)
         self.counts: bool = any(one.budget.tokens is not None or one.budget.cost is not None for one in self._all)
-        """Whether tokens or cost are bounded."""
+        """Whether tokens or cost are limited."""
         self._waiting: deque[asyncio.Future[None]] = deque() if parent is None else parent._waiting
 
     def check(self, model: str) -> None:
-        """See that each response of a model can be paid.
+        """Check that each response of a model has a price, if one is needed.
 
         Raises:
-            ConfigError: a cost is bounded, and the model has no price.
+            ConfigError: the cost is limited, and the model has no price.
         """
         for one in self._all:
             one.budget.price(model)
@@ -68,7 +68,7 @@ class Spending:
 
     @property
     def exhausted(self) -> Exhausted | None:
-        """The first bound that is reached; None while all hold."""
+        """The first limit that is reached; None while none is."""
         if not self._bounded:
             return None
         return next((reached for one in self._all if (reached := one._reached()) is not None), None)
@@ -86,7 +86,7 @@ class Spending:
         return next((name for name, bound, value in spent if bound is not None and value >= bound), None)
 
     def _has_room(self) -> bool:
-        """Whether a further response may begin, whatever becomes of those under way."""
+        """Whether another response may start, regardless of how the current ones end."""
         tokens, cost = self.budget.tokens, self.budget.cost
         if tokens is not None and _total(self.usage) + _total(self._aside) >= tokens:
             return False
@@ -94,21 +94,21 @@ class Spending:
 
     @property
     def seconds_left(self) -> float | None:
-        """How much time is left of this budget; None without a bound. A parent's own clock ends its sub-agents."""
+        """How much time is left of this budget; None without a limit. The parent's clock ends its sub-agents."""
         return None if self.budget.seconds is None else self.budget.seconds - (monotonic() - self._since)
 
     # -------------------------------------------------------------- calls
 
     @property
     def calls_left(self) -> int | None:
-        """How many calls may still be run; None without a bound."""
+        """How many calls may still be run; None without a limit."""
         if not self._bounded:
             return None
         left = [max(one.budget.tool_calls - one.tool_calls, 0) for one in self._all if one.budget.tool_calls]
         return min(left, default=None)
 
     def take_call(self) -> bool:
-        """Count a call that is about to start; False where none is left."""
+        """Count a call that is about to start; False if none is left."""
         if self._bounded and self.calls_left == 0:
             return False
         for one in self._all:
@@ -118,15 +118,15 @@ class Spending:
     # -------------------------------------------------------------- responses
 
     async def set_aside(self, model: str, prompt: int, reply: int | None) -> Meter | None:
-        """Set aside what a response may cost; waits while those under way may use up what is left.
+        """Reserve what a response may cost; waits while current responses may use up what is left.
 
         Args:
-            model: whose response, by its string.
-            prompt: its tokens, by estimate.
-            reply: what the request allows; None where it names no bound.
+            model: the model's string.
+            prompt: the estimated tokens of the prompt.
+            reply: the request's limit for the reply; None if it sets none.
 
         Returns:
-            What the response is to be counted with; None where nothing is left.
+            The meter that counts the response; None if nothing is left.
         """
         while self.exhausted is None:
             if not self._bounded or all(one._has_room() for one in self._all):
@@ -141,17 +141,17 @@ class Spending:
         return None
 
     def set_aside_now(self, model: str, request: ModelRequest) -> Meter:
-        """The same without waiting: for the rest of a response, which must not be left half."""
+        """The same without waiting: for the rest of a response, which must not remain incomplete."""
         prompt = messages_tokens(request.messages) if self.counts else 0
         return Meter(self, model, prompt, REPLY_TOKENS if request.max_tokens is None else request.max_tokens)
 
     def count(self, model: str, spent: Usage) -> None:
-        """Add what a response cost for which nothing was set aside, as where neither tokens nor cost are bounded."""
+        """Add a response for which nothing was reserved, as when neither tokens nor cost are limited."""
         if any(spent):
             self._change(model, _NOTHING, spent)
 
     def _change(self, model: str, aside: Usage, spent: Usage, *, estimated: bool = False) -> None:
-        """Add to what is set aside, and to what is spent, here and in all those from which this is spent."""
+        """Add to what is reserved and to what is spent, here and in every `Spending` from which this one spends."""
         for one in self._all:
             one._aside = one._aside.plus(aside) if aside is not _NOTHING else one._aside
             one.usage = one.usage.plus(spent) if spent is not _NOTHING else one.usage
@@ -161,7 +161,7 @@ class Spending:
                 one.cost += price.of(spent)
 
     def _wake(self) -> None:
-        """Something was given back: those that wait look again, in their order."""
+        """A reservation was released: wake the waiting requests, in their order."""
         while self._waiting:
             change = self._waiting.popleft()
             if not change.done():
@@ -169,13 +169,13 @@ class Spending:
 
 
 class Meter:
-    """What one response costs: set aside when it is made, counted once, when it is over.
+    """The cost of one response: reserved when the meter is created, counted once, when the response is over.
 
     Args:
-        spending: who pays.
-        model: whose response, by its string.
-        prompt: its tokens, by estimate.
-        reply: tokens of reply that are set aside.
+        spending: the spending that pays.
+        model: the model's string.
+        prompt: the estimated tokens of the prompt.
+        reply: the tokens reserved for the reply.
     """
 
     def __init__(self, spending: Spending, model: str, prompt: int, reply: int) -> None:
@@ -184,16 +184,16 @@ class Meter:
         self._prompt = prompt
         self._counts = spending.counts
         self._aside = Usage(prompt, reply) if self._counts else _NOTHING
-        self._told = _NOTHING
+        self._reported = _NOTHING
         self._written: list[str] = []
         self._calls = 0
-        self._begun = False  # whether anything came: a request that was refused costs nothing
+        self._started = False  # whether any event arrived: a refused request costs nothing
         self._whole = self._settled = False
         if self._counts:
             spending._change(model, self._aside, _NOTHING)
 
     async def read(self, model: Model, request: ModelRequest) -> AsyncGenerator[SourceEvent, None]:
-        """Ask the model, and count what it says."""
+        """Ask the model, and count its response."""
         events: Source = model.stream(request)
         counts = self._counts
         try:
@@ -208,14 +208,14 @@ class Meter:
                     yield event
         finally:
             self.settle()
-            if (close := getattr(events, "aclose", None)) is not None:  # a generator's; others end by themselves
+            if (close := getattr(events, "aclose", None)) is not None:  # a generator; others end by themselves
                 await close()
 
     def _see(self, event: SourceEvent) -> None:
         kind = type(event)
-        self._begun = True
+        self._started = True
         if kind is Usage:
-            self._told = event  # type: ignore[assignment]
+            self._reported = event  # type: ignore[assignment]
         elif kind is Finish:
             self._whole = True
         elif kind is Text or kind is Thinking or kind is ArgumentDelta:
@@ -224,58 +224,59 @@ class Meter:
             self._calls += 1
 
     def settle(self) -> None:
-        """The response is over, or will never be: count what it cost, and give back what was set aside for it."""
+        """The response is over, or will never arrive: count its cost, and release what was reserved for it."""
         if self._settled:
             return
         self._settled = True
         if not self._counts:
-            if self._told is not _NOTHING:
-                self._spending._change(self._model, _NOTHING, self._told)
+            if self._reported is not _NOTHING:
+                self._spending._change(self._model, _NOTHING, self._reported)
             return
-        spent = self._spent() if self._begun else _NOTHING
+        spent = self._spent() if self._started else _NOTHING
         back = Usage(*(-tokens for tokens in self._aside))
-        self._spending._change(self._model, back, spent, estimated=spent != self._told)
+        self._spending._change(self._model, back, spent, estimated=spent != self._reported)
         self._spending._wake()
 
     def _spent(self) -> Usage:
-        """What the model told; where it did not, an estimate."""
-        told = self._told
-        if told.input_tokens and told.output_tokens and self._whole:
-            return told
+        """What the model reported; an estimate for what it did not."""
+        reported = self._reported
+        if reported.input_tokens and reported.output_tokens and self._whole:
+            return reported
         written = text_tokens("".join(self._written)) + PER_CALL * self._calls
-        output = told.output_tokens if told.output_tokens and self._whole else max(told.output_tokens, written)
-        return told._replace(input_tokens=told.input_tokens or self._prompt, output_tokens=output)
+        known = reported.output_tokens
+        output = known if known and self._whole else max(known, written)
+        return reported._replace(input_tokens=reported.input_tokens or self._prompt, output_tokens=output)
 
 
 class Prompts:
-    """The size of a run's requests, by estimate; what was in the request before is not counted again.
+    """The estimated size of a run's requests; what was in the previous request is not counted again.
 
     Args:
-        request: has the tools.
+        request: a request with the run's tools.
     """
 
     def __init__(self, request: ModelRequest) -> None:
-        self._beside = sum(json_tokens([s.name, s.description, s.parameters]) for s in request.tools)
+        self._tools = sum(json_tokens([s.name, s.description, s.parameters]) for s in request.tools)
         self._counted = 0
         self._last: Message | None = None
         self._tokens = 0
 
     def size(self, messages: Sequence[Message]) -> int:
-        """The tokens of a request with these messages."""
+        """The estimated tokens of a request with these messages."""
         n = self._counted
         if not (0 < n <= len(messages) and messages[n - 1] is self._last):
-            n, self._tokens = 0, 0  # another conversation, or one that was made shorter
+            n, self._tokens = 0, 0  # another conversation, or one that was shortened
         self._tokens += sum(map(message_tokens, messages[n:]))
         self._counted, self._last = len(messages), messages[-1] if messages else None
-        return self._tokens + self._beside
+        return self._tokens + self._tools
 
 
 async def asked(spending: Spending, model: Model, request: ModelRequest) -> AsyncGenerator[SourceEvent, None]:
     """Ask a model at a run's expense, as soon as the budget allows it.
 
     Raises:
-        BudgetSpent: nothing is left; the model was not asked.
-        ConfigError: a cost is bounded, and the model has no price.
+        BudgetSpent: the budget is exhausted; the model was not asked.
+        ConfigError: the cost is limited, and the model has no price.
     """
     prompt = messages_tokens(request.messages) if spending.counts else 0
     meter = await spending.set_aside(model.name, prompt, request.max_tokens)

@@ -1,4 +1,4 @@
-"""The calls of a conversation that have no answer: what still waits for a person, and what nobody will answer. Pure."""
+"""The calls of a conversation that have no answer: those that wait for a person, and those that get none. Pure."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from itertools import takewhile
 
 from agentkit.messages import AssistantMessage, Message, SystemMessage, TextPart, ToolCall, ToolMessage
 
-_MOVED_ON = "no result: the conversation went on before this call was answered"
+_MOVED_ON = "no result: the conversation continued before this call was answered"
 
 
 def settled(messages: Sequence[Message]) -> tuple[list[Message], tuple[ToolCall, ...]]:
     """The conversation, and its calls that wait for a person.
 
-    Those are the calls at its end: nothing but answers and system messages follows their response. Any earlier call
-    without an answer gets one here, behind the others of its response; it says that there is no result.
+    Those are the calls at its end: only answers and system messages follow their response. Any earlier call without an
+    answer gets one here, after the other answers to its response; it says that there is no result.
 
     >>> messages, waiting = settled([AssistantMessage(ToolCall("1", "pay")), AssistantMessage("Well?")])
     >>> [type(m).__name__ for m in messages], waiting
@@ -27,15 +27,15 @@ def settled(messages: Sequence[Message]) -> tuple[list[Message], tuple[ToolCall,
     waiting = tuple(missing.pop(end, ()))
     whole = list(messages)
     for at in sorted(missing, reverse=True):
-        behind = at + 1 + sum(1 for _ in takewhile(lambda m: isinstance(m, ToolMessage), messages[at + 1 :]))
-        whole[behind:behind] = [
+        after = at + 1 + sum(1 for _ in takewhile(lambda m: isinstance(m, ToolMessage), messages[at + 1 :]))
+        whole[after:after] = [
             ToolMessage(call.id, call.name, (TextPart(_MOVED_ON),), "cancelled") for call in missing[at]
         ]
     return whole, waiting
 
 
 def _end(messages: Sequence[Message]) -> int:
-    """The place of the response at the end of the conversation; -1 where it does not end with one and its answers."""
+    """The index of the response at the end of the conversation; -1 if it does not end with one and its answers."""
     for at in reversed(range(len(messages))):
         if not isinstance(messages[at], ToolMessage | SystemMessage):
             return at if isinstance(messages[at], AssistantMessage) else -1
@@ -43,7 +43,7 @@ def _end(messages: Sequence[Message]) -> int:
 
 
 def _unanswered(messages: Sequence[Message]) -> list[tuple[int, ToolCall]]:
-    """Each call without an answer, with the place of its message. An id that is used again is the newer call's."""
+    """Each call without an answer, with the index of its message. A reused id belongs to the newer call."""
     open_calls: dict[str, list[tuple[int, ToolCall]]] = {}
     found: list[tuple[int, ToolCall]] = []
     for at, message in enumerate(messages):

@@ -1,4 +1,4 @@
-"""Threads that outlive the process: stores, the journal of a run, resuming, approvals, compaction."""
+"""Persistent threads: stores, the journal of a run, resuming, approvals, compaction."""
 
 from __future__ import annotations
 

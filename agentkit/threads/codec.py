@@ -1,7 +1,7 @@
-"""Messages as JSON objects and back, without loss. The shape is agentkit's own and has a version: `VERSION`.
+"""Messages as JSON objects and back, without loss. The format is agentkit's own and has a version: `VERSION`.
 
-A call's arguments travel as JSON text inside the object, so that what JSON itself cannot say (`NaN`, a lone surrogate)
-is not the store's business.
+A call's arguments are stored as a JSON string inside the object, so that a store need not handle values that JSON
+itself cannot represent (`NaN`, a lone surrogate).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from agentkit.messages import (
 from agentkit.tool.output import plain
 
 VERSION: Final = 1
-"""Grows when an older agentkit could not read what a newer one writes."""
+"""Increased when an older agentkit could not read what a newer one writes."""
 
 _ENCODER: Final = json.JSONEncoder(ensure_ascii=False)
 
@@ -57,7 +57,7 @@ def from_json(body: Mapping[str, Any]) -> Message:
     """A message from its JSON object.
 
     Raises:
-        StoreError: it is none that this version of agentkit can read.
+        StoreError: this version of agentkit cannot read it.
     """
     try:
         content = body["content"]
@@ -84,7 +84,7 @@ def call_to_json(call: ToolCall) -> dict[str, Any]:
 
 
 def planned_call(call: ToolCall) -> dict[str, Any]:
-    """A call that is to be run, as a JSON object: with a `key` of its own, under which its effect happens once."""
+    """A call that is to be run, as a JSON object, with a unique idempotency `key`, so that its effect happens once."""
     return {**call_to_json(call), "key": secrets.token_hex(16)}
 
 
@@ -92,7 +92,7 @@ def call_from_json(body: Mapping[str, Any]) -> ToolCall:
     """A call from its JSON object.
 
     Raises:
-        StoreError: it is none that this version of agentkit can read.
+        StoreError: this version of agentkit cannot read it.
     """
     try:
         (call,) = _parts([body], ("call",))
@@ -122,19 +122,19 @@ def _part(part: MessagePart) -> dict[str, Any]:
         case ToolCall(id, name, arguments, format, raw):
             said = {"type": "call", "id": id, "name": name, "arguments": _arguments(arguments), "raw": raw}
             return said if format is None else {**said, "format": format}
-        case _:  # from code without types; kept, nobody could read the thread again
-            raise TypeError(f"a message's content is a tuple of parts, found {part!r:.100}")
+        case _:  # from untyped code; if it were stored, the thread would be unreadable
+            raise TypeError(f"expected a message's content as a tuple of parts, found {part!r:.100}")
 
 
 def _arguments(arguments: Mapping[str, Any]) -> str:
     try:
         return _ENCODER.encode(dict(arguments))
-    except (TypeError, ValueError):  # a value that no provider sent; what it is in JSON `agentkit.tool.output` says
+    except (TypeError, ValueError):  # a value that no provider sent; `agentkit.tool.output` defines its JSON
         return _ENCODER.encode(plain(arguments))
 
 
 UNREADABLE: Final = (KeyError, TypeError, ValueError, RecursionError)
-"""What the reading of a body raises where it is not as it was written."""
+"""What reading a body raises if it differs from what was written."""
 
 _SEEN: Final = ("text", "image")
 _WRITTEN: Final = ("text", "thinking", "call", "markup", "provider")
@@ -149,13 +149,13 @@ def _parts(content: Any, kinds: tuple[str, ...]) -> tuple[Any, ...]:
         raise TypeError(f"content is {content!r:.60}")
     for part in content:
         if part["type"] not in kinds:
-            raise ValueError(f"unknown part {part['type']!r:.60}, wanted one of {', '.join(kinds)}")
+            raise ValueError(f"unknown part {part['type']!r:.60}, expected one of {', '.join(kinds)}")
     return tuple(_READ[part["type"]](part) for part in content)
 
 
 def _text(value: Any, name: str) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{name} is {value!r:.60}, wanted text")
+        raise TypeError(f"{name} is {value!r:.60}, expected a string")
     return value
 
 
@@ -165,7 +165,7 @@ def _text_or_none(value: Any, name: str) -> str | None:
 
 def _object(value: Any, name: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise TypeError(f"{name} is {value!r:.60}, wanted an object")
+        raise TypeError(f"{name} is {value!r:.60}, expected an object")
     return value
 
 

@@ -1,7 +1,7 @@
 """From a thread's log to the conversation that a model reads. Pure.
 
-A response that broke off before it called anything is left out once the model has answered anew: it would read its own
-half sentence as something it had said.
+A response that was interrupted before it called anything is omitted once the model has answered again: otherwise the
+model would read its own unfinished sentence as something it had said.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from agentkit.threads.codec import from_json
 from agentkit.threads.store import Call, Entry, Log
 
 BROKEN_OFF = ("error", "cancelled", "interrupted")
-"""The finishes of responses that did not come to their end."""
+"""The finishes of incomplete responses."""
 
 _WAITING = "no result yet: this call waits for the user's approval"
-_UNDER_WAY = "no result yet: this call was begun and not answered"
+_UNDER_WAY = "no result yet: this call was started and not answered"
 
 
 class Said(NamedTuple):
     """One message of the conversation, and where it comes from.
 
     Attributes:
-        message: the message; of a response, without the answers to its calls.
-        entry: its entry; None for the summary of what was compacted.
+        message: the message; for a response, without the answers to its calls.
+        entry: its entry; None for the summary of compacted entries.
         answers: the calls of a response, each with its answer as the model reads it.
     """
 
@@ -43,7 +43,7 @@ def messages_of(log: Log, *, sending: bool = False) -> list[Message]:
 
     Args:
         log: the whole thread.
-        sending: whether a model is about to be asked, so that a broken-off response at the end is left out as well.
+        sending: whether a model is about to be asked, so that an interrupted response at the end is also omitted.
     """
     return flat(said_in(log, sending=sending))
 
@@ -54,7 +54,7 @@ def flat(conversation: Iterable[Said]) -> list[Message]:
 
 
 def said_in(log: Log, *, sending: bool = False) -> list[Said]:
-    """`messages_of`, with the places in the store."""
+    """`messages_of`, with the positions in the store."""
     past = _compacted(log)
     calls: dict[int, dict[str, list[Call]]] = defaultdict(lambda: defaultdict(list))
     for call in log.calls:
@@ -76,7 +76,7 @@ def said_in(log: Log, *, sending: bool = False) -> list[Said]:
 
 
 def in_order(log: Log) -> list[Entry]:
-    """The messages in the order in which the model knows them.
+    """The messages in the order in which the model reads them.
 
     A user who writes while a response is being written is stored before it; the model reads it after it. `read` of a
     response is the newest entry that it answers.
@@ -93,18 +93,18 @@ def in_order(log: Log) -> list[Entry]:
 
 
 def role_of(entry: Entry) -> str | None:
-    """Who speaks; None for an entry without a message."""
+    """The role of the message; None for an entry without one."""
     role: str | None = entry.body.get("message", {}).get("role")
     return role
 
 
 def is_broken_off(entry: Entry) -> bool:
-    """Whether a response did not come to its end."""
+    """Whether a response is incomplete."""
     return entry.kind == "partial" or entry.body.get("response", {}).get("finish") in BROKEN_OFF
 
 
 def answer_of(call: Call) -> ToolMessage:
-    """The answer to a stored call; what can be said of it where it has none yet."""
+    """The answer to a stored call; a note about its state if it has none yet."""
     if call.answer is not None:
         answer = from_json(call.answer)
         assert isinstance(answer, ToolMessage)
@@ -114,7 +114,7 @@ def answer_of(call: Call) -> ToolMessage:
 
 
 def key_of(call: Call) -> str:
-    """The place of a call in its thread as text, such as `12/0`; its id may be that of another call, too."""
+    """The position of a call in its thread as a string, such as `12/0`; another call may have the same id."""
     return f"{call.seq}/{call.ordinal}"
 
 
@@ -125,7 +125,7 @@ def _answers(
     for call in message.calls:
         known = calls.get(call.id)
         if not known:
-            continue  # an answer is made up when the conversation is rendered
+            continue  # an answer is added when the conversation is rendered
         record = known.pop(0)
         answer = replace(answer_of(record), call_id=call.id)  # it may have been run under another
         short = instead.get(key_of(record))
@@ -133,7 +133,7 @@ def _answers(
 
 
 class _Past(NamedTuple):
-    """What compactions made of the beginning: see `agentkit.threads.compaction`."""
+    """The start of the conversation after compactions: see `agentkit.threads.compaction`."""
 
     start: int = 0
     summary: str | None = None

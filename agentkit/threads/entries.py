@@ -1,4 +1,4 @@
-"""What an application says to a thread, as entries of its log. Pure."""
+"""Messages that an application adds to a thread, as entries of its log. Pure."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from agentkit.threads.store import Append, NewCall
 
 
 def one_message(message: Prompt, calls: Mapping[str, str]) -> Message:
-    """One message, in any of a prompt's shapes; `calls` are the tools' names by call id, for a result.
+    """One message, in any form that a prompt accepts; `calls` are the tools' names by call id, for a result.
 
     Raises:
-        ConfigError: it is several, or none.
+        ConfigError: it is not exactly one message.
     """
     messages = messages_from(message, calls=calls)
     if len(messages) != 1:
-        raise ConfigError(f"one message is wanted here, found {len(messages)}")
+        raise ConfigError(f"expected one message, found {len(messages)}")
     return messages[0]
 
 
 def entries_of(messages: Sequence[Message]) -> list[Append]:
-    """Messages as entries; results as the answers of their calls.
+    """Messages as entries; results as the answers to their calls.
 
     Raises:
         ConfigError: a system message, or a result without its call.
@@ -34,7 +34,7 @@ def entries_of(messages: Sequence[Message]) -> list[Append]:
     for message in messages:
         match message:
             case SystemMessage():
-                raise ConfigError("a thread holds no system message: give it to run_thread(…, system_prompt=…)")
+                raise ConfigError("a thread has no system message: pass it to run_thread(…, system_prompt=…)")
             case ToolMessage():
                 _answer(entries, message)
             case AssistantMessage():
@@ -53,4 +53,4 @@ def _answer(entries: list[Append], said: ToolMessage) -> None:
                 calls = [*entries[at].calls[:n], answered, *entries[at].calls[n + 1 :]]
                 entries[at] = replace(entries[at], calls=calls)
                 return
-    raise ConfigError(f"the result {said.call_id!r} answers no call before it")
+    raise ConfigError(f"the result {said.call_id!r} does not answer an earlier call")

@@ -1,4 +1,4 @@
-"""A thread's log as the beginning of another thread. Pure."""
+"""A thread's log as the start of another thread. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _FORKED = "not run here: the conversation was copied before this call had an ans
 
 
 def copied(log: Log, until: int | None) -> list[Append]:
-    """The entries up to `until`, with every call answered; keys are not copied, they belong to the first thread."""
+    """The entries up to `until`, with every call answered; keys are not copied, they belong to the original thread."""
     calls: dict[int, list[Call]] = defaultdict(list)
     for call in log.calls:
         calls[call.seq].append(call)

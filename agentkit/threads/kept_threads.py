@@ -1,4 +1,4 @@
-"""Threads as they are kept: made, read, written to, forked, decided about. Knows no model and no run.
+"""Stored threads: created, read, written to, forked, their calls approved or denied. Knows no model and no run.
 
 All state is in the store.
 """
@@ -38,15 +38,15 @@ _NEW: Final[Bounds] = {
     "metadata": instance(Mapping, "a mapping, such as {'title': 'Holidays'}"),
 }
 _THREAD: Final[Bounds] = {"thread_id": TEXT}
-_PAGE: Final[Bounds] = {"limit": whole(0), "before": or_none(instance(Thread, "a thread that list_threads gave"))}
+_PAGE: Final[Bounds] = {"limit": whole(0), "before": or_none(instance(Thread, "a thread from list_threads"))}
 
 
 class KeptThreads:
     """The threads of a store.
 
     Args:
-        store: where they are.
-        registry: the tools, which say what arguments a call may be approved with.
+        store: contains the threads.
+        registry: the tools, which validate the arguments that a call is approved with.
     """
 
     def __init__(self, store: Store, registry: ToolRegistry) -> None:
@@ -63,22 +63,22 @@ class KeptThreads:
         metadata: Mapping[str, Any] = _NOTHING,
         messages: Prompt | Iterable[Prompt] = (),
     ) -> str:
-        """Make a thread and give its id.
+        """Create a thread and return its id.
 
         Args:
-            thread_id: its id; a new one unless given.
-            metadata: the application's: a JSON object.
+            thread_id: its id; a new one by default.
+            metadata: the application's data: a JSON object.
             messages: its first messages, in one transaction with the thread itself; see `add_message`.
 
         Raises:
             ThreadExists: there is a thread with this id.
-            ConfigError: as `add_message`, or the metadata is no mapping.
-            StoreError: the metadata holds what JSON cannot, or a key that is no text.
+            ConfigError: as `add_message`, or the metadata is not a mapping.
+            StoreError: the metadata contains a value that JSON cannot represent, or a key that is not a string.
         """
         refuse("create_thread", {"thread_id": thread_id, "metadata": metadata}, _NEW)
         id = secrets.token_hex(8) if thread_id is None else thread_id
         if not id:
-            raise ConfigError("create_thread(''): a thread's id is not empty; leave it out for a new one")
+            raise ConfigError("create_thread(''): a thread's id cannot be empty; omit it for a new one")
         await self.store.create(id, metadata, entries_of(messages_from(messages)))
         return id
 
@@ -92,23 +92,23 @@ class KeptThreads:
         return await self.store.get(thread_id)
 
     async def list_threads(self, *, limit: int = 100, before: Thread | None = None) -> tuple[Thread, ...]:
-        """Threads, the last changed first; one whose own data are damaged is among them, with its `damage`.
+        """Threads, the last changed first, including threads whose data is damaged, with their `damage`.
 
         Args:
-            limit: so many at most, 0 or more.
-            before: the last one of the page before; None for the first page.
+            limit: the maximum number of threads, 0 or more.
+            before: the last thread of the previous page; None for the first page.
         """
         refuse("list_threads", {"limit": limit, "before": before}, _PAGE)
         return await self.store.list(limit=limit, before=before)
 
     async def delete_thread(self, thread_id: str) -> None:
-        """Remove a thread and all that belongs to it, the threads of its sub-agents included.
+        """Remove a thread and everything that belongs to it, including the threads of its sub-agents.
 
-        A thread that is damaged in the store can be deleted, too. Where its calls cannot be read, the threads of its
-        sub-agents stay, and a warning is logged.
+        A thread that is damaged in the store can also be deleted. If its calls cannot be read, the threads of its
+        sub-agents remain, and a warning is logged.
 
         Raises:
-            ThreadBusy: somebody runs it.
+            ThreadBusy: it is being run.
         """
         refuse("delete_thread", {"thread_id": thread_id}, _THREAD)
         keys: list[Any] = []
@@ -121,7 +121,7 @@ class KeptThreads:
         await self.store.delete(thread_id)
         for key in keys:
             if isinstance(key, str) and key:
-                with suppress(ThreadNotFound):  # most calls employ no agent
+                with suppress(ThreadNotFound):  # most calls start no sub-agent
                     await self.delete_thread(child_id(thread_id, key))
 
     async def fork_thread(
@@ -132,20 +132,20 @@ class KeptThreads:
         new_id: str | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> str:
-        """Make a thread that begins as a copy of another, and give its id.
+        """Create a thread that starts as a copy of another, and return its id.
 
-        A call without an answer is answered `cancelled` in the copy: what it would do happens in one thread at most.
+        A call without an answer is answered `cancelled` in the copy: its effect happens in at most one thread.
 
         Args:
             thread_id: the thread to copy.
-            until: the last entry to copy, by its place; None copies all.
-            new_id: the new thread's id; a new one unless given.
-            metadata: the new thread's; that of the copied one unless given. `forked_from` is added.
+            until: the last entry to copy, by its `seq`; None copies all.
+            new_id: the new thread's id; a random one by default.
+            metadata: the new thread's metadata; by default the original thread's. `forked_from` is added.
 
         Raises:
             ThreadNotFound: there is no such thread.
             ThreadExists: there is a thread with the new id.
-            ConfigError: it has no entry `until`.
+            ConfigError: the thread has no entry `until`.
         """
         refuse("fork_thread", {"thread_id": thread_id}, _THREAD)
         if metadata is not None:
@@ -164,20 +164,20 @@ class KeptThreads:
 
     @takes(others=renamed.ADD_MESSAGE)
     async def add_message(self, thread_id: str, message: Prompt, *, client_id: str | None = None) -> int:
-        """Add a message at the end and give its place.
+        """Add a message at the end and return its `seq`.
 
-        A run that is going on sends it with its next request, and makes one more if it was about to end.
+        A run in progress sends it with its next request, and makes one more request if it was about to end.
 
-        A `ToolMessage` is no message of its own: it answers the newest call with its id that has no answer yet.
+        A `ToolMessage` does not become a separate entry: it answers the newest call with its id that has no answer yet.
 
         Args:
             thread_id: the thread.
-            message: whatever a prompt may be, as one message: text, a part, a dict of OpenAI's chat API.
+            message: one message, in any form that a prompt accepts: a string, a part, a dict of OpenAI's chat API.
             client_id: the client's id of the message: adding it again under the same id changes nothing.
 
         Raises:
             ThreadNotFound: there is no such thread.
-            ConfigError: a system message (a run is given its own), or a result without a call that waits for one.
+            ConfigError: it is a system message (pass that to the run), or a result without a call that waits for it.
         """
         refuse("add_message", {"thread_id": thread_id}, _THREAD)
         names = await self._names(thread_id) if isinstance(message, Mapping) else {}
@@ -192,12 +192,12 @@ class KeptThreads:
         return seq
 
     async def get_llm_messages(self, thread_id: str) -> list[Message]:
-        """The conversation as a model reads it: every call followed by its answer, from the newest compaction on."""
+        """The conversation as a model reads it, after the newest compaction; every call is followed by its answer."""
         refuse("get_llm_messages", {"thread_id": thread_id}, _THREAD)
         return messages_of(await read_log(self.store, thread_id))
 
     async def get_log(self, thread_id: str) -> Log:
-        """Everything that the thread holds, as stored.
+        """Everything in the thread, as stored.
 
         Raises:
             StoreError: an entry is damaged; the message names it. `store.load` shows what can be read of it.
@@ -210,7 +210,7 @@ class KeptThreads:
     async def pending(self, thread_id: str) -> tuple[ToolCall, ...]:
         """The calls that wait for approval, oldest first.
 
-        Those after which the user wrote again are none of them: they are not run any more.
+        Calls after which the user wrote again are not included: they are no longer run.
         """
         refuse("pending", {"thread_id": thread_id}, _THREAD)
         return tuple(call_from_json(call.body) for call in waiting(await read_log(self.store, thread_id)))
@@ -229,12 +229,12 @@ class KeptThreads:
         Args:
             thread_id: the thread.
             call_id: the call.
-            arguments: run it with these instead; the model is told.
-            seen: what `call_hash` gave for the call that the person saw; refused if the call is another by now.
-            by: who approved it; kept with the call.
+            arguments: run it with these instead; the model is informed.
+            seen: the `call_hash` of the call that the person saw; refused if the call has changed since.
+            by: who approved it; stored with the call.
 
         Raises:
-            ConfigError: no such call waits, it is not the one that the person saw, or its tool does not take these
+            ConfigError: no such call waits, it is not the one that the person saw, or its tool does not accept these
                 arguments.
         """
         record = await self._waiting(thread_id, call_id)
@@ -252,7 +252,7 @@ class KeptThreads:
         await self._decide(thread_id, Move(record.seq, record.ordinal, "approved", ("waiting",), body=body, note=note))
 
     async def deny(self, thread_id: str, call_id: str, reason: str = "", *, by: str | None = None) -> None:
-        """Refuse a waiting call. The model reads the reason when the thread is resumed.
+        """Deny a waiting call. The model reads the reason when the thread is resumed.
 
         Raises:
             ConfigError: no such call waits.
@@ -264,7 +264,7 @@ class KeptThreads:
         await self._decide(thread_id, move)
 
     def _check(self, call: ToolCall) -> None:
-        """Whether a call's tool, where it is known here, takes its arguments."""
+        """Raise ConfigError if the call's tool is known here and does not accept the arguments."""
         tool = self.registry.get_tool(call.name)
         if tool is None:
             return
@@ -277,7 +277,7 @@ class KeptThreads:
         try:
             await self.store.commit(thread_id, [move])
         except StoreConflict as e:
-            raise ConfigError("somebody else decided about this call in the meantime") from e
+            raise ConfigError("this call was already approved, denied or answered in the meantime") from e
 
     async def _waiting(self, thread_id: str, call_id: str) -> Call:
         log = await read_log(self.store, thread_id)
@@ -286,14 +286,14 @@ class KeptThreads:
                 return call
         for call in log.calls:
             if call.id == call_id and call.status == "waiting":
-                raise ConfigError(f"call {call_id!r} waits no more: the user wrote again since it was made")
+                raise ConfigError(f"call {call_id!r} is no longer waiting: the user wrote again after it")
         listed = ", ".join(repr(call.id) for call in waiting(log)) or "none"
         raise ConfigError(
             f"no call waits for approval under the id {call_id!r} in thread {thread_id!r}; waiting: {listed}"
         )
 
     async def _names(self, thread_id: str) -> dict[str, str]:
-        """The tools' names by the ids of the calls that have no answer yet."""
+        """The tool names of the calls that have no answer yet, by call id."""
         calls = (await self.store.load(thread_id)).calls
         return {call.id: str(call.body["name"]) for call in calls if call.status != "answered"}
 

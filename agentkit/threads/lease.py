@@ -1,6 +1,6 @@
-"""The lease of a run on its thread: who takes it, renews it, gives it back, and when it is void.
+"""The lease of a run on its thread: acquiring, renewing and releasing it, and when it is void.
 
-All that a run writes is written under it. Knows no message, no call and no tool.
+A run writes everything under its lease. Knows no message, no call and no tool.
 """
 
 from __future__ import annotations
@@ -17,53 +17,53 @@ from agentkit.threads.owner import is_dead, this_process
 from agentkit.threads.store import Change, Lease, Store
 
 LEASE: Final = 30.0
-"""Seconds; renewed three times within them. A holder that died on this machine is noticed at once."""
+"""Seconds; renewed three times in this period. A holder that died on this machine is detected immediately."""
 
 _LOG = logging.getLogger("agentkit.threads")
 
 
 _HOLDING: Final[weakref.WeakSet[HeldLease]] = weakref.WeakSet()
-"""The leases that runs of this process hold, or are taking. One of this process that is not among them was left behind:
-by an event loop that was closed over a run, or that ended while the lease was being taken."""
+"""The leases that runs of this process hold or are acquiring. Any other lease of this process was abandoned: by an
+event loop that was closed during a run, or that ended while the lease was being acquired."""
 
 
 class HeldLease:
     """The lease of one run.
 
     Args:
-        store: where the thread is.
-        thread_id: its id.
+        store: contains the thread.
+        thread_id: the thread's id.
     """
 
     def __init__(self, store: Store, thread_id: str) -> None:
         self.void: StoreError | asyncio.CancelledError | None = None
-        """Why nothing more can be written under it; None as long as that is not so."""
+        """Why nothing more can be written under it; None while it is valid."""
         self._store = store
         self._thread_id = thread_id
         self._lease: Lease | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._taking = False  # just now
+        self._taking = False  # being acquired at the moment
         self._renewal: asyncio.Task[None] | None = None
 
     @property
     def fence(self) -> int:
-        """Of the lease that it has; see `Lease`."""
+        """The fence of the current lease; see `Lease`."""
         assert self._lease is not None
         return self._lease.fence
 
     def holds(self, thread_id: str, fence: int) -> bool:
-        """Whether it is this one, or may become it now, on an event loop that can still go on with it."""
+        """Whether it is this lease, or may be about to become it, on an event loop that is still open."""
         if thread_id != self._thread_id or self._loop is None or self._loop.is_closed():
             return False
         return self._taking or (self._lease is not None and self._lease.fence == fence)
 
-    # -------------------------------------------------------------- taken, renewed, given back
+    # -------------------------------------------------------------- acquiring, renewing, releasing
 
     async def take(self) -> None:
-        """Take it, and renew it from now on.
+        """Acquire it, and keep renewing it.
 
         Raises:
-            ThreadBusy: somebody else runs the thread.
+            ThreadBusy: the thread is already being run.
             ThreadNotFound: there is no such thread.
         """
         await uncancelled(self._take(), again=self._take)
@@ -84,7 +84,7 @@ class HeldLease:
         except ThreadBusy as e:
             others = (held for held in tuple(_HOLDING) if held is not self)
             if e.owner == owner and any(other.holds(self._thread_id, e.fence) for other in others):
-                hint = "Wait for that run: one that was left by `break` ends a moment later, `async with` waits for it"
+                hint = "Wait for that run: after a `break` it ends a moment later, and `async with` waits for its end"
                 raise ThreadBusy(f"{e}. {hint}", owner=e.owner, fence=e.fence) from None
             if e.owner != owner and not is_dead(e.owner):
                 raise
@@ -102,7 +102,7 @@ class HeldLease:
                 _LOG.warning("thread %s: the lease was not renewed: %s", self._thread_id, e)
 
     async def give_back(self) -> None:
-        """Renew it no more, and give it back; nothing where it was never taken."""
+        """Stop renewing it, and release it; does nothing if it was never acquired."""
         if self._renewal is not None:
             self._renewal.cancel()
         if self._lease is None:
@@ -110,14 +110,14 @@ class HeldLease:
         try:
             await self._store.release(self._lease)
         except StoreError as e:
-            _LOG.warning("thread %s: the lease was not given back: %s", self._thread_id, e)
-        self._lease = None  # only now: who is cancelled before that gives it back once more
+            _LOG.warning("thread %s: the lease was not released: %s", self._thread_id, e)
+        self._lease = None  # only now: a caller that is cancelled before that releases it again
         _HOLDING.discard(self)
 
-    # -------------------------------------------------------------- written under it
+    # -------------------------------------------------------------- writing under it
 
     async def commit(self, changes: Sequence[Change]) -> tuple[int, ...]:
-        """Make changes, all or none; gives their places, see `Store.commit`. A failure makes the lease void."""
+        """Make all of the changes or none; returns their positions, see `Store.commit`. A failure voids the lease."""
         if self.void is not None:
             raise self.void
         if not changes:
@@ -125,17 +125,17 @@ class HeldLease:
         try:
             return await self._store.commit(self._thread_id, changes, fence=self.fence)
         except (StoreError, asyncio.CancelledError) as e:
-            # Whether it was done is not known: what is in memory is no longer what is in the store. Only an event loop
-            # that ends cancels a write.
+            # It is unknown whether it was done: memory and store may differ. A write is cancelled only by an event loop
+            # that is closing.
             self.void = e
             raise
 
     async def save(self, changes: Iterable[Change]) -> None:
-        """Make changes one by one although it is void, as far as the store takes them."""
+        """Make changes one by one although the lease is void, as far as the store accepts them."""
         for change in changes:
             try:
                 await self._store.commit(self._thread_id, [change], fence=self.fence)
-            except StoreConflict:  # it is there: the write was done, and then failed
+            except StoreConflict:  # it exists: the write was done, and then failed
                 continue
             except StoreError:
                 return

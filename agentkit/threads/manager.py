@@ -1,4 +1,4 @@
-"""Threads as an application uses them: the kept ones, and the runs on them."""
+"""Threads as an application uses them: the stored threads, and the runs on them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from agentkit.tool.registry import BoundTool, FunctionNames, ToolRegistry
 
 if sys.version_info >= (3, 13):
     from typing import TypeVar
-else:  # which has no defaults of type variables
+else:  # older versions have no defaults for type variables
     from typing_extensions import TypeVar
 if TYPE_CHECKING:
     from typing_extensions import TypeForm
@@ -51,10 +51,10 @@ _LOG = logging.getLogger("agentkit.threads")
 _BOUNDS: Final[Bounds] = {
     "store": either(PATH, like(Store, "a store"), words="a store, the path of a SQLite file, or 'postgresql://…'"),
     "registry": or_none(instance(ToolRegistry, "a ToolRegistry: ToolRegistry(tool, …)")),
-    "hooks": each(CALLABLE, "several functions: hooks=[print]"),
+    "hooks": each(CALLABLE, "a list of functions, such as hooks=[print]"),
     "compaction": or_none(instance(Compaction, "a Compaction")),
 }
-_ANSWERING: Final[Bounds] = {"agent": or_none(instance(Agent, "an Agent; a model is model=…"))}
+_ANSWERING: Final[Bounds] = {"agent": or_none(instance(Agent, "an Agent; pass a model as model=…"))}
 _RUN: Final[Bounds] = {
     "thread_id": TEXT,
     "agent": instance(Agent, "an Agent"),
@@ -65,22 +65,22 @@ _RUN: Final[Bounds] = {
 
 @explained
 class ThreadManager(KeptThreads, EnteredAsync):
-    """Conversations that outlive the process, and the runs on them.
+    """Persistent conversations, and the runs on them.
 
-    Close it with `aclose`, or use it in `async with`: that closes its store, also one that was handed over, and the
-    models that it made from strings. A model that was handed over stays the caller's.
+    Close it with `aclose`, or use it in `async with`: that closes its store, even one that you passed, and the models
+    that it created from strings. A model that you pass is yours to close.
 
     Args:
-        store: a `Store`, the path of a SQLite file, or `postgresql://…`. Unless given: `agentkit.db` in the working
-            directory. The object's `repr` says where that is, and so does a line of the log (`agentkit.threads`, INFO).
-        registry: the tools; an empty registry unless given. `add_tool` adds to it.
+        store: a `Store`, the path of a SQLite file, or `postgresql://…`; by default `agentkit.db` in the working
+            directory. The object's `repr` shows the location, as does a line in the log (`agentkit.threads`, INFO).
+        registry: the tools; by default an empty registry. `add_tool` adds to it.
         hooks: called with each event of every run; see `Agent`.
-        compaction: when and how a conversation that becomes too long is made shorter; None never does it. With it, the
-            registry gets the tool `read_result`, by which a model reads again what was shortened.
+        compaction: when and how a conversation that becomes too long is shortened; None never shortens it. Otherwise
+            the registry gets the tool `read_result`, with which a model can read shortened results again.
 
     Raises:
-        ConfigError: an argument that is something else, or no store is called so. A store that cannot be opened says so
-            when it is first used.
+        ConfigError: an argument has the wrong type, or the store's URL is not supported. A store that cannot be opened
+            raises an error when it is first used.
 
     Example:
         ```python
@@ -102,23 +102,23 @@ class ThreadManager(KeptThreads, EnteredAsync):
         hooks: Sequence[Hook] = (),
         compaction: Compaction | None = None,
     ) -> None:
-        given = {"store": store, "registry": registry, "hooks": hooks, "compaction": compaction}
-        refuse("ThreadManager", given, _BOUNDS)
+        values = {"store": store, "registry": registry, "hooks": hooks, "compaction": compaction}
+        refuse("ThreadManager", values, _BOUNDS)
         super().__init__(open_store(store), ToolRegistry() if registry is None else registry)
-        self._models: dict[str, Model] = {}  # those that it made, by their strings
+        self._models: dict[str, Model] = {}  # models that it created, by their strings
         self._runs: weakref.WeakSet[RunStream[Any]] = weakref.WeakSet()
         self.hooks = checked_hooks("ThreadManager", hooks)
         self.compaction = compaction
         if compaction is not None and READ_RESULT not in self.registry.tools:
             self.registry.register(StoredResults(self.store))
-        _LOG.info("threads are kept in %s", self._where)
+        _LOG.info("threads are stored in %s", self._where)
 
     def __repr__(self) -> str:
         return f"<ThreadManager: {self._where}>"
 
     @property
     def _where(self) -> str:
-        """The file, or the server without its password; of a store of another kind, what it says of itself."""
+        """The file, or the server without its password; for any other store, its name or its `repr`."""
         return str(getattr(self.store, "name", None) or repr(self.store))
 
     @property
@@ -127,10 +127,10 @@ class ThreadManager(KeptThreads, EnteredAsync):
         return self.registry
 
     async def aclose(self) -> None:
-        """Close the store, and the models that the manager made. It cannot be used any more then.
+        """Close the store, and the models that the manager created. It cannot be used afterwards.
 
-        Runs whose loop was left are waited for: what was said in them is kept. A run that somebody still iterates ends
-        with a `StoreError`.
+        Runs whose loop was left early are waited for, so that their messages are stored. A run that is still being
+        iterated over ends with a `StoreError`.
         """
         try:
             for run in tuple(self._runs):
@@ -152,7 +152,7 @@ class ThreadManager(KeptThreads, EnteredAsync):
             await close(model)
 
     def _model(self, model: Model | str) -> Model:
-        """The model that a string names: the same one each time, so that its connections last."""
+        """The model that a string names: the same one each time, so that its connections are reused."""
         if not isinstance(model, str):
             return model
         if model not in self._models:
@@ -164,7 +164,7 @@ class ThreadManager(KeptThreads, EnteredAsync):
     ) -> tuple[BoundTool, ...]:
         """Register a tool; see `ToolRegistry.register_tool`.
 
-        A plain function is registered by `threads.registry.register(function)`.
+        Register a plain function with `threads.registry.register(function)`.
         """
         return self.registry.register_tool(tool_class, function_names, **kwargs)
 
@@ -185,33 +185,33 @@ class ThreadManager(KeptThreads, EnteredAsync):
         output_type: TypeForm[_OutputT] = str,  # type: ignore[assignment]  # the default of OutputT
         **options: Unpack[ThreadRunOptions],
     ) -> RunStream[_OutputT]:
-        """Let a model answer the thread's last message, with the registry's tools, until it calls nothing more.
+        """Let a model answer the thread's last message, with the registry's tools, until it makes no more calls.
 
-        What an interrupted run left open is settled first (see `agentkit.threads.resume`); nothing happens on a thread
-        whose last message is a finished answer.
+        Anything that an interrupted run left open is settled first (see `agentkit.threads.resume`); on a thread
+        whose last message is a complete answer, nothing happens.
 
         Args:
             thread_id: the thread.
-            system_prompt: instructions for this run, as the `system` of `Agent`; not kept in the thread.
-            model: a `Model`, or a model string such as `openai:gpt-5`. It need not be the one of earlier runs, nor use
-                the same format.
+            system_prompt: instructions for this run, as the `system` of `Agent`; not stored in the thread.
+            model: a `Model`, or a model string such as `openai:gpt-5`. It can differ from that of earlier runs, also in
+                its format.
             processor_config: what the calls of a response may do.
-            temporary_message: put before the last user message in this run, or behind the reply to it; not kept in the
+            temporary_message: put before the last user message in this run, or after the reply to it; not stored in the
                 thread.
-            compaction: in place of the manager's.
-            name: of the agent, in traces.
+            compaction: used in place of the manager's.
+            name: the agent's name, in traces.
             output_type: see `Agent`.
-            **options: its limits, see `AgentLimits`, and further ones, see `RunOptions`.
+            **options: its limits, see `AgentLimits`, and other options, see `RunOptions`.
 
         Returns:
-            A stream of events; iterate it, or await its `finished()`. It raises `ThreadBusy` if somebody else runs the
-            thread, and `ThreadNotFound`.
+            A stream of events; iterate over it, or await its `finished()`. It raises `ThreadBusy` if the thread is
+            already being run, and `ThreadNotFound`.
         """
         if isinstance(model, Agent):
             raise ConfigError("run_thread(…, model=…) is an Agent; write run_agent(thread_id, agent)")
         if isinstance(model, str) and not model:
-            said = system_prompt if isinstance(system_prompt, str) and ":" in system_prompt[:40] else None
-            hint = f"; {said!r} is the system prompt here" if said else ""
+            misplaced = system_prompt if isinstance(system_prompt, str) and ":" in system_prompt[:40] else None
+            hint = f"; {misplaced!r} is the system prompt here" if misplaced else ""
             raise ConfigError(f"run_thread(…, model=…) is missing: name a model, such as 'openai:gpt-5'{hint}")
         limits, rest = limits_in(options)
         agent = Agent[Any, _OutputT](
@@ -227,7 +227,7 @@ class ThreadManager(KeptThreads, EnteredAsync):
         )
 
     resume_thread = run_thread
-    """The same: every run begins by settling what an interrupted one left open. The name says what it is for."""
+    """The same: every run starts by settling what an interrupted run left open. Use this name to show the intent."""
 
     @overload
     def run_agent(
@@ -264,15 +264,15 @@ class ThreadManager(KeptThreads, EnteredAsync):
         output_type: Any = None,
         **options: Unpack[RunOptions[_ContextT]],
     ) -> RunStream[Any]:
-        """`run_thread` with an agent of your own: its model, its tools, its limits.
+        """`run_thread` with your own agent: its model, its tools, its limits.
 
-        Register `StoredResults` with it, if its model is to read again what a compaction shortened.
+        Register `StoredResults` with it if its model should be able to read shortened results again.
         """
-        given = {"thread_id": thread_id, "agent": agent, "system_prompt": system_prompt, "compaction": compaction}
-        refuse("run_thread", given, _RUN)
+        values = {"thread_id": thread_id, "agent": agent, "system_prompt": system_prompt, "compaction": compaction}
+        refuse("run_thread", values, _RUN)
         if "decisions" in options:
             raise ConfigError(
-                "decisions on a thread's calls are kept in it: approve(…) or deny(…), then run the thread"
+                "decisions on a thread's calls are stored in it: approve(…) or deny(…), then run the thread"
             )
         temporary = None
         if temporary_message is not None:
@@ -321,29 +321,29 @@ class ThreadManager(KeptThreads, EnteredAsync):
         agent: Agent[Any, Any] | None = None,
         **options: Any,
     ) -> RunResult[Any]:
-        """Say something in a thread, and give the result of the run that answers it.
+        """Add a message to a thread, and return the result of the run that answers it.
 
         Args:
-            thread_id: the thread; made if there is none with this id.
+            thread_id: the thread; created if there is none with this id.
             message: as for `add_message`.
-            model: who answers, with the registry's tools: a `Model`, or a model string such as `openai:gpt-5`.
+            model: answers with the registry's tools: a `Model`, or a model string such as `openai:gpt-5`.
             system_prompt: as for `run_thread`.
-            agent: who answers, with tools and limits of its own, in place of a model.
+            agent: answers with its own model, tools and limits, in place of `model`.
             **options: as for `run_thread` or `run_agent`.
 
         Raises:
-            ConfigError: neither a model nor an agent is named, or both are.
+            ConfigError: neither a model nor an agent is passed, or both are.
         """
         _one_answers(model, agent)
         if agent is not None:
             run = self.run_agent(thread_id, agent, system_prompt, **options)
         else:
             run = self.run_thread(thread_id, system_prompt, model or "", **options)
-        async with run:  # also where the message is refused
+        async with run:  # also if the message is refused
             try:
                 await self.add_message(thread_id, message)
             except ThreadNotFound:
-                with suppress(ThreadExists):  # somebody else made it just now
+                with suppress(ThreadExists):  # created by someone else just now
                     await self.create_thread(thread_id)
                 await self.add_message(thread_id, message)
             return await run.finished()
@@ -380,10 +380,10 @@ class ThreadManager(KeptThreads, EnteredAsync):
     ) -> RunResult[Any]:
         """`say` for code without an event loop: `threads.say_sync("ada", "Hello!", "openai:gpt-5").text`.
 
-        Connections that models made for it are closed at its end; the store stays open.
+        Connections that models opened for it are closed at the end; the store stays open.
 
         Raises:
-            RuntimeError: an event loop runs in this thread: await `say` there.
+            RuntimeError: an event loop is running in this thread: await `say` there.
         """
         _one_answers(model, agent)
         answering = self._model(model or "") if agent is None else agent.model
@@ -392,15 +392,15 @@ class ThreadManager(KeptThreads, EnteredAsync):
             await self._close_models()
             await close(answering)
 
-        said = {"model": model, "system_prompt": system_prompt, "agent": agent, **options}
-        return blocking(lambda: self.say(thread_id, message, **said), end, "say_sync", "threads.say")
+        keywords = {"model": model, "system_prompt": system_prompt, "agent": agent, **options}
+        return blocking(lambda: self.say(thread_id, message, **keywords), end, "say_sync", "threads.say")
 
 
 def _writer(policy: Compaction, agent: Agent[Any, Any], made: Callable[[str], Model]) -> Writer:
-    """Who writes the summaries of an agent's runs; a model string is resolved when the first one is due.
+    """The writer of summaries for an agent's runs; a model string is resolved when the first summary is due.
 
     Raises:
-        ConfigError: the string names no provider, or the agent's budget has no price for the model.
+        ConfigError: the string does not name a known provider, or the agent's budget has no price for the model.
     """
     model = policy.summary_model
     if model is None:
@@ -415,13 +415,10 @@ def _writer(policy: Compaction, agent: Agent[Any, Any], made: Callable[[str], Mo
 
 def _one_answers(model: Model | str | None, agent: Agent[Any, Any] | None) -> None:
     if isinstance(model, Agent):
-        raise ConfigError(
-            "say(…, model=…) is an Agent; an agent is given by name: say(thread_id, message, agent=agent)"
-        )
+        raise ConfigError("say(…, model=…) is an Agent; pass an agent by name: say(thread_id, message, agent=agent)")
     refuse("say", {"agent": agent}, _ANSWERING)
     if (model is None) == (agent is None):
         found = "neither" if agent is None else "both"
         raise ConfigError(
-            "say(…) wants who answers: model='openai:gpt-5' or agent=Agent(…); "
-            f"found {found} behind thread_id and message"
+            f"say(…) requires either model='openai:gpt-5' or agent=Agent(…); found {found} after thread_id and message"
         )

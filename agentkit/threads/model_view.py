@@ -1,4 +1,4 @@
-"""A thread as a run's model reads it: kept in memory, next to the store. Knows no store, and writes nothing."""
+"""A thread as a run's model reads it, in memory. Knows no store, and writes nothing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class ModelView:
     """The conversation of a run.
 
     Args:
-        temporary: a message put before the last user message; not kept in the thread.
+        temporary: a message put before the last user message; not stored in the thread.
         counts: whether its size is counted, for a compaction.
     """
 
@@ -28,40 +28,40 @@ class ModelView:
         self.taken: set[str] = set()
         """The ids of all calls of the thread, the compacted ones included."""
         self.tokens = 0
-        """The size, as far as known."""
+        """The size, as far as it is known."""
         self._temporary = temporary
         self._counts = counts
-        self._system: str | None = None  # what the model is told first; not kept in the thread
-        self._beside = 0  # tokens of the system prompt and the tools
+        self._system: str | None = None  # the instructions; not stored in the thread
+        self._extra = 0  # tokens of the system prompt and the tools
         self._whole: list[Message] = []  # `messages` without the compactions of this run
-        self._past: Log | None = None  # what earlier runs compacted, until it is asked for; then in `_earlier`
+        self._past: Log | None = None  # what earlier runs compacted, until it is needed; then in `_earlier`
         self._earlier: list[Message] = []
 
     def instruct(self, system: str) -> None:
-        """Put it before the conversation."""
+        """Put the instructions before the conversation."""
         self._system = system
 
     def weigh(self, registry: ToolRegistry) -> None:
-        """Count what a request holds that is in no entry."""
-        said = text_tokens(self._system or "") + (0 if self._temporary is None else message_tokens(self._temporary))
-        self._beside = said + sum(json_tokens([s.name, s.description, s.parameters]) for s in registry.specs())
+        """Count the parts of a request that are not in an entry."""
+        texts = text_tokens(self._system or "") + (0 if self._temporary is None else message_tokens(self._temporary))
+        self._extra = texts + sum(json_tokens([s.name, s.description, s.parameters]) for s in registry.specs())
 
     @property
     def answerable(self) -> bool:
         """Whether there is a message that could be answered."""
         return any(isinstance(message, UserMessage) for message in self.messages)
 
-    # -------------------------------------------------------------- what it holds
+    # -------------------------------------------------------------- its content
 
     def read(self, log: Log) -> None:
-        """Build it anew."""
+        """Rebuild it from a log."""
         self.messages = self._conversation(log)
         self._whole = list(self.messages)
         self._past = log if any(e.kind == "compaction" for e in log.entries) else None
         self.taken = ids_of(log)
 
     def shorten(self, log: Log, late: tuple[Entry, ...]) -> None:
-        """Read a log that was compacted; `late` are the entries that came meanwhile."""
+        """Read a log that was compacted; `late` are the entries added in the meantime."""
         self.messages = self._conversation(log)
         self._whole += messages_of(replace(log, entries=late))
 
@@ -73,7 +73,7 @@ class ModelView:
             self.tokens += messages_tokens(messages)
 
     def measure(self, usage: Usage, answers: Sequence[ToolMessage]) -> None:
-        """Take over the size that a provider told with its response; only the answers are more than that."""
+        """Take over the size that a provider reported with its response; only the answers are added to it."""
         if self._counts and usage.input_tokens:
             self.tokens = usage.input_tokens + usage.output_tokens + messages_tokens(answers)
 
@@ -82,16 +82,16 @@ class ModelView:
         return tuple(self._whole)
 
     def heard(self) -> Sequence[Message]:
-        """The same, with what the compactions of earlier runs took out. Decoded when asked for."""
+        """The same, with everything that the compactions of earlier runs removed. Decoded when needed."""
         if self._past is not None:
             entries = tuple(e for e in self._past.entries if e.kind != "compaction")
             self._earlier, self._past = messages_of(replace(self._past, entries=entries)), None
         return (*self._earlier, *self._whole)
 
     def _conversation(self, log: Log) -> list[Message]:
-        """What the model reads of a log, and its size."""
+        """The conversation that the model reads from a log; also sets its size."""
         if self._counts:
-            self.tokens = thread_tokens(log, self._beside)
+            self.tokens = thread_tokens(log, self._extra)
         messages = messages_of(log, sending=True)
         if self._temporary is not None:
             messages.insert(_before_the_users(messages), self._temporary)
@@ -101,7 +101,7 @@ class ModelView:
 
 
 def _before_the_users(messages: Sequence[Message]) -> int:
-    """The place before the last user's message; the end, where that one has its reply already."""
+    """The position before the last user message; the end if that message already has a reply."""
     if messages and isinstance(messages[-1], AssistantMessage):
         return len(messages)
     return max((i for i, m in enumerate(messages) if isinstance(m, UserMessage)), default=0)

@@ -1,7 +1,7 @@
-"""The response that a run is writing into its thread: what of it is in the store, and what brings the rest there. Pure.
+"""The response that a run is writing to its thread: which of it is in the store, and how the rest gets there. Pure.
 
-A response and its calls are one entry; a call that is about to start is in the store before its tool begins. The answer
-to a call that is not in the store yet is held until its response is written.
+A response and its calls are one entry; a call that is about to start is in the store before its tool starts. The answer
+to a call that is not in the store yet is held back until its response is written.
 """
 
 from __future__ import annotations
@@ -19,31 +19,31 @@ from agentkit.threads.store import Append, Call, CallStatus, Change, EntryKind, 
 from agentkit.tool.result import ToolContext
 
 UNANSWERED: Final[tuple[CallStatus, ...]] = ("planned", "waiting", "approved", "started")
-_NEWEST: Final = -1  # stands for the place of an entry until it is written
+_NEWEST: Final = -1  # a placeholder for the `seq` of an entry until it is written
 
 
 class OpenResponse:
-    """The response under way, and its calls."""
+    """The current response, and its calls."""
 
     def __init__(self) -> None:
         self.complete = False
-        """Whether it is in the store to its end, all answers included."""
-        self._seq: int | None = None  # its entry, once it is begun
+        """Whether it is completely in the store, including all answers."""
+        self._seq: int | None = None  # its entry, once it has one
         self._written: dict[str, int] = {}  # the ordinals of its calls that are in the store
         self._open: dict[str, tuple[int, int]] = {}  # calls in the store without an answer; _NEWEST for a new entry
         self._held: dict[str, ToolMessage | None] = {}  # answers (None: waits for approval) of calls not written yet
-        self._keys: dict[str, str] = {}  # of open calls: under which their effects happen once
+        self._keys: dict[str, str] = {}  # the idempotency keys of open calls
         self._attempts: dict[str, int] = {}
         self._edits: dict[str, ToolCall] = {}
 
     # -------------------------------------------------------------- its calls
 
     def reopen(self, call: Call, key: str, taken: set[str]) -> ToolCall:
-        """A call of an earlier response that is to be run now, under an id that no other one has.
+        """A call of an earlier response that is to be run now, under an id that is unique.
 
         Args:
-            call: as it is stored.
-            key: under which its effects happen once.
+            call: the stored call.
+            key: its idempotency key.
             taken: the ids of all calls of the thread.
         """
         id = call.id
@@ -52,23 +52,23 @@ class OpenResponse:
         self._open[id] = (call.seq, call.ordinal)
         self._keys[id] = key
         self._attempts[id] = call.attempts + 1
-        said = replace(call_from_json(call.body), id=id)
+        reopened = replace(call_from_json(call.body), id=id)
         if call.note.get("edited"):
-            self._edits[id] = said
-        return said
+            self._edits[id] = reopened
+        return reopened
 
     def key(self, id: str) -> str:
-        """Under what the effects of a call that was begun happen once."""
+        """The idempotency key of a call that was started."""
         return self._keys[id]
 
     def context(self, call: ToolCall) -> ToolContext:
-        """The key under which a call's effects happen once, and which attempt this is."""
-        if call.id not in self._open:  # not begun: somebody asks whether it may
+        """A call's idempotency key, and which attempt this is."""
+        if call.id not in self._open:  # not started: only a check whether it may start
             return ToolContext(call.id, call.name)
         key, attempt = self._keys[call.id], self._attempts.get(call.id, 1)
         return ToolContext(call.id, call.name, idempotency_key=key, attempt=attempt)
 
-    # -------------------------------------------------------------- what is to be written
+    # -------------------------------------------------------------- changes to write
 
     def changes(
         self,
@@ -78,9 +78,9 @@ class OpenResponse:
         response: Response | None,
         read: int,
     ) -> list[Change]:
-        """What an event of a call has to have written. The arguments are those of `Journal.record`.
+        """The changes that an event of a call requires. The arguments are those of `Journal.record`.
 
-        The answer to a call that was not begun is written with what comes next: nothing is lost without it. `read` is
+        The answer to a call that was not started is written with the next change: nothing is lost without it. `read` is
         the newest entry that the response answers.
         """
         id = event.call.id
@@ -109,7 +109,7 @@ class OpenResponse:
     def rest(
         self, said: AssistantMessage, answers: Sequence[ToolMessage], response: Response | None, read: int
     ) -> list[Change]:
-        """What a turn that is over has left to be written."""
+        """The remaining changes of a turn that is over."""
         if self.complete:
             return []
         changes: list[Change] = []
@@ -123,15 +123,15 @@ class OpenResponse:
         return changes
 
     def saved(self, answers: Sequence[ToolMessage]) -> Iterator[Change]:
-        """The answers of tools that were begun, each by itself: what is still written after a write that failed."""
+        """The answers of started tools, one change each: these are still written after a failed write."""
         for answer in answers:
             if self._open.get(answer.call_id, (_NEWEST, 0))[0] != _NEWEST:
                 yield self._answer(answer.call_id, answer)
 
-    # -------------------------------------------------------------- what was written
+    # -------------------------------------------------------------- changes written
 
     def written(self, changes: Sequence[Change], places: Sequence[int]) -> None:
-        """Its changes are in the store, at these places."""
+        """Its changes are in the store, at these positions."""
         if self._seq is None and changes and isinstance(changes[0], Append):
             seq = self._seq = places[0]
             self._open = {id: (seq if at == _NEWEST else at, n) for id, (at, n) in self._open.items()}
@@ -142,7 +142,7 @@ class OpenResponse:
         self.complete = complete
 
     def end(self) -> None:
-        """It is over; the next one is new."""
+        """The response is over; the next one is new."""
         self.complete = False
         self._seq = None
         self._written.clear()
@@ -157,7 +157,7 @@ class OpenResponse:
         response: Response | None = None,
         starting: str = "",
     ) -> Change:
-        """The response as far as it came, with those of its calls that are not in the store yet; one may start now."""
+        """The response so far, with those of its calls that are not in the store yet; one of them may start now."""
         seq = _NEWEST if self._seq is None else self._seq
         new: list[NewCall] = []
         for call in said.calls:
@@ -179,7 +179,7 @@ class OpenResponse:
         return Append(content, kind, calls=new) if self._seq is None else Revise(seq, content, kind, new)
 
     def _answer(self, id: str, answer: ToolMessage | None) -> Move:
-        """A call's answer; with the arguments that it was run with, where a person changed them."""
+        """A call's answer; with the arguments that it was run with, if a person changed them."""
         assert answer is not None
         if id in self._edits:
             answer = edited(answer, self._edits[id].arguments)

@@ -1,4 +1,4 @@
-"""Where a thread store is, in one word: a path, a URL or the store itself."""
+"""The location of a thread store: a path, a URL or the store itself."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ def open_store(where: Store | str | Path) -> Store:
     """The store that `where` names. Nothing is opened before its first use.
 
     Args:
-        where: a path or `sqlite:///relative.db`, `sqlite:////absolute.db` (SQLite; `":memory:"` keeps nothing),
+        where: a path or `sqlite:///relative.db`, `sqlite:////absolute.db` (SQLite; `":memory:"` is not persistent),
             `postgresql://user:password@host/database` (PostgreSQL), or a store, which is returned.
 
     Raises:
-        ConfigError: another scheme, or PostgreSQL's driver is not installed.
+        ConfigError: the scheme is unknown, or PostgreSQL's driver is not installed.
     """
     if not isinstance(where, (str, Path)):
         return where
@@ -33,9 +33,10 @@ def open_store(where: Store | str | Path) -> Store:
         from agentkit.threads.sql.postgres import PostgresStore
 
         return PostgresStore(str(where))
-    raise ConfigError(f"a thread store is a path, sqlite:///path or postgresql://host/database, found {_scheme(where)}")
+    found = _scheme(where)
+    raise ConfigError(f"thread store: expected a path, sqlite:///path or postgresql://host/database, found {found}")
 
 
 def _scheme(where: str) -> str:
-    """What may be shown of a URL: it may hold a password."""
+    """The part of a URL that is safe to show: the rest may contain a password."""
     return repr(where.partition("://")[0] + "://…")

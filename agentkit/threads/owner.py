@@ -1,4 +1,4 @@
-"""Who holds a lease, in words that another process on the same machine can check. Knows no store."""
+"""The holder of a lease, described so that another process on the same machine can check it. Knows no store."""
 
 from __future__ import annotations
 
@@ -8,20 +8,21 @@ from functools import cache
 from pathlib import Path
 
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
-_PIDS = Path("/proc/self/ns/pid")  # containers on one machine, also of one host name, count their processes each anew
+# Containers on one machine number their processes separately, even with the same host name.
+_PIDS = Path("/proc/self/ns/pid")
 
 
 def this_process() -> str:
     """This process: `host/boot/pids/pid/start`, where `pids` names the set of process ids that `pid` belongs to.
 
-    Boot, set and start are empty where the system does not tell (not Linux).
+    Boot, set and start are empty if the system does not provide them (not Linux).
     """
     pid = os.getpid()
     return f"{_machine()}/{pid}/{_started(pid) or ''}"
 
 
 def in_words(owner: str) -> str:
-    """An owner for a reader; one that is not in the words of `this_process` as it is.
+    """An owner in readable form; one that `this_process` did not write is quoted unchanged.
 
     >>> in_words("web-1/7d1f/pid:[402]/4711/88")
     "process 4711 on 'web-1'"
@@ -38,8 +39,8 @@ def in_words(owner: str) -> str:
 def is_dead(owner: str) -> bool:
     """Whether an owner is known to be gone: a process of this machine that has ended.
 
-    Of other machines and containers nothing is known, and on Windows nobody may ask (there signal 0 is Ctrl+C): their
-    leases end by time.
+    The processes of other machines and containers are unknown, and on Windows a process cannot be checked (there signal
+    0 is Ctrl+C): their leases expire.
     """
     machine, _, rest = owner.rpartition("/")[0].rpartition("/")
     start = owner.rpartition("/")[2]
@@ -53,19 +54,19 @@ def _lives(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    except PermissionError:  # somebody else's
+    except PermissionError:  # another user's
         return True
     return True
 
 
 def _started(pid: int) -> str | None:
-    """When a process began, in clock ticks since the boot; a process id alone may be used again."""
+    """When a process started, in clock ticks since the boot; a process id alone may be reused."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return None
     state, *fields = stat.rpartition(")")[2].split()
-    return None if state == "Z" else fields[18]  # a zombie has ended; only its parent has not looked yet
+    return None if state == "Z" else fields[18]  # a zombie has ended; only its parent has not collected it yet
 
 
 @cache

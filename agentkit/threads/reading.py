@@ -1,7 +1,7 @@
-"""A thread as its store has it, held against what agentkit writes: the one door by which bodies are read.
+"""A thread as it is in its store, checked against what agentkit writes: the only place where bodies are read.
 
-Behind it nobody asks again whether a body has what it should. A body that somebody else wrote, an older or newer
-agentkit perhaps, or that was damaged, is a `StoreError` that names the thread and the entry.
+Code that uses them does not check again. A body that was written by another program, for example an older or newer
+agentkit, or that was damaged, raises a `StoreError` that names the thread and the entry.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ async def read_log(store: Store, thread_id: str, *, after: int = -1) -> Log:
 
     Raises:
         ThreadNotFound: there is no such thread.
-        StoreError: an entry or a call is not as agentkit writes it.
+        StoreError: an entry or a call is not in the form that agentkit writes.
     """
     log = await store.load(thread_id, after=after)
     check(log, thread_id)
@@ -31,7 +31,7 @@ async def read_log(store: Store, thread_id: str, *, after: int = -1) -> Log:
 
 
 def check(log: Log, thread_id: str) -> None:
-    """Raise `StoreError` for the first body that is not as agentkit writes it, or that another one contradicts."""
+    """Raise `StoreError` for the first body that agentkit would not write like this, or that contradicts another."""
     calls: dict[int, list[Call]] = {}
     for call in log.calls:
         try:
@@ -48,63 +48,64 @@ def check(log: Log, thread_id: str) -> None:
 
 
 def _check_entry(entry: Entry) -> tuple[ToolCall, ...]:
-    """The calls that it asks for."""
+    """Check an entry; the calls that its message makes."""
     body = entry.body
     if entry.kind == "compaction":
-        _hold(body, _COMPACTION)
+        _check_fields(body, _COMPACTION)
         if "message" in body:
-            raise ValueError("a message stands where a compaction is wanted")
+            raise ValueError("expected a compaction, found a message")
         for name in ("start", "user"):
             if (place := body.get(name)) is not None and not 0 <= place <= entry.seq:
-                raise ValueError(f"{name!r} is {place}, wanted the place of an entry up to this one")
+                raise ValueError(f"{name!r} is {place}, expected the seq of an entry up to this one")
         return ()
-    _hold(body, _ENTRY)
-    _hold(body.get("response", {}), _RESPONSE)
+    _check_fields(body, _ENTRY)
+    _check_fields(body.get("response", {}), _RESPONSE)
     message = from_json(body["message"])
     if isinstance(message, ToolMessage):
-        raise ValueError("a result stands where a message is wanted")
+        raise ValueError("expected a message, found a result")
     if isinstance(message, AssistantMessage):
         return message.calls
     if entry.kind == "partial":
-        raise ValueError("a message that is no response is 'partial'")
+        raise ValueError("a message that is not a response is 'partial'")
     return ()
 
 
 def _match(asked: Sequence[ToolCall], kept: Sequence[Call]) -> None:
-    """Raise ValueError unless the calls that a response asks for are those that are kept with it, in any order."""
+    """Raise ValueError unless the calls that a response makes are those that are stored with it, in any order."""
     left = defaultdict[str, deque[Call]](deque)
     for call in kept:
         left[call.id].append(call)
     for ask in asked:
         if not left[ask.id]:
-            raise ValueError(f"the call {ask.id!r} of {ask.name} is not kept with it")
+            raise ValueError(f"the call {ask.id!r} of {ask.name} is not stored with it")
         call = left[ask.id].popleft()
-        said = call_from_json(call.body)
-        if (said.id, said.name) != (ask.id, ask.name):
-            raise ValueError(f"call {call.ordinal} is {said.id!r} of {said.name}, wanted {ask.id!r} of {ask.name}")
-        if not call.note.get("edited") and _written(said) != _written(ask):
-            raise ValueError(f"call {call.ordinal} has other arguments than the response gave it")
+        stored = call_from_json(call.body)
+        if (stored.id, stored.name) != (ask.id, ask.name):
+            found = f"{stored.id!r} of {stored.name}"
+            raise ValueError(f"call {call.ordinal} is {found}, expected {ask.id!r} of {ask.name}")
+        if not call.note.get("edited") and _written(stored) != _written(ask):
+            raise ValueError(f"the arguments of call {call.ordinal} differ from those in the response")
     for more in (call for calls in left.values() for call in calls):
-        raise ValueError(f"call {more.ordinal}, {more.id!r}, is none that the response asks for")
+        raise ValueError(f"call {more.ordinal}, {more.id!r}, is not a call of the response")
 
 
 def _written(call: ToolCall) -> str:
-    """Arguments as text, in which NaN is equal to itself."""
+    """Arguments as a string, in which NaN is equal to itself."""
     return json.dumps(dict(call.arguments), sort_keys=True)
 
 
 def _check_call(call: Call) -> None:
     call_from_json(call.body)
-    _hold(call.body, _CALL)
-    _hold(call.note, _NOTE)
+    _check_fields(call.body, _CALL)
+    _check_fields(call.note, _NOTE)
     if "hash" in call.note and call.status in ("planned", "waiting"):
-        raise ValueError(f"status is {call.status!r}, and its note holds a person's approval")
+        raise ValueError(f"status is {call.status!r}, but its note has a person's approval")
     if call.answer is not None and not isinstance(from_json(call.answer), ToolMessage):
-        raise ValueError("another message stands where a result is wanted")
+        raise ValueError("expected a result, found another message")
 
 
 class _Field(NamedTuple):
-    """What may stand under a key; `needed` when the key must be there."""
+    """The allowed values of a key; `needed` if the key is required."""
 
     holds: Callable[[Any], bool]
     words: str
@@ -114,14 +115,14 @@ class _Field(NamedTuple):
 _Fields = Mapping[str, _Field]
 
 
-def _hold(body: Body, fields: _Fields) -> None:
-    """Raise ValueError for a value that is none of these."""
+def _check_fields(body: Body, fields: _Fields) -> None:
+    """Raise ValueError for a value that is not allowed."""
     for name, field in fields.items():
         if name not in body:
             if field.needed:
-                raise ValueError(f"{name!r} is missing, wanted {field.words}")
+                raise ValueError(f"{name!r} is missing, expected {field.words}")
         elif not field.holds(body[name]):
-            raise ValueError(f"{name!r} is {body[name]!r:.60}, wanted {field.words}")
+            raise ValueError(f"{name!r} is {body[name]!r:.60}, expected {field.words}")
 
 
 def _whole(value: Any) -> bool:
@@ -140,11 +141,11 @@ def _texts(value: Any) -> bool:
     return isinstance(value, Mapping) and all(isinstance(text, str) for text in value.values())
 
 
-_TEXT: Final = _Field(lambda value: isinstance(value, str), "text")
-_TEXT_OR_NONE: Final = _Field(_text_or_none, "text or null")
-_PLACE: Final = _Field(_whole, "the place of an entry")
-_PLACE_OR_NONE: Final = _Field(lambda value: value is None or _whole(value), "the place of an entry or null")
-_USAGE: Final = _Field(_counts, f"at most {len(Usage._fields)} whole numbers")
+_TEXT: Final = _Field(lambda value: isinstance(value, str), "a string")
+_TEXT_OR_NONE: Final = _Field(_text_or_none, "a string or null")
+_PLACE: Final = _Field(_whole, "the seq of an entry")
+_PLACE_OR_NONE: Final = _Field(lambda value: value is None or _whole(value), "the seq of an entry or null")
+_USAGE: Final = _Field(_counts, f"at most {len(Usage._fields)} integers")
 _OBJECT: Final = _Field(lambda value: isinstance(value, Mapping), "an object")
 
 _ENTRY: Final[_Fields] = {
@@ -163,8 +164,8 @@ _COMPACTION: Final[_Fields] = {
     "start": _PLACE_OR_NONE,
     "user": _PLACE_OR_NONE,
     "summary": _TEXT_OR_NONE,
-    "answers": _Field(_texts, "texts by the calls' places"),
-    "tokens": _Field(lambda value: _counts(value) and len(value) == 2, "two whole numbers"),
+    "answers": _Field(_texts, "strings by the positions of calls"),
+    "tokens": _Field(lambda value: _counts(value) and len(value) == 2, "two integers"),
     "usage": _USAGE,
     "model": _TEXT_OR_NONE,
 }

@@ -1,12 +1,12 @@
 """What to do with the calls that an interrupted run left open. Pure: a function of the log and of the tools' policies.
 
-| a call was found | it is |
+| the call is | then it is |
 |---|---|
 | `planned` | run, unless the user wrote again since: then it is answered `cancelled` |
 | `waiting` for approval | left waiting, unless the user wrote again since: then it is answered `cancelled` |
-| `approved` | as a planned one, if tool and arguments are still those that were approved; else as one that waits |
+| `approved` | handled as planned if tool and arguments are still those that were approved; otherwise as waiting |
 | `started`, its tool `idempotent` | run again, with the same idempotency key |
-| `started`, its tool can `reconcile` | answered with what the tool says became of it |
+| `started`, its tool can `reconcile` | answered with the outcome that the tool reports |
 | `started`, any other tool | answered `interrupted`: at most once, its outcome unknown |
 """
 
@@ -23,22 +23,22 @@ from agentkit.threads.store import Call, Entry, Log
 from agentkit.tool.registry import ToolRegistry
 
 INTERRUPTED = (
-    "interrupted while it ran, and not run again: its effects may have happened or not; find out before you repeat it"
+    "interrupted while running, and not run again: its effects may have happened; find out before you repeat it"
 )
-_MOVED_ON = "not run: the user wrote again before this call began"
+_MOVED_ON = "not run: the user wrote again before this call started"
 
 
 @dataclass(slots=True)
 class Settlement:
-    """What is to be done, in this order.
+    """What to do, in this order.
 
     Args:
-        close: partial entries, now known to be all that came of their responses.
-        answer: calls and the answers that they get at once.
-        ask: calls whose tools are to be asked.
+        close: partial entries, now known to be all that exists of their responses.
+        answer: calls and the answers that they get immediately.
+        ask: calls whose tools are asked for the outcome.
         run: calls to run.
         wait: calls to put back to `waiting`.
-        finish: why nothing more is to be done after that; None to ask the model.
+        finish: why there is nothing more to do after that; None to ask the model.
     """
 
     close: list[Entry] = field(default_factory=list)
@@ -50,7 +50,7 @@ class Settlement:
 
 
 def settle(log: Log, registry: ToolRegistry) -> Settlement:
-    """Decide about every call without an answer, and whether the model has anything to say after that."""
+    """Decide about every call without an answer, and whether it is the model's turn after that."""
     plan = Settlement(close=[e for e in log.entries if e.kind == "partial"])
     last_said = _last_said(log)
     waits = False
@@ -80,13 +80,13 @@ def settle(log: Log, registry: ToolRegistry) -> Settlement:
 
 def _passed_over(call: Call) -> ToolMessage:
     """The answer to a call after which the user wrote again."""
-    if call.attempts:  # begun once, and then put back to wait
+    if call.attempts:  # started once, and then put back to `waiting`
         return answer(call, "interrupted", INTERRUPTED)
     return answer(call, "cancelled", _MOVED_ON)
 
 
 def waiting(log: Log) -> list[Call]:
-    """The calls that a person may still decide about."""
+    """The calls that a person can still approve or deny."""
     last_said = _last_said(log)
     return [call for call in log.calls if call.status == "waiting" and call.seq >= last_said]
 
@@ -106,12 +106,12 @@ def _settle_started(plan: Settlement, call: Call, registry: ToolRegistry) -> Non
 
 
 def answer(call: Call, code: ErrorCode, words: str) -> ToolMessage:
-    """The answer to a call that gets no result of its tool."""
+    """The answer to a call that gets no result from its tool."""
     return ToolMessage(call.id, str(call.body["name"]), (TextPart(words),), code)
 
 
 def _finish(log: Log, registry: ToolRegistry) -> RunFinish | None:
-    """Why the model has nothing more to say; None when it is its turn."""
+    """Why the run is over; None if it is the model's turn."""
     last = next(reversed(in_order(log)), None)
     if last is None or role_of(last) != "assistant" or is_broken_off(last):
         return None

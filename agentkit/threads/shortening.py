@@ -1,4 +1,4 @@
-"""A text made shorter, with a note of what was left out and how to read it. Pure."""
+"""Shortening of a text, with a note of what was omitted and how to read it. Pure."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ READ_RESULT = "read_result"
 
 
 def shortened(answer: ToolMessage, tokens: int, key: str | None) -> tuple[TextPart]:
-    """A tool output as its beginning, a note, and its end. Images are left out.
+    """A tool output as its beginning, a note, and its end. Images are omitted.
 
     Args:
         answer: the whole output.
-        tokens: how many of the output's own may stay, by estimate.
-        key: by which `read_result` finds it; None where there is no such tool.
+        tokens: the estimated number of the output's tokens that may stay.
+        key: the call's key for `read_result`; None if there is no such tool.
     """
     text = answer.text
     images = sum(isinstance(part, ImagePart) for part in answer.content)
@@ -35,7 +35,7 @@ def cut(text: str, tokens: int) -> str:
 
 
 def bounds(text: str, tokens: int) -> tuple[int, int]:
-    """Where what is left out of a text begins and ends, so that about `tokens` stay: two thirds of them before it."""
+    """The start and end of what is omitted from a text, so that about `tokens` stay: two thirds of them before it."""
     whole = text_tokens(text)
     if whole <= tokens:
         return len(text), len(text)

@@ -1,10 +1,10 @@
-"""What a store keeps of a thread, and what it promises. Knows no message, no tool and no model: a body is JSON.
+"""What a store keeps of a thread, and what it guarantees. Knows no message, no tool and no model: a body is JSON.
 
-A thread is a sequence of entries, and of the calls that belong to an entry. Whatever changes, changes in one
-transaction (`commit`), all of it or nothing. Who runs a thread holds its lease; the lease's fence, a number that grows
-with every new holder, goes with each commit, so that a runner who lost the lease can write nothing any more.
+A thread is a sequence of entries, and of the calls that belong to an entry. All changes are made in one transaction
+(`commit`), either all of them or none. A run on a thread holds its lease; the lease's fence, a number that increases
+with every new holder, is passed to each commit, so that a run that lost the lease can no longer write.
 
-A result is kept with its call, not as an entry of its own: the answer to a call cannot be in the wrong place, and a
+A result is stored with its call, not as a separate entry: the answer to a call cannot be in the wrong place, and a
 user's message that arrives while tools run cannot come between a call and its answer.
 """
 
@@ -18,13 +18,13 @@ from agentkit.checks.spelling import ByAttribute
 from agentkit.foreign.absent import explained
 
 Body = Mapping[str, Any]
-"""A JSON object. What it says is the business of whoever wrote it."""
+"""A JSON object. Its meaning is defined by the code that writes it."""
 
 EntryKind = Literal["message", "partial", "compaction"]
-"""`partial`: a response that is still being written, the only kind that may be revised."""
+"""`partial`: a response that is still being written, the only kind that can be revised."""
 
 CallStatus = Literal["planned", "waiting", "approved", "started", "answered"]
-"""How far a call has come. `waiting` for a person's approval; `started` means that its effects may have happened."""
+"""The state of a call. `waiting` for a person's approval; `started` means that its effects may have happened."""
 
 
 @explained
@@ -34,13 +34,13 @@ class Thread(ByAttribute):
 
     Args:
         id: its id.
-        metadata: the application's.
+        metadata: the application's data.
         entries: how many entries it has.
         created: seconds since the epoch.
-        updated: seconds since the epoch, of the last commit; never goes back, also when the clock does.
-        version: grows with every commit that changes something; equal versions mean that nothing changed.
-        damage: what is wrong with it in the store, in words, where its own data cannot be read; what is not known of
-            them is then empty or 0. None for a sound one. Only a list has damaged ones.
+        updated: the time of the last commit, in seconds since the epoch; never decreases, even if the clock does.
+        version: increases with every commit that changes something; equal versions mean that nothing changed.
+        damage: what is wrong with it in the store, in words, if its data cannot be read; unknown values are then empty
+            or 0. None for an undamaged thread. Only a list has damaged ones.
     """
 
     id: str
@@ -57,10 +57,10 @@ class Entry:
     """One entry of a thread.
 
     Args:
-        seq: its place, from 0 without gaps.
-        kind: what it is.
+        seq: its position, from 0 without gaps.
+        kind: its kind.
         body: its content.
-        key: the client's id of it, unique in its thread; None without one.
+        key: the client's id for it, unique in its thread; None without one.
         created: seconds since the epoch.
     """
 
@@ -77,15 +77,16 @@ class Call:
 
     Args:
         seq: the entry.
-        ordinal: its place among the entry's calls, from 0.
-        id: the call's id; may be that of an earlier call of the thread, since some servers count anew in each response.
-        status: how far it has come.
-        body: what is to be done.
-        note: what was decided about it, such as an approval; empty for most.
-        answer: the result, once `answered`; else None.
+        ordinal: its position among the entry's calls, from 0.
+        id: the call's id; an earlier call of the thread may have the same one, because some servers restart the count
+            in each response.
+        status: its state.
+        body: what to do.
+        note: the decision about it, such as an approval; empty for most.
+        answer: the result, once `answered`; otherwise None.
         attempts: how often it was started.
-        started: seconds since the epoch, of the last start; None before.
-        ended: seconds since the epoch of its answer; None before.
+        started: the time of the last start, in seconds since the epoch; None before.
+        ended: the time of its answer, in seconds since the epoch; None before.
     """
 
     seq: int
@@ -111,7 +112,7 @@ class Log(ByAttribute):
 
 @dataclass(frozen=True, slots=True)
 class NewCall:
-    """A call to be written with its entry, `planned` unless said otherwise (with `answered` goes its `answer`)."""
+    """A call to be written with its entry, `planned` by default (`answered` requires an `answer`)."""
 
     id: str
     body: Body
@@ -126,7 +127,7 @@ class NewCall:
 class Append:
     """Add an entry at the end, with its calls.
 
-    If the thread has an entry with this `key` already, nothing is added: sending a message again changes nothing.
+    If the thread already has an entry with this `key`, nothing is added: sending a message again changes nothing.
     """
 
     body: Body
@@ -137,7 +138,7 @@ class Append:
 
 @dataclass(frozen=True, slots=True)
 class Revise:
-    """Replace the body of a `partial` entry; `calls` are those to be added after the ones it has."""
+    """Replace the body of a `partial` entry; `calls` are added after its existing ones."""
 
     seq: int
     body: Body
@@ -147,16 +148,16 @@ class Revise:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """Bring a call to another status.
+    """Change the status of a call.
 
     Args:
         seq: its entry.
-        ordinal: its place there.
-        to: the new status. `started` counts an attempt and notes the time, `answered` notes the time.
-        expect: the statuses in which it may be found; in any other the commit is refused.
+        ordinal: its position there.
+        to: the new status. `started` counts an attempt and records the time, `answered` records the time.
+        expect: the statuses that the call may have; with any other the commit is refused.
         body: a new body, such as edited arguments; None keeps it.
         note: a new note; None keeps it.
-        answer: the result; with `answered` only, and always then. A call that leaves `answered` loses its own.
+        answer: the result; required for `answered`, and allowed only then. A call that leaves `answered` loses it.
     """
 
     seq: int
@@ -172,9 +173,9 @@ class Move:
 
 
 def _check_answer(status: CallStatus, answer: Body | None) -> None:
-    """Raise ValueError where an answer and the status `answered` do not go together."""
+    """Raise ValueError if there is an answer without the status `answered`, or the other way round."""
     if (status == "answered") != (answer is not None):
-        raise ValueError(f"a {status!r} call has the answer {answer!r}; 'answered' needs one, no other may have one")
+        raise ValueError(f"a {status!r} call has the answer {answer!r}; 'answered' requires one, others have none")
 
 
 Change = Append | Revise | Move
@@ -186,9 +187,9 @@ class Lease:
 
     Args:
         thread_id: the thread.
-        owner: who holds it, in the holder's own words.
-        fence: a number higher than that of any lease of this thread before.
-        until: seconds since the epoch by the store's clock, after which another may take it.
+        owner: who holds it, as described by the holder.
+        fence: a number higher than that of any earlier lease of this thread.
+        until: when another may acquire it, in seconds since the epoch by the store's clock.
     """
 
     thread_id: str
@@ -198,16 +199,17 @@ class Lease:
 
 
 class Store(Protocol):
-    """Where threads live. Every method is one transaction; when it returns, what it wrote is safe.
+    """Stores threads. Every method is one transaction; when it returns, what it wrote is safe.
 
-    All raise `StoreError` when the store cannot do its work (disk full, read-only, locked, not reachable, a body that
-    JSON cannot hold), having changed nothing; `ThreadNotFound` for a thread that is not there. Who is cancelled while
-    waiting for a method does not know whether it was done: it is done whole or not at all. One store serves any number
-    of tasks, and several event loops one after the other. `agentkit.testing` has the checks that any store must pass.
+    All raise `StoreError` if the store cannot do its work (disk full, read-only, locked, not reachable, a body that
+    JSON cannot represent), without changing anything, and `ThreadNotFound` for an unknown thread. A caller that is
+    cancelled while waiting for a method does not know whether it was done: it is done completely or not at all. One
+    store serves any number of tasks, and several event loops sequentially. `agentkit.testing` has the checks that any
+    store must pass.
     """
 
     async def create(self, thread_id: str, metadata: Body = ..., changes: Sequence[Append] = ...) -> Thread:
-        """Make a thread, with its first entries.
+        """Create a thread, with its first entries.
 
         Raises:
             ThreadExists: there is one with this id.
@@ -215,7 +217,7 @@ class Store(Protocol):
         ...
 
     async def get(self, thread_id: str) -> Thread:
-        """A thread's own data, without its entries."""
+        """A thread's data, without its entries."""
         ...
 
     async def update(self, thread_id: str, metadata: Body) -> Thread:
@@ -223,19 +225,19 @@ class Store(Protocol):
         ...
 
     async def list(self, *, limit: int = 100, before: Thread | None = None) -> tuple[Thread, ...]:
-        """Threads, the last updated first (then by id); `before` is the last one of the page before.
+        """Threads, the last updated first (then by id); `before` is the last one of the previous page.
 
-        One that is damaged is among them, with its `damage`.
+        Damaged threads are included, with their `damage`.
         """
         ...
 
     async def delete(self, thread_id: str) -> None:
-        """Remove a thread and all that belongs to it, be it damaged.
+        """Remove a thread and everything that belongs to it, even if it is damaged.
 
-        A later thread of the same id starts with higher fences and versions.
+        A later thread with the same id starts with higher fences and versions.
 
         Raises:
-            ThreadBusy: somebody runs it.
+            ThreadBusy: it is being run.
         """
         ...
 
@@ -244,41 +246,41 @@ class Store(Protocol):
         ...
 
     async def commit(self, thread_id: str, changes: Sequence[Change], *, fence: int | None = None) -> tuple[int, ...]:
-        """Make changes, all or none.
+        """Make all of the changes, or none.
 
         Args:
             thread_id: the thread.
             changes: in the order in which they are made.
-            fence: of the lease under which they are made; None for a change that needs none, such as a new message.
+            fence: the fence of the lease under which they are made; None if they need none, such as a new message.
 
         Returns:
-            The `seq` of each `Append` and `Revise`, in order; for an `Append` whose key was there, that entry's.
+            The `seq` of each `Append` and `Revise`, in order; for an `Append` with an existing key, that entry's.
 
         Raises:
             ThreadBusy: the lease was lost to another holder, or released.
-            StoreConflict: an entry to be revised is not `partial`, or a call is in none of the expected statuses.
+            StoreConflict: an entry to be revised is not `partial`, or a call does not have an expected status.
         """
         ...
 
     async def acquire(self, thread_id: str, owner: str, seconds: float, *, dead: int | None = None) -> Lease:
-        """Take the lease for `seconds`.
+        """Acquire the lease for `seconds`.
 
-        A lease that ends later than now and its own length was taken under a clock that has been put back since; it is
-        void, so that nobody waits for it longer than for any other.
+        A lease that ends later than its own length from now was acquired before the clock was set back; it is void, so
+        that no one waits for it longer than for any other.
 
         Args:
             thread_id: the thread.
-            owner: who asks, shown to those who come too late.
-            seconds: how long it holds, unless renewed.
-            dead: the fence of a lease whose holder is known to be gone; that one may be taken before its time.
+            owner: who acquires it, shown to others while it is held.
+            seconds: how long it is valid without renewal.
+            dead: the fence of a lease whose holder is known to be gone; that lease may be replaced before it expires.
 
         Raises:
-            ThreadBusy: another holds it; the error carries that lease.
+            ThreadBusy: it is held by another; the error describes that lease.
         """
         ...
 
     async def renew(self, lease: Lease, seconds: float) -> Lease:
-        """Hold a lease for `seconds` from now.
+        """Extend a lease to `seconds` from now.
 
         Raises:
             ThreadBusy: it was lost to another holder, or released.
@@ -286,9 +288,9 @@ class Store(Protocol):
         ...
 
     async def release(self, lease: Lease) -> None:
-        """Give a lease back; one that was lost already, or whose thread is gone, is not missed."""
+        """Release a lease; does nothing if it was already lost, or if its thread is gone."""
         ...
 
     async def aclose(self) -> None:
-        """Finish what was begun and close the connections."""
+        """Finish what was started and close the connections."""
         ...

@@ -1,4 +1,4 @@
-"""A model's summary of the turns that leave a conversation, and the compaction that this makes."""
+"""A model's summary of the turns that are removed from a conversation, and the resulting compaction."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ _LOG = logging.getLogger("agentkit.threads")
 
 SUMMARY: Final = "Summary of the conversation up to here; the messages themselves were taken out to save space:"
 LEFT_OUT: Final = "[Earlier messages of this conversation were left out here: it had become too long.]"
-_BREATH: Final = 1_000  # events after which others get a turn: a model that never waits could not be timed out
-_USERS: Final = "The user's newest message follows, and what came last."
+_BREATH: Final = 1_000  # events after which other tasks may run: otherwise a model that never waits could not time out
+_USERS: Final = "The user's newest message follows, and then the newest part of the conversation."
 
 
 AskSummary = Callable[[ModelRequest], tuple[str, AsyncGenerator[SourceEvent, None]]]
-"""Asks who writes summaries: gives the model's name, and what it says."""
+"""Asks the writer of summaries: returns the model's name, and its events."""
 
 
 class Writer:
-    """Who writes a thread's summaries.
+    """The writer of a thread's summaries.
 
     Args:
-        find: gives the model; asked when the first summary is due.
+        find: returns the model; called when the first summary is due.
     """
 
     def __init__(self, find: Callable[[], Model]) -> None:
@@ -44,7 +44,7 @@ class Writer:
         self._found: Model | None = None
 
     def asked_by(self, ask: Ask) -> AskSummary:
-        """How it is asked, at the expense of a run."""
+        """A function that asks it, at the expense of a run."""
 
         def write(request: ModelRequest) -> tuple[str, AsyncGenerator[SourceEvent, None]]:
             self._found = model = self._found or self._find()
@@ -54,60 +54,60 @@ class Writer:
 
 
 class _Failed(Exception):
-    """A model was asked for a summary, and wrote none."""
+    """A model was asked for a summary, but did not write one."""
 
 
 async def compacted(
     log: Log, policy: Compaction, tokens: int, *, write: AskSummary | None = None, readable: bool = True
 ) -> dict[str, Any] | None:
-    """The compaction that a thread needs now, as the body of its entry; None when there is nothing to do, or to gain.
+    """The compaction that a thread needs now, as the body of its entry; None if there is nothing to do or to gain.
 
-    A summary that fails (it raised, took too long, was refused or cut, nothing came) costs nothing but the summary: the
-    oldest turns are then left out, and a note says so. Where the run's budget has nothing left for it nothing is done:
-    there will be no request that could be too long.
+    If a summary fails (it raised, took too long, was refused, cut off or empty), only the summary is lost: the oldest
+    turns are then dropped, and a note says so. If the run's budget has nothing left for it, nothing is done: no further
+    request will be made.
 
     Args:
         log: the whole thread.
         policy: when and how.
-        tokens: of the conversation, see `agentkit.threads.sizes`.
-        write: asks who writes summaries; None for no summaries.
+        tokens: the tokens of the conversation, see `agentkit.threads.sizes`.
+        write: asks the writer of summaries; None for no summaries.
         readable: whether the model has a tool that reads stored results again.
     """
     if write is not None and policy.summary_tokens:
-        wanted = plan(log, policy, tokens, readable=readable)
-        if wanted is None or wanted.start is None:
-            return None if wanted is None else entry_body(wanted, tokens, None, {})
+        chosen = plan(log, policy, tokens, readable=readable)
+        if chosen is None or chosen.start is None:
+            return None if chosen is None else entry_body(chosen, tokens, None, {})
         try:
-            summary, made = await _summarised(wanted, policy, write)
+            summary, made = await _summarised(chosen, policy, write)
         except BudgetSpent:
             return None
         except (Exception, asyncio.CancelledError) as e:
             if isinstance(e, asyncio.CancelledError) and _is_cancelled():
                 raise
-            _LOG.warning("no summary, the oldest turns are left out: %s: %s", type(e).__name__, e)
+            _LOG.warning("no summary, the oldest turns are dropped: %s: %s", type(e).__name__, e)
         else:
-            return entry_body(wanted, tokens, _introduced(summary, wanted), made)
-    wanted = plan(log, policy, tokens, summary=False, readable=readable)
-    if wanted is None:
+            return entry_body(chosen, tokens, _introduced(summary, chosen), made)
+    chosen = plan(log, policy, tokens, summary=False, readable=readable)
+    if chosen is None:
         return None
-    return entry_body(wanted, tokens, _noted(wanted, policy), {})
+    return entry_body(chosen, tokens, _noted(chosen, policy), {})
 
 
 def _is_cancelled() -> bool:
-    """Whether the task that runs this is, and not only something in it."""
+    """Whether the current task is cancelled, and not only something that it waits for."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 
 
-async def _summarised(wanted: CompactionPlan, policy: Compaction, write: AskSummary) -> tuple[str, dict[str, Any]]:
-    """The summary of what is dropped, made in several steps where one request could not hold it, and what it cost."""
-    spent, summary, name = Usage(), _before(wanted), ""
+async def _summarised(chosen: CompactionPlan, policy: Compaction, write: AskSummary) -> tuple[str, dict[str, Any]]:
+    """The summary of what is dropped, in several steps if it does not fit in one request, and its model and usage."""
+    spent, summary, name = Usage(), _before(chosen), ""
     async with asyncio.timeout(policy.summary_timeout):
-        for part in _parts(_transcript(wanted.dropped, policy), policy.window // 2):
+        for part in _parts(_transcript(chosen.dropped, policy), policy.window // 2):
             name, summary, usage = await _asked(summary, part, policy, write)
             spent = spent.plus(usage)
     if not summary:
-        raise _Failed("there was nothing to write of")
+        raise _Failed("there was nothing to summarize")
     return cut(summary, 2 * policy.summary_tokens), {"model": name, "usage": list(spent)}
 
 
@@ -130,31 +130,31 @@ async def _asked(summary: str, part: str, policy: Compaction, write: AskSummary)
                 case Finish():
                     finish = event
     if finish.reason != "stop" and not (finish.reason == "unknown" and finish.raw):
-        said = finish.raw or finish.reason
-        raise _Failed(f"{name} did not write to its end" + (f" ({said})" if said != "unknown" else ""))
+        reason = finish.raw or finish.reason
+        raise _Failed(f"{name} did not finish it" + (f" ({reason})" if reason != "unknown" else ""))
     text = "".join(written).strip()
     if not text:
         raise _Failed(f"{name} wrote nothing")
     return name, text, usage
 
 
-def _before(wanted: CompactionPlan) -> str:
+def _before(chosen: CompactionPlan) -> str:
     """The summary of an earlier compaction, if what is dropped begins with one."""
-    first = wanted.dropped[0]
+    first = chosen.dropped[0]
     if first.entry is not None:
         return ""
     return "".join(part.text for part in first.message.content if isinstance(part, TextPart))
 
 
-def _introduced(summary: str, wanted: CompactionPlan) -> str:
-    return "\n\n".join([SUMMARY, summary, *([_USERS] if wanted.user is not None else [])])
+def _introduced(summary: str, chosen: CompactionPlan) -> str:
+    return "\n\n".join([SUMMARY, summary, *([_USERS] if chosen.user is not None else [])])
 
 
-def _noted(wanted: CompactionPlan, policy: Compaction) -> str | None:
-    """What stands for turns that nobody summarised: the summary of those before them, and a note."""
-    if wanted.start is None:
+def _noted(chosen: CompactionPlan, policy: Compaction) -> str | None:
+    """The text that replaces turns without a summary: the summary of the turns before them, and a note."""
+    if chosen.start is None:
         return None
-    before = _before(wanted).removesuffix(LEFT_OUT).strip()
+    before = _before(chosen).removesuffix(LEFT_OUT).strip()
     kept = [cut(before, 2 * policy.summary_tokens)] if before and policy.summary_tokens else []
     return "\n\n".join([*kept, LEFT_OUT])
 
@@ -163,7 +163,7 @@ def _noted(wanted: CompactionPlan, policy: Compaction) -> str | None:
 
 
 def _transcript(dropped: Sequence[Said], policy: Compaction) -> Iterator[str]:
-    """What is dropped, message by message; tool outputs shortened, a text no longer than an eighth of the window."""
+    """What is dropped, message by message; tool outputs shortened, each text at most an eighth of the window."""
     for said in dropped:
         if said.entry is None:
             continue
@@ -178,12 +178,12 @@ def _transcript(dropped: Sequence[Said], policy: Compaction) -> Iterator[str]:
                     written = json.dumps(dict(arguments), ensure_ascii=False, default=str)
                     yield f"Assistant calls {name}: {cut(written, policy.result_tokens)}"
         for call, answer in said.answers:
-            words = "failed" if answer.error else "gave"
+            words = "failed" if answer.error else "returned"
             yield f"{answer.name} ({key_of(call)}) {words}: {cut(answer_of(call).text, policy.result_tokens)}"
 
 
 def _parts(lines: Iterator[str], tokens: int) -> Iterator[str]:
-    """The lines in parts of at most so many tokens."""
+    """The lines in parts of at most this many tokens."""
     part: list[str] = []
     size = 0
     for line in lines:

@@ -1,11 +1,10 @@
-"""The journal of one run on one thread: what is about to happen is in the store before it happens.
+"""The journal of one run on one thread: each step is in the store before it happens.
 
-A response and its calls are written in one transaction, a call is `started` before its tool begins, and its answer is
-written before anybody hears of it. What is kept in memory beside the store is the conversation that the model reads.
+A response and its calls are written in one transaction, a call is `started` before its tool starts, and its answer is
+written before anyone else sees it. In addition to the store, the conversation that the model reads is kept in memory.
 
-Four things are told apart, and only this file knows all of them: the lease under which is written (`lease`), the
-response that is being written (`open_response`), what the model reads (`model_view`), and how it is made shorter
-(`shrinking`).
+Only this file knows all of these four parts: the lease under which it writes (`lease`), the response that is being
+written (`open_response`), what the model reads (`model_view`), and how that is shortened (`shrinking`).
 """
 
 from __future__ import annotations
@@ -38,36 +37,36 @@ from agentkit.tool.result import ToolContext
 if TYPE_CHECKING:
     from agentkit.tool.registry import ToolRegistry
 
-ASKING: Final = 60.0  # seconds that a tool without a timeout of its own has to say what became of a call
+ASKING: Final = 60.0  # seconds that a tool without a timeout has to report a call's outcome
 
 
 class _Places:
     """Which entries of the thread the run knows."""
 
     def __init__(self) -> None:
-        self.last = -1  # the newest one that the conversation in memory has
-        self.sent = -1  # the newest one that the last request had
-        self._own: set[int] = set()  # those that this run wrote
+        self.last = -1  # the newest one in the conversation in memory
+        self.sent = -1  # the newest one in the last request
+        self._own: set[int] = set()  # entries that this run wrote
 
     def wrote(self, places: Sequence[int]) -> None:
         self._own.update(places)
-        if places and places[0] == self.last + 1:  # nobody else wrote in between
+        if places and places[0] == self.last + 1:  # no one else wrote in between
             self.last += 1
 
     def others(self, log: Log) -> tuple[Entry, ...]:
-        """Those that somebody else wrote."""
+        """Entries that were written by someone else."""
         return tuple(e for e in log.entries if e.seq not in self._own)
 
 
 class ThreadJournal:
-    """Writes a run into its thread.
+    """Writes a run to its thread.
 
     Args:
-        store: where the thread is.
-        thread_id: its id.
-        temporary: a message put before the last user message; not kept in the thread.
-        compaction: when and how the conversation is made shorter; None never does it.
-        writer: who writes the summaries; None for none.
+        store: contains the thread.
+        thread_id: the thread's id.
+        temporary: a message put before the last user message; not stored in the thread.
+        compaction: when and how the conversation is shortened; None never shortens it.
+        writer: writes the summaries; None for no summaries.
     """
 
     def __init__(
@@ -81,7 +80,7 @@ class ThreadJournal:
     ) -> None:
         self.thread_id = thread_id
         self.lease = HeldLease(store, thread_id)
-        """Under which it writes."""
+        """The lease under which it writes."""
         self._store = store
         self._temporary = temporary
         self._shrinking = Shrinking(compaction, writer)
@@ -103,20 +102,20 @@ class ThreadJournal:
     # -------------------------------------------------------------- the beginning
 
     def instruct(self, system: str) -> None:
-        """Put it before the conversation, in this run."""
+        """Put the instructions before the conversation, in this run."""
         self._view.instruct(system)
 
     async def open(self, registry: ToolRegistry, ask: Ask) -> Unsettled:
-        """Take the thread's lease, and settle what an interrupted run left open.
+        """Acquire the thread's lease, and settle what an interrupted run left open.
 
         Args:
             registry: the run's tools.
-            ask: by which a model is asked for a summary.
+            ask: asks a model for a summary.
 
         Raises:
-            ThreadBusy: somebody else runs the thread.
+            ThreadBusy: the thread is already being run.
             ThreadNotFound: there is no such thread.
-            ConfigError: it has no message that could be answered.
+            ConfigError: the thread has no message to answer.
         """
         await self.lease.take()
         log = await read_log(self._store, self.thread_id)
@@ -129,15 +128,15 @@ class ThreadJournal:
         self._read(log)
         self._places.sent = self._places.last
         if not self._view.answerable:
-            raise ConfigError(f"thread {self.thread_id!r} has no message to answer: add_message comes first")
+            raise ConfigError(f"thread {self.thread_id!r} has no message to answer: call add_message first")
         reopened = [(self._open.reopen(call, self._key(call), self._view.taken), call) for call in plan.run]
-        approved = frozenset(said.id for said, call in reopened if "hash" in call.note)  # begun ones were approved, too
+        approved = frozenset(said.id for said, call in reopened if "hash" in call.note)  # started ones too
         finish = None if self._temporary is not None and plan.finish != "approval" else plan.finish
         waiting = tuple(call_from_json(call.body) for call in log.calls if call.status == "waiting")
         return Unsettled(tuple(said for said, _ in reopened), approved, finish, waiting)
 
     async def _settled(self, plan: Settlement, registry: ToolRegistry) -> list[Change]:
-        """What settles the calls that an interrupted run left open, except for those that are to be run."""
+        """The changes that settle the calls of an interrupted run, except for those that are to be run."""
         changes: list[Change] = [Revise(e.seq, _interrupted(e.body)) for e in plan.close]
         changes += [_answered(call, said) for call, said in plan.answer]
         changes += [await self._reconciled(call, registry) for call in plan.ask]
@@ -145,26 +144,26 @@ class ThreadJournal:
         return changes
 
     async def _reconciled(self, call: Call, registry: ToolRegistry) -> Move:
-        """The answer to an interrupted call, of the tool that knows what became of it."""
+        """The answer to an interrupted call, from the tool that knows its outcome."""
         tool, said = registry.get_tool(str(call.body["name"])), call_from_json(call.body)
-        assert tool is not None, "calls are asked about only of tools that are there"
+        assert tool is not None, "only existing tools are asked for an outcome"
         context = ToolContext(call.id, tool.name, idempotency_key=self._key(call), attempt=call.attempts)
         try:
             arguments = tool.validate(said.arguments, lenient=True)
             async with asyncio.timeout(tool.timeout or ASKING):
                 result = await ask_outcome(tool, arguments, context)
-        except Exception:  # noqa: BLE001 - no answer in time, other arguments since, or its author's validator fails
+        except Exception:  # noqa: BLE001 - no answer in time, changed arguments, or its author's validator failed
             result = None
         if result is None:
             return _answered(call, answer(call, "interrupted", INTERRUPTED))
         return _answered(call, ToolMessage(call.id, tool.name, result.parts, result.code))
 
     def _key(self, call: Call) -> str:
-        """Under what its effect happens once; one that was stored without a key has its place."""
+        """The idempotency key of a call; its position if it was stored without a key."""
         return str(call.body.get("key") or f"{self.thread_id}/{call.seq}/{call.ordinal}")
 
     def _read(self, log: Log) -> None:
-        """Build the conversation anew."""
+        """Rebuild the conversation."""
         self._view.read(log)
         self._places.last = max((e.seq for e in log.entries), default=-1)
 
@@ -183,12 +182,12 @@ class ThreadJournal:
         return self._view.messages
 
     async def news(self) -> bool:
-        """Whether somebody added a message since the last request."""
+        """Whether anyone else added a message since the last request."""
         log = await read_log(self._store, self.thread_id, after=self._places.sent)
         return bool(self._places.others(log))
 
     async def shrink(self) -> bool:
-        """Make the conversation shorter: its provider refused it as too long. False when that is not possible."""
+        """Shorten the conversation: its provider refused it as too long. False if that is not possible."""
         policy = self._shrinking.refused(self._view.tokens)
         return policy is not None and await self._compact(policy)
 
@@ -207,7 +206,7 @@ class ThreadJournal:
         return body is not None
 
     def add(self, message: Message) -> None:
-        """A message of the run's own; written before the next request."""
+        """Add one of the run's own messages; written before the next request."""
         self._new.append(message)
 
     def all(self) -> tuple[Message, ...]:
@@ -215,21 +214,21 @@ class ThreadJournal:
         return (*self._view.all(), *self._new)
 
     def heard(self) -> Sequence[Message]:
-        """The conversation, with what the compactions of this and of earlier runs took out."""
+        """The conversation, with everything that the compactions of this run and of earlier runs removed."""
         return (*self._view.heard(), *self._new)
 
     # -------------------------------------------------------------- what happens
 
     def context(self, call: ToolCall) -> ToolContext:
-        """The key under which a call's effect happens once, and which attempt this is."""
+        """A call's idempotency key, and which attempt this is."""
         return self._open.context(call)
 
     async def record(
         self, event: ToolEvent, said: AssistantMessage | None, answer: ToolMessage | None, response: Response | None
     ) -> None:
-        """Write what the event says, before the consumer hears of it; with the response, once that is over too.
+        """Write the event before the consumer sees it; together with the response, once that is over.
 
-        Who is cancelled meanwhile still knows what was written.
+        A caller that is cancelled in the meantime still knows what was written.
         """
         await uncancelled(self._record(event, said, answer, response))
 
@@ -254,7 +253,7 @@ class ThreadJournal:
             self._view.measure(response.usage, answers)
 
     async def child(self, call_id: str, task: str) -> ThreadJournal:
-        """A thread of its own, named after the call's key and there already when the call is run again."""
+        """A separate thread, named after the call's key, so that it already exists if the call is run again."""
         id = child_id(self.thread_id, self._open.key(call_id))
         with suppress(ThreadExists):
             first = Append({"message": to_json(user(task))})
@@ -262,14 +261,14 @@ class ThreadJournal:
         return ThreadJournal(self._store, id, compaction=self._shrinking.policy, writer=self._shrinking.writer)
 
     async def close(self) -> None:
-        """Give the lease back."""
-        self._new.clear()  # a question that nobody will be asked
+        """Release the lease."""
+        self._new.clear()  # a question that will not be asked
         await self.lease.give_back()
 
     # -------------------------------------------------------------- the store
 
     async def _write(self, changes: Sequence[Change]) -> tuple[int, ...]:
-        """Commit under the lease; gives the places."""
+        """Commit under the lease; returns the positions."""
         places = await self.lease.commit(changes)
         self._places.wrote(places)
         return places
@@ -286,12 +285,12 @@ class ThreadJournal:
 
 
 def child_id(thread_id: str, key: str) -> str:
-    """The thread of the sub-agent that a call employs; nobody else can name a thread so."""
+    """The thread of the sub-agent that a call starts; no one else can choose this name for a thread."""
     return f"{thread_id}/{key[:16]}"
 
 
 def _undecided(call: Call) -> Body:
-    """The note of a call that waits again: nobody has approved it, and it still is what a person made of it."""
+    """The note of a call that waits again: it has no approval, but a person's edit still counts."""
     return {"edited": True} if call.note.get("edited") else {}
 
 

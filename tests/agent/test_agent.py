@@ -360,7 +360,7 @@ def test_a_wrong_argument_says_what_was_wanted(arguments: dict[str, Any], messag
 
 
 def test_a_tool_choice_that_is_no_tool() -> None:
-    with pytest.raises(ConfigError, match="'sub' is no tool of this agent; wanted one of auto, required, none, add"):
+    with pytest.raises(ConfigError, match="'sub' is not a tool of this agent: expected one of auto, required, none"):
         asking(ScriptedModel([])).run_sync("go", tool_choice="sub")
 
 

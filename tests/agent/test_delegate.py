@@ -253,7 +253,7 @@ async def test_an_agent_that_employs_itself_comes_to_an_end(bound: int | None, d
     agent, asked = myself(bound)
     result = await agent.run("0")
     assert (result.finish, max(asked)) == ("stop", deepest)
-    assert "limit: not asked: agents employ agents here as deep as they may (max_depth" in result.text
+    assert "limit: not run: agents are already nested as deep as allowed (max_depth" in result.text
 
 
 async def test_the_least_bound_counts() -> None:
@@ -285,7 +285,7 @@ LEFT = [
     ([ended(text="the answer")], "ok: the answer"),
     ([["So:", ended(text="the answer")]], "ok: So:\n\nthe answer"),
     ([ended(text="maybe", sure=False)], 'ok: complete {"text": "maybe", "sure": false}'),
-    ([ended(text="yes", sure=True)], 'ok: complete {"text": "yes", "sure": true} gave: yes'),
+    ([ended(text="yes", sure=True)], 'ok: complete {"text": "yes", "sure": true} returned: yes'),
     ([["Half", Finish("length")]], "tool_error: the agent stopped early (length); it said: Half"),
     ([["No.", Finish("refusal")]], "tool_error: the agent stopped early (refusal); it said: No."),
     ([["One.", note("a")], note("b"), note("c")], "tool_error: the agent stopped early (max_turns); it said: One."),

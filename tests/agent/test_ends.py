@@ -154,7 +154,10 @@ def test_instructions_that_are_no_text_end_the_run() -> None:
     def nothing(context: object) -> str:
         return None  # type: ignore[return-value]
 
-    with ScriptedModel([]) as model, pytest.raises(ConfigError, match=r"system=.*nothing: wanted text .*, found None"):
+    with (
+        ScriptedModel([]) as model,
+        pytest.raises(ConfigError, match=r"system=.*nothing: expected .* as a string, found None"),
+    ):
         Agent(model, system=nothing).run_sync("Hi")
 
 

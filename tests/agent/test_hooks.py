@@ -187,7 +187,7 @@ async def test_a_hook_that_took_too_long_is_told_no_more(caplog: pytest.LogCaptu
 
     await ends_well(slow)
     assert told == ["RunStarted"]
-    assert "on RunStarted: it is told no more" in caplog.text
+    assert "on RunStarted: it gets no more events" in caplog.text
 
 
 async def test_a_strange_result_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
@@ -309,7 +309,7 @@ class Yields:
 @pytest.mark.parametrize(
     ("hook", "why"),
     [
-        (yields, "yields yields, so that calling it does nothing"),
+        (yields, "yields yields, so calling it does nothing"),
         (Yields(), "Yields yields"),
         (partial(yields), "partial yields"),
         (lambda: None, "cannot be called with an event and a run"),

@@ -31,7 +31,7 @@ def test_a_signature_shows_each_of_them(door: Any) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_each_of_them_is_held_against_its_bound(name: str) -> None:
-    with pytest.raises(ConfigError, match=rf"^Agent\({name}='many'\): wanted "):
+    with pytest.raises(ConfigError, match=rf"^Agent\({name}='many'\): expected "):
         Agent(ScriptedModel([]), **{name: "many"})
     assert LIMITS[name].holds(getattr(Agent(ScriptedModel([])), name))
 

@@ -58,5 +58,5 @@ def test_a_run_ends_although_its_tool_does_not(
     assert time.monotonic() - began < 20, "it would never have ended"
     assert result.finish == "time_budget"
     assert [m.error for m in result.messages if isinstance(m, ToolMessage)] == ["cancelled"]
-    told = "left at work, it did not end when it was cancelled: "
+    told = "abandoned, because it did not end when it was cancelled: "
     assert sorted(r.getMessage() for r in caplog.records) == [told + name for name in named]

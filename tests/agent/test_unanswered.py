@@ -53,7 +53,7 @@ def test_who_goes_on_talking_leaves_no_call_without_an_answer() -> None:
         "UserMessage",
         "AssistantMessage",
         "c2: None: a shop",
-        "c1: cancelled: no result: the conversation went on before this call was answered",
+        "c1: cancelled: no result: the conversation continued before this call was answered",
         "UserMessage",
         "AssistantMessage",
     ]

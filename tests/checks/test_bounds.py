@@ -38,7 +38,7 @@ def test_of_a_processor(given: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"tokens": "5"}, "Budget(tokens='5'): expected an integer (1 or more), or None for no bound"),
+        ({"tokens": "5"}, "Budget(tokens='5'): expected an integer (1 or more), or None for no limit"),
         ({"tool_calls": 1.5}, "tool_calls=1.5): expected an integer (1 or more)"),
         ({"seconds": NOT_A_NUMBER}, "seconds=nan): expected seconds above 0"),
         ({"cost": 1, "prices": {"gpt": 3}}, "expected prices by model"),
@@ -70,19 +70,19 @@ def test_of_a_compaction(given: dict[str, Any], message: str) -> None:
     [
         ({"model": None}, "Agent(model=None): expected a model, or a model string such as 'openai:gpt-5'"),
         ({"model": ScriptedModel}, "expected a model, or a model string"),
-        ({"hooks": print}, "expected several functions: hooks=[print]"),
-        ({"hooks": [5]}, "hooks=[5]): expected several functions"),
+        ({"hooks": print}, "expected a list of functions, such as hooks=[print]"),
+        ({"hooks": [5]}, "hooks=[5]): expected a list of functions"),
         ({"config": {}}, "config={}): expected a ProcessorConfig, such as ProcessorConfig(formats='xml'), or None"),
         ({"budget": 5}, "budget=5): expected a Budget, such as Budget(tokens=100_000), or None"),
         ({"max_turns": "3"}, "max_turns='3'): expected an integer (1 or more)"),
-        ({"max_repeats": 1}, "max_repeats=1): expected an integer (2 or more), or None for no bound"),
+        ({"max_repeats": 1}, "max_repeats=1): expected an integer (2 or more), or None for no limit"),
         (
             {"system": 5},
-            "system=5): expected text, or a function of the run's context: `def system(context): …`, or None",
+            "system=5): expected a string, or a function of the run's context: `def system(context): …`, or None",
         ),
-        ({"system": lambda: "Be brief."}, "expected text, or a function of the run's context"),
+        ({"system": lambda: "Be brief."}, "expected a string, or a function of the run's context"),
         ({"temperature": "hot"}, "temperature='hot'): expected a number"),
-        ({"stop": "END"}, "stop='END'): expected several texts: ('END',)"),
+        ({"stop": "END"}, "stop='END'): expected a sequence of strings, such as ('END',)"),
     ],
 )
 def test_of_an_agent(given: dict[str, Any], message: str) -> None:
@@ -107,7 +107,7 @@ def test_of_a_run(given: dict[str, Any], message: str) -> None:
 
 @pytest.mark.parametrize("prompt", [5, None, b"Hi", [5]])
 def test_of_a_prompt(prompt: Any) -> None:
-    with pytest.raises(ConfigError, match=r"a prompt is text, parts, messages or OpenAI's message dicts; found \w+ "):
+    with pytest.raises(ConfigError, match=r"a prompt consists of strings, parts, messages or .*; found \w+ "):
         Agent(MODEL).stream(prompt)
 
 
@@ -133,8 +133,8 @@ def test_of_threads(given: dict[str, Any], message: str) -> None:
         ({"model": None}, "Agent(model=None): expected a model"),
         ({"model": ""}, "run_thread(…, model=…) is missing"),
         ({"thread_id": None}, "run_thread(thread_id=None): expected a string"),
-        ({"system_prompt": MODEL}, "expected text, or a function of the run's context"),
-        ({"temporary_message": [user("a"), user("b")]}, "one message is wanted here, found 2"),
+        ({"system_prompt": MODEL}, "expected a string, or a function of the run's context"),
+        ({"temporary_message": [user("a"), user("b")]}, "expected one message, found 2"),
         ({"compaction": 5}, "compaction=5): expected a Compaction, or None"),
     ],
 )
@@ -151,7 +151,7 @@ async def test_of_what_is_written_to_a_thread() -> None:
     await threads.create_thread("t", messages="Hi")
     with pytest.raises(ConfigError, match="found int 5"):
         await threads.add_message("t", 5)  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="one message is wanted here, found 0"):
+    with pytest.raises(ConfigError, match="expected one message, found 0"):
         await threads.add_message("t", [])  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match=r"add_message\(thread_id=5\): expected a string"):
         await threads.add_message(5, "Hi")  # type: ignore[arg-type]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from format_tools import spec
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agentkit.events import CallEnd
@@ -69,8 +69,12 @@ SCHEMAS = st.recursive(
 )  # fmt: skip
 
 
+@example({"$ref": "#/$defs/a"}, {"anyOf": [{}, {"type": "string", "$ref": "#/$defs/a"}]})
 @given(SCHEMAS, SCHEMAS)
 def test_a_plain_schema_is_what_taking_it_apart_would_give(schema: dict[str, Any], known: dict[str, Any]) -> None:
     """One in a list of one is taken apart; on its own it may be plain."""
     root = {"$defs": {"a": known}}
-    assert list(walk.alternatives(schema, root)) == list(walk.alternatives({"anyOf": [schema]}, root))
+    alone, listed = list(walk.alternatives(schema, root)), list(walk.alternatives({"anyOf": [schema]}, root))
+    if min(len(alone), len(listed)) > 100:  # a cyclic one is cut after as many steps, and the list is one of them
+        alone, listed = alone[:100], listed[:100]
+    assert alone == listed

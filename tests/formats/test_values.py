@@ -502,7 +502,7 @@ def test_an_unknown_child_element_is_named_and_costs_nothing_else(text: str, pos
     (error,) = (e for e in events if isinstance(e, CallError))
     assert error.code == "invalid_arguments"
     assert error.message == (
-        f"<cwd> is no parameter of 'bash', expected <command> or </bash>, got {text[position:][:20]!r} "
+        f"<cwd> is not a parameter of 'bash', expected <command> or </bash>, got {text[position:][:20]!r} "
         f"at position {position}"
     )
     assert [e.call.name for e in events if isinstance(e, CallEnd)] == ["ping" if "ping" in after else "bash"]

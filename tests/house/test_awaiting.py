@@ -42,8 +42,8 @@ def warned(use: Callable[[], Any]) -> list[str]:
 
 
 STREAM = (
-    "RuntimeWarning: agent.stream(…) was never awaited or iterated, so nothing was run: write `await agent.stream(…)` "
-    "for its result, or `async for event in agent.stream(…)`"
+    "RuntimeWarning: agent.stream(…) was never awaited or iterated over, so nothing was run: write "
+    "`await agent.stream(…)` for its result, or `async for event in agent.stream(…)`"
 )
 
 
@@ -55,8 +55,8 @@ def test_a_stream_that_nobody_reads() -> None:
 
 
 def test_a_thread_that_nobody_runs() -> None:
-    (said,) = warned(lambda: manager().run_thread("t", None, ScriptedModel([])))
-    assert said.startswith("RuntimeWarning: threads.run_thread(…) was never awaited or iterated, so nothing was run")
+    (warning,) = warned(lambda: manager().run_thread("t", None, ScriptedModel([])))
+    assert warning.startswith("RuntimeWarning: threads.run_thread(…) was never awaited or iterated over, so nothing")
 
 
 def test_a_response_that_nobody_reads() -> None:
@@ -136,7 +136,7 @@ def test_a_refused_message_is_quiet() -> None:
 
 def test_who_is_told_by_an_error_is_not_warned_too() -> None:
     def use() -> None:
-        with pytest.raises(AttributeError, match="write `await` before it"):
+        with pytest.raises(AttributeError, match="write `await` first"):
             _ = agent().stream("hi").text  # type: ignore[attr-defined]
         with pytest.raises(TypeError, match="`async for`"):
             list(agent().stream("hi"))  # type: ignore[call-overload]

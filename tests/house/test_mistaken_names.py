@@ -139,7 +139,7 @@ ROWS = [
     ("result.content", "'RunResult' object has no attribute 'content'; did you mean 'text'?"),
     ("result.all_messages()", "'RunResult' object has no attribute 'all_messages'; did you mean 'messages'?"),
     ("result.usage.total_tokens", "'Usage' object has no attribute 'total_tokens': write usage.input_tokens + usage.output_tokens"),
-    ("run.text", "'RunStream' object has no attribute 'text': it is there when the run is over: write `await` before it, as in `(await threads.run_thread(…)).text`; or iterate it with `async for`, and then read .result.text"),
+    ("run.text", "'RunStream' object has no attribute 'text': it exists once the run is over: write `await` first, as in `(await threads.run_thread(…)).text`; or iterate over the run with `async for`, and then read .result.text"),
     ("message.role", "'AssistantMessage' object has no attribute 'role': check its class: isinstance(message, UserMessage), or `match`; the classes are in agentkit.messages"),
     ("message.tool_calls", "'AssistantMessage' object has no attribute 'tool_calls'; did you mean 'calls'?"),
     ("call.function.name", "'ToolCall' object has no attribute 'function': a call is flat: call.name and call.arguments"),

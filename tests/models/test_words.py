@@ -130,23 +130,23 @@ def test_text_and_parts_that_follow_each_other_are_one_message() -> None:
         ),
         (
             lambda: messages_from({"role": "user", "content": 5}),
-            "message 0.content: wanted text, a list of content parts",
+            "message 0.content: expected a string, a list of content parts",
         ),
         (
             lambda: messages_from({"role": "user", "content": [{"type": "input_audio"}]}),
-            "message 0.content[0]: content parts of type text, refusal and image_url are read; found 'input_audio'",
+            "message 0.content[0]: expected a content part of type text, refusal or image_url, found 'input_audio'",
         ),
         (
             lambda: messages_from({"role": "user", "content": "x", "name": "Ada"}),
-            "found name too, which would be lost: leave it out, or say it in the content",
+            "found name, which would be lost: write it in the content, or remove it",
         ),
         (
             lambda: messages_from([{"role": "tool", "tool_call_id": "c9", "content": "x"}]),
-            "a result answers a call of an assistant message before it (none); found 'c9'",
+            "a result must answer a call of an earlier assistant message (none); found 'c9'",
         ),
         (
             lambda: messages_from({"role": "assistant", "tool_calls": [{"id": "a", "type": "custom"}]}),
-            "message 0.tool_calls[0]: wanted",
+            "message 0.tool_calls[0]: expected",
         ),
     ],
 )

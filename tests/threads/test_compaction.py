@@ -260,9 +260,9 @@ def test_a_cut_text_is_its_beginning_a_note_and_its_end(text: str, tokens: int) 
     [
         ({"window": 10}, r"Compaction\(window=10\): expected an integer \(1,000 or more\)"),
         ({"threshold": 1.5}, r"Compaction\(threshold=1.5\): expected a fraction above 0, at most 1"),
-        ({"target": 0.9}, r"Compaction\(target=0.9\): expected a share above 0 and below the threshold, 0.8"),
+        ({"target": 0.9}, r"Compaction\(target=0.9\): expected a fraction above 0 and below the threshold, 0.8"),
         ({"keep_turns": -1}, r"Compaction\(keep_turns=-1\): expected an integer \(0 or more\)"),
-        ({"window": 1_000}, r"Compaction\(summary_tokens=2000\): expected 0 to half of what .*, 250"),
+        ({"window": 1_000}, r"Compaction\(summary_tokens=2000\): expected 0 to half of the size .*, 250"),
     ],
 )
 def test_a_value_out_of_its_range_is_refused(given: dict[str, Any], message: str) -> None:
@@ -295,7 +295,7 @@ def test_a_thread_that_no_provider_counted_is_estimated() -> None:
     book = Book()
     book.says("Hi")
     book.answers("Hello.", usage=[0, 0, 0, 0, 0])
-    assert thread_tokens(book.log, beside=100) == 100 + messages_tokens(messages_of(book.log))
+    assert thread_tokens(book.log, extra=100) == 100 + messages_tokens(messages_of(book.log))
 
 
 # ---------------------------------------------------------------- laws

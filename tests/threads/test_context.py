@@ -279,11 +279,11 @@ async def test_reading_by_place_by_id_and_page_by_page(store: SQLiteStore) -> No
     answer = ToolMessage("p", "read_page", (TextPart("0123456789"),))
     thread = await ThreadManager(store).create_thread(messages=[AssistantMessage((call,)), answer])
     assert await read(store, thread, "0/0") == "[characters 0 to 10 of 10]\n0123456789"
-    assert await read(store, thread, "p", limit=4) == "[characters 0 to 4 of 10; go on with offset=4]\n0123"
+    assert await read(store, thread, "p", limit=4) == "[characters 0 to 4 of 10; continue with offset=4]\n0123"
     assert await read(store, thread, "p", offset=8) == "[characters 8 to 10 of 10]\n89"
-    assert await read(store, thread, "p", offset=11) == "offset 11 is behind the end: the result has 10 characters"
+    assert await read(store, thread, "p", offset=11) == "offset 11 is past the end: the result has 10 characters"
     assert await read(store, thread, "p", offset=-1) == "offset must be 0 or more and limit 1 or more, got -1 and 8000"
-    assert await read(store, thread, "q") == "no stored result is called 'q'; use the id in the note that names it"
+    assert await read(store, thread, "q") == "there is no stored result 'q'; use the id in the note that names it"
     assert (await read(store, None, "p")).startswith("there are no stored results here")
 
 

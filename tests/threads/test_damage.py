@@ -187,11 +187,11 @@ def test_a_damaged_row_is_an_error_of_the_store_that_says_where(new_store: Calla
 @pytest.mark.parametrize(
     ("body", "told"),
     [
-        ("{}", "'message' is missing, wanted an object"),
+        ("{}", "'message' is missing, expected an object"),
         ('{"message": {"role": "wizard", "content": []}}', "unknown role 'wizard'"),
         ('{"message": {"role": "user", "content": [{"type": "hologram"}]}}', "unknown part 'hologram'"),
-        ("{oops", "body is no JSON (JSONDecodeError"),
-        ("[]", "body is no JSON object: '[]'"),
+        ("{oops", "body is not JSON (JSONDecodeError"),
+        ("[]", "body is not a JSON object: '[]'"),
         ('{"message": {"role": "assistant", "content": null}}', "content is None"),
     ],
 )

@@ -131,7 +131,7 @@ def test_a_holder_is_named_in_words() -> None:
         return str(e.value)
 
     assert asyncio.run(story()) == (
-        "thread 't': somebody else runs it; process 4711 on 'web-1' holds it for another 30.0 s"
+        "thread 't': it is already being run; process 4711 on 'web-1' holds it for another 30.0 s"
     )
 
 

@@ -196,7 +196,7 @@ async def test_two_runners_of_one_thread(threads: ThreadManager) -> None:
 
     first = asyncio.create_task(threads.run_thread(thread, model=ScriptedModel(wait)).finished())
     await asyncio.sleep(0.05)
-    with pytest.raises(ThreadBusy, match="somebody else runs it"):
+    with pytest.raises(ThreadBusy, match="it is already being run"):
         await threads.run_thread(thread, model=ScriptedModel(["No."])).finished()
     with pytest.raises(ThreadBusy):
         await threads.delete_thread(thread)
@@ -289,7 +289,7 @@ async def test_a_denied_call_is_not_run_and_the_model_reads_why(threads: ThreadM
     await threads.resume_thread(thread, model=ScriptedModel(["Later, then."])).finished()
     assert desk.made == []
     assert said(await threads.get_llm_messages(thread))[2:] == [
-        "= denied: not run: the user refused this call: Ada is asleep",
+        "= denied: not run: the user denied this call: Ada is asleep",
         "assistant: Later, then.",
     ]
 
@@ -326,7 +326,7 @@ async def test_a_user_who_writes_again_takes_a_waiting_call_back(threads: Thread
     await threads.run_thread(thread, model=ScriptedModel(["All right."])).finished()
     assert desk.made == []
     assert said(await threads.get_llm_messages(thread))[2:] == [
-        "= cancelled: not run: the user wrote again before this call began",
+        "= cancelled: not run: the user wrote again before this call started",
         "user: Never mind.",
         "assistant: All right.",
     ]

@@ -43,12 +43,12 @@ def refusal(store: Store, write: bool = True) -> str:
 @pytest.mark.parametrize("write", [True, False])
 def test_a_missing_folder_is_named_and_not_made(tmp_path: Path, write: bool) -> None:
     said = refusal(SQLiteStore(tmp_path / "no" / "a.db"), write)
-    assert f"there is no folder {tmp_path / 'no'}; make it first" in said
+    assert f"there is no folder {tmp_path / 'no'}; create it first" in said
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_is_no_file(tmp_path: Path) -> None:
-    assert "this is a folder, a file is wanted" in refusal(SQLiteStore(tmp_path))
+    assert "expected a file, found a folder" in refusal(SQLiteStore(tmp_path))
 
 
 @pytest.mark.parametrize("write", [True, False])
@@ -64,7 +64,7 @@ def test_tables_of_another_program_are_left_alone(tmp_path: Path) -> None:
     other = sqlite3.connect(file)
     other.executescript("CREATE TABLE threads (colour TEXT); INSERT INTO threads VALUES ('red')")
     before = file.read_bytes()
-    assert "table 'threads' was not made by agentkit" in refusal(SQLiteStore(file))
+    assert "table 'threads' was not created by agentkit" in refusal(SQLiteStore(file))
     assert file.read_bytes() == before
     other.close()
 
@@ -143,7 +143,7 @@ def test_a_full_disk_is_an_error_and_nothing_is_lost(tmp_path: Path) -> None:
     file = tmp_path / "a.db"
     error, counts, others, last = do("fill", SQLiteStore(file)).splitlines()
     assert error.startswith(
-        f"thread store {file}: the disk, a quota or a limit on file sizes refused; nothing was changed"
+        f"thread store {file}: the disk, a quota or a file size limit prevented it; nothing was changed"
     )
     done, found = map(int, counts.split())
     assert 0 < done == found
@@ -172,7 +172,7 @@ def test_a_folder_that_one_may_not_look_into_is_an_error(open_folder: Path) -> N
     (open_folder / "shut").chmod(0o000)
     store = SQLiteStore(open_folder / "shut" / "in" / "a.db")
     for error in do("read_then_write", store, "nobody").splitlines():
-        assert f"no permission to look into {open_folder}/shut/in; nothing was changed" in error
+        assert f"no permission to access {open_folder}/shut/in; nothing was changed" in error
     (open_folder / "shut").chmod(0o700)
 
 

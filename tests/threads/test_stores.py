@@ -74,7 +74,7 @@ def test_statements_are_reported_before_and_after(new_store: Callable[..., Store
 
 @pytest.mark.parametrize("make", [lambda **a: NewCall("c", {}, **a), lambda status, **a: Move(0, 0, status, (), **a)])
 def test_an_answer_goes_with_answered_and_always_then(make: Callable[..., object]) -> None:
-    with pytest.raises(ValueError, match="'answered' needs one"):
+    with pytest.raises(ValueError, match="'answered' requires one"):
         make(status="answered")
     with pytest.raises(ValueError, match="no other may have one"):
         make(status="planned", answer={})
@@ -98,7 +98,7 @@ def test_a_place_in_postgres_does_not_show_its_password() -> None:
 
 @pytest.mark.parametrize("where", ["mysql://me:secret@host/db", "sqlite://", "sqlite://file.db"])
 def test_another_place_is_refused(where: str) -> None:
-    with pytest.raises(ConfigError, match=r"a thread store is a path, sqlite:///path or postgresql://") as e:
+    with pytest.raises(ConfigError, match=r"thread store: expected a path, sqlite:///path or postgresql://") as e:
         open_store(where)
     assert "secret" not in str(e.value)
 
@@ -112,7 +112,7 @@ def test_without_its_driver_postgres_says_what_to_install(monkeypatch: pytest.Mo
 @pytest.mark.parametrize("schema", ["", "a b", 'a"; DROP TABLE x', "Ä", "1a", None, 5])
 def test_a_schema_is_a_plain_name(schema: Any) -> None:
     with pytest.raises(
-        ConfigError, match=r"PostgresStore\(schema=.*\): expected a name of small letters, digits and _"
+        ConfigError, match=r"PostgresStore\(schema=.*\): expected a name of at most 63 lowercase letters, digits and _"
     ):
         PostgresStore("postgresql://host/db", schema=schema)
 
@@ -126,9 +126,9 @@ def test_other_wrong_settings_are_named(given: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        ({"a": [1, {"b": float("nan")}]}, "cannot keep body['a'][1]['b'] = nan"),
-        ({"a": (1, {2})}, "cannot keep body['a'][1]: set is no JSON value"),
-        ({"a": 10**5000}, "cannot keep body: Exceeds the limit (4300 digits)"),
+        ({"a": [1, {"b": float("nan")}]}, "cannot store body['a'][1]['b'] = nan"),
+        ({"a": (1, {2})}, "cannot store body['a'][1]: set is not a JSON value"),
+        ({"a": 10**5000}, "cannot store body: Exceeds the limit (4300 digits)"),
         ({"a": nested(399)}, None),
         ({"a": nested(400)}, "nested deeper than 400 levels"),
         ({"a": nested(900)}, "nested deeper than 400 levels"),
@@ -149,5 +149,5 @@ def test_what_json_cannot_hold_is_refused_with_its_place(body: dict[str, object]
 def test_a_circle_is_refused() -> None:
     circle: dict[str, object] = {}
     circle["a"] = [circle, circle]
-    with pytest.raises(StoreError, match="cannot keep body"):
+    with pytest.raises(StoreError, match="cannot store body"):
         encode(circle, "body")

@@ -163,9 +163,9 @@ def test_what_an_error_says_of_a_broken_connection_is_true(postgres_dsn: str, wa
     assert len(early) > 2
     for _, changed, error in early:
         assert not changed
-        assert "postgresql:///postgres cannot be reached, nothing was changed: " in error
+        assert "postgresql:///postgres cannot be reached, so nothing was changed: " in error
     unknown = (
-        "postgresql:///postgres: the connection broke during COMMIT, it is not known whether the changes were made"
+        "postgresql:///postgres: the connection broke during COMMIT, so it is unknown whether the changes were made"
     )
     assert last == ("COMMIT", way != "before", unknown)
 

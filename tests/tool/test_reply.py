@@ -327,7 +327,7 @@ def test_a_limit_ends_the_run_without_a_question_nobody_answers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reason", "error"), [("length", "the reply was cut at its limit of tokens"), ("refusal", None)]
+    ("reason", "error"), [("length", "the reply was cut off at its token limit"), ("refusal", None)]
 )
 def test_a_reply_that_did_not_end_well_is_not_read(reason: Any, error: str | None) -> None:
     with ScriptedModel([[Text(ULM), Finish(reason)]]) as model:

@@ -1,4 +1,4 @@
-"""The body `{key:value,…}` with bare keys and quote tokens around strings; read once it is whole.
+"""The body `{key:value,…}` with bare keys and quote tokens around strings; read once it is complete.
 
 Knows the call in progress, the reader and the declarations.
 """
@@ -90,7 +90,7 @@ def _calls(shape: Shape) -> Search:
 
 
 def _take(r: Reader, call: CallReader, part: Braced, read: dict[str, Any], plain_quotes: str) -> None:
-    """Take the arguments; `plain_quotes` are those of another language that stood around a string."""
+    """Store the arguments; `plain_quotes` are quotes of another language that were found around a string."""
     if plain_quotes and PYTHON_QUOTES not in r.repairs:
         raise Damage("invalid_json", f"expected {part.quote!r} around strings, not {plain_quotes}", r.offset)
     if plain_quotes:
@@ -104,13 +104,13 @@ def _take(r: Reader, call: CallReader, part: Braced, read: dict[str, Any], plain
 
 
 class _Bare(str):
-    """A value without quote tokens, as it stands: only the schema tells whether it is meant as a string."""
+    """A value without quote tokens, unchanged: only the schema determines whether it is meant as a string."""
 
     __slots__ = ()
 
 
 def _settled(value: Any) -> Any:
-    """A value of which no schema speaks, its bare parts read as JSON: its strings stand between quote tokens."""
+    """A value without a schema, its bare parts read as JSON: its strings are between quote tokens."""
     match value:
         case _Bare():
             return values.read("".join(value), {}, {})
@@ -122,11 +122,11 @@ def _settled(value: Any) -> Any:
 
 
 class _Braced:
-    """The value of a whole body."""
+    """The value of a complete body."""
 
     def __init__(self, text: str, quote: str, offset: int) -> None:
         self.text, self.quote, self.offset, self.at = text, quote, offset, 0
-        self.plain_quotes = ""  # those of another language that were found around a string
+        self.plain_quotes = ""  # quotes of another language that were found around a string
 
     def bad(self, wanted: str) -> Damage:
         return Damage("invalid_json", f"expected {wanted}", self.offset + self.at, got=True)
@@ -206,14 +206,14 @@ class _Braced:
         if self.plain_quotes and text.strip() in PYTHON_WORDS:
             self.at += len(text)
             return PYTHON_WORDS[text.strip()]
-        quotes = (self.quote, self.plain_quotes or self.quote)  # those of another language once it writes them
-        if any(quote in text for quote in quotes):  # something stands before a string: neither of them is the value
+        quotes = (self.quote, self.plain_quotes or self.quote)  # quotes of another language, if they are written
+        if any(quote in text for quote in quotes):  # there is text before a string: neither of them is the value
             raise self.bad(f"',', {self.quote!r} or a value without it")
         self.at += len(text)
         return _Bare(text.strip())
 
     def plain_string(self, quote: str) -> str:
-        """A string as JSON or Python write it: its quotes are none of what it says."""
+        """A string as JSON or Python write it: its quotes are not part of its content."""
         literals = Literals(self.text, self.at)
         try:
             value = literals.one_string()
@@ -248,7 +248,7 @@ def _braced(value: Any, quote: str) -> str:
 
 def _bare_key(key: str) -> str:
     if re.fullmatch(r"[^\s:{}\[\],\"']+", key) is None:
-        raise FormatError(f"{key!r} cannot be a key of this format: it has no quotes around keys")
+        raise FormatError(f"{key!r} cannot be a key in this format, which has no quotes around keys")
     return key
 
 
@@ -258,7 +258,7 @@ KINDS = (
         read_braced,
         write_braced,
         taught=(
-            "Keys stand without quotes.",
+            "Keys have no quotes.",
             "Write a string between the two tokens that the example shows, exactly as it is meant: no escaping.",
             "No string can contain that token.",
         ),

@@ -1,1 +1,1 @@
-"""Stores in SQL: the operations once, a bridge to threads, two databases."""
+"""SQL stores: the operations, shared by two databases, and a bridge to their threads."""

@@ -1,7 +1,7 @@
-"""JSON bodies and ids as ASCII text that every database holds, and back. Knows no SQL.
+"""JSON bodies and ids as ASCII text that every database can store, and back. Knows no SQL.
 
-What JSON cannot carry is refused with its place. What can be written can be read again, also by a program that stands
-deep in its stack: nesting is bounded.
+A value that JSON cannot represent is refused, with its position. Everything that can be written can be read again, even
+from deep in the call stack, because nesting is limited.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from agentkit.errors import StoreError
 from agentkit.threads.store import Body
 
 MAX_DEPTH: Final = 400
-"""Levels of nesting in a body. Python's JSON reader gives up when these and the stack together come near 1,000."""
+"""Levels of nesting in a body. Python's JSON reader fails when these and the call stack together approach 1,000."""
 
 
 def _plain(value: object) -> object:
     if isinstance(value, Mapping):
         return dict(value)
-    raise TypeError(f"{type(value).__name__} is no JSON value")
+    raise TypeError(f"{type(value).__name__} is not a JSON value")
 
 
 _ENCODER: Final = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":"), default=_plain)
@@ -32,23 +32,23 @@ def encode(body: Body, name: str) -> str:
     """A body as JSON in ASCII.
 
     Raises:
-        StoreError: it holds what JSON cannot (NaN, a key that is no text, an object of some class, a circle), an
-            integer of more digits than Python converts (4,300), or more than `MAX_DEPTH` levels; says where, starting
-            with `name`.
+        StoreError: it contains a value that JSON cannot represent (NaN, a key that is not a string, an object of some
+            class, a cycle), an integer of more digits than Python converts (4,300), or more than `MAX_DEPTH` levels;
+            the message says where, starting with `name`.
     """
     if not isinstance(body, Mapping):
-        raise StoreError(f"cannot keep {name}: a JSON object is wanted, found {body!r:.100}")
+        raise StoreError(f"cannot store {name}: expected a JSON object, found {body!r:.100}")
     try:
         text = _ENCODER.encode(body)
     except RecursionError as e:
-        raise StoreError(f"cannot keep {_too_deep(body, name)}: nested deeper than {MAX_DEPTH} levels") from e
+        raise StoreError(f"cannot store {_too_deep(body, name)}: nested deeper than {MAX_DEPTH} levels") from e
     except (TypeError, ValueError) as e:
-        raise StoreError(f"cannot keep {_fault(body, name) or name}: {e}") from e
-    if not _has_text_keys(body):  # Python would write 1 as "1" and None as "null", and so alter them
-        raise StoreError(f"cannot keep {_odd_key(body, name)}: a key is text")
-    # No body is deeper than it has brackets; those in strings count too, hence the second look.
+        raise StoreError(f"cannot store {_bad_value(body, name) or name}: {e}") from e
+    if not _has_text_keys(body):  # Python would write 1 as "1" and None as "null", which changes them
+        raise StoreError(f"cannot store {_odd_key(body, name)}: a key must be a string")
+    # The nesting cannot exceed the number of brackets; those in strings also count, hence the second check.
     if text.count("{") + text.count("[") > MAX_DEPTH and (place := _too_deep(body, name)):
-        raise StoreError(f"cannot keep {place}: nested deeper than {MAX_DEPTH} levels")
+        raise StoreError(f"cannot store {place}: nested deeper than {MAX_DEPTH} levels")
     return text
 
 
@@ -59,13 +59,13 @@ def decode(text: str) -> dict[str, Any]:
 
 
 def encode_id(text: str) -> str:
-    """An id as the inside of a JSON string; most ids are left as they are.
+    """An id as the inside of a JSON string; most ids are unchanged.
 
     Raises:
-        StoreError: it is no text.
+        StoreError: it is not a string.
     """
     if not isinstance(text, str):
-        raise StoreError(f"an id is text, found {text!r:.100}")
+        raise StoreError(f"expected a string as the id, found {text!r:.100}")
     return encode_basestring_ascii(text)[1:-1]
 
 
@@ -82,9 +82,9 @@ def _children(value: object) -> Iterator[tuple[str, object]]:
 
 
 def _walk(body: Body, name: str) -> Iterator[tuple[str, object, int]]:
-    """Each value in a body with its place and its depth, down to one level more than allowed; ends in a circle too."""
+    """Each value in a body with its position and depth, down to one level more than allowed; also ends in a cycle."""
     waiting: list[tuple[str, object, int]] = [(name, body, 1)]
-    seen: dict[int, int] = {}  # the depth at which a container was met; again only where it lies deeper
+    seen: dict[int, int] = {}  # the depth at which a container was found; visited again only if it is deeper
     while waiting:
         place, value, depth = waiting.pop()
         yield place, value, depth
@@ -94,7 +94,7 @@ def _walk(body: Body, name: str) -> Iterator[tuple[str, object, int]]:
 
 
 def _has_text_keys(body: Body) -> bool:
-    """Whether every key in a body that is no circle is text."""
+    """Whether every key in a body without cycles is a string."""
     waiting: list[object] = [body]
     for value in waiting:
         if isinstance(value, Mapping):
@@ -107,7 +107,7 @@ def _has_text_keys(body: Body) -> bool:
 
 
 def _odd_key(body: Body, name: str) -> str:
-    """The place of a key that is no text; empty when there is none."""
+    """The position of a key that is not a string; empty if there is none."""
     for place, value, _ in _walk(body, name):
         if isinstance(value, Mapping):
             for key in value:
@@ -116,8 +116,8 @@ def _odd_key(body: Body, name: str) -> str:
     return ""
 
 
-def _fault(body: Body, name: str) -> str:
-    """The place of a value that JSON cannot hold; empty when none is found."""
+def _bad_value(body: Body, name: str) -> str:
+    """The position of a value that JSON cannot represent; empty if none is found."""
     for place, value, _ in _walk(body, name):
         if isinstance(value, float) and not math.isfinite(value):
             return f"{place} = {value}"
@@ -127,7 +127,7 @@ def _fault(body: Body, name: str) -> str:
 
 
 def _too_deep(body: Body, name: str) -> str:
-    """The place where the nesting passes the bound, shortened; empty when it does not."""
+    """The position where the nesting exceeds the limit, shortened; empty if it does not."""
     for place, value, depth in _walk(body, name):
         if depth > MAX_DEPTH and isinstance(value, (Mapping, list, tuple)):
             return f"{place[:80]}…"

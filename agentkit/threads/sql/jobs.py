@@ -1,4 +1,4 @@
-"""Jobs for another thread, and the way of their answers back to the event loops where tasks wait. Knows no SQL."""
+"""Jobs for another thread, and the path of their answers back to the waiting event loops. Knows no SQL."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Answer = tuple["asyncio.Future[Any]", Any, BaseException | None]
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One operation, and where its answer goes. Without steps: the end, after all jobs before it."""
+    """One operation, and the recipient of its answer. Without steps: the end, after all earlier jobs."""
 
     steps: Callable[[], Steps[Any]] | None
     loop: asyncio.AbstractEventLoop | None
@@ -22,7 +22,7 @@ class Job:
 
 
 def answer(group: Sequence[Job], answers: Sequence[tuple[Any, BaseException | None]]) -> None:
-    """Give each loop its answers, all at once: waking a loop costs more than a statement."""
+    """Send each loop all its answers together: waking a loop costs more than a statement."""
     by_loop: dict[asyncio.AbstractEventLoop, list[Answer]] = {}
     for job, (result, error) in zip(group, answers, strict=True):
         if job.loop is not None and job.future is not None:
@@ -30,7 +30,7 @@ def answer(group: Sequence[Job], answers: Sequence[tuple[Any, BaseException | No
     for loop, some in by_loop.items():
         try:
             loop.call_soon_threadsafe(_settle, some)
-        except RuntimeError:  # the loop was closed: nobody waits there any more
+        except RuntimeError:  # the loop was closed: nothing waits there any more
             continue
 
 

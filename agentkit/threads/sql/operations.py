@@ -1,12 +1,12 @@
-"""Every operation of a SQL store, once for all databases. Knows SQL and JSON; does no I/O and has no clock.
+"""Every operation of a SQL store, shared by all databases. Knows SQL and JSON; does no I/O and has no clock.
 
 An operation is a generator: it yields a statement with its parameters and is sent the rows; what it returns is the
-operation's result, what it raises makes the driver roll back. A driver runs each operation in one transaction, says
-which words its database uses (`SqlDialect`), and throws `Duplicate` in where a row broke a uniqueness rule.
+operation's result, and an exception makes the driver roll back. A driver runs each operation in one transaction,
+defines its database's SQL (`SqlDialect`), and throws `Duplicate` into it if a row violated a uniqueness rule.
 
-A body is stored as JSON in ASCII, an id likewise without its quotes, so that characters which a database's text cannot
-hold (NUL in PostgreSQL, lone surrogates in both) come back as they were. One thing is not told apart: two surrogates
-that lie next to each other, high then low, are read back as the one character that they mean.
+A body is stored as JSON in ASCII, an id likewise without its quotes, so that characters which a database's text type
+cannot store (NUL in PostgreSQL, lone surrogates in both) are read back unchanged. One exception: two adjacent
+surrogates, high then low, are read back as the one character that they represent.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from agentkit.threads.sql.rows import (
     THREAD,
     Head,
     damaged,
-    decode_or_as_it_is,
+    decode_or_unchanged,
     head_of,
     listed,
     log_of,
@@ -36,23 +36,23 @@ from agentkit.threads.store import Append, Body, Change, Lease, Log, Move, NewCa
 T = TypeVar("T")
 Rows = Sequence[Sequence[Any]]
 Steps = Generator[tuple[str, tuple[Any, ...]], Rows, T]
-"""An operation under way: yields (SQL with `?` for each parameter, parameters), is sent rows, returns its result."""
+"""A running operation: yields (SQL with `?` for each parameter, parameters), is sent rows, returns its result."""
 
 SCHEMA_VERSION: Final = 2
-"""Of the tables below. A store with a higher one was written by a newer agentkit and is refused; one with a lower one
-is brought up to it. 2: a lease has its length, `lease_seconds`."""
+"""The version of the tables below. A store with a higher version was written by a newer agentkit and is refused; one
+with a lower version is upgraded. 2: a lease has its length, `lease_seconds`."""
 
 OLD_LEASE: Final = 30.0
-"""Seconds of a lease that was taken before its length was kept: what runs have always taken."""
+"""The seconds of a lease that was acquired before its length was stored: what runs have always used."""
 
 CALLS_PER_INSERT: Final = 50
-"""So many calls go into one statement: 550 parameters, below the 999 that an old SQLite allows."""
+"""The number of calls in one statement: 550 parameters, below the 999 that an old SQLite allows."""
 
 LARGEST: Final = 2**63 - 1
-"""The largest number that a database takes: more than it has rows."""
+"""The largest number that a database accepts: more than it has rows."""
 
 LEAP: Final = 2**32
-"""What the floor grows by when a thread is deleted whose fence cannot be read: more than it can have had leases."""
+"""Added to the floor when a thread whose fence cannot be read is deleted: more than it can have had leases."""
 
 _NEW_THREAD: Final = f"{THREAD}, lease_owner, lease_fence, lease_until, lease_seconds"
 MOVED: Final = (
@@ -62,20 +62,20 @@ MOVED: Final = (
 
 
 class Duplicate(StoreError):
-    """A row broke a rule of its table, such as uniqueness; thrown into an operation by its driver."""
+    """A row violated a rule of its table, such as uniqueness; thrown into an operation by its driver."""
 
 
 @dataclass(frozen=True, slots=True)
 class SqlDialect:
-    """What one database says in its own way.
+    """The parts of SQL that differ between databases.
 
     Args:
-        tables: a query for the names of the tables that there are.
-        now: an expression for the present time, in seconds since the epoch, by the store's clock.
-        prefix: stands before the name of each table.
-        lock: closes a query whose rows nobody else may change before the transaction ends.
-        text: the type of text compared byte by byte.
-        before_install: statements that come before the tables are made, such as one that keeps others from doing so.
+        tables: a query for the names of the existing tables.
+        now: an expression for the current time, in seconds since the epoch, by the store's clock.
+        prefix: put before the name of each table.
+        lock: the end of a query whose rows no one else may change before the transaction ends.
+        text: the type for text that is compared byte by byte.
+        before_install: statements to run before the tables are created, such as one that keeps others from doing so.
     """
 
     tables: str
@@ -98,34 +98,35 @@ class Operations:
     # the tables
 
     def ready(self) -> Steps[bool]:
-        """Whether the tables are there, of the present version.
+        """Whether the tables exist, in the current version.
 
         Raises:
-            StoreError: they are those of a newer agentkit, or another program's.
+            StoreError: they belong to a newer agentkit, or to another program.
         """
         names = {row[0] for row in (yield self.dialect.tables, ())}
         if "agentkit" not in names:
             if others := names & {"threads", "entries", "calls"}:
-                raise StoreError(f"table {sorted(others)[0]!r} was not made by agentkit; name another place")
+                raise StoreError(f"table {sorted(others)[0]!r} was not created by agentkit; choose another location")
             return False
         return (yield from self._version()) == SCHEMA_VERSION
 
     def _version(self) -> Steps[int]:
-        """Which version the tables have, which are there."""
+        """The version of the existing tables."""
         rows = yield f"SELECT value FROM {self.facts} WHERE name = ?", ("schema",)
         found = rows[0][0] if rows else None
         if not isinstance(found, int) or found < 1:
             raise StoreError(
-                f"the tables have version {found!r}, wanted a number from 1 to {SCHEMA_VERSION}: they are damaged"
+                f"the tables have version {found!r}, expected a number from 1 to {SCHEMA_VERSION}: they are damaged"
             )
         if found > SCHEMA_VERSION:
             raise StoreError(
-                f"the tables have version {found}, this agentkit knows up to {SCHEMA_VERSION}; install a newer agentkit"
+                f"the tables have version {found}, but this agentkit supports only up to {SCHEMA_VERSION}; "
+                "install a newer agentkit"
             )
         return found
 
     def install(self) -> Steps[None]:
-        """Make the tables, or bring those of an older agentkit up to date, unless another process was quicker."""
+        """Create the tables, or upgrade those of an older agentkit, unless another process was faster."""
         for statement in self.dialect.before_install:
             yield statement, ()
         if "agentkit" in {row[0] for row in (yield self.dialect.tables, ())}:
@@ -133,8 +134,8 @@ class Operations:
             return
         yield from self.ready()  # refuses tables of another program
         text = self.dialect.text
-        # `floor`: no thread begins with a lower fence or version, so that a lease of a deleted thread is worth nothing
-        # in a later thread of the same id.
+        # `floor`: no thread starts with a lower fence or version, so that a lease of a deleted thread is not valid
+        # in a later thread with the same id.
         yield f"CREATE TABLE {self.facts} (name {text} PRIMARY KEY, value BIGINT NOT NULL)", ()
         yield f"INSERT INTO {self.facts} VALUES (?, ?), (?, ?)", ("schema", SCHEMA_VERSION, "floor", 0)
         yield (
@@ -183,8 +184,8 @@ class Operations:
         try:
             yield f"INSERT INTO {self.threads} ({_NEW_THREAD}) VALUES ({places})", values
         except Duplicate:
-            raise ThreadExists(f"there is a thread {thread_id!r} already") from None
-        # After the insert: it waits for a transaction that deletes this very id, which may raise the floor.
+            raise ThreadExists(f"there is already a thread {thread_id!r}") from None
+        # After the insert, because that waits for a transaction that deletes the same id, which may raise the floor.
         floor = yield from self._floor()
         seqs = yield from self._change(key, 0, now, changes)
         entries = max(seqs, default=-1) + 1
@@ -198,8 +199,8 @@ class Operations:
         rows = yield f"SELECT value FROM {self.facts} WHERE name = ?", ("floor",)
         found = rows[0][0] if rows else None
         if not isinstance(found, int) or not 0 <= found < LARGEST // 2:
-            wanted = "wanted a number no lower than any version of a thread"
-            raise StoreError(f"the row 'floor' of the table agentkit is damaged: {found!r:.60}, {wanted}")
+            expected = "expected a number no lower than any version of a thread"
+            raise StoreError(f"the row 'floor' of the table agentkit is damaged: {found!r:.60}, {expected}")
         return found
 
     def get(self, thread_id: str) -> Steps[Thread]:
@@ -233,7 +234,7 @@ class Operations:
             head = yield from self._lock(thread_id)
         except ThreadNotFound:
             raise
-        except StoreError:  # its row: nobody can run it, and nobody knows its last fence
+        except StoreError:  # its row: the thread cannot be run, and its last fence is unknown
             yield f"UPDATE {self.facts} SET value = value + {LEAP} WHERE name = ? AND value < ?", ("floor", MOST)
         else:
             if head.held:
@@ -263,8 +264,8 @@ class Operations:
         """See `Store.commit`."""
         head = yield from self._lock(thread_id)
         if fence is not None and (head.owner is None or head.fence != fence):
-            raise head.busy(thread_id, f"lease {fence} was lost, nothing was written")
-        now = max(head.now, head.updated)  # a clock that goes back does not carry a thread into its past
+            raise head.busy(thread_id, f"lease {fence} was lost, so nothing was written")
+        now = max(head.now, head.updated)  # a clock that is set back does not move a thread into its past
         key = encode_id(thread_id)
         seqs = yield from self._change(key, head.entries, now, changes)
         entries = max(head.entries, max(seqs, default=-1) + 1)
@@ -276,7 +277,7 @@ class Operations:
         return seqs
 
     def _change(self, key: str, entries: int, now: float, changes: Sequence[Change]) -> Steps[tuple[int, ...]]:
-        """Make the changes; the `seq` of each entry added, found or revised."""
+        """Make the changes; returns the `seq` of each entry added, found or revised."""
         seqs: list[int] = []
         for change in changes:
             match change:
@@ -299,7 +300,7 @@ class Operations:
             found = yield f"SELECT seq FROM {self.entries} WHERE thread = ? AND key = ?", (key, own)
             if found:
                 return int(found[0][0])
-        # Its place is NULL, which its column refuses, where the entry before it is missing.
+        # Its `seq` is NULL, which the column refuses, if the entry before it is missing.
         place = f"CAST(? AS BIGINT) = 0 OR EXISTS (SELECT 1 FROM {self.entries} WHERE thread = ? AND seq = ?)"
         yield from self._insert(
             key,
@@ -314,7 +315,7 @@ class Operations:
         where = (key, change.seq)
         found = yield f"SELECT kind FROM {self.entries} WHERE thread = ? AND seq = ?", where
         if not found or found[0][0] != "partial":
-            what = f"is a {found[0][0]!r}" if found else "is not there"
+            what = f"is a {found[0][0]!r}" if found else "does not exist"
             raise StoreConflict(f"entry {change.seq} {what}; only a 'partial' one can be revised")
         yield (
             f"UPDATE {self.entries} SET kind = ?, body = ? WHERE thread = ? AND seq = ?",
@@ -341,12 +342,12 @@ class Operations:
             yield from self._insert(key, seq, f"INSERT INTO {self.calls} VALUES {places}", values)
 
     def _insert(self, key: str, seq: int, sql: str, values: tuple[Any, ...]) -> Steps[None]:
-        """Add rows of an entry. Only where others were lost, or came from elsewhere, is a rule in their way."""
+        """Add rows of an entry. They violate a rule only if other rows were lost, or were added by another program."""
         try:
             yield sql, values
         except Duplicate as e:
-            where = f"thread {decode_or_as_it_is(key)!r}, entry {seq}"
-            what = "a row is there already, or the one before it is missing; nothing was added"
+            where = f"thread {decode_or_unchanged(key)!r}, entry {seq}"
+            what = "a row already exists, or the one before it is missing; nothing was added"
             raise damaged(where, f"{what} ({e})") from e
 
     def _move(self, key: str, now: float, change: Move) -> Steps[None]:
@@ -354,9 +355,9 @@ class Operations:
         condition = "WHERE thread = ? AND seq = ? AND ordinal = ?"
         found = yield f"SELECT status FROM {self.calls} {condition}", where
         if not found or found[0][0] not in change.expect:
-            what = f"is {found[0][0]!r}" if found else "is not there"
-            wanted = " or ".join(map(repr, change.expect)) or "nothing"
-            raise StoreConflict(f"call {change.ordinal} of entry {change.seq} {what}, expected {wanted}")
+            what = f"is {found[0][0]!r}" if found else "does not exist"
+            expected = " or ".join(map(repr, change.expect)) or "nothing"
+            raise StoreConflict(f"call {change.ordinal} of entry {change.seq} {what}, expected {expected}")
         yield (
             f"UPDATE {self.calls} SET {MOVED} {condition}",
             (
@@ -377,7 +378,7 @@ class Operations:
         """See `Store.acquire`."""
         head = yield from self._lock(thread_id)
         if head.held and head.fence != dead:
-            raise head.busy(thread_id, "somebody else runs it")
+            raise head.busy(thread_id, "it is already being run")
         lease = Lease(thread_id, owner, head.fence + 1, head.now + seconds)
         yield from self._lease(lease, encode_id(owner), seconds)
         return lease
@@ -401,7 +402,7 @@ class Operations:
             yield from self._lease(lease, None, 0.0)
 
     def _lease(self, lease: Lease, owner: str | None, seconds: float) -> Steps[None]:
-        """Note who holds a thread; nobody does where `owner` is None."""
+        """Record who holds a thread; no one if `owner` is None."""
         until = 0.0 if owner is None else lease.until
         yield (
             (
@@ -419,17 +420,17 @@ class Operations:
         """A thread's row.
 
         Raises:
-            ThreadNotFound: there is nothing of such a thread.
-            StoreError: its row is missing, and entries of it are there.
+            ThreadNotFound: there is no such thread.
+            StoreError: its row is missing, but it has entries.
         """
         key = encode_id(thread_id)
         rows = yield sql, (key,)
         if rows:
             return rows[0]
-        missing = f"NOT EXISTS (SELECT 1 FROM {self.threads} WHERE id = ?)"  # still: it may just have been made
+        missing = f"NOT EXISTS (SELECT 1 FROM {self.threads} WHERE id = ?)"  # still: it may just have been created
         ((left,),) = yield f"SELECT count(*) FROM {self.entries} WHERE thread = ? AND {missing}", (key, key)
         if left:
-            raise damaged(f"thread {thread_id!r}", f"its row is missing; {left} entries of it are there")
+            raise damaged(f"thread {thread_id!r}", f"its row is missing, but {left} of its entries exist")
         raise ThreadNotFound(
-            f"there is no thread {thread_id!r}; `await threads.create_thread({thread_id!r})` makes one, and so does say"
+            f"there is no thread {thread_id!r}; `await threads.create_thread({thread_id!r})` creates one, as does say"
         )

@@ -1,9 +1,9 @@
-"""Threads in PostgreSQL: when transactions begin and end, and what a lost connection means.
+"""Threads in PostgreSQL: when transactions start and end, and what a lost connection means.
 
 The operations are those of `sql.py`. Loads asyncpg on first use.
 
-The connections live on an event loop of their own, in a thread of their own: a connection belongs to one loop, while a
-store outlives loops (`asyncio.run` twice), and what was begun is finished whatever becomes of the task that waits.
+The connections belong to a separate event loop in a separate thread: a connection belongs to one loop, while a store
+outlives loops (`asyncio.run` twice), and what was started is finished regardless of what happens to the waiting task.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ BEGIN: Final[dict[Kind, str | None]] = {
     "read": "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
     "statement": None,
 }
-"""How a transaction of each kind begins. A thread's row is locked: its writers wait for each other."""
+"""How a transaction of each kind starts. A thread's row is locked: its writers wait for each other."""
 
 INSTALL_LOCK: Final = 7_274_505_163_190_181
-"""The advisory lock under which tables are made. Any number that nobody else uses; this one was drawn at random."""
+"""The advisory lock under which tables are created. Any number that no one else uses; this one was chosen at random."""
 
 
 def _names_a_schema(value: object) -> bool:
@@ -41,7 +41,7 @@ def _names_a_schema(value: object) -> bool:
 
 _BOUNDS: Final[Bounds] = {
     "dsn": TEXT,
-    "schema": Bound(_names_a_schema, "a name of small letters, digits and _, not beginning with a digit, 63 at most"),
+    "schema": Bound(_names_a_schema, "a name of at most 63 lowercase letters, digits and _, not starting with a digit"),
     "connections": whole(1),
     "timeout": SECONDS,
     "on_statement": or_none(CALLABLE),
@@ -53,16 +53,16 @@ class PostgresStore(SqlStore):
 
     Needs `pip install "agentkit[postgres]"`.
 
-    Times are the server's. If a connection breaks while COMMIT runs, nobody can tell whether it was done; the
+    Times are the server's. If a connection breaks while COMMIT runs, it is unknown whether it was done; the
     `StoreError` says so.
 
     Args:
         dsn: such as `postgresql://user:password@host:5432/database`.
-        schema: where the tables are; made when it is not there.
-        connections: how many there are at most; they are made when needed.
-        timeout: seconds for connecting, and for one statement.
-        on_statement: called before and after each SQL statement, BEGIN and COMMIT too, in the thread that runs it; for
-            tests that crash there.
+        schema: contains the tables; created if necessary.
+        connections: the maximum number of connections; they are opened when needed.
+        timeout: the time limit for connecting, and for one statement, in seconds.
+        on_statement: called before and after each SQL statement, including BEGIN and COMMIT, in the thread that runs
+            it; for tests that crash there.
 
     Raises:
         ConfigError: asyncpg is not installed, the DSN cannot be read, or `schema` is not a plain name.
@@ -119,11 +119,11 @@ class PoolThread:
         self._opening = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop = asyncio.new_event_loop()
-        # A daemon: a process that ends does not wait for it, and what was not answered was not promised.
+        # A daemon: a process that ends does not wait for it, and work that was not answered was not guaranteed.
         Thread(target=self._serve, name="agentkit-postgres", daemon=True).start()
 
     def submit(self, job: Job, kind: Kind) -> None:
-        """Begin a job; one without steps ends the server, after all jobs before it."""
+        """Start a job; one without steps ends the server, after all earlier jobs."""
         self._loop.call_soon_threadsafe(self._begin, job, kind)
 
     def _serve(self) -> None:
@@ -168,7 +168,7 @@ class PoolThread:
     async def _open(self) -> Any:
         try:
             pool = await self._driver.create_pool(**self._options)
-        except (ValueError, TypeError) as e:  # asyncpg parses the DSN here; what it quotes of it may be the password
+        except (ValueError, TypeError) as e:  # asyncpg parses the DSN here; its message may quote the password
             raise StoreError(f"{self._name}: asyncpg cannot read this DSN ({type(e).__name__})") from None
         try:
             async with pool.acquire() as connection:
@@ -193,11 +193,11 @@ class PoolThread:
         return result
 
     async def _roll_back(self, connection: Any) -> None:
-        """Undo what a transaction did; where that cannot be asked for any more, end its connection, which undoes it."""
+        """Roll a transaction back; if that can no longer be requested, close its connection, which also undoes it."""
         try:
             await self._execute(connection, "ROLLBACK")
         except Exception:  # noqa: BLE001 (whatever it is, the error that led here is the one to tell)
-            with suppress(Exception):  # a connection that broke was given back to the pool and cannot be ended
+            with suppress(Exception):  # a broken connection was returned to the pool and cannot be closed
                 connection.terminate()
 
     async def _commit(self, connection: Any) -> None:
@@ -206,7 +206,7 @@ class PoolThread:
         except Exception as e:
             if not self._is_lost(e):
                 raise
-            lost = "the connection broke during COMMIT, it is not known whether the changes were made"
+            lost = "the connection broke during COMMIT, so it is unknown whether the changes were made"
             raise StoreError(f"{self._name}: {lost} ({str(e) or type(e).__name__})") from e
 
     async def _drive(self, connection: Any, steps: Steps[Any]) -> Any:
@@ -231,22 +231,22 @@ class PoolThread:
         return rows
 
     def _is_lost(self, e: BaseException) -> bool:
-        """Whether an error tells that the connection is lost, or was never made, and not that something was refused."""
+        """Whether an error means that the connection was lost or never made, and not that something was refused."""
         d = self._driver
         refused = (d.QueryCanceledError, d.DataError, d.ClientConfigurationError)
-        ended = (d.PostgresConnectionError, d.OperatorInterventionError)  # as the server tells it
-        met = (d.InterfaceError, d.InternalClientError)  # asyncpg used a connection that had ended
-        unreachable = (OSError, TimeoutError, UnicodeError)  # the last: of a host's name
+        ended = (d.PostgresConnectionError, d.OperatorInterventionError)  # as reported by the server
+        met = (d.InterfaceError, d.InternalClientError)  # asyncpg used a closed connection
+        unreachable = (OSError, TimeoutError, UnicodeError)  # the last one: resolving a host name
         return isinstance(e, (*ended, *met, *unreachable)) and not isinstance(e, refused)
 
     def _explain(self, e: BaseException) -> BaseException:
-        """An error in agentkit's words; others than the database's are left as they are."""
+        """An error with agentkit's message; errors that are not from the database are unchanged."""
         if type(e) is StoreError:
             return e if self._name in str(e) else StoreError(f"{self._name}: {e}")
         if self._is_lost(e):
-            return _caused(f"{self._name} cannot be reached, nothing was changed: {str(e) or type(e).__name__}", e)
+            return _caused(f"{self._name} cannot be reached, so nothing was changed: {str(e) or type(e).__name__}", e)
         if isinstance(e, (self._driver.PostgresError, self._driver.InterfaceError)):
-            return _caused(f"{self._name}: PostgreSQL refused, nothing was changed: {e}", e)
+            return _caused(f"{self._name}: PostgreSQL error, nothing was changed: {e}", e)
         return e
 
 
@@ -257,14 +257,14 @@ def _caused(message: str, e: BaseException) -> StoreError:
 
 
 async def _keep(connection: Any) -> None:
-    """Nothing to reset: no session setting is ever made, and a round trip is saved."""
+    """Nothing to reset: session settings are never changed, and this saves a round trip."""
 
 
 def _driver() -> Any:
     try:
         return import_module("asyncpg")
     except ImportError as e:
-        raise ConfigError('PostgresStore needs asyncpg: pip install "agentkit[postgres]"') from e
+        raise ConfigError('PostgresStore requires asyncpg: pip install "agentkit[postgres]"') from e
 
 
 def _dialect(schema: str) -> SqlDialect:
@@ -283,28 +283,27 @@ def _dialect(schema: str) -> SqlDialect:
 
 @lru_cache(maxsize=512)
 def _numbered(sql: str) -> str:
-    """The statement with `$1, $2, …`, as PostgreSQL wants, for each `?`."""
+    """The statement with `$1, $2, …`, as PostgreSQL requires, for each `?`."""
     first, *rest = sql.split("?")
     return first + "".join(f"${i}{part}" for i, part in enumerate(rest, 1))
 
 
 def _without_password(dsn: str) -> str:
-    """A DSN as it may be shown.
+    """A DSN without its password.
 
     Raises:
-        ConfigError: it cannot be read. The message shows nothing of it: where one cannot tell what is the password, any
-            part may be.
+        ConfigError: it cannot be read. The message shows no part of it, because any part could be the password.
     """
-    wanted = "wanted postgresql://user:password@host:5432/database, other characters than letters and digits as %40"
+    expected = "expected postgresql://user:password@host:5432/database, with special characters escaped as in %40"
     try:
-        if not dsn.isprintable():  # asyncpg takes a NUL as far as the system's resolver
+        if not dsn.isprintable():  # asyncpg passes a NUL on to the system's resolver
             raise ValueError
         parts = urlsplit(dsn)
     except ValueError:
-        raise ConfigError(f"the PostgreSQL DSN is no URL; {wanted}") from None
+        raise ConfigError(f"the PostgreSQL DSN is not a URL: {expected}") from None
     hosts = parts.netloc.rpartition("@")[2]
     ports = [host.rpartition("]")[2].partition(":")[2] for host in hosts.split(",")]
     ports += [port for given in parse_qs(parts.query).get("port", ()) for port in given.split(",")]
     if not all(port == "" or (port.isascii() and port.isdigit() and 0 < int(port) < 65536) for port in ports):
-        raise ConfigError(f"the PostgreSQL DSN has a port that is no number from 1 to 65535; {wanted}")
+        raise ConfigError(f"the port of the PostgreSQL DSN is not a number from 1 to 65535: {expected}")
     return f"{parts.scheme or 'postgresql'}://{hosts}{parts.path}"

@@ -1,6 +1,6 @@
-"""The rows of a SQL store's tables as values. A row that agentkit did not write so is a `StoreError` that says where.
+"""The rows of a SQL store's tables as values. A row that agentkit did not write raises a `StoreError` that says where.
 
-SQLite holds any value in any column, and a body is text that anybody may have changed: nothing is taken on trust. Pure.
+SQLite stores any value in any column, and a body is text that anyone may have changed, so everything is checked. Pure.
 """
 
 from __future__ import annotations
@@ -30,28 +30,28 @@ _TYPES: Final[dict[str, tuple[Any, ...]]] = {
     ENTRY: (int, str, str, _TEXT_OR_NONE, _TIME),
     CALL: (int, int, str, str, str, str, _TEXT_OR_NONE, int, _TIME_OR_NONE, _TIME_OR_NONE),
 }
-"""What each column holds, in the order of the columns."""
+"""The types of the columns, in their order."""
 
 MOST: Final = 2**53
-"""The largest count that is taken for one. A larger number is damage, which must not spread: no count may overflow."""
+"""The largest valid count. A larger number is damage, which must not spread: no count may overflow."""
 
 _LATEST: Final = 1e15
-"""Seconds since the epoch that may be a time, and not infinite."""
+"""The limit for times in seconds since the epoch, which excludes infinity."""
 
 _COUNTS: Final[dict[str, tuple[int, ...]]] = {THREAD: (2, 5), f"{HEAD}, now": (0, 1, 4), ENTRY: (0,), CALL: (0, 1, 7)}
 _TIMES: Final[dict[str, tuple[int, ...]]] = {THREAD: (3, 4), f"{HEAD}, now": (2, 5, 6), ENTRY: (4,), CALL: (8, 9)}
-"""Which columns hold counts, and which times, by their places."""
+"""The positions of the columns that contain counts, and of those that contain times."""
 
 _KINDS: Final = frozenset(get_args(EntryKind))
 _STATUSES: Final = frozenset(get_args(CallStatus))
 
 CLOCK_STEP: Final = 1.0
-"""Seconds that a clock may be put back while a lease that is in use still counts, such as to another server's clock."""
+"""How many seconds a clock may be set back, for example to another server's clock, without voiding a lease in use."""
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """A thread's row, locked, and the time."""
+    """A thread's locked row, and the time."""
 
     entries: int
     version: int
@@ -64,17 +64,17 @@ class Head:
 
     @property
     def held(self) -> bool:
-        """Whether somebody holds the lease now.
+        """Whether the lease is held now.
 
-        A lease that ends later than now and its own length was taken under a clock that has been put back since: it
-        would hold for as long as that clock was wrong. It is void; a holder who lives renews it before long.
+        A lease that ends later than its own length from now was acquired before the clock was set back: it would last
+        for as long as that clock was wrong. It is void; a living holder soon renews it.
         """
         return self.owner is not None and self.now < self.until <= self.now + self.seconds + CLOCK_STEP
 
     def busy(self, thread_id: str, what: str) -> ThreadBusy:
         """The error that names the holder, if there is one."""
         if self.owner is None:
-            return ThreadBusy(f"thread {thread_id!r}: {what}; nobody holds it now")
+            return ThreadBusy(f"thread {thread_id!r}: {what}; no one holds it now")
         left = min(max(self.until - self.now, 0), self.seconds)
         return ThreadBusy(
             f"thread {thread_id!r}: {what}; {in_words(self.owner)} holds it for another {left:.1f} s",
@@ -92,8 +92,8 @@ def head_of(thread_id: str, row: Sequence[Any]) -> Head:
 
 
 def thread_of(row: Sequence[Any]) -> Thread:
-    """A thread's own data."""
-    id = decode_or_as_it_is(row[0])
+    """A thread's data."""
+    id = decode_or_unchanged(row[0])
     where = f"thread {id!r}"
     _check(where, THREAD, row)
     _, metadata, entries, created, updated, version = row
@@ -101,9 +101,9 @@ def thread_of(row: Sequence[Any]) -> Thread:
 
 
 def listed(row: Sequence[Any]) -> Thread:
-    """A thread's own data, in a list that one damaged row must not hide: then with what is wrong, and what is sound.
+    """A thread's data for a list, which a damaged row must not break: then with the damage and the valid values.
 
-    An `updated` that is no number sorts before all numbers in a database, as infinity does.
+    An `updated` that is not a number sorts before all numbers in a database, as infinity does.
     """
     try:
         return thread_of(row)
@@ -112,17 +112,17 @@ def listed(row: Sequence[Any]) -> Thread:
         counts = (n if isinstance(n, int) else 0 for n in (entries, version))
         times = (float(t) if isinstance(t, _TIME) else absent for t, absent in ((created, 0.0), (updated, math.inf)))
         (count, number), (made, changed) = counts, times
-        return Thread(decode_or_as_it_is(row[0]), {}, count, made, changed, number, str(e))
+        return Thread(decode_or_unchanged(row[0]), {}, count, made, changed, number, str(e))
 
 
 def log_of(
     thread_id: str, head: Sequence[Any], entries: Sequence[Sequence[Any]], calls: Sequence[Sequence[Any]], after: int
 ) -> Log:
-    """A thread's rows behind an entry; none of them may be missing.
+    """A thread's rows after an entry; none of them may be missing.
 
     Args:
         thread_id: the thread.
-        head: its version, and how many entries it has.
+        head: its version, and its number of entries.
         entries: their rows in order.
         calls: their calls' rows in order.
         after: the entry before the first one.
@@ -135,23 +135,23 @@ def log_of(
     expected = first = max(after + 1, 0)
     for entry in read:
         if entry.seq != expected:
-            raise damaged(f"thread {thread_id!r}, entry {expected}", f"it is missing; entry {entry.seq} follows")
+            raise damaged(f"thread {thread_id!r}, entry {expected}", f"it is missing, but entry {entry.seq} follows")
         expected += 1
     if expected != max(count, first):
-        found = f"{expected} are there" if expected > count else "it is missing"
-        raise damaged(f"thread {thread_id!r}, entry {min(expected, count)}", f"{found}, the thread counts {count}")
+        found = f"{expected} exist" if expected > count else "it is missing"
+        raise damaged(f"thread {thread_id!r}, entry {min(expected, count)}", f"{found}, but the thread counts {count}")
     return Log(read, tuple(_calls(thread_id, calls, count)), version)
 
 
 def _calls(thread_id: str, rows: Sequence[Sequence[Any]], count: int) -> Iterator[Call]:
-    """The calls, which belong to one of so many entries, and are counted from 0 in each."""
+    """The calls, which belong to one of this many entries, and are numbered from 0 in each."""
     before, ordinal = -1, 0
     for row in rows:
         call = call_of(thread_id, row)
         ordinal = ordinal + 1 if call.seq == before else 0
         before = call.seq
         if before >= count:
-            raise damaged(f"thread {thread_id!r}, entry {before}", f"it is missing; call {call.ordinal} of it is there")
+            raise damaged(f"thread {thread_id!r}, entry {before}", f"it is missing, but its call {call.ordinal} exists")
         if call.ordinal != ordinal:
             raise damaged(f"thread {thread_id!r}, entry {before}, call {ordinal}", "it is missing")
         yield call
@@ -181,8 +181,8 @@ def call_of(thread_id: str, row: Sequence[Any]) -> Call:
     return Call(seq, ordinal, id, status, _body(where, "body", body), _body(where, "note", note), said, *times)
 
 
-def decode_or_as_it_is(key: Any) -> str:
-    """A stored id; where it cannot be read, what stands there."""
+def decode_or_unchanged(key: Any) -> str:
+    """A stored id; unchanged if it cannot be decoded."""
     try:
         return decode_id(key)
     except (TypeError, ValueError, AttributeError):
@@ -190,7 +190,7 @@ def decode_or_as_it_is(key: Any) -> str:
 
 
 def _check(where: str, columns: str, row: Sequence[Any]) -> None:
-    """Raise `StoreError` for a value of a wrong type, and for a number that counts nothing and is no time."""
+    """Raise `StoreError` for a value of a wrong type, and for a number that is not a valid count or time."""
     if not all(map(isinstance, row, _TYPES[columns])):
         for name, value, types in zip(columns.split(", "), row, _TYPES[columns], strict=True):
             if not isinstance(value, types):
@@ -207,9 +207,9 @@ def _body(where: str, column: str, text: str) -> dict[str, Any]:
     try:
         body = decode(text)
     except (ValueError, RecursionError) as e:
-        raise damaged(where, f"{column} is no JSON ({type(e).__name__}: {e}): {text[:60]!r}") from e
+        raise damaged(where, f"{column} is not JSON ({type(e).__name__}: {e}): {text[:60]!r}") from e
     if not isinstance(body, dict):
-        raise damaged(where, f"{column} is no JSON object: {text[:60]!r}")
+        raise damaged(where, f"{column} is not a JSON object: {text[:60]!r}")
     return body
 
 
@@ -221,5 +221,5 @@ def _id(where: str, column: str, text: str) -> str:
 
 
 def damaged(where: str, what: str) -> StoreError:
-    """The error for what agentkit did not write so."""
+    """The error for data that agentkit did not write."""
     return StoreError(f"{where} is damaged in the store: {what}")

@@ -1,8 +1,8 @@
 """Threads in one SQLite file. The operations are those of `sql.py`, the transactions those of `sqlite_worker.py`.
 
-No statement runs on an event loop: a thread of its own writes, another one reads. All writes that wait are made in one
-transaction, each inside a savepoint of its own, and are answered after the one COMMIT, so that a thousand tasks wait
-for one flush of the disk instead of a thousand (group commit).
+No statement runs on an event loop: one thread writes, another one reads. All waiting writes are made in one
+transaction, each inside its own savepoint, and are answered after that one COMMIT, so that a thousand tasks wait for
+one flush of the disk instead of a thousand (group commit).
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from agentkit.threads.sql.store_bridge import Driver, Kind, OnStatement, SqlStor
 DIALECT: Final = SqlDialect(tables="SELECT name FROM sqlite_master WHERE type = 'table'", now="agentkit_clock()")
 
 SYNCHRONOUS: Final = {"power": "FULL", "process": "NORMAL"}
-"""What SQLite calls them. FULL flushes the disk in every transaction, NORMAL only when the log is moved to the file."""
+"""SQLite's names. FULL flushes the disk in every transaction, NORMAL only when the log is moved to the file."""
 
 
 def _names_a_file(path: object) -> bool:
-    """Whether the system can be asked for such a file: no NUL, no half of a surrogate pair."""
+    """Whether the system accepts such a path: no NUL, no lone surrogate."""
     if not isinstance(path, (str, Path)):
         return False
     try:
@@ -46,20 +46,21 @@ _BOUNDS: Final[Bounds] = {
 class SQLiteStore(SqlStore):
     """Threads in one SQLite file, the default store (see `Store` for the methods).
 
-    Several processes on one machine may use the file at once. It must not lie on a network file system.
+    Several processes on one machine may use the file concurrently. It must not be on a network file system.
 
     Args:
-        path: the file; made when it is not there, in a folder that is. `":memory:"` keeps all in this object.
-        durability: what survives. `"power"`: what was written is on the disk, a power cut loses nothing. `"process"`:
-            the disk is flushed seldom; a killed process loses nothing, a power cut may lose the last commits (the file
-            stays sound). How much quicker that is depends on the disk: `benchmarks/threads.py` measures both.
+        path: the file; created if necessary, in an existing folder. `":memory:"` keeps everything in this object.
+        durability: what survives. `"power"`: everything written is on the disk, and a power cut loses nothing.
+            `"process"`: the disk is rarely flushed; a killed process loses nothing, a power cut may lose the last
+            commits (the file stays intact). How much faster that is depends on the disk: `benchmarks/threads.py`
+            measures both.
         busy_timeout: seconds to wait for another process that writes; 0 or more.
-        clock: seconds since the epoch.
-        on_statement: called before and after each SQL statement, BEGIN and COMMIT too, in the thread that runs it; for
-            tests that crash there.
+        clock: returns seconds since the epoch.
+        on_statement: called before and after each SQL statement, including BEGIN and COMMIT, in the thread that runs
+            it; for tests that crash there.
 
     Raises:
-        ConfigError: a wrong argument. A file that cannot be opened is a `StoreError` of the first use.
+        ConfigError: an argument is wrong. A file that cannot be opened raises a `StoreError` at the first use.
     """
 
     def __init__(
@@ -82,9 +83,9 @@ class SQLiteStore(SqlStore):
 
     def _drivers(self) -> Mapping[Kind, Driver]:
         if self._memory and os.getpid() != self._made_in:
-            raise StoreError("a store in memory belongs to the process that made it, and this one is its child")
+            raise StoreError("a store in memory belongs to the process that created it, and this is a child process")
         writer = Worker(self._place, writes=True)
-        if self._memory:  # but one connection sees it
+        if self._memory:  # only one connection sees it
             return {"write": writer, "read": writer, "statement": writer}
         reader = Worker(self._place, writes=False)
         return {"write": writer, "read": reader, "statement": reader}

@@ -17,25 +17,25 @@ from agentkit.threads.sql.operations import Duplicate, Operations, Rows, Steps
 from agentkit.threads.sql.store_bridge import Kind, OnStatement
 
 MAX_GROUP: Final = 1000
-"""Jobs in one transaction at most, so that the first of many does not wait for ever."""
+"""The maximum number of jobs in one transaction, so that the first of many does not wait forever."""
 
 WAL_RETRY: Final = 0.01
-"""Seconds between two attempts to switch a new file to WAL, for which SQLite does not wait by itself."""
+"""Seconds between two attempts to switch a new file to WAL, because SQLite does not wait for that itself."""
 
 REASONS: Final = {
     sqlite3.SQLITE_FULL: "the disk is full",
     sqlite3.SQLITE_READONLY: "the file, or its folder, is read-only",
-    sqlite3.SQLITE_IOERR: "the disk, a quota or a limit on file sizes refused",
+    sqlite3.SQLITE_IOERR: "the disk, a quota or a file size limit prevented it",
     sqlite3.SQLITE_NOTADB: "the file is not a SQLite database",
     sqlite3.SQLITE_CORRUPT: "the file is damaged",
 }
 """What an error of SQLite means, by its primary code."""
 
 NO_ROOM: Final = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM}
-"""Errors with which SQLite gives up a whole transaction although only one of its jobs may have been too large."""
+"""Errors that make SQLite abort a whole transaction although only one of its jobs may have been too large."""
 
 _ABANDONED: Final[list[sqlite3.Connection]] = []
-"""Connections to files that were removed or replaced. To close one would remove the log of the file there now."""
+"""Connections to files that were removed or replaced. Closing one would remove the new file's log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class DatabaseFile:
     operations: Operations
 
     def execute(self, connection: sqlite3.Connection, sql: str, values: Sequence[Any] = ()) -> Rows:
-        """Run one statement and take all its rows."""
+        """Run one statement and fetch all its rows."""
         if self.on_statement is None:
             return connection.execute(sql, values).fetchall()
         self.on_statement("before", sql)
@@ -73,10 +73,10 @@ class DatabaseFile:
             return e.value
 
     def open(self) -> sqlite3.Connection:
-        """A connection to the file, with its tables made.
+        """A connection to the file, with its tables created.
 
         Raises:
-            StoreError: the file cannot be opened, or is not ours.
+            StoreError: the file cannot be opened, or belongs to another program.
         """
         connection = None
         try:
@@ -90,7 +90,7 @@ class DatabaseFile:
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         connection.create_function("agentkit_clock", 0, lambda: float(self.clock()))
-        ready = self.drive(connection, self.operations.ready())  # before anything is changed: the file may be another's
+        ready = self.drive(connection, self.operations.ready())  # before any change: the file may be another program's
         self._use_wal(connection)
         self.execute(connection, f"PRAGMA synchronous = {self.synchronous}")
         self.execute(connection, "PRAGMA fullfsync = ON")  # macOS: there fsync alone does not reach the disk
@@ -110,10 +110,10 @@ class DatabaseFile:
                     raise
                 time.sleep(WAL_RETRY)
         if mode not in ("wal", "memory"):
-            raise StoreError(f"no write-ahead log can be kept here (journal mode {mode!r}); a network file system?")
+            raise StoreError(f"no write-ahead log is possible here (journal mode {mode!r}): a network file system?")
 
     def explain(self, e: BaseException) -> BaseException:
-        """An error in agentkit's words: what was found, what was wanted, where. Others than SQLite's are left."""
+        """An error with agentkit's message, which says what was found and where. Only SQLite's errors are changed."""
         if isinstance(e, StoreError):
             return type(e)(f"thread store {self.path}: {e}") if type(e) is StoreError else e
         if isinstance(e, OverflowError):
@@ -126,25 +126,25 @@ class DatabaseFile:
         elif code == sqlite3.SQLITE_CANTOPEN:
             reason = _why_not_opened(self.path)
         else:
-            reason = REASONS.get(code, "SQLite refused")
+            reason = REASONS.get(code, "SQLite error")
         return StoreError(f"thread store {self.path}: {reason}; nothing was changed (SQLite: {e})")
 
 
 def _code(e: sqlite3.Error) -> int:
-    """The primary code; 0 for an error that Python's module found itself."""
+    """The primary code; 0 for an error that Python's module raised itself."""
     return int(getattr(e, "sqlite_errorcode", 0)) & 0xFF
 
 
 def _why_not_opened(path: str) -> str:
     folder = os.path.dirname(path)
     if os.path.isdir(path):
-        return "this is a folder, a file is wanted"
+        return "expected a file, found a folder"
     try:
         os.stat(folder)
     except FileNotFoundError:
-        return f"there is no folder {folder}; make it first"
+        return f"there is no folder {folder}; create it first"
     except OSError:
-        return f"no permission to look into {folder}"
+        return f"no permission to access {folder}"
     if not os.access(path if os.path.exists(path) else folder, os.R_OK | os.W_OK):
         return "no permission to read and write there"
     return "the file cannot be opened"
@@ -166,11 +166,11 @@ class Worker:
         self._connection: sqlite3.Connection | None = None
         self._file = (0, 0)
         name = f"agentkit-{'writer' if writes else 'reader'}"
-        # A daemon: a process that ends does not wait for it, and what was not answered was not promised.
+        # A daemon: a process that ends does not wait for it, and work that was not answered was not guaranteed.
         Thread(target=self._run, name=name, daemon=True).start()
 
     def submit(self, job: Job, kind: Kind) -> None:
-        """Begin a job; one without steps ends the worker, after all jobs before it."""
+        """Start a job; one without steps ends the worker, after all earlier jobs."""
         self._jobs.put(job)
 
     def _run(self) -> None:
@@ -185,7 +185,7 @@ class Worker:
             del group  # the last job's loop and answer are not kept while waiting
 
     def _take(self) -> tuple[list[Job], Job | None]:
-        """All jobs that wait, at least one; and the end if it is there."""
+        """All waiting jobs, at least one; and the end if it has been requested."""
         group: list[Job] = []
         job = self._jobs.get()
         while job.steps is not None:
@@ -199,7 +199,7 @@ class Worker:
         return group, job
 
     def _run_group(self, group: list[Job]) -> list[tuple[Any, BaseException | None]]:
-        """Each job's result or error; a group that finds no room is tried again one by one."""
+        """Each job's result or error; the jobs of a group that does not fit are retried one by one."""
         try:
             return self._transaction(group)
         except sqlite3.Error as e:
@@ -222,7 +222,7 @@ class Worker:
         """One job between its savepoints.
 
         Raises:
-            sqlite3.Error: SQLite gave up the whole transaction, as it may when the disk is full.
+            sqlite3.Error: SQLite aborted the whole transaction, as it may if the disk is full.
         """
         assert job.steps is not None
         if job.future is not None and job.future.cancelled():
@@ -240,14 +240,14 @@ class Worker:
         return result, None
 
     def _mark(self, connection: sqlite3.Connection, sql: str) -> None:
-        """A statement about a savepoint, which a job that only reads has no need of."""
+        """A statement about a savepoint, which a job that only reads does not need."""
         if self._writes:
             self._place.execute(connection, sql)
 
     def _connected(self) -> sqlite3.Connection:
         path = self._place.path
         if self._connection is not None and path != ":memory:" and _identity(path) != self._file:
-            _ABANDONED.append(self._connection)  # what were written there would be lost, in silence
+            _ABANDONED.append(self._connection)  # anything written there would be lost silently
             self._connection = None
             if not os.path.exists(path):
                 raise StoreError(f"thread store {path}: the file was removed while in use; nothing was changed")
@@ -261,7 +261,7 @@ class Worker:
             try:
                 self._place.execute(self._connection, "ROLLBACK")
             except sqlite3.Error:
-                self._close()  # closing rolls back too
+                self._close()  # closing also rolls back
 
     def _close(self) -> None:
         connection, self._connection = self._connection, None
@@ -270,7 +270,7 @@ class Worker:
 
 
 def _identity(path: str) -> tuple[int, int]:
-    """Which file a path names now; zeros when none."""
+    """The file that a path names now; zeros if there is none."""
     try:
         found = os.stat(path)
     except OSError:

@@ -1,4 +1,4 @@
-"""What the SQL stores share: the methods of `Store`, each an operation that the store's driver runs."""
+"""The shared part of the SQL stores: the methods of `Store`, each an operation that the store's driver runs."""
 
 from __future__ import annotations
 
@@ -19,32 +19,33 @@ from agentkit.threads.store import Append, Body, Change, Lease, Log, Thread
 T = TypeVar("T")
 
 Kind = Literal["write", "read", "statement"]
-"""What an operation needs: a transaction that writes, one that sees a single moment, or one statement that reads."""
+"""What an operation needs: a transaction that writes, one with a consistent snapshot, or one statement that reads."""
 
 OnStatement = Callable[[Literal["before", "after"], str], None]
 """Called around each SQL statement, in the thread that runs it."""
 
 _INHERITED: Final[list[object]] = []
-"""Connections that came with a fork: to close them would disturb the parent's, so they are kept and never touched."""
+"""Connections inherited in a fork: closing them would disturb the parent's, so they are kept and never used."""
 
 
 class Driver(Protocol):
-    """A thread with its connections. It knows nothing of the store, which may be forgotten before it ends."""
+    """A thread with its connections. It does not refer to the store, which may be garbage-collected before it ends."""
 
     def submit(self, job: Job, kind: Kind) -> None:
-        """Begin a job; one without steps ends the driver, after all jobs before it."""
+        """Start a job; one without steps ends the driver, after all earlier jobs."""
         ...
 
 
 class SqlStore(EnteredAsync):
-    """A `Store` whose operations run in other threads. A subclass makes their drivers.
+    """A `Store` whose operations run in other threads. A subclass creates their drivers.
 
-    What was begun is done, whatever becomes of the task that waits. A process that forks may use the store on both
-    sides. Use it as `async with store:` to close it at the end; a store that is forgotten ends its threads too.
+    A started operation is finished, regardless of what happens to the waiting task. A process that forks may use the
+    store on both sides. Use it as `async with store:` to close it at the end; a garbage-collected store also ends its
+    threads.
 
     Args:
         operations: those of `sql.py`, for one database.
-        name: of the store, for messages.
+        name: the store's name, for messages.
     """
 
     def __init__(self, operations: Operations, name: str) -> None:
@@ -67,8 +68,8 @@ class SqlStore(EnteredAsync):
         self._finalizer = weakref.finalize(self, _end, tuple(set(self._by_kind.values())), self._pid)
 
     async def _run(self, steps: Callable[[], Steps[T]], kind: Kind) -> T:
-        """Run an operation; `steps` makes it, once for each attempt."""
-        if self._pid != os.getpid():  # a child has the parent's memory but not its threads: it begins anew
+        """Run an operation; `steps` creates it, once for each attempt."""
+        if self._pid != os.getpid():  # a child has the parent's memory but not its threads: it starts new ones
             self._finalizer.detach()
             _INHERITED.append(self._by_kind)
             self._start()
@@ -123,7 +124,7 @@ class SqlStore(EnteredAsync):
         await self._run(lambda: self._operations.release(lease), "write")
 
     async def aclose(self) -> None:
-        """See `Store.aclose`; a second time does nothing."""
+        """See `Store.aclose`; calling it again does nothing."""
         loop = asyncio.get_running_loop()
         ended: list[asyncio.Future[Any]] = []
         with self._lock:
@@ -146,7 +147,7 @@ class SqlStore(EnteredAsync):
 
 
 def _end(drivers: Sequence[Driver], pid: int) -> None:
-    """End the threads of a store that nobody holds any more."""
+    """End the threads of a store that has been garbage-collected."""
     if pid == os.getpid():
         for driver in drivers:
             driver.submit(Job(None, None, None), "write")
