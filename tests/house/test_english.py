@@ -25,6 +25,7 @@ ROOMS: Final = (
     "agentkit/cli/*.py",
     "agentkit/foreign/*.py",
     "agentkit/interop/**/*.py",
+    "agentkit/processor/*.py",
     "agentkit/schemas/words.py",
     "agentkit/testing/*.py",
     "agentkit/tool/*.py",

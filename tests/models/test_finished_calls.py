@@ -278,7 +278,7 @@ def test_what_waits_for_the_end_of_a_response_does_not_run_once_it_is_taken_back
     (result,) = [m for m in agent.run_sync("Hi").messages if isinstance(m, ToolMessage)]
     assert (result.error, result.text) == (
         "denied",
-        f"not run: the response finished with {reason}, and its calls with it",
+        f"not run: the response finished with {reason}, which retracts its calls",
     )
 
 

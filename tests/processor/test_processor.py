@@ -875,8 +875,8 @@ class Hanging:
             raise
 
 
-CANCELLED = ("cancelled", "cancelled while it ran: what it had done by then may stand")
-NOT_BEGUN = ("cancelled", "not run: the run was cancelled before this call began")
+CANCELLED = ("cancelled", "cancelled while it ran: what it had done by then may have taken effect")
+NOT_BEGUN = ("cancelled", "not run: the run was cancelled before this call started")
 
 
 def test_leaving_cancels_the_tools_at_work_and_answers_every_call() -> None:
