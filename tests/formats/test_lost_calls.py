@@ -108,8 +108,21 @@ def test_an_opening_of_which_prose_speaks_is_text(format: Format) -> None:
                     assert not any(isinstance(e, CallEnd | CallError) for e in read(format, text, size)), text
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[nte(text='x', more=[note(text='y')])]",
+        "[nte(text='[note(text=1)]')]",
+        """["see [note(text='x')]", "b"]""",
+    ],
+)
+@pytest.mark.parametrize("size", [1, 5, 1000])
+def test_a_list_of_calls_in_a_value_of_a_damaged_one_is_not_made(text: str, size: int) -> None:
+    assert not [e for e in read("pythonic", text, size) if isinstance(e, CallEnd)]
+
+
 PROSE_WITH_A_BRACKET = (
-    "From a[0 on: ", "x[i ", "The interval [0, 1): ", "[[1, 2 and ", "[see ", "[</b>", '["a ', "['a ", "See [this\n",
+    "From a[0 on: ", "x[i ", "The interval [0, 1): ", "[[1, 2 and ", "[see ", "[</b>", '["a ', "See [this\n",
 )  # fmt: skip
 
 

@@ -163,7 +163,15 @@ class Listed:
         if found.kind == "none" or opening is None or opening.start() >= found.end:
             return False
         first = self.mention.search(text)
-        return first is not None and first.start() >= opening.start()
+        if first is None or first.start() < opening.start():
+            return False
+        before = self.inside(text[: opening.start()])  # in a damaged call, or in a string, it is part of a value
+        return before.depth == 0 and (before.at == opening.start() or not self._closes(text, before.at))
+
+    def _closes(self, text: str, at: int) -> bool:
+        """Whether the string that may begin there ends in this text."""
+        string = self.token.match(text, at)
+        return string is not None and len(string[0]) > 1
 
     def _found(self, text: str, *, whole: bool, opened: bool, inside: Inside) -> Next | None:
         """What comes next in what may be a section."""
