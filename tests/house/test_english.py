@@ -26,7 +26,7 @@ ROOMS: Final = (
     "agentkit/foreign/*.py",
     "agentkit/interop/**/*.py",
     "agentkit/processor/*.py",
-    "agentkit/schemas/words.py",
+    "agentkit/schemas/*.py",
     "agentkit/testing/*.py",
     "agentkit/tool/*.py",
     "benchmarks/*.py",

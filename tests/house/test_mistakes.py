@@ -474,7 +474,7 @@ def test_what_an_author_is_warned_of(caplog: pytest.LogCaptureFixture) -> None: 
     answers(returns(Opaque()))
     (message,) = caplog.messages
     assert message == (
-        "look returned an object of class Opaque, of which the model can read nothing: return text, numbers, a dict or "
+        "look returned an object of class Opaque, which the model cannot read: return a string, numbers, a dict or "
         "list of these, a dataclass, or give the class a __str__"
     )
 
