@@ -19,8 +19,8 @@ from agentkit.schemas.dialects import (
     MAX_LONG_ENUM,
     MAX_PROPERTIES,
     OPENAI,
-    SILENT,
     REPORTED,
+    SILENT,
     Dialect,
 )
 from agentkit.schemas.walk import (

@@ -25,6 +25,7 @@ ROOMS: Final = (
     "agentkit/cli/*.py",
     "agentkit/foreign/*.py",
     "agentkit/interop/**/*.py",
+    "agentkit/models/*.py",
     "agentkit/processor/*.py",
     "agentkit/schemas/*.py",
     "agentkit/testing/*.py",
