@@ -54,10 +54,10 @@ __all__ = [
 
 @cache
 def auto() -> tuple[Format, ...]:
-    """Every format that tells itself by its text, for reading what a model wrote in whatever format it chose.
+    """Every format recognisable by its text alone, for reading text in whichever format a model chose.
 
-    Left out is what needs to be expected: `legacy`, whose tags are the tools' names, as in `cline`; and calls in a code
-    fence, which may be quoted. With `in_code="reply"`, a fence that opens the reply is looked into all the same.
+    Formats that must be expected are omitted: `legacy`, whose tags are the tools' names, as in `cline`; and calls in a
+    code fence, which may be quoted. With `in_code="reply"`, a fence that opens the reply is examined regardless.
     """
     found = []
     for format in CATALOG:
@@ -69,7 +69,7 @@ def auto() -> tuple[Format, ...]:
 
 @cache
 def recoverable() -> tuple[Format, ...]:
-    """`auto`, for what a native model wrote: there the tags count that many prompts ask for around reasoning."""
+    """`auto`, for what a native model wrote: the tags that many prompts request around reasoning count, too."""
     first, *rest = auto()
     reasoning = tuple((f"<{tag}>", f"</{tag}>") for tag in REASONING)
     return (replace(first, thinking=(*first.thinking, *reasoning)), *rest)
@@ -88,7 +88,7 @@ def parse(
     in_code: InCode = "ignore",
     thinking: bool = False,
 ) -> list[Event]:
-    """Read a whole text: feed it, close, and join what belongs together. Arguments as for `Parser`."""
+    """Read a whole text: feed it, close, and merge adjacent events. Arguments as for `Parser`."""
     parser = Parser(formats, tools, in_code=in_code, thinking=thinking)
     events: list[SourceEvent] = parser.feed(text)
     return merge([*events, *parser.close()])

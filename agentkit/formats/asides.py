@@ -1,7 +1,7 @@
-"""What a model says aside: shown as code or as a comment, thought, or said in another's name. No call in it counts.
+"""A model's asides: text shown as code or as a comment, thought, or said in another's name. No call in one counts.
 
-A model that makes up its tool's answer, or the user's next turn, writes down what others might say; what it would have
-them call is no request of its own. Data, and the patterns that find it. Knows no format and no tool.
+A model that makes up its tool's answer, or the user's next turn, writes down what others might say; a call in such text
+is not a request by the model. Data, and the patterns that find it. Knows no format and no tool.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from agentkit.formats.reader import Delimiter, Search, any_beginning, any_of, beginnings, may_begin, pattern
 
 REASONING: Final = ("reasoning", "thought", "scratchpad")
-"""Tags around reasoning that no family's template knows and many prompts ask for."""
+"""Tags around reasoning that many prompts request and no family's template contains."""
 
 _SHOWN: Final = ("pre", "code", "example")
 _ANSWERS: Final = (
@@ -42,13 +42,13 @@ _OTHERS: Final = {
     "[TOOL_RESULTS]": ("[/TOOL_RESULTS]",),
     "<|tool_response>": ("<tool_response|>",),
 }
-"""How a chat template begins what another than the model says, and what ends it. Sources: as in `control.FAMILIES`."""
+"""How a chat template starts the text of anyone other than the model, and what ends it. Sources: `control.FAMILIES`."""
 
 
 class Aside(NamedTuple):
-    """One kind of it: the literals that end it, and whether only a paragraph is aside where it begins inside a line.
+    """One kind of aside: the literals that end it, and whether only a paragraph is aside if it starts inside a line.
 
-    A tag that prose merely names ("the <pre> element") so takes no call of a later paragraph with it.
+    This way, a tag that prose merely mentions ("the <pre> element") does not affect a call in a later paragraph.
     """
 
     closes: tuple[str, ...]
@@ -56,15 +56,15 @@ class Aside(NamedTuple):
 
 
 _LITERALS: Final = {text: Aside(ends) for text, ends in _OTHERS.items()} | {"<!--": Aside(("-->",), paragraph=True)}
-"""What begins with a literal, by that literal; there is no white space in one."""
+"""Asides that start with a literal, by that literal, which contains no white space."""
 
 
 class Asides:
-    """How an aside may begin.
+    """How an aside may start.
 
     Args:
-        taken: names of tags that mean something else here: a tool, a parameter, a family's markup.
-        literals: openers of the formats, without white space; they go first.
+        taken: names of tags that have another meaning here: a tool, a parameter, a family's markup.
+        literals: openers of the formats, without white space; they have precedence.
     """
 
     def __init__(self, taken: Collection[str], literals: Collection[str]) -> None:
@@ -73,12 +73,12 @@ class Asides:
         self.opens = _opens(tags, tuple(self.literals))
 
     def behind(self) -> Iterator[tuple[str, str]]:
-        """The first character of every opening, and a pattern for what may stand behind it."""
+        """The first character of every opening, and a pattern for what may follow it."""
         yield "<", r"[a-zA-Z!|｜]"
         yield "[", r"[A-Z]"
 
     def at(self, found: re.Match[str]) -> Aside:
-        """What begins here, given a match of `opens`."""
+        """The aside that starts at a match of `opens`."""
         if (tag := found["tag"]) is not None:
             return Aside((f"</{tag.lower()}>",), paragraph=tag.lower() not in _ANSWERS)
         return self.literals["".join(found[0].split())]
@@ -86,7 +86,7 @@ class Asides:
 
 @lru_cache(64)
 def _opens(tags: tuple[str, ...], texts: tuple[str, ...]) -> Delimiter:
-    """What begins an aside: a tag, or a literal."""
+    """What starts an aside: a tag, or a literal."""
     attributes = r"(?:\s[^<>]{0,255})?"
     return Delimiter(
         rf"<(?P<tag>{any_of(tags)}){attributes}(?<!/)>|(?P<text>{any_of(texts)})",
@@ -97,7 +97,7 @@ def _opens(tags: tuple[str, ...], texts: tuple[str, ...]) -> Delimiter:
 
 @cache
 def end_of(closes: tuple[str, ...], *, paragraph: bool) -> tuple[Delimiter, Search]:
-    """What ends an aside, and what finds where that may be."""
+    """What ends an aside, and a search for where that may be."""
     whole, part = "|".join(map(pattern, closes)), "|".join(map(beginnings, closes))
     first = "|".join(map(may_begin, closes))
     if paragraph:

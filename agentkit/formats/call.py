@@ -19,6 +19,7 @@ from agentkit.schemas import walk
 from agentkit.toolspec import UNDECLARED, Layout, ToolSpec
 from agentkit.unicode import without_surrogates
 
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]").search
 _MODULES = ("functions", "tools", "default_api")
 _WRAPPERS = ("arguments", "input", "properties")
 """Source: vLLM's parsers of DeepSeek V3.2 (`arguments`, `input`) and of MiniCPM 5 (`properties`), with their tests."""
@@ -62,6 +63,9 @@ class CallReader:
         """The name is known: from here on the call gets an answer.
 
         Some models write a tool's name twice, `search.search`, as the name of its server and its own.
+
+        Raises:
+            Damage: the name holds a control character, as an escape in it may have made one of its letters.
         """
         if not name.isascii():
             name = str(without_surrogates(name))
@@ -70,6 +74,9 @@ class CallReader:
             name = own if server == own and own in self.tools else name
         if self.known_only and not self.knows(name):
             raise Decline
+        if not name.isprintable() and _CONTROL(name):
+            told = f"a tool's name has no control character, got {name[:80]!r}"
+            raise Damage("invalid_json", told, r.offset)
         self.name, self.started = name, True
         self.tool = self.tools.get(name)
         self.say_lead(r)

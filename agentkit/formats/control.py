@@ -1,7 +1,7 @@
-"""Control tokens: what some model family's chat template or tokenizer reads as special, wherever it stands.
+"""Control tokens: what a model family's chat template or tokenizer reads as special, anywhere in a text.
 
-A server that tokenizes its rendered prompt with special tokens takes each of them for real, also inside a tool's result
-or a tool's description: it ends the turn, or begins another one. Data, and the pattern that finds it; knows no format.
+A server that tokenizes its rendered prompt with special tokens treats each of them as real, even inside a tool's result
+or description: it ends the turn or begins another one. Data, and the pattern that finds it; knows no format.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from functools import cache
 from typing import Final
 
 PIPED: Final = r"<[|｜][^\s<>&]{1,64}>|<[^\s<>&/|｜][^\s<>&|｜]{0,63}[|｜]>"
-"""Tokens between pipes, whatever their name: `<|im_end|>`, `<｜User｜>`, `<|turn>`, `<turn|>`, `<|"|>`.
+"""Tokens between pipes, regardless of their name: `<|im_end|>`, `<｜User｜>`, `<|turn>`, `<turn|>`, `<|"|>`.
 
-Most families of today write all of theirs so; new ones are covered before anyone lists them. `<|>` and `a <| f` are
-none. Source: the chat templates and tokenizer configurations of the families below, and of Qwen, Kimi K2, GLM 4.5,
-gpt-oss, Phi 3/4, Llama 3/4, Cohere Command, DeepSeek V3, Apertus, GigaChat, PLaMo, LFM2, Gemma 4.
+Most current families write all of theirs like this, so new ones are covered before they are listed. `<|>` and `a <| f`
+do not match. Source: the chat templates and tokenizer configurations of the families below, and of Qwen, Kimi K2,
+GLM 4.5, gpt-oss, Phi 3/4, Llama 3/4, Cohere Command, DeepSeek V3, Apertus, GigaChat, PLaMo, LFM2, Gemma 4.
 """
 
 FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
@@ -60,17 +60,17 @@ FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
         "<issue_comment>", "<issue_closed>", "<jupyter_start>", "<jupyter_text>", "<jupyter_code>",
         "<jupyter_output>", "<empty_output>",
     ),
-    # tokenizer_config.json of internlm/internlm2_5-7b-chat: unused places that hold its turns' tokens
+    # tokenizer_config.json of internlm/internlm2_5-7b-chat: unused slots that contain the tokens of its turns
     "InternLM": (
         "[UNUSED_TOKEN_141]", "[UNUSED_TOKEN_142]", "[UNUSED_TOKEN_143]", "[UNUSED_TOKEN_144]",
         "[UNUSED_TOKEN_145]", "[UNUSED_TOKEN_146]",
     ),
-    # processors of LLaVA, Qwen-VL, Idefics 3 and Ultravox: what a picture or a sound is put in for
+    # processors of LLaVA, Qwen-VL, Idefics 3 and Ultravox: placeholders for a picture or a sound
     "media": ("<image>", "<audio>", "<video>", "<fake_token_around_image>", "<end_of_utterance>"),
     # tokenizers of the BERT and T5 kinds
     "others": ("[CLS]", "[SEP]", "<cls>", "<sep>"),
 }  # fmt: skip
-"""Tokens that no pipe tells, by family, each with its source."""
+"""Tokens without pipes, by family, each with its source."""
 
 
 @cache
@@ -86,6 +86,6 @@ def _pattern() -> re.Pattern[str]:
 
 
 def token_in(text: str) -> str:
-    """The first control token in a text; empty where there is none."""
+    """The first control token in a text; empty if there is none."""
     found = _pattern().search(text)
     return found[0] if found else ""

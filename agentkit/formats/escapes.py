@@ -1,6 +1,6 @@
-"""How text is written so that it is read back as it was meant: attributes, raw values, CDATA.
+"""How text is written so that it is read back exactly: attributes, raw values, CDATA.
 
-Knows values and the tools; knows no format and no part.
+Knows values and the tools; depends on no format and no part.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ def attribute(text: str) -> str:
 
 
 def raw_value(text: str, hazards: Iterable[str]) -> str:
-    """Text as a raw value: as it is where no tag of `hazards` stands in it, else in CDATA."""
+    """Text as a raw value: unchanged if it contains no tag of `hazards`, otherwise in CDATA."""
     if CDATA_AT_START.match(text) or tags(tuple(hazards)).search(text):
         return cdata(text)
     return f"\n{text}" if text.startswith(("\n", "\r\n")) else text  # the first newline is not part of a value
 
 
 def cdata(text: str) -> str:
-    """Text that is meant to the letter, whatever stands in it."""
+    """Text that is read back exactly, regardless of what it contains."""
     return f"{CDATA_OPEN}{text.replace(CDATA_CLOSE, ']]' + CDATA_CLOSE + CDATA_OPEN + '>')}{CDATA_CLOSE}"
 
 
@@ -47,12 +47,12 @@ def tags(names: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def reads_as_null(value: Any) -> bool:
-    """Whether this is a string that reads as null unless it is meant to the letter."""
+    """Whether this is a string that would be read as null unless it is marked as literal text."""
     return isinstance(value, str) and value in ("null", "None", "NULL")
 
 
 def text_of(value: Any, parameter: str, tool: ToolSpec, *, nulls: bool = False) -> str | None:
-    """The value as text; None for a null that text cannot tell from a string."""
+    """The value as text; None for a null that text cannot distinguish from a string."""
     schema, root = tool.schema_of(parameter), tool.parameters
     try:
         return values.write(value, schema, root, nulls=nulls)

@@ -1,8 +1,8 @@
-"""Formats as data: the parts of which a format is declared, and the tools it is declared for.
+"""Formats as data: the parts of which a format is declared.
 
-Knows text and events; knows no registry, no model and no I/O. A format is a linear template of parts. The engine reads
-it forward to parse, `write.py` backward to write; how each kind of part is read and written stands in `bodies/`.
-A quirk of one format is a part of its own, never an option used once.
+Knows text and events; knows no registry, no model and no I/O. A format is a linear template of parts: the engine parses
+with it, `write.py` writes with it; `bodies/` defines how each kind of part is read and written. A quirk of one format
+is a separate part, never an option that is used once.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Tag:
     """An opening or closing tag without a slot: `<function_calls>`, `</invoke>`.
 
     Read in any case, with a namespace prefix, with a hyphen for an underscore and with white space before `>`. So is a
-    literal that is such a tag; where it opens a call, also with attributes that say nothing of one.
+    literal that is such a tag; if it opens a call, also with attributes that carry no information about one.
     """
 
     name: str
@@ -30,9 +30,9 @@ class Tag:
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """Slot: the tool's name, up to the next literal. `prefix` is written before it and need not be there when read.
+    """Slot: the tool's name, up to the next literal. `prefix` is written before it and is optional when read.
 
-    With `attribute`, it stands in an attribute of a tag whose literals hold the quotes: entities in it are decoded.
+    With `attribute`, it is in an attribute of a tag whose literals contain the quotes: entities in it are decoded.
     """
 
     prefix: str = ""
@@ -41,7 +41,7 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class CountedName:
-    """Slot: the tool's name as `functions.name:0`, with the number of the call; the whole is the call's id."""
+    """Slot: the tool's name as `functions.name:0`, with the number of the call; the whole text is the call's id."""
 
     prefix: str = "functions."
 
@@ -53,7 +53,7 @@ class CallId:
 
 @dataclass(frozen=True, slots=True)
 class Recipient:
-    """Slot: the tool to which a message is addressed; the call in it says the name again. Read, never written."""
+    """Slot: the tool to which a message is addressed; the call in it repeats the name. Read, never written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +65,9 @@ class NameTag:
 
 
 class CallBody:
-    """Slot: a call's arguments. What is common to all kinds of body; `label` is the kind's name in listings.
+    """Slot: a call's arguments. What all kinds of body have in common; `label` is the kind's name in listings.
 
-    `raw` tells that values are written as text, `may_be_empty` that the body may be nothing at all.
+    `raw` says that values are written as text, `may_be_empty` that the body may be empty.
     """
 
     __slots__ = ()
@@ -82,7 +82,7 @@ class CallBody:
 
     @property
     def start(self) -> str:
-        """What it begins with; empty where it never stands right behind a tool's name."""
+        """What it begins with; empty if it never directly follows a tool's name."""
         return ""
 
 
@@ -90,8 +90,8 @@ class CallBody:
 class TagParameters(CallBody):
     """Slot: repeated `<parameter name="key">value</parameter>`; values are raw text, typed by the tool's schema.
 
-    With `kind`, an attribute of that name tells whether the value is a raw string (`true`) or JSON (`false`); what the
-    attribute calls JSON stays text all the same where the tool's schema knows only a string.
+    With `kind`, an attribute of that name says whether the value is a raw string (`true`) or JSON (`false`); a value
+    marked as JSON is still read as text if the tool's schema allows only a string.
     """
 
     name: str
@@ -109,9 +109,9 @@ class Pairs(CallBody):
     Args:
         key: the literal before a key.
         middle: the literal between key and value.
-        close: the literal behind a value.
-        newlines: at which ends of a value one newline belongs to the format and not to the value.
-        kind: the literals around a value's JSON type, which may stand in place of `middle`; none without types.
+        close: the literal after a value.
+        newlines: at which ends of a value one newline belongs to the format rather than to the value.
+        kind: the literals around a value's JSON type, which may replace `middle`; empty without types.
     """
 
     key: str
@@ -144,7 +144,7 @@ class Json(CallBody):
 
 @dataclass(frozen=True, slots=True)
 class Envelope(CallBody):
-    """Slot: one JSON object that holds the tool's name and its arguments, in any order, beside any other keys.
+    """Slot: one JSON object that contains the tool's name and its arguments, in any order, among any other keys.
 
     Args:
         name: the key of the name; written and read.
@@ -173,7 +173,7 @@ class PythonCall(CallBody):
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """Slot: characters up to the next literal that say nothing a call needs; `written` is written for them."""
+    """Slot: characters up to the next literal that no call needs; `written` is written in their place."""
 
     written: str
 
@@ -182,7 +182,7 @@ class Skip:
 class Braced(CallBody):
     """Slot: `{key:value,…}` with bare keys and strings between quote tokens, as the Gemma models write it.
 
-    With `typed` False, every value is a string between the tokens, and the tool's schema types it.
+    With `typed` False, every value is a string between the tokens, and its type comes from the tool's schema.
     """
 
     quote: str
@@ -192,7 +192,7 @@ class Braced(CallBody):
 
     @property
     def textual(self) -> bool:
-        """Whether every value is a string, whatever its type."""
+        """Whether every value is written as a string, regardless of its type."""
         return not self.typed
 
     @property
@@ -203,11 +203,11 @@ class Braced(CallBody):
 
 @dataclass(frozen=True, slots=True)
 class NestedTags(CallBody):
-    """Slot: each parameter as an element, objects and arrays as elements inside it, every tag behind one token.
+    """Slot: each parameter as an element, objects and arrays as elements inside it, every tag after one token.
 
     Args:
         token: the literal before every tag.
-        item: the tag written for an array's items; read, any tag is one.
+        item: the tag written for an array's items; when read, any tag is accepted.
     """
 
     token: str
@@ -230,8 +230,8 @@ class ToolElement(CallBody):
     """Slot: one XML element per tool.
 
     Args:
-        layout: `own`, as the tool's `Element` says; `children`, the tag is the tool's name and every parameter a child
-            element; `text`, the tag is the tool's name and its text the first required parameter.
+        layout: `own`: as the tool's `Element` declares; `children`: the tag is the tool's name and every parameter is
+            a child element; `text`: the tag is the tool's name and its text is the first required parameter.
     """
 
     layout: Layout = "own"
@@ -260,17 +260,17 @@ FormatPart = (
     | TextArgument
     | ToolElement
 )
-"""A literal, or one slot. White space in and around a literal is written as it stands, and may be missing when read."""
+"""A literal, or one slot. White space in and around a literal is written unchanged, and may be missing when read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """What stands around a run of calls.
+    """What surrounds a run of calls.
 
     Args:
-        open: how it starts; it counts only where a call follows.
-        close: how it ends; empty where nothing marks the end.
-        each: whether each call has a section of its own when written.
+        open: how it starts; it counts only if a call follows.
+        close: how it ends; empty if nothing marks the end.
+        each: whether each call is written in a separate section.
     """
 
     open: str | Tag
@@ -279,7 +279,7 @@ class Section:
 
     @property
     def start(self) -> str:
-        """How its opening is written: a tag stands on a line of its own, a literal says itself what it wants."""
+        """How its opening is written: a tag on a separate line, a literal unchanged."""
         return f"{edge(self.open)}\n" if isinstance(self.open, Tag) else self.open
 
     @property
@@ -295,19 +295,19 @@ def edge(part: str | Tag) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """One way in which a format writes calls: the parts of one call, and what stands around a run of them."""
+    """One way in which a format writes calls: the parts of one call, and what surrounds a run of them."""
 
     call: tuple[FormatPart, ...]
     section: Section | None = None
 
     @property
     def first(self) -> FormatPart:
-        """The part that a call starts with, white space aside."""
+        """The part that a call starts with, apart from white space."""
         return next(part for part in self.call if not isinstance(part, str) or part.strip())
 
     @property
     def opening(self) -> FormatPart:
-        """What stands first of all: the section's opening, else what the call starts with."""
+        """What comes first: the section's opening, otherwise what the call starts with."""
         return self.section.open if self.section is not None else self.first
 
 
@@ -327,16 +327,16 @@ class Format:
     """How calls look in text: one declaration, read in three directions.
 
     Args:
-        name: its one name.
+        name: its canonical name.
         call: the parts of one call, in order.
-        section: what stands around a run of calls; None for calls that stand alone.
-        separator: written between two calls; what it holds beside white space is looked over between calls.
+        section: what surrounds a run of calls; None for calls without a section.
+        separator: written between two calls; when read, its characters other than white space are skipped there.
         also: other shapes in which the same models write calls: read, never written.
-        result: how results come back.
+        result: how results are shown to the model.
         thinking: the tags around reasoning; a call inside them never counts.
-        answer: the tokens around a visible answer, or around what others say, in which nothing is a call.
-        markup: control tokens that show nothing where they stand between calls and text.
-        ends: tokens that end a turn and mean something else in prose: they show nothing behind a call.
+        answer: the tokens around a visible answer, or around text of others, in which nothing is a call.
+        markup: control tokens that are not shown between calls and text.
+        ends: tokens that end a turn and mean something else in prose: they are not shown after a call.
         aliases: other names of the same format.
         families: model families known to write it.
     """
@@ -358,7 +358,7 @@ class Format:
 
     @property
     def shapes(self) -> tuple[Shape, ...]:
-        """Every shape that is read, the written one first."""
+        """Every shape that is read; the one that is written comes first."""
         return (Shape(self.call, self.section), *self.also)
 
     @property
@@ -368,19 +368,19 @@ class Format:
 
     @property
     def body(self) -> str:
-        """The body kind, for listings."""
+        """The kind of body, for listings."""
         return next((p.label for p in self.call if isinstance(p, CallBody)), "other")
 
     @property
     def tagged(self) -> bool:
-        """Whether each tool has an element of its own, whose tag calls it."""
+        """Whether each tool has its own element, whose tag calls it."""
         return any(isinstance(p, ToolElement) for p in self.call)
 
     @property
     def stops(self) -> tuple[str, ...]:
-        """Strings after which a sampler may stop: the end of the section. Empty where calls stand alone.
+        """Strings after which a sampler may stop: the end of the section. Empty for calls without a section.
 
-        A sampler that stops there leaves the string out; the parser reads the calls all the same.
+        A sampler that stops there omits the string; the parser reads the calls regardless.
         """
         if self.section is None or self.section.each or not self.section.close:
             return ()
@@ -394,8 +394,8 @@ class Limits:
 
     Args:
         call: characters of one call.
-        depth: nesting of JSON.
-        space: white space looked over, in characters, before a delimiter.
+        depth: levels of nested JSON.
+        space: white space skipped before a delimiter, in characters.
         name: characters of a tool's or parameter's name.
     """
 

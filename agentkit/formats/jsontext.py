@@ -1,7 +1,7 @@
-"""JSON read as it streams: strictly, token by token, so that damage is seen at the character where it happens.
+"""JSON read as it streams: strictly, token by token, so that damage is detected at the character where it occurs.
 
-Knows the reader, no format. What has arrived whole is handed to the C decoder; only what arrives in pieces is scanned
-here.
+Knows the reader, no format. A value that has arrived completely is passed to the C decoder; only one that arrives in
+pieces is scanned here.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _ESCAPE_PART = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?\Z")
 
 _CLOSERS: Final = {"{": "}", "[": "]", '"': '"'}
 _WINDOW: Final = 2048  # characters: most calls are shorter
-_CUT: Final = 16  # characters: longer than any literal or escape that a window may cut in two
+_CUT: Final = 16  # characters: more than any literal or escape that a window may cut in two
 
 GOES_ON: Final = Delimiter(r'\s{0,16},\s{0,16}"', r"\s{0,16}(?:,\s{0,16})?")
-"""More of an object behind the brace that closes it: a doubled brace must not cost what stands behind it."""
+"""More of an object after the brace that closes it: after a doubled brace, nothing may be lost."""
 
 _VALUE, _ITEM, _KEY_OR_END, _KEY, _COLON, _NEXT = range(6)
-_WANTED: Final = {
+_EXPECTED: Final = {
     _VALUE: "a value",
     _ITEM: "a value or ']'",
     _KEY_OR_END: "a key in double quotes or '}'",
@@ -44,9 +44,9 @@ _WANTED: Final = {
 
 @dataclass(slots=True)
 class Span:
-    """One JSON value of the text: where it stood (absolute offsets), and what it is once it has been read.
+    """One JSON value of the text: where it is (absolute offsets), and its value once it has been read.
 
-    `loose` tells that a string in it held raw control characters, which JSON wants escaped.
+    `loose` says that a string in it contained raw control characters, which JSON requires to be escaped.
     """
 
     start: int
@@ -58,8 +58,8 @@ class Span:
         """The value.
 
         Raises:
-            Damage: for what only the decoder sees: `invalid_json` for a number out of range, `ambiguous_call` for a key
-                with two values.
+            Damage: an error that only the decoder detects: `invalid_json` for a number out of range, `ambiguous_call`
+                for a key with two values.
         """
         if self.value is UNREAD:
             text = r.raw()[self.start - r.mark : self.end - r.mark]
@@ -77,7 +77,7 @@ def scan(r: Reader, index: int | None = None) -> Generator[None, None, Span]:
 
     Args:
         r: the reader, inside a call.
-        index: the call whose argument deltas the value's text becomes; None makes no deltas.
+        index: the call whose argument deltas the value's text becomes; None for no deltas.
 
     Raises:
         Damage: `invalid_json` at the first character that JSON does not allow there; `truncated_call` at the text's
@@ -89,17 +89,17 @@ def scan(r: Reader, index: int | None = None) -> Generator[None, None, Span]:
 
 
 def _whole(r: Reader, index: int | None) -> Span | None:
-    """The value by the C decoder, where all of it has arrived already."""
+    """The value as read by the C decoder, if all of it has already arrived."""
     closer = _CLOSERS.get(r.buf[r.at : r.at + 1])
     if closer is None or (len(r.buf) - r.at < _WINDOW and r.buf.find(closer, r.at + 1) < 0):
-        return None  # a try that fails costs more than to look
+        return None  # a failed attempt costs more than a look
     decoded = _decode(r.buf, r.at)
     if decoded is None:
         return None
     value, end, loose = decoded
     text = r.buf[r.at : end]
     if text.count("{") + text.count("[") > r.limits.depth:
-        return None  # maybe too deep: the scan counts
+        return None  # it may be too deep: the scan counts
     if "\\u" in text or has_surrogate(text):
         value = without_surrogates(value)
     span = Span(r.offset, r.base + end, value, loose)
@@ -111,9 +111,9 @@ def _whole(r: Reader, index: int | None) -> Span | None:
 
 
 def _decode(buf: str, at: int) -> tuple[Any, int, bool] | None:
-    """The value that starts at `at`, where it ends, and whether it was read loosely; None where it is not all there.
+    """The value that starts at `at`, where it ends, and whether it was read loosely; None if it is not complete.
 
-    Tried on windows of growing size: what a failed try costs stays in proportion to the value, not to the buffer.
+    Tried on windows of growing size, so that a failed attempt costs in proportion to the value, not to the buffer.
     """
     size, decoder = _WINDOW, values.DECODER
     while True:
@@ -124,7 +124,7 @@ def _decode(buf: str, at: int) -> tuple[Any, int, bool] | None:
             if e.msg.startswith("Invalid control character") and decoder is values.DECODER:
                 decoder = values.LOOSE
                 continue
-            # an error this far from the window's end is the text's own; else the window may have cut the value
+            # an error this far from the window's end is in the text; otherwise the window may have cut the value
             if len(window) < size or (e.pos < size - _CUT and not e.msg.startswith("Unterminated string")):
                 return None
         except (ValueError, RecursionError):
@@ -135,7 +135,7 @@ def _decode(buf: str, at: int) -> tuple[Any, int, bool] | None:
 
 
 class _Scan:
-    """The strict scan of one value. `p` is where in the buffer it stands; the reader's `at` follows when it waits."""
+    """The strict scan of one value. `p` is its position in the buffer; the reader's `at` follows when it waits."""
 
     __slots__ = ("index", "loose", "p", "r", "stack")
 
@@ -152,7 +152,7 @@ class _Scan:
             self.r.tell(self.p, self.index, None)
 
     def pause(self, search: Search | None = None) -> None:
-        """Consume up to `p` before waiting for more; what `search` finds nothing in goes by without a decision."""
+        """Consume up to `p` before waiting for more; text in which `search` finds nothing passes without a decision."""
         self.settle()
         if self.r.ended:
             raise Damage("truncated_call", "the text ended inside the JSON", self.r.offset, ended=True)
@@ -162,7 +162,7 @@ class _Scan:
     def bad(self, state: int) -> Damage:
         at = self.r.base + self.p
         self.settle()
-        return Damage("invalid_json", f"expected {_WANTED[state]}", at, got=True)
+        return Damage("invalid_json", f"expected {_EXPECTED[state]}", at, got=True)
 
     def run(self) -> Generator[None, None, Span]:
         start = self.r.offset
@@ -184,7 +184,7 @@ class _Scan:
                 return Span(start, self.r.offset, loose=self.loose)
 
     def token(self, state: int, c: str) -> Generator[None, None, int]:
-        """Consume one token that is no string; returns the state after it."""
+        """Consume one token other than a string; returns the state after it."""
         if state in (_VALUE, _ITEM):
             if c in "{[":
                 return self.enter(c)

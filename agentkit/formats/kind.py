@@ -1,7 +1,7 @@
-"""What there is to know of one kind of part: how it is read, how it is written, what a model is told of it.
+"""One kind of part: how it is read, how it is written, what a model is taught about it.
 
-The files in `bodies/` make one `PartKind` of each part that they know; `bodies/kinds.py` lists them. How a part is
-constrained stands in `grammar/parts/`, which formats know nothing of.
+The files in `bodies/` define one `PartKind` for each part that they know; `bodies/kinds.py` lists them. How a part is
+constrained is defined in `grammar/parts/`, on which formats do not depend.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from agentkit.toolspec import ToolSpec
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """What a part needs to know to write itself: format, called tool, call, and the call's number among the calls."""
+    """What a part needs in order to write itself: format, called tool, call, and the call's number among the calls."""
 
     format: Format
     tool: ToolSpec
@@ -29,7 +29,7 @@ class Writing:
     number: int
 
     def schema(self, parameter: str) -> tuple[walk.Schema, walk.Schema]:
-        """The schema of a parameter, and the one in which its references are looked up."""
+        """The schema of a parameter, and the one in which its references are resolved."""
         return self.tool.schema_of(parameter), self.tool.parameters
 
 
@@ -39,10 +39,10 @@ class PartKind:
 
     Args:
         part: its class in `format.py`; `str` for literals.
-        read: consumes it, from where the call stands; what it finds out goes to the call.
-        write: its text for a call. `only_read` where no format writes it.
-        taught: the rules about it in a prompt, a sentence each; none for what the example alone shows.
-        listing: how a prompt lists the tools, where the part wants them otherwise than as JSON Schema.
+        read: consumes it, from the call's current position, and stores what it finds in the call.
+        write: its text for a call. `only_read` if no format writes it.
+        taught: the rules about it in a prompt, one sentence each; empty if the example alone is enough.
+        listing: how a prompt lists the tools, if the part needs them in another form than JSON Schema.
     """
 
     part: type
@@ -53,10 +53,10 @@ class PartKind:
 
 
 def only_read(w: Writing, part: object) -> str:
-    """The writer of a part that stands only in shapes which are read.
+    """The writer of a part that occurs only in shapes that are read.
 
     Raises:
-        FormatError: always: the written shape of the format holds such a part.
+        FormatError: always: the written shape of the format contains such a part.
     """
     raise FormatError(f"format {w.format.name!r} cannot be written: {type(part).__name__} is only read")
 

@@ -1,10 +1,10 @@
-"""JSON and Python values as models write them, on text that is all there. Pure; one reader, in two strictnesses.
+"""JSON and Python values as models write them, in complete text. Pure; one reader with two levels of strictness.
 
-`Literals` reads Python literals, JSON, and the mixtures of both. What it had to overlook to read a JSON text is named
-in `repairs`. The inside of a string is never changed, except that escapes mean what they mean in the language of its
-quotes. Of Python's expressions it knows strings that stand side by side or are joined by `+`, and arithmetic of
-numbers; any other is none of its values. What looks like arithmetic and is likelier a range, a date or a telephone
-number (`10-20`, `12/31`) is none either, nor is a number with zeros before it, but for two digits (`07`, a month).
+`Literals` reads Python literals, JSON, and mixtures of both. The repairs needed to read a JSON text are recorded in
+`repairs`. The content of a string is never changed, except that escapes have the meaning of the language of its quotes.
+Of Python's expressions it supports adjacent strings, strings joined by `+`, and arithmetic of numbers; all others are
+rejected. Also rejected are text that looks like arithmetic but is more likely a range, a date or a telephone number
+(`10-20`, `12/31`), and a number with leading zeros, except one of two digits (`07`, a month).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from agentkit.formats.repairs import (
 MAX_DEPTH: Final = 128
 
 _SPACE = re.compile(r"\s*")
-_ODD_SPACE = re.compile(r"[^ \t\n\r]")  # no white space to JSON
+_ODD_SPACE = re.compile(r"[^ \t\n\r]")  # not white space in JSON
 _WORD = re.compile(r"[^\W\d][\w.]*")
 _DIGITS = r"[0-9](?:_?[0-9])*"
 _NUMBER = re.compile(
@@ -43,8 +43,8 @@ _NUMBER = re.compile(
 _NOT_JSON = re.compile(r"\+|-?0[xXoObB]|.*_|-?\.|.*\.(?:\Z|[eE])")
 _TWO_DIGITS = re.compile(r"0[0-9]\Z")  # a month, a day, an hour: LFM2 and others write `month=07`
 _LEADING_ZERO = re.compile(r"[+-]?0+[0-9]+\Z")
-_MAX_DIGITS: Final = 5_000  # characters of a number as written
-_MAX_BITS: Final = 14_000  # of an integer: 4,215 digits; the interpreter itself writes none of more than 4,300
+_MAX_DIGITS: Final = 5_000  # characters of a number
+_MAX_BITS: Final = 14_000  # of an integer: 4,215 digits; the interpreter itself writes at most 4,300
 _OPERATOR = re.compile(r"\s*(?:([*/])(?![*/])|([+-]))\s*")
 _COMPUTE: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
@@ -52,7 +52,7 @@ _COMPUTE: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
 _DATE = re.compile(r"[0-9]+([-/])[0-9]+\1[0-9]+(?![\w.])")
 _MAX_RESULT: Final = 1e300
 _QUOTES: Final = ('"', "'")
-_STRING_OVER: Final = ("", ",", ")", "]", "}", ":")  # behind a string: nothing joins it
+_STRING_OVER: Final = ("", ",", ")", "]", "}", ":")  # after a string: nothing joins it
 _PREFIXED = re.compile(r"([a-zA-Z]{0,2})(?=[\"'])")
 _PREFIXES: Final = frozenset(("", "r", "u", "f", "rf", "fr"))
 _RAW_CONTROL = re.compile(r"[\x00-\x1f]")
@@ -79,7 +79,7 @@ _CLOSERS: Final = {"{": "}", "[": "]", "(": ")"}
 
 
 class NotALiteral(ValueError):
-    """The text is not such a value; `position` is where reading failed."""
+    """The text is not a value of this kind; `position` is where reading failed."""
 
     def __init__(self, message: str, position: int) -> None:
         super().__init__(message)
@@ -87,19 +87,19 @@ class NotALiteral(ValueError):
 
 
 class Doubtful(NotALiteral):
-    """The text is a number in one reading, and something that belongs in quotes in another."""
+    """The text can be read as a number, and as something that belongs in quotes."""
 
 
 class Literals:
-    """Read values from `text`, starting at `at`; `at` moves behind what was read.
+    """Read values from `text`, starting at `at`; `at` moves past each value.
 
     Args:
-        text: what is read.
+        text: the text to read.
         at: where reading starts.
-        lenient: whether missing braces at the text's end are supplied.
-        behind: what stands behind a quote that ends a string; a quote without it belongs to the string. None: every
-            quote ends one.
-        python: the text is Python: strings side by side are one, and double quotes have Python's escapes, too.
+        lenient: whether missing braces at the text's end are added.
+        after: what must follow a quote that ends a string; any other quote belongs to the string. None: every quote
+            ends one.
+        python: the text is Python: adjacent strings are one, and Python's escapes also apply in double quotes.
     """
 
     def __init__(
@@ -108,20 +108,20 @@ class Literals:
         at: int = 0,
         *,
         lenient: bool = False,
-        behind: re.Pattern[str] | None = None,
+        after: re.Pattern[str] | None = None,
         python: bool = False,
     ) -> None:
-        self.text, self.at, self.lenient, self.behind, self.python = text, at, lenient, behind, python
+        self.text, self.at, self.lenient, self.after, self.python = text, at, lenient, after, python
         self.repairs: dict[str, None] = {}
         self.depth = 0
-        self.plain = False  # whether what is being computed is plainly to be computed
+        self.plain = False  # whether the expression is clearly meant to be computed
 
     def bad(self, wanted: str) -> NotALiteral:
-        """The error for what stands here."""
+        """The error for the text at this position."""
         return NotALiteral(f"expected {wanted}, got {self.text[self.at : self.at + 20]!r}", self.at)
 
     def space(self) -> str:
-        """Skip white space; returns the character behind it, empty at the text's end."""
+        """Skip white space; returns the character after it, empty at the text's end."""
         start, self.at = self.at, _SPACE.match(self.text, self.at).end()  # type: ignore[union-attr]  # it always matches
         if self.at > start and _ODD_SPACE.search(self.text, start, self.at):
             self.repairs[PYTHON_LITERALS] = None
@@ -131,19 +131,19 @@ class Literals:
         """Read one value.
 
         Raises:
-            NotALiteral: there is none here.
+            NotALiteral: there is no value here.
         """
         self.space()
         start = self.at
         value = self.operand()
         if isinstance(value, bool) or not isinstance(value, int | float) or not _OPERATOR.match(self.text, self.at):
-            if self.text.startswith("(", start):  # no parentheses of what is computed
+            if self.text.startswith("(", start):  # not the parentheses of an expression
                 self.repairs[PYTHON_LITERALS] = None
             return value
         return self.sum(value, start)
 
     def operand(self) -> Any:
-        """A value without what is computed of it."""
+        """A value without any arithmetic after it."""
         c = self.space()
         if c in _QUOTES or self.prefixed():
             return self.strings()
@@ -169,13 +169,13 @@ class Literals:
     # ------------------------------------------------------------ numbers
 
     def sum(self, value: int | float, start: int) -> int | float:
-        """What is computed of a number and those behind it: models leave `5*60` to whoever reads it.
+        """The result of a number and the arithmetic after it: models leave `5*60` to the reader.
 
         Source: results of the Berkeley leaderboard, `1.5 * 5` by Hermes 2 Theta 70B (irrelevance_211) and `52*5*4*3*2`
         by Llama 3 70B (parallel_multiple_146).
 
         Raises:
-            Doubtful: only `-` and `/` stand in it, and no white space around them.
+            Doubtful: it contains only `-` and `/`, without white space around them.
         """
         self.repairs[ARITHMETIC] = None
         outer, self.plain = self.plain, False
@@ -183,22 +183,22 @@ class Literals:
         while found := self.operator("+-"):
             value = self.result(value, found, self.product(self.factor()))
         if not self.plain:
-            raise self.doubtful("a value in quotes, or white space around what is to be computed", start, self.at)
+            raise self.doubtful("a value in quotes, or white space around the operators to be computed", start, self.at)
         self.plain = outer
         return value
 
     def doubtful(self, wanted: str, start: int, end: int) -> Doubtful:
-        """The error for a number that may be none."""
+        """The error for text that may not be meant as a number."""
         return Doubtful(f"expected {wanted}, got {self.text[start:end][:40]!r}", start)
 
     def product(self, value: int | float) -> int | float:
-        """A number, times or divided by those behind it."""
+        """A number, multiplied or divided by those after it."""
         while found := self.operator("*/"):
             value = self.result(value, found, self.factor())
         return value
 
     def operator(self, wanted: str) -> str:
-        """The operator here, if it is one of those wanted; else nothing, and nothing is consumed."""
+        """The operator here, if it is one of the expected ones; otherwise empty, and nothing is consumed."""
         found = _OPERATOR.match(self.text, self.at)
         sign = (found[1] or found[2]) if found else ""
         if found is None or sign not in wanted:
@@ -217,7 +217,7 @@ class Literals:
         return value
 
     def result(self, a: int | float, sign: str, b: int | float) -> int | float:
-        """What the operator makes of two numbers."""
+        """The result of the operator on two numbers."""
         if sign == "/" and not b:
             raise self.bad("a divisor that is not zero")
         try:
@@ -233,7 +233,7 @@ class Literals:
 
         Raises:
             NotALiteral: it is too large for its type.
-            Doubtful: it may be a date, or begins with zeros.
+            Doubtful: it may be a date, or it begins with zeros.
         """
         text = found[0].replace("_", "")
         if date := _DATE.match(self.text, self.at):
@@ -256,11 +256,11 @@ class Literals:
     # ------------------------------------------------------------ strings
 
     def prefixed(self) -> re.Match[str] | None:
-        """The prefix, often empty, of the string that starts here; None where none does."""
+        """The prefix, often empty, of the string that starts here; None if none does."""
         return _PREFIXED.match(self.text, self.at)
 
     def strings(self) -> str:
-        """Strings side by side, or joined by `+`, are one, as in Python. In JSON only those that are joined are."""
+        """Adjacent strings, or strings joined by `+`, are one, as in Python; in JSON only joined ones are."""
         text = self.one_string()
         while True:
             at = self.at
@@ -281,7 +281,7 @@ class Literals:
         """One string with its prefix.
 
         Raises:
-            NotALiteral: it has no end, or it is none that could be text: bytes, a template with something to fill in.
+            NotALiteral: it has no end, or it cannot be text: bytes, or a template with placeholders.
         """
         if self.text[self.at : self.at + 1] in _QUOTES:
             return self.string(self.text[self.at])
@@ -313,7 +313,7 @@ class Literals:
             self.at = found.end()
             if self.text.startswith(quote, self.at):
                 self.at += len(quote)
-                if self.behind is None or self.behind.match(self.text, self.at):
+                if self.after is None or self.after.match(self.text, self.at):
                     return "".join(pieces)
                 self.repairs[INNER_QUOTES] = None
                 pieces.append(quote)
@@ -322,24 +322,24 @@ class Literals:
                 self.at = start
                 raise NotALiteral(f"the string that starts at {start} does not end", start)
             if filled and self.text[self.at + 1 : self.at + 2] in ("{", "}"):
-                raise self.bad("a string with nothing to fill in")
+                raise self.bad("a string without placeholders")
             pieces.append(self.raw_escape() if raw else self.escape(python=self.python or quote != '"'))
 
     def unbraced(self, text: str) -> str:
-        """A piece of an f-string; what is in braces would have to be computed."""
+        """A piece of an f-string; an expression in braces would have to be computed."""
         rest = text.replace("{{", "").replace("}}", "")
         if "{" in rest or "}" in rest:
-            raise self.bad("a string with nothing to fill in")
+            raise self.bad("a string without placeholders")
         return text.replace("{{", "{").replace("}}", "}")
 
     def raw_escape(self) -> str:
-        """In a raw string, a backslash and what stands behind it are themselves."""
+        """In a raw string, a backslash and the character after it are taken literally."""
         text = self.text[self.at : self.at + 2]
         self.at += len(text)
         return text
 
     def escape(self, *, python: bool) -> str:
-        """One escape; one that means nothing keeps its backslash, as in Python."""
+        """One escape; an unknown one keeps its backslash, as in Python."""
         found = _ESCAPED.match(self.text, self.at + 1)
         c = found[0] if found else ""
         if not python and c in _JSON_ESCAPES:
@@ -359,7 +359,7 @@ class Literals:
         if named := _NAMED.match(self.text, self.at + 1):
             return self.named(named)
         if python and c in ("x", "u", "U", "N"):
-            raise self.bad("a whole escape")
+            raise self.bad("a complete escape")
         self.at += 1 + len(c)
         return _PYTHON_ESCAPES.get(c, "\\" + c)
 
@@ -373,7 +373,7 @@ class Literals:
         return c
 
     def surrogates(self, code: int) -> str:
-        """A code unit, joined with its second half where it is the first half of a pair."""
+        """A code unit, joined with its second half if it is the first half of a pair."""
         if (
             0xD800 <= code < 0xDC00
             and self.text.startswith("\\u", self.at)
@@ -386,7 +386,7 @@ class Literals:
         return "\ufffd" if 0xD800 <= code < 0xE000 else chr(code)
 
     def container(self, opener: str) -> Any:
-        """A list, tuple or object; one value in parentheses, without a comma, is that value."""
+        """A list, tuple or object; a single value in parentheses, without a comma, is that value."""
         if self.depth >= MAX_DEPTH:
             raise self.bad(f"nesting of at most {MAX_DEPTH}")
         self.depth += 1
@@ -427,7 +427,7 @@ class Literals:
         return key
 
     def closed(self, closer: str) -> bool:
-        """Whether the container ends here; a missing end is supplied at the text's end where that is allowed."""
+        """Whether the container ends here; at the text's end, a missing end is added if that is allowed."""
         c = self.space()
         if c == closer:
             self.at += 1
@@ -441,10 +441,10 @@ class Literals:
 
 
 def _number(text: str) -> int | float:
-    """The number that a matched text writes.
+    """The number that a matched text represents.
 
     Raises:
-        ValueError: it has more digits than the interpreter reads.
+        ValueError: it has more digits than the interpreter accepts.
     """
     kind = text.lstrip("+-")[:2].lower()
     if kind in ("0x", "0o", "0b"):
@@ -453,14 +453,14 @@ def _number(text: str) -> int | float:
 
 
 def repaired(text: str, allowed: frozenset[str]) -> tuple[Any, tuple[str, ...]] | None:
-    """Read damaged JSON that is all there.
+    """Read complete but damaged JSON.
 
     Args:
         text: the whole body.
         allowed: the repairs that may be made.
 
     Returns:
-        The value and the names of the repairs that it took; None where those do not suffice.
+        The value and the names of the repairs that were needed; None if the allowed ones do not suffice.
     """
     reader = Literals(text.strip(), lenient=MISSING_BRACE in allowed)
     try:
@@ -479,15 +479,15 @@ _COMPUTED: Final = frozenset((ARITHMETIC, JOINED_STRINGS))
 
 
 def literal_value(text: str) -> Any:
-    """One Python or JSON literal that is the whole text.
+    """The Python or JSON literal that makes up the whole text.
 
     Raises:
-        NotALiteral: it is not.
+        NotALiteral: the text is not a literal.
     """
     reader = Literals(text)
     value = reader.value()
     if reader.space():
         raise reader.bad("the end of the text")
     if not _COMPUTED.isdisjoint(reader.repairs):
-        raise NotALiteral("expected a value, got one that has to be computed", 0)
+        raise NotALiteral("expected a value, got an expression that has to be computed", 0)
     return value

@@ -1,6 +1,6 @@
-"""Text that no model wrote, as a model reads it: results and tool declarations in which no marker stays whole.
+"""Text that no model wrote, as a model reads it: results and tool declarations in which every marker is broken.
 
-A marker is what any format reads as a call, or any family's template as special (`control`). Pure; knows no registry.
+A marker is text that any format reads as a call, or any family's template as special (`control`). Pure; knows no
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def render_result(
 ) -> str:
     """A tool's result as the model of this format reads it.
 
-    Named, marked `success` or with its error code, and quarantined, its name and its id too: no text in it can be read
-    as a call.
+    It is named, marked `success` or with its error code, and quarantined, including its name and its id: no text in it
+    can be read as a call.
     """
     declared = get(format)
     safe = _breaker(declared, tools)
@@ -44,15 +44,15 @@ def render_result(
 def quarantine(text: str, format: str | Format, tools: Sequence[ToolSpec] = ()) -> str:
     """Break every marker of every format, and every control token of any family, in text that no model wrote.
 
-    It then never reads as a call, cannot close its wrapper and cannot end or begin a turn. Only the markers change
-    (`<invoke` becomes `&lt;invoke`); all other characters stay. A bare tool name at the start of a line is a marker
-    only for a format in which it begins a call. Doing it twice changes nothing more.
+    The text is then never read as a call, cannot close its wrapper and cannot end or begin a turn. Only the markers
+    change (`<invoke` becomes `&lt;invoke`); all other characters stay. A bare tool name at the start of a line is a
+    marker only in a format in which it starts a call. Doing it twice changes nothing more.
     """
     return _breaker(format, tools)(text)
 
 
 def _breaker(format: str | Format, tools: Sequence[ToolSpec]) -> Callable[[str], str]:
-    made = (tag for t in tools for tag in (t.name, t.name.replace("_", "-")))  # those of tools without an element
+    made = (tag for t in tools for tag in (t.name, t.name.replace("_", "-")))  # the tags of tools without an element
     own = (t.element.tag for t in tools if t.element is not None)
     declared = get(format)
     fixed = _markers(None if declared in CATALOG else declared)
@@ -69,16 +69,16 @@ def _broken(found: re.Match[str]) -> str:
     return space + ("&lt;" if marker[0] == "<" else marker[0] + _JOINER) + marker[1:]
 
 
-_JOINER = "\u2060"  # WORD JOINER: shows nothing, and stands in no token, no JSON and no Python between tokens
+_JOINER = "\u2060"  # WORD JOINER: invisible; not part of any token, and not allowed between tokens of JSON or Python
 _TOKEN = re.compile(r"<[^<>\s]*>?|\[[^\[\]<>\s]+\]?|`{3}\w+|\w+\[")
 _COMMON = ("```json", "```python")
 _BARE = r"\{(?=\s*\"(?:name|tool_name|tool_calls|type|function)\")|\[(?=\s*[^\W\d][\w.]*\s*\()"
-"""Where JSON or Python in plain text may read as a call."""
+"""Where JSON or Python in plain text may be read as a call."""
 
 
 @lru_cache(maxsize=256)
 def _markers_of_tools(tags_: tuple[str, ...], bare: tuple[str, ...]) -> re.Pattern[str]:
-    """The tools' own tags; and their names where they begin a call with nothing before them."""
+    """The tools' own tags; and their names, if they start a call with nothing before them."""
     every = [tags(tags_).pattern]
     if bare:
         every.append(rf"(?m:^\s*(?:{'|'.join(map(re.escape, bare))})(?=\s*[({{]))")
@@ -87,9 +87,9 @@ def _markers_of_tools(tags_: tuple[str, ...], bare: tuple[str, ...]) -> re.Patte
 
 @lru_cache(maxsize=64)
 def _markers(format: Format | None) -> re.Pattern[str]:
-    """Every marker of every format, also of one that is not in the catalogue, and every control token.
+    """Every marker of every format, including one that is not in the catalogue, and every control token.
 
-    Apart from those of the tools, of which there is a new set now and then: this takes milliseconds to compile.
+    Separate from the tools' markers, which change now and then: this takes milliseconds to compile.
     """
     names: set[str] = set()
     literals: set[str] = set(control.tokens())
@@ -108,14 +108,14 @@ def _markers(format: Format | None) -> re.Pattern[str]:
     starting: dict[str, list[str]] = {"<": [tags(tuple(sorted(names))).pattern, control.PIPED]}
     for literal in sorted(literals, key=len, reverse=True):
         starting.setdefault(literal[0].lower(), []).append(re.escape(literal))
-    # one look at a character decides for all markers that begin with it
+    # one look at a character decides about all markers that begin with it
     every = [f"(?={re.escape(first)})(?:{'|'.join(those)})" for first, those in starting.items()]
     return re.compile("|".join([*every, _BARE]), re.IGNORECASE)
 
 
 @lru_cache(maxsize=256)
 def _has_bare_names(format: Format) -> bool:
-    """Whether a bare tool name at the start of a line begins a call."""
+    """Whether a bare tool name at the start of a line starts a call."""
     return any(map(_starts_with_name, format.shapes))
 
 
@@ -140,25 +140,26 @@ _CLOSING = re.compile(r"</[^\W\d_][\w.:-]*|<!\[CDATA\[|<!--")
 _FENCE = re.compile(r"`{3,}")
 _HEADING = re.compile(r"^([ \t]{0,3}#{1,6})(?=[ \t])", re.MULTILINE)
 _UNSEEN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-"""What shows nothing, or shows other text in its place: control characters, reordering, lone surrogates."""
+"""Characters that are invisible or change how text is displayed: control characters, reordering, lone surrogates."""
 _PLAIN = re.compile(r"[\w ,.;:!?'()=+*/%$@&|^~\"\n\t-]*\Z", re.ASCII).match
-"""Text in which no marker can be, but for a bare tool name before a parenthesis: most of what declarations say."""
+"""Text that cannot contain a marker, except a bare tool name before a parenthesis: most text of declarations."""
 
 
 _WORDS = (
     "type", "properties", "required", "description", "title", "items", "string", "integer", "number", "boolean",
     "array", "object", "additionalProperties", "default", "enum", "anyOf", "$ref", "$defs", "format",
 )  # fmt: skip
-"""Words of JSON Schema that stand in most declarations."""
+"""Words of JSON Schema that most declarations contain."""
 
 
 class Declared:
-    """Tool declarations as a prompt shows them, when nobody knows who wrote them.
+    """Tool declarations as a prompt shows them, when their author is unknown.
 
-    What explains (descriptions, titles, defaults, examples) is shown with its markers broken, so that it can still be
-    read. What a model must write back to the letter (parameters' names, `enum` and `const`) is not touched: a broken
-    spelling would be a second one for the same value, to be told apart in every format, and a control token cannot be
-    written back anyhow, as it ends the reply. Where such a word holds a marker, the declaration is refused.
+    Explanatory text (descriptions, titles, defaults, examples) is shown with its markers broken, so that it can still
+    be read. Words that a model must write back exactly (parameters' names, `enum` and `const`) are not changed: a
+    broken spelling would be a second one for the same value, which every format would have to distinguish, and a
+    control token cannot be written back in any case, since it ends the reply. If such a word contains a marker, the
+    declaration is refused.
     """
 
     def __init__(self, format: str | Format, tools: Sequence[ToolSpec] = ()) -> None:
@@ -167,7 +168,7 @@ class Declared:
         self._bare = _has_bare_names(get(format))
 
     def text(self, text: str) -> str:
-        """What explains, with nothing in it that a format, a template or the prompt itself reads as its own."""
+        """Explanatory text, without anything that a format, a template or the prompt itself reads as markup."""
         if (known := self._known.get(text)) is not None:
             return known
         shown = text if _PLAIN(text) and not (self._bare and "(" in text) else self._broken(text)
@@ -183,10 +184,10 @@ class Declared:
         return _HEADING.sub(rf"\1{_JOINER}", shown)
 
     def tool(self, tool: ToolSpec) -> ToolSpec:
-        """A tool with what it says of itself as it is shown.
+        """A tool with its description and its parameters as they are shown.
 
         Raises:
-            FormatError: its name, or what a model must write to the letter, holds a marker.
+            FormatError: its name, or something that a model must write back exactly, contains a marker.
         """
         self.word(tool.name, "a tool's name")
         return replace(
@@ -197,17 +198,17 @@ class Declared:
         """A JSON Schema as it is shown.
 
         Raises:
-            FormatError: what must be written to the letter holds a marker.
+            FormatError: something that must be written back exactly contains a marker.
         """
         for word, place in words(schema):
             self.word(word, f"{where}: {place}")
         return self._shown(schema)  # type: ignore[no-any-return]  # an object stays one
 
     def word(self, word: str, where: str) -> None:
-        """Refuse a word that a model must write back and that could only be shown in another spelling."""
+        """Refuse a word that a model must write back but that could only be shown in another spelling."""
         if (changed := self.text(word)) != word:
             raise FormatError(
-                f"{where}: {word!r} holds what a prompt or a model's template reads as its own "
+                f"{where}: {word!r} contains what a prompt or a model's template reads as markup "
                 f"(it would have to be shown as {changed!r}, and could not be written back); use another word"
             )
 
@@ -228,7 +229,7 @@ _DATA = ("enum", "const", "required", "default", "examples", "example")
 
 
 def words(schema: Any) -> Iterator[tuple[str, str]]:
-    """What a model must write to the letter where it fills in this JSON Schema, each with where it stands."""
+    """What a model must write exactly when it fills in this JSON Schema, each with its place."""
     for key, value in schema.items() if isinstance(schema, Mapping) else ():
         if key in ("enum", "const", "required"):
             yield from ((word, key) for word in strings(value))

@@ -49,6 +49,7 @@ class Held:
         shut: how much of the text is up to the end of the last quoted call, -1 before one.
         behind: offset behind the last opening of a call inside, -1 before one.
         doubled: whether the enclosing call's end stands right behind that of a quoted one, and may be its double.
+        inner: whether `first` may as well close what opened inside, so that nothing may close behind it.
     """
 
     start: int
@@ -63,6 +64,7 @@ class Held:
     shut: int = -1
     behind: int = -1
     doubled: bool = False
+    inner: bool = False
 
     def opened(self, kind: str) -> None:
         """Something opens."""
@@ -338,6 +340,8 @@ class Value:
         """Take a token into account; returns the end if it is told now."""
         r, kind = self.r, token.lastgroup
         here = (r.offset, r.base + token.end())
+        if held.inner and kind in ("close", "fit", "odd", "end"):
+            raise self.ambiguous(held)
         match kind:
             case "call" | "other" | "value" if held.first is not None and not held.open:
                 return self.found(held, held.first)
@@ -358,17 +362,13 @@ class Value:
         """A value's closing: of one that was opened inside, or the value's own."""
         kind = token.lastgroup
         if held.open and held.open[-1] == "value":
-            if kind == "fit" and token["over"] is not None and not held.calls and not held.ends:
-                if held.fits or self.is_again(held):
-                    raise self.ambiguous(held)
-                return self.found(held, here)
-            if kind == "fit":
-                held.fits.append(here)
-            held.closed()
+            self.inner_closes(held, token, here)
         elif kind == "fit" and held.open and held.ends:  # a call behind this one that is not as it should be
             held.closed()
         elif kind == "fit" and self.is_unsure(held, token):
             raise self.ambiguous(held)
+        elif kind == "fit" and held.open and token["over"] is not None:
+            self.closes_inside(held, here)
         elif kind == "fit":
             if held.first is not None or (yield from self.is_over(token)):
                 return self.found(held, here)
@@ -376,6 +376,28 @@ class Value:
         elif kind == "odd" and not held.open:
             held.odd = held.odd or here
         return None
+
+    def inner_closes(self, held: Held, token: re.Match[str], here: tuple[int, int]) -> None:
+        """A value's closing, where one was opened inside that is not closed yet."""
+        fits = token.lastgroup == "fit"
+        if fits and token["over"] is not None and not held.calls and not held.ends:
+            if held.fits or self.is_again(held):
+                raise self.ambiguous(held)
+            self.closes_inside(held, here)
+            return
+        if fits:
+            held.fits.append(here)
+        held.closed()
+
+    def closes_inside(self, held: Held, here: tuple[int, int]) -> None:
+        """The value seems to end here with its call, while something is open inside: what comes next must tell.
+
+        What is open may be half a call that is quoted. Or all of one is, with an opening that cannot be read: then this
+        closes that one, and the value's own closing is still to come.
+        """
+        held.first, held.inner = here, True
+        held.open.clear()
+        held.calls = 0
 
     def is_again(self, held: Held) -> bool:
         """Whether the last opening inside is that of this very parameter: the value before it may lack its closing."""

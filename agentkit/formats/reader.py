@@ -46,10 +46,19 @@ class Damage(Exception):
         ended: the text ended inside the call.
         got: whether to say what stands at the position.
         end: absolute offset behind all that belongs to the call, -1 where that is to be found.
+        in_tag: it stands in an opening tag, which is not over: nor is what another tag there seems to open.
     """
 
     def __init__(
-        self, code: ErrorCode, message: str, position: int, *, ended: bool = False, got: bool = False, end: int = -1
+        self,
+        code: ErrorCode,
+        message: str,
+        position: int,
+        *,
+        ended: bool = False,
+        got: bool = False,
+        end: int = -1,
+        in_tag: bool = False,
     ) -> None:
         super().__init__(message)
         self.code: ErrorCode = code
@@ -58,6 +67,7 @@ class Damage(Exception):
         self.ended = ended
         self.got = got
         self.end = end
+        self.in_tag = in_tag
 
     def told(self, raw: str, mark: int) -> str:
         """The message with its position, given the call's text and the offset at which it starts."""

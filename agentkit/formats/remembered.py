@@ -1,7 +1,7 @@
-"""What was made of values that never change, found again by which values they are.
+"""Results computed from values that never change, found again by the identity of these values.
 
-Declarations and tools are deep: to hash or to compare them costs more than much of what is made of them. Knows nothing
-of them but that they are frozen.
+Declarations and tools are deeply nested: hashing or comparing them costs more than much of what is computed from them.
+The only assumption about them is that they are frozen.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ _KEPT: Final = 64  # an application has few sets of formats and tools
 
 
 class Remembered(Generic[T]):
-    """What was made of these very formats and tools, the last ones of them."""
+    """Results for particular formats and tools; the latest ones are kept."""
 
     def __init__(self) -> None:
         self._made: OrderedDict[Hashable, tuple[T, Sequence[Format], Sequence[ToolSpec]]] = OrderedDict()
 
     def get(
-        self, formats: Sequence[Format], tools: Sequence[ToolSpec], make: Callable[[], T], said: Hashable = None
+        self, formats: Sequence[Format], tools: Sequence[ToolSpec], make: Callable[[], T], options: Hashable = None
     ) -> T:
-        """What was made of them, and of what else was `said`; made now if it never was.
+        """The result for these formats, these tools and `options`; made now if it is not remembered.
 
-        It holds the formats and tools themselves, so that the identity of none is used again.
+        The formats and tools themselves are kept, so that none of their identities is reused.
         """
-        key = (said, len(formats), *map(id, formats), *map(id, tools))
+        key = (options, len(formats), *map(id, formats), *map(id, tools))
         if (found := self._made.get(key)) is None:
             found = self._made[key] = (make(), tuple(formats), tuple(tools))
             if len(self._made) > _KEPT:

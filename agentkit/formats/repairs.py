@@ -1,6 +1,6 @@
-"""The vocabulary of repairs: each code that `CallEnd.repairs` may hold, of text and native calls, with its meaning.
+"""The vocabulary of repairs: each code that `CallEnd.repairs` may contain, of text and native calls, with its meaning.
 
-No repair changes the inside of a string (but for a lone surrogate), and none completes what was cut off.
+No repair changes the content of a string (except a lone surrogate), and none completes what was cut off.
 """
 
 from __future__ import annotations
@@ -31,39 +31,39 @@ REPEATED_ARGUMENTS: Final = "repeated_arguments"
 LONE_SURROGATE: Final = "lone_surrogate"
 
 REPAIRS: Final[Mapping[str, str]] = MappingProxyType({
-    RAW_NEWLINES: "Line ends and other control characters stood unescaped inside a JSON string.",
-    TRAILING_COMMA: "A comma stood after the last value of an object or array.",
-    PYTHON_QUOTES: "A string stood in single or triple quotes, or in plain quotes where the format has its own.",
-    PYTHON_LITERALS: "Values were written as Python has them, such as `True`, `None`, `0x1F` or `.5`.",
+    RAW_NEWLINES: "A JSON string contained unescaped line breaks or other control characters.",
+    TRAILING_COMMA: "There was a comma after the last value of an object or array.",
+    PYTHON_QUOTES: "A string was in single or triple quotes, or in plain quotes in a format that has its own.",
+    PYTHON_LITERALS: "Values were written as in Python, such as `True`, `None`, `0x1F` or `.5`.",
     MISSING_BRACE: "Braces or brackets at the end were missing.",
-    SURPLUS_BRACE: "There was a brace or bracket too many at the end.",
-    DOUBLY_ENCODED: "The arguments were a string that holds their JSON.",
-    INNER_QUOTES: "In a Python call, a string held unescaped quotes of the kind that delimits it.",
+    SURPLUS_BRACE: "There was one brace or bracket too many at the end.",
+    DOUBLY_ENCODED: "The arguments were a string that contained their JSON.",
+    INNER_QUOTES: "In a Python call, a string contained unescaped quotes of the kind that delimits it.",
     WRAPPED_ARGUMENTS: "The arguments were the value of a single argument that the tool does not have.",
-    QUOTED_VALUE: "A number, boolean or other value was in quotes where the schema allows no string.",
+    QUOTED_VALUE: "A number, boolean or other value was in quotes although the schema does not allow a string.",
     MISSING_COMMA: "In a Python call, there was no comma before the next argument.",
     MISSING_CLOSE: (
-        "A value's closing tag was missing: at the end of the call, or where a required parameter's opening stood, "
-        "unbalanced, inside another's value."
+        "A value's closing tag was missing: at the end of the call, or before a required parameter's opening tag that "
+        "appeared, unbalanced, inside another value."
     ),
-    ARITHMETIC: "A number was written as a calculation that is plainly meant, such as `5*60`; its result was taken.",
-    JOINED_STRINGS: "In JSON, a string was written as several joined by `+`.",
+    ARITHMETIC: "A number was written as a calculation that is clearly intended, such as `5*60`; its result was used.",
+    JOINED_STRINGS: "In JSON, a string was written as several strings joined by `+`.",
     INVALID_ESCAPE: r"A string had an escape that JSON does not have, such as `\'` or `\d`.",
-    LEADING_ZEROS: "A number of two digits began with a zero, as in a date: `07` was read as 7.",
+    LEADING_ZEROS: "A two-digit number began with a zero, as in a date: `07` was read as 7.",
     ARGUMENTS_KEY: (
         "An envelope had its arguments under another key (`args`, `input`, …), or next to the name; only one reading "
         "fits the tool."
     ),
     NULL_ARGUMENTS: "A native call's arguments were `null`, which was read as no arguments.",
     REPEATED_ARGUMENTS: (
-        "A native call had several argument objects, each empty or contained in the last one; the last one was taken."
+        "A native call had several argument objects, each empty or contained in the last one; the last one was used."
     ),
     LONE_SURROGATE: (
-        r'Half of a UTF-16 pair (`"\ud800"`), which no encoding can carry, became U+FFFD. '
-        "It always does, whatever `Parser(repairs=…)` permits."
+        r'A lone surrogate (`"\ud800"`), which no encoding can represent, became U+FFFD. '
+        "This always happens, regardless of what `Parser(repairs=…)` permits."
     ),
 })  # fmt: skip
-"""Every code, with the sentence that says what was found and overlooked."""
+"""Every code, with a sentence that says what was found and repaired."""
 
 WHOLE_CALL_REPAIRS: Final = frozenset((WRAPPED_ARGUMENTS, QUOTED_VALUE))
-"""Repairs of a call that was read, by what its tool's schema says."""
+"""Repairs of a call that has been read, according to its tool's schema."""

@@ -1,4 +1,4 @@
-"""Tags and attributes read as they stream, as models write them and not as XML demands.
+"""Tags and attributes read as they stream, as models write them rather than as XML requires.
 
 Knows the reader, no format. Attribute values are entity-decoded.
 """
@@ -13,7 +13,7 @@ from typing import Final
 
 from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Wait, beginnings
 
-SPACES: Final = r"\s{0,1024}"  # white space looked over before a delimiter; more than that is content
+SPACES: Final = r"\s{0,1024}"  # white space skipped before a delimiter; any more is content
 PREFIX: Final = r"(?:[^\W\d][\w.-]{0,31}:)?"  # a namespace
 TAG_PART: Final = (
     rf"<(?>/?[^\s<>/\"'=]{{0,160}}+(?> [^\s<>/\"'=]{{0,80}}+)?(?>\s{{0,64}}+(?>>{SPACES}+(?><[^<>]{{0,160}}+)?)?)?)?"
@@ -23,7 +23,7 @@ _BOUNDARY: Final = r"(?=[\s/>])"
 ANY_OPENING: Final = Delimiter(r"<(?P<name>[^\W\d][\w.-]{0,127})(?=[\s/>])", r"<(?:[^\W\d][\w.-]{0,127})?")
 
 _NAME = re.compile(r"[^\s=/>\"'<]+")
-_UNQUOTED = re.compile(r"(?:[^\s<>/\"']|/(?!>))+")  # where another tag begins, this one was not closed
+_UNQUOTED = re.compile(r"(?:[^\s<>/\"']|/(?!>))+")  # if another tag starts, this one was not closed
 _ENTITY = Delimiter(r"&(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6});", r"&#?[0-9a-zA-Z]{0,8}")
 _NAMED: Final = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 
@@ -35,7 +35,7 @@ def spelt(name: str) -> str:
 
 
 def folded(name: str) -> str:
-    """A tag's name without what does not tell two names apart: letters' case, and a hyphen or an underscore."""
+    """A tag's name without differences that do not matter: the case of letters, and a hyphen or an underscore."""
     return name.lower().replace("-", "_")
 
 
@@ -59,19 +59,19 @@ def tag(name: str, *, closing: bool) -> Delimiter:
 
 @cache
 def closing(name: str) -> Delimiter:
-    """A closing tag without a namespace: what is another tag cannot be its beginning, also where the text ends."""
+    """A closing tag without a namespace: another tag cannot be its beginning, not even at the text's end."""
     part = re.sub(r"\\?[-_]", "[-_]", beginnings(f"</{name} >"))
     return Delimiter(rf"</{spelt(name)}\s{{0,64}}>", part, re.IGNORECASE)
 
 
 def in_tag(text: str) -> tuple[str, str] | None:
-    """The name of the plain tag with which a literal begins, and what stands behind the tag; None without one."""
+    """The name of the plain tag with which a literal begins, and the text after the tag; None without one."""
     found = _LITERAL_TAG(text.strip())
     return (found[1], found[2]) if found else None
 
 
 def tag_of(text: str) -> str:
-    """The name of the plain opening tag that a literal is or begins, as `<function=` does; empty without one."""
+    """The name of the plain opening tag that a literal is or starts, as `<function=` does; empty without one."""
     found = _BEGUN_TAG(text.strip())
     return found[1] if found else ""
 
@@ -81,7 +81,7 @@ _BEGUN_TAG = re.compile(r"<([a-zA-Z][\w.:|-]*)[>=]").match
 
 
 def layout(r: Reader) -> Iterable[None]:
-    """Consume what stands between the literals of a pair and says nothing: white space, also as its escape."""
+    """Consume meaningless text between the literals of a pair: white space, also in its escaped form."""
     nothing = r.at < len(r.buf) and r.buf[r.at] != "\\" and not r.buf[r.at].isspace()
     return () if nothing else _over_layout(r)
 
@@ -101,7 +101,7 @@ _ESCAPED_NEWLINE = Delimiter(r"\\n", r"\\?")
 
 @dataclass(slots=True)
 class Opening:
-    """What an opening tag said: attributes in order (None for one without a value), and whether it closed itself."""
+    """An opening tag's content: attributes in order (None for one without a value), and whether it closed itself."""
 
     attributes: dict[str, str | None] = field(default_factory=dict)
     empty: bool = False
@@ -110,9 +110,9 @@ class Opening:
 class Attributes:
     """Read the rest of an opening tag, after its name.
 
-    Until an attribute of `known` has been seen, bad syntax means that this is no tag at all (`Decline`); after that
-    it is
-    `Damage`. `found`, when overridden, hears of each attribute as soon as its value has begun; `said` of each piece.
+    Until an attribute of `known` has been seen, bad syntax means that this is not a tag (`Decline`); after that it is
+    `Damage`. Subclasses may override `on_attribute`, called for each attribute as soon as its value starts, and
+    `on_piece`, called for each piece of a value.
     """
 
     def __init__(self, r: Reader, name: str, known: Collection[str]) -> None:
@@ -120,16 +120,17 @@ class Attributes:
         self.committed = False
         self.opening = Opening()
 
-    def found(self, key: str) -> None:
-        """An attribute that commits the tag, or follows one that did, has begun."""
+    def on_attribute(self, key: str) -> None:
+        """Called when an attribute that commits the tag, or follows one that did, has started."""
 
-    def said(self, key: str, text: str) -> None:
-        """A piece of an attribute's value, decoded."""
+    def on_piece(self, key: str, text: str) -> None:
+        """Called with each piece of an attribute's value, decoded."""
 
     def refuse(self, message: str) -> Exception:
-        """The error for bad syntax here: damage once the tag is committed, else no tag at all."""
-        at = self.r.offset
-        return Damage("invalid_arguments", f"{message} in <{self.name}>", at, got=True) if self.committed else Decline()
+        """The error for bad syntax here: damage once the tag is committed, otherwise `Decline`."""
+        if not self.committed:
+            return Decline()
+        return Damage("invalid_arguments", f"{message} in <{self.name}>", self.r.offset, got=True, in_tag=True)
 
     def need(self, what: str) -> Iterable[None]:
         """Wait for a character; the text's end inside the tag is an error."""
@@ -143,7 +144,7 @@ class Attributes:
             raise Damage("truncated_call", f"the text ended {what} of <{self.name}>", self.r.offset, ended=True)
 
     def read(self) -> Generator[None, None, Opening]:
-        """Consume the tag up to and over its `>`."""
+        """Consume the tag up to and including its `>`."""
         r = self.r
         while True:
             yield from r.space()
@@ -184,10 +185,10 @@ class Attributes:
         self.opening.attributes[key] = yield from self.value(key)
 
     def begin(self, key: str) -> None:
-        """An attribute is here: commit if it is known, and say so if committed."""
+        """Commit the tag if this attribute is known; if committed, report the attribute."""
         self.committed = self.committed or key in self.known
         if self.committed:
-            self.found(key)
+            self.on_attribute(key)
 
     def key(self) -> Generator[None, None, str]:
         """Consume an attribute's name."""
@@ -222,7 +223,7 @@ class Attributes:
                 r.at = end
                 size += len(pieces[-1])
                 if self.committed:
-                    self.said(key, pieces[-1])
+                    self.on_piece(key, pieces[-1])
             if not self.committed and size > r.limits.name:
                 raise Decline
             if found is None:
@@ -235,7 +236,7 @@ class Attributes:
             pieces.append(_decode(entity[0][1:-1]) if entity else "&")
             self.r.at += len(entity[0]) if entity else 1
             if self.committed:
-                self.said(key, pieces[-1])
+                self.on_piece(key, pieces[-1])
 
     def unquoted(self, key: str) -> Generator[None, None, str]:
         """Consume a value without quotes."""
@@ -245,7 +246,7 @@ class Attributes:
             if found and len(found[0]) <= r.limits.name and found.end() < len(r.buf) - (r.buf[-1] == "/"):
                 r.at = found.end()
                 if self.committed:
-                    self.said(key, found[0])
+                    self.on_piece(key, found[0])
                 return found[0]
             if found is None and len(r.buf) - r.at > 1:
                 raise self.refuse(f"expected a value for attribute {key!r}")
@@ -261,7 +262,7 @@ _QUOTED_STOP: Final = {'"': re.compile('["&]').search, "'": re.compile("['&]").s
 
 
 def decoded(text: str) -> str:
-    """An attribute's value without its entities."""
+    """An attribute's value with its entities decoded."""
     return _ENTITY.whole.sub(lambda found: _decode(found[0][1:-1]), text)
 
 

@@ -1,6 +1,6 @@
-"""The prompt section that teaches a model a format: the tools, the rules, one worked example.
+"""The prompt section that teaches a model a format: the tools, the rules, one example call.
 
-All of it is made from the declarations and the tools' schemas. Pure; knows no registry and no model.
+All of it is generated from the declarations and the tools' schemas. Pure; knows no registry and no model.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ def render_prompt(
         format: the format, by name or declaration.
         tools: the offered tools.
         tool_choice: `auto`, `required`, `none`, or the name of the tool that must be called.
-        parallel: False asks for at most one call in a reply.
+        parallel: False requests at most one call per reply.
 
     Returns:
-        The section; empty when there are no tools or `tool_choice` is `none`. It is made once for these very tools and
-        remembered: most requests of a run offer the same ones. What the tools say of themselves stands
-        in it quarantined: whoever wrote it, it ends no list of tools and begins no turn.
+        The section; empty if there are no tools or `tool_choice` is `none`. It is made once for the same tool objects
+        and remembered, since most requests of a run offer the same ones. The tools' descriptions are
+        quarantined in it: regardless of their author, they cannot end the list of tools or begin a turn.
 
     Raises:
-        FormatError: a tool's or parameter's name, or a value of an `enum` or `const`, holds what a format or a template
-            reads as its own.
+        FormatError: a tool's or parameter's name, or a value of an `enum` or `const`, contains what a format or a
+            template reads as markup.
     """
     declared = get(format)
     if not tools or tool_choice == "none":
@@ -88,7 +88,7 @@ def render_output_prompt(output: OutputSchema, *, tools: bool = False) -> str:
 
     Args:
         output: what the reply must be.
-        tools: whether the model has tools to call before.
+        tools: whether the model has tools to call first.
     """
     rules = (*_OUTPUT_RULES, *((_OUTPUT_AFTER_CALLS,) if tools else ()))
     schema = Declared(CATALOG[0]).schema(output.schema, output.name)
@@ -117,13 +117,13 @@ def _schemas(tools: Sequence[ToolSpec]) -> str:
     return "\n".join(("<tools>", *lines, "</tools>"))
 
 
-# ---------------------------------------------------------------- the worked example
+# ---------------------------------------------------------------- the example call
 
 
 def _example(format: Format, shown: Sequence[ToolSpec], tools: Sequence[ToolSpec]) -> tuple[str, ToolSpec]:
-    """One call of a real tool, the first with a required parameter where there is one.
+    """A call of one of the tools, and that tool: the first with a required parameter, if there is one.
 
-    Written with the tools themselves, as the reply will be read, so that what is remembered of them serves both.
+    Written with the tools themselves, as the reply will be read, so that both share what is remembered for them.
     """
     ordered = sorted(shown, key=lambda t: not t.parameters.get("required"))
     for tool in ordered:
@@ -131,20 +131,20 @@ def _example(format: Format, shown: Sequence[ToolSpec], tools: Sequence[ToolSpec
             return example_call(format, tool, tools), tool
         except FormatError:
             continue
-    raise FormatError(f"format {format.name!r} cannot carry an example call of any of {[t.name for t in tools]}")
+    raise FormatError(f"format {format.name!r} cannot represent an example call of any of {[t.name for t in tools]}")
 
 
 def example_call(format: str | Format, tool: ToolSpec, tools: Sequence[ToolSpec]) -> str:
     """A call of this tool with sample arguments, as a model of this format would write it.
 
     Raises:
-        FormatError: a sample that the schema gives cannot be carried by the format.
+        FormatError: the format cannot represent a sample value from the schema.
     """
     return render_calls(format, [ToolCall("", tool.name, example_arguments(tool))], tools)
 
 
 def example_arguments(tool: ToolSpec) -> dict[str, Any]:
-    """Plausible arguments for the required parameters, made from the schema: its examples, enums and defaults first."""
+    """Plausible arguments for the required parameters, from the schema: its examples, enums and defaults first."""
     properties = tool.parameters.get("properties", {})
     names = [n for n in properties if n in tool.parameters.get("required", ())]
     return {n: _sample(n, properties[n], tool.parameters, _DEPTH) for n in names}
@@ -153,8 +153,8 @@ def example_arguments(tool: ToolSpec) -> dict[str, Any]:
 def _sample(name: str, schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> Any:
     plain = next(iter(walk.alternatives(schema, root)), {})
     for source in (schema, plain):
-        given = [*source.get("examples", ()), *source.get("enum", ()), source.get("const"), source.get("default")]
-        if (value := next((v for v in given if v is not None), None)) is not None:
+        listed = [*source.get("examples", ()), *source.get("enum", ()), source.get("const"), source.get("default")]
+        if (value := next((v for v in listed if v is not None), None)) is not None:
             return value
     kind = plain.get("type")
     if kind == "array":

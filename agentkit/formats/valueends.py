@@ -59,6 +59,7 @@ class ValueEnd:
         own: matches the closing of a value (group `close`), or the opening of one.
         calls: matches the end of a call (group `end`), or what looks like the opening of one.
         over: the end of the enclosing call as it is written; empty where that is not one text.
+        sections: matches the end of a section (group `end`), or the opening of one; none where they are no markup.
 
     Groups of the token: `close`, a value's closing; `fit`, that what may follow it does, and in it `over`, that this is
     the end of the call, and in that `shut`, that it is only its section's; `odd`, that a tag follows which nobody
@@ -75,6 +76,7 @@ class ValueEnd:
     own: re.Pattern[str] | None = None
     calls: re.Pattern[str] | None = None
     over: str = ""
+    sections: re.Pattern[str] | None = None
 
     def balances(self, text: str) -> bool:
         """Whether as many values and calls end in this text as begin there."""
@@ -83,11 +85,15 @@ class ValueEnd:
         return 2 * sum(values) == len(values) and 2 * sum(calls) == len(calls)
 
     def whole(self, text: str) -> bool:
-        """Whether as many calls end in this text as begin there, and no tag is closed there that was not opened."""
+        """Whether as many calls end in this text as begin there, and no tag is closed there that was not opened.
+
+        Nor may a section begin there that does not end: behind a call that is damaged, another one's would.
+        """
         calls = [f["end"] is not None for f in self.calls.finditer(text)] if self.calls is not None else []
+        around = [f["end"] is not None for f in self.sections.finditer(text)] if self.sections is not None else []
         tags = Counter(_A_TAG.findall(text))
         closed = all(tags["", name] >= n for (slash, name), n in tags.items() if slash)
-        return closed and 2 * sum(calls) == len(calls)
+        return closed and 2 * sum(calls) == len(calls) and 2 * sum(around) >= len(around)
 
     def closes(self, text: str) -> bool:
         """Whether a closing of a value stands in this text, or a part of one at its end."""
@@ -214,7 +220,8 @@ def end_of_parameter(shape: Shape, part: TagParameters) -> ValueEnd:
     whole = re.compile(begins, re.IGNORECASE) if ends else None
     over = next((f"</{p.name}>" for p in shape.call[at:] if isinstance(p, Tag)), "")
     search = re.compile(stops, re.IGNORECASE).search
-    return ValueEnd(token, search, f"</{part.name}>", own=marks.own(), calls=whole, over=over)
+    own_tag = f"</{part.name}>"
+    return ValueEnd(token, search, own_tag, own=marks.own(), calls=whole, over=over, sections=_sections(shape))
 
 
 @cache
@@ -259,10 +266,22 @@ def end_of_pair(shape: Shape, part: Pairs) -> ValueEnd:
     search = re.compile(stops, re.IGNORECASE).search
     whole = re.compile(rf"(?P<end>{marks.end})|{pattern(_WORD.split(first)[0])}")
     verbatim = part.newlines == "none"
-    return ValueEnd(token, search, close, verbatim=verbatim, own=marks.own(), calls=whole, over=rest[0])
+    around = _sections(shape)
+    own = marks.own()
+    return ValueEnd(token, search, close, verbatim=verbatim, own=own, calls=whole, over=rest[0], sections=around)
 
 
 _WORD: Final = re.compile(r"(?<=\S)[\s\"']")  # what stands in front of it names the literal
+
+
+def _sections(shape: Shape) -> re.Pattern[str] | None:
+    """What ends a section of this shape, or opens one."""
+    if shape.section is None:
+        return None
+    first, last = shape.section.open, shape.section.close
+    opens = opening_tag(first.name) if isinstance(first, Tag) else pattern(first.strip())
+    ends = closing_tag(last.name) if isinstance(last, Tag) else pattern(last.strip())
+    return re.compile(f"(?P<end>{ends})|{opens}", re.IGNORECASE) if opens and ends else None
 
 
 def _name_of(shape: Shape) -> str:

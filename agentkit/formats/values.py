@@ -1,8 +1,8 @@
 """Text to typed values and back, by JSON Schema. Pure; never raises on a model's text.
 
-A string parameter receives exactly the characters written. Everything else is read as JSON first, as a Python literal
-next; an array may also be written as comma-separated items. Text that clearly is JSON of another type than the schema's
-is that value, and what cannot be read stays a string, both for validation to refuse.
+A string parameter receives exactly the characters written. Everything else is read first as JSON, then as a Python
+literal; an array may also be written as comma-separated items. Text that is clearly JSON of a type other than the
+schema's becomes that value, and text that cannot be read stays a string; validation refuses both.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from agentkit.formats.literals import MAX_DEPTH, literal_value
 from agentkit.schemas.walk import TYPES, Schema, alternatives
 from agentkit.unicode import has_surrogate, without_surrogates
 
-MAX_NUMBER = 5_000  # characters; the interpreter itself refuses integers of more than 4,300 digits
-_NOT_OCTAL = r"(?!0+[1-7][0-7]+\Z)"  # 0644 is 420 to some and 644 to others; 007 and 0189 are one number to all
-_INTEGER = re.compile(rf"[+-]?{_NOT_OCTAL}\d{{1,4300}}\Z")  # the interpreter's own bound on int(str)
+MAX_NUMBER = 5_000  # characters; the interpreter itself refuses integers with more than 4,300 digits
+_NOT_OCTAL = r"(?!0+[1-7][0-7]+\Z)"  # 0644 may mean 420 or 644; 007 and 0189 have only one reading
+_INTEGER = re.compile(rf"[+-]?{_NOT_OCTAL}\d{{1,4300}}\Z")  # the interpreter's own limit for int(str)
 _NUMBER = re.compile(rf"[+-]?{_NOT_OCTAL}(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\Z")
 _WORDS: Mapping[str, bool] = {"true": True, "false": False, "True": True, "False": False, "TRUE": True, "FALSE": False}
 NULLS = frozenset(("null", "None", "NULL"))
@@ -40,7 +40,7 @@ def _finite(text: str) -> float:
 
 
 class GivenTwice(ValueError):
-    """One object has the same key twice, with different values: nobody can tell which one is meant."""
+    """An object has the same key twice, with different values: it is ambiguous which one is meant."""
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -52,10 +52,10 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def refuse_other(given: Mapping[str, Any], key: str, value: Any) -> None:
-    """Refuse a second value of a key that is not the same as the first.
+    """Refuse a second value of a key that differs from the first.
 
     Raises:
-        GivenTwice: it is another one; the message shows both.
+        GivenTwice: the values differ; the message shows both.
     """
     if key in given and not same(given[key], value):
         both = " and ".join(repr(v)[:40] for v in (given[key], value))
@@ -68,10 +68,10 @@ LOOSE = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite, o
 
 
 def load(text: str, *, strict: bool = True, depth: int = MAX_DEPTH) -> Any:
-    """Parse JSON: non-finite numbers and nesting beyond `depth` are refused, lone surrogates become U+FFFD.
+    """Parse JSON; non-finite numbers and nesting beyond `depth` are refused, lone surrogates become U+FFFD.
 
     Raises:
-        ValueError: the text is not such JSON; `json.JSONDecodeError` where a position is known, `GivenTwice` where an
+        ValueError: the text is not JSON of this kind: `json.JSONDecodeError` if a position is known, `GivenTwice` if an
             object has one key with two values.
     """
     try:
@@ -84,8 +84,8 @@ def load(text: str, *, strict: bool = True, depth: int = MAX_DEPTH) -> Any:
 
 
 def too_deep(value: Any, text: str, limit: int) -> bool:
-    """Whether JSON, which was read from this text, has more arrays and objects inside each other."""
-    if text.count("{") + text.count("[") <= limit:  # so few cannot lie deeper
+    """Whether JSON that was read from this text nests arrays and objects deeper than `depth`."""
+    if text.count("{") + text.count("[") <= limit:  # too few to be nested deeper
         return False
     level = [value]
     for _ in range(limit):
@@ -102,7 +102,7 @@ def too_deep(value: Any, text: str, limit: int) -> bool:
 
 
 def encodable(arguments: dict[str, Any], raw: str) -> dict[str, Any]:
-    """A call's arguments, with U+FFFD for what no encoding carries: the one rule, whatever the body and the chunks."""
+    """A call's arguments, with U+FFFD for lone surrogates: the same rule for every body and any chunks."""
     return without_surrogates(arguments) if has_surrogate(raw) else arguments
 
 
@@ -111,15 +111,15 @@ _UNKNOWN = re.compile(r"\ufffd|\\ufffd", re.IGNORECASE)
 
 
 def replaced(arguments: Any, raw: str) -> bool:
-    """Whether these arguments have U+FFFD where the call's own text has half of a surrogate pair."""
-    if raw.isascii() and "\\u" not in raw:  # as most calls: no half can stand in it, escaped or not
+    """Whether these arguments have U+FFFD in place of a lone surrogate in the call's own text."""
+    if raw.isascii() and "\\u" not in raw:  # as in most calls: it cannot contain a lone surrogate, escaped or not
         return False
     put = _count(arguments)
     return put > 0 and _HALF.search(raw) is not None and put > len(_UNKNOWN.findall(raw))
 
 
 def _count(value: Any) -> int:
-    """How often U+FFFD stands in the strings of a value."""
+    """How often U+FFFD occurs in the strings of a value."""
     if isinstance(value, str):
         return value.count("\ufffd")
     if isinstance(value, dict):
@@ -128,10 +128,10 @@ def _count(value: Any) -> int:
 
 
 def dump(value: Any) -> str:
-    """JSON text of a value, in one line and readable Unicode.
+    """JSON text of a value, on one line and in readable Unicode.
 
     Raises:
-        FormatError: the value is not JSON: a non-finite number, a lone surrogate, or a type JSON does not have.
+        FormatError: the value is not JSON: a non-finite number, a lone surrogate, or a type unknown to JSON.
     """
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False)
@@ -147,7 +147,7 @@ _ALIASES: Mapping[str, str] = {
     "double": "number", "bool": "boolean", "list": "array", "tuple": "array", "dict": "object",
     "hashmap": "object", "arraylist": "array", "any": "any", "none": "null",
 }  # fmt: skip
-"""Types as hand-written schemas name them when they do not name JSON Schema's.
+"""Names of types in hand-written schemas that do not use those of JSON Schema.
 
 Python's names; those of the Berkeley leaderboard's functions (`GORILLA_TO_OPENAPI` in bfcl_eval/constants/
 type_mappings.py: `any`, `char`, `long`, `double`, `ArrayList`, `HashMap`); `text`, from vLLM's Qwen3-Coder parser.
@@ -165,7 +165,7 @@ def _kind(schema: Schema) -> str | None:
 
 
 def accepts(text: str, schema: Schema, root: Schema) -> bool:
-    """Whether a string may stand for a parameter of this schema, going by its types alone."""
+    """Whether a parameter of this schema may be a string, according to its types alone."""
     for option in alternatives(schema, root):
         if _kind(option) in ("string", None) or any(isinstance(v, str) for v in option.get("enum", ())):
             return True
@@ -173,22 +173,22 @@ def accepts(text: str, schema: Schema, root: Schema) -> bool:
 
 
 def is_scalar(schema: Schema, root: Schema) -> bool:
-    """Whether only numbers, booleans and null stand for a parameter of this schema."""
+    """Whether a parameter of this schema can only be a number, a boolean or null."""
     return not accepts("", schema, root) and all(
         _kind(option) in ("integer", "number", "boolean", "null") for option in alternatives(schema, root)
     )
 
 
 def accepts_null(schema: Schema, root: Schema) -> bool:
-    """Whether null is one of the values of `schema`, or the default it names."""
+    """Whether null is one of the values of `schema`, or its default."""
     return schema.get("default", ...) is None or any(_kind(s) == "null" for s in alternatives(schema, root))
 
 
 def read(text: str, schema: Schema, root: Schema, *, nulls: bool = False) -> Any:
-    """The value that `text` writes for a parameter of this schema.
+    """The value that `text` represents for a parameter of this schema.
 
-    With `nulls`, the word null means null even where a string is allowed beside it. Text that is none of the strings
-    listed in an enum is read as if no string were allowed, but for that word.
+    With `nulls`, the word null means null even if a string is also allowed. If an enum lists strings, any other text is
+    read as if no string were allowed, except that word.
 
     >>> read("007", {"type": "string"}, {}), read("5", {"type": "integer"}, {}), read("a, b", {"type": "array"}, {})
     ('007', 5, ['a', 'b'])
@@ -198,7 +198,7 @@ def read(text: str, schema: Schema, root: Schema, *, nulls: bool = False) -> Any
     for option in options:
         listed = "enum" in option or "const" in option
         if listed and (value := _listed(text, option)) is not _UNREAD:
-            return value  # a value listed in so many words is meant
+            return value  # a value listed literally is meant
         may_be_text = may_be_text or (
             _kind(option) == "string" and (not listed or text in NULLS or not _enumerated(option))
         )
@@ -221,7 +221,7 @@ def _enumerated(schema: Schema) -> bool:
 
 
 def _of_another_type(stripped: str, text: str, options: list[Schema]) -> Any:
-    """JSON of a type that the schema does not have; but no number is taken for a boolean or the other way round."""
+    """JSON of a type that the schema does not allow; but a number is never read as a boolean or vice versa."""
     value = _json(stripped)
     scalar = isinstance(value, bool | int | float) and any(
         _kind(o) in ("boolean", "integer", "number") for o in options
@@ -244,7 +244,7 @@ def _listed(text: str, schema: Schema) -> Any:
 
 
 def _container(text: str, options: list[Schema], root: Schema) -> Any:
-    """For a parameter that may be a string: another type only where the text writes exactly one of that type."""
+    """For a parameter that may be a string: another type only if the text is exactly one value of that type."""
     value = _json(text.strip()) if options else _UNREAD
     if isinstance(value, str) or any(_is(value, _kind(o)) for o in options):
         return value
@@ -300,12 +300,12 @@ def _array(text: str, schema: Schema, root: Schema) -> Any:
 
 
 _PLAIN_ITEMS = re.compile(
-    r"""(?!(?:[-*+•]|\d{1,9}[.)])\s)  # no bullet
+    r"""(?!(?:[-*+•]|\d{1,9}[.)])\s)  # not a bullet
     (?>[^"{}\[\]()<,\r\n]++ | <(?![\w/!?]) | \([^"{}\[\]()<,\r\n]*+\) | ,\s*+(?![,\s]|\Z))*+\Z""",
     re.VERBOSE,
 ).match
-"""Items in one line, or a line each behind a comma: with a bracket or a quote it is JSON that is damaged, with a tag or
-a bullet a list of another kind, and without an item behind a comma nobody can tell what was meant."""
+"""Items on one line, or each after a comma on its own line. Text with a bracket or a quote is damaged JSON, with a tag
+or a bullet it is a list of another kind, and without an item after a comma its meaning is unknown."""
 
 
 def _json(text: str) -> Any:
@@ -328,7 +328,7 @@ def _json_or_literal(text: str) -> Any:
 
 
 def _escaped_json(text: str) -> Any:
-    """An object or array whose JSON was escaped as if it stood in a JSON string, without that string's quotes.
+    """An object or array whose JSON was escaped as if inside a JSON string, without that string's quotes.
 
     Source: what GLM 4.5 and 4.7 wrote as `todos`, in SGLang's tests of their detectors.
     """
@@ -354,7 +354,7 @@ def _is(value: Any, kind: str | None) -> bool:
 
 
 def same(a: Any, b: Any) -> bool:
-    """Equality that tells 1 from True and from 1.0, at any depth."""
+    """Equality that distinguishes 1 from True and from 1.0, at any depth."""
     if type(a) is not type(b):
         return False
     if isinstance(a, list):
@@ -365,10 +365,10 @@ def same(a: Any, b: Any) -> bool:
 
 
 def write(value: Any, schema: Schema, root: Schema, *, nulls: bool = False) -> str:
-    """Text that `read` turns back into exactly `value`. `nulls` as there.
+    """Text that `read` turns back into exactly `value`; `nulls` as for `read`.
 
     Raises:
-        FormatError: no text does.
+        FormatError: there is no such text.
     """
     candidates = [value] if isinstance(value, str) else []
     for text in (*candidates, dump(value)):

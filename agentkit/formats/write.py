@@ -1,7 +1,7 @@
 """The same declarations read backwards: calls as text. Pure; knows no registry and no model.
 
-Whatever is written here is read back before it is handed out, so that a value is either carried exactly or refused
-with a `FormatError`: it is never altered in silence.
+All text written here is read back before it is returned, so that a value is either represented exactly or refused with
+a `FormatError`: it is never silently altered.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def render_calls(format: str | Format, calls: Sequence[ToolCall], tools: Sequenc
     """Calls as a model of this format would have written them.
 
     Raises:
-        FormatError: a value that the format cannot carry; the message names the tool and the reason.
+        FormatError: the format cannot represent a value; the message names the tool and the reason.
     """
     declared = get(format)
     if not calls:
@@ -58,7 +58,7 @@ def _write(w: Writing) -> str:
 
 
 def _spec(format: Format, call: ToolCall, known: Mapping[str, ToolSpec]) -> ToolSpec:
-    """The called tool; for one that is not offered (any more), one that takes whatever was given."""
+    """The called tool; if it is not offered (any more), one that accepts any arguments of these names."""
     tool = known.get(call.name)
     if tool is None:
         tool = ToolSpec(call.name, "", {"type": "object", "properties": {name: {} for name in call.arguments}})
@@ -66,7 +66,7 @@ def _spec(format: Format, call: ToolCall, known: Mapping[str, ToolSpec]) -> Tool
 
 
 def _check(format: Format, calls: Sequence[ToolCall], tools: Sequence[ToolSpec], text: str) -> None:
-    """What was written must be read back as the same calls."""
+    """Written text must be read back as the same calls."""
     known = {t.name: t for t in tools}
     parser = Parser(
         format, [*tools, *(_spec(format, c, known) for c in calls if c.name not in known)], in_code="execute"
@@ -76,11 +76,13 @@ def _check(format: Format, calls: Sequence[ToolCall], tools: Sequence[ToolSpec],
     for i, call in enumerate(calls):
         if i >= len(got) or got[i].name != call.name or not _equal(got[i].arguments, call.arguments):
             raise FormatError(
-                f"format {format.name!r} cannot carry this call of {call.name!r}: it would be read back as "
+                f"format {format.name!r} cannot represent this call of {call.name!r}: it would be read back as "
                 f"{got[i].name + ' ' + values.dump(got[i].arguments)[:200] if i < len(got) else 'no call'}"
             )
     if len(got) != len(calls):
-        raise FormatError(f"format {format.name!r} cannot carry these calls: {len(calls)} would be read as {len(got)}")
+        raise FormatError(
+            f"format {format.name!r} cannot represent these calls: {len(calls)} would be read as {len(got)}"
+        )
 
 
 def _equal(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:

@@ -1,4 +1,4 @@
-"""Grammars for constrained decoding, from the declarations of formats and the schemas of tools. Stands on `formats`."""
+"""Grammars for constrained decoding, from the declarations of formats and the schemas of tools. Built on `formats`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""One argument's value as rules: raw text, text whose type is told beside it, an attribute; and what all of that needs.
+"""One argument's value as rules: raw text, text whose type is written next to it, an attribute; and their common parts.
 
-Knows declarations, schemas and rules; knows no part and no target's syntax.
+Knows declarations, schemas and rules; depends on no part and no target's syntax.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from agentkit.toolspec import Layout, ToolSpec
 Target = Literal["structural_tag", "gbnf"]
 """`structural_tag` for vLLM, SGLang and xgrammar; `gbnf` for llama.cpp."""
 
-_COUNTED: Final = 1999  # llama.cpp refuses to count further: MAX_REPETITION_THRESHOLD in its `llama-grammar.cpp`
+_COUNTED: Final = 1999  # llama.cpp refuses higher counts: MAX_REPETITION_THRESHOLD in its `llama-grammar.cpp`
 _CDATA: Final = Blocked(CDATA_OPEN, start=True)
 
 
 @dataclass(slots=True)
 class CallRules:
-    """One tool's call in one format on its way to rules.
+    """One tool's call in one format, while it is turned into rules.
 
     Args:
         format: the format.
         tool: the tool.
-        prefix: what the names of its rules start with.
-        target: who enforces the rules.
+        prefix: the prefix of its rules' names.
+        target: what enforces the rules.
     """
 
     format: Format
@@ -64,15 +64,15 @@ class CallRules:
         return found if isinstance(found, Mapping) else {}
 
     def needs(self, parameter: str) -> bool:
-        """Whether the call is refused without it."""
+        """Whether a call without this parameter is refused."""
         return parameter in self.tool.parameters.get("required", ())
 
     def options(self, parameter: str) -> list[Mapping[str, Any]]:
-        """A parameter's schema taken apart into plain ones."""
+        """A parameter's schema split into plain ones."""
         return self.plain(self.tool.schema_of(parameter), parameter)
 
     def plain(self, schema: Mapping[str, Any], path: str) -> list[Mapping[str, Any]]:
-        """A schema taken apart into plain ones."""
+        """A schema split into plain ones."""
         root = self.tool.parameters
         resolved = (walk.resolve(o, root) for o in self.schemas.options(walk.resolve(schema, root), path))
         return [plain for o in resolved for plain in self.schemas.options(o, path)]
@@ -88,7 +88,7 @@ class CallRules:
         return rules.JsonRule(known)
 
     def optional(self, parameter: str, make: Callable[[], Rule]) -> Rule:
-        """What writes one argument, which may be left out if it is not required."""
+        """The rule for one argument, which may be omitted if it is not required."""
         try:
             rule = make()
         except Refused:
@@ -102,7 +102,7 @@ class CallRules:
 
 
 def value(w: CallRules, name: str, start: str, close: str, blocked: tuple[Blocked, ...]) -> Rule:
-    """A value as text between `start` and `close`, typed by the parameter's schema as it is read."""
+    """A value as text between `start` and `close`; its type comes from the parameter's schema when it is read."""
     options = w.options(name)
     texts = [o for o in options if kind_of(o) in (None, "string") and w.schemas.listed(o, name) is None]
     if texts:
@@ -113,7 +113,7 @@ def value(w: CallRules, name: str, start: str, close: str, blocked: tuple[Blocke
         listed = w.schemas.listed(option, name)
         if listed is not None:
             found += [seq(Lit(start), Lit(text), Lit(close)) for text in listed_texts(listed, blocked)]
-        elif not array or kind_of(option) == "object":  # behind an array, a scalar reads as its one item
+        elif not array or kind_of(option) == "object":  # after an array, a scalar is read as its only item
             found.append(seq(Lit(start), w.schemas.rule(option, inside(close), name), Lit(close)))
         array = array or kind_of(option) == "array"
     if not found:
@@ -124,10 +124,10 @@ def value(w: CallRules, name: str, start: str, close: str, blocked: tuple[Blocke
 def _free_text(
     w: CallRules, name: str, texts: list[Any], options: list[Any], start: str, close: str, blocked: tuple[Blocked, ...]
 ) -> Rule:
-    """A string as it is. Beside other types, what reads as one of them is one, and must satisfy it too."""
+    """A string, unescaped. If other types are allowed, text that reads as one of them must also satisfy it."""
     for option in options:
         if option not in texts and kind_of(option) != "null" and (set(option) - {"type", "description", "title"}):
-            w.schemas.gap(name, ["a string beside another constrained type, which text cannot tell"])
+            w.schemas.gap(name, ["a string or another constrained type, which text does not distinguish"])
     text = texts[0]
     w.schemas.gap(name, (k for k in ("pattern", "format") if k in text))
     least, most = w.schemas.counts(text, name, "Length")
@@ -135,21 +135,21 @@ def _free_text(
         w.schemas.gap(name, ["minLength"])
     words = words_of_null(w, w.tool.schema_of(name), options)
     if most is not None and words:
-        w.schemas.gap(name, ["maxLength beside a default of null"])
+        w.schemas.gap(name, ["maxLength together with a default of null"])
     end = close.rstrip()
     blocked = (*blocked, _CDATA, *words)
     return seq(Lit(start), Raw(end, blocked, most), Lit(close[len(end) :]))
 
 
 def words_of_null(w: CallRules, schema: Mapping[str, Any], options: list[Any]) -> tuple[Blocked, ...]:
-    """Words that would be read as a null which is the default, but none of the values that the schema allows."""
+    """Words that would be read as null, if null is the default and not a value that the schema allows."""
     if any(kind_of(o) in ("null", None) for o in options) or not values.accepts_null(schema, w.tool.parameters):
         return ()
     return tuple(Blocked(word, start=True) for word in sorted(values.NULLS))
 
 
 def listed_texts(listed: list[Any], blocked: tuple[Blocked, ...]) -> list[str]:
-    """Fixed values as text, without those that text cannot carry as they are."""
+    """Fixed values as text, without those that text cannot represent exactly."""
     out = []
     for value in listed:
         text = value if isinstance(value, str) else values.dump(value)
@@ -159,10 +159,10 @@ def listed_texts(listed: list[Any], blocked: tuple[Blocked, ...]) -> list[str]:
     return out
 
 
-def told(
+def typed_value(
     w: CallRules, name: str, text: str, other: Callable[[str], str], close: str, blocked: tuple[Blocked, ...]
 ) -> Rule:
-    """A value whose type is written beside it: a raw string behind `text`, JSON behind `other` of its type."""
+    """A value whose type is written next to it: a raw string after `text`, JSON after `other` of its type."""
     found: list[Rule] = []
     for option in w.options(name):
         listed = w.schemas.listed(option, name)

@@ -1,7 +1,7 @@
 """JSON Schemas as rules, in the syntax of JSON, of JSON inside raw text or an attribute, and of Python literals.
 
-Pure; knows schemas and rules. Rules are never wider than the schema: objects with declared properties are closed,
-arguments stand in their declared order. A keyword that rules cannot say is a `Gap`, never dropped in silence.
+Pure; knows schemas and rules. Rules never allow more than the schema: objects with declared properties are closed,
+arguments are in their declared order. A keyword that rules cannot express is a `Gap`, never silently dropped.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SAID: Final[Mapping[str, frozenset[str]]] = {
     "array": frozenset(("items", "minItems", "maxItems")),
     "object": frozenset(("properties", "required", "additionalProperties")),
 }
-"""What rules can say of each type."""
+"""What rules can express for each type."""
 
 BELONGS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("minLength", "maxLength", "pattern", "format"), "string"),
@@ -42,7 +42,7 @@ BELONGS: Final[Mapping[str, str]] = {
         "object",
     ),
 }  # fmt: skip
-"""The one type of values that a keyword looks at; of others it says nothing."""
+"""The only type of values that a keyword constrains; values of other types satisfy it."""
 
 _HEX: Final = Chars("0123456789abcdefABCDEF")
 _UNICODE: Final = seq(Lit("\\u"), Chars("0123456789abcefABCEF"), _HEX, _HEX, _HEX)  # without the surrogates
@@ -51,7 +51,7 @@ CONTROLS: Final = "".join(map(chr, range(0x20))) + "\x7f"
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A schema keyword that a target cannot enforce: of which tool, where in its parameters."""
+    """A schema keyword that a target cannot enforce: of which tool, and where in its parameters."""
 
     tool: str
     path: str
@@ -66,8 +66,8 @@ class Syntax:
     """How values are written.
 
     Args:
-        quotes: what strings may stand between.
-        unsafe: characters that stand in no string as they are, beside quotes, backslash and controls.
+        quotes: the quotes that may delimit strings.
+        unsafe: characters that no string contains unescaped, in addition to quotes, backslash and controls.
         words: how true, false and null are written.
         dumps: the ways to write a fixed value.
     """
@@ -78,7 +78,7 @@ class Syntax:
     dumps: tuple[Callable[[Any], str], ...] = (values.dump,)
 
     def string(self, least: int = 0, most: int | None = None) -> Rule:
-        """A string of so many characters."""
+        """A string of `least` to `most` characters."""
         return alt(self._within(q, least, most) for q in self.quotes)
 
     def _within(self, quote: str, least: int, most: int | None) -> Rule:
@@ -99,7 +99,7 @@ class Syntax:
 
     @property
     def space(self) -> Rule:
-        """What may stand behind a comma, and between a key's colon and its value."""
+        """What may follow a comma, and a key's colon."""
         return opt(Lit(" "))
 
 
@@ -119,24 +119,24 @@ ATTRIBUTE: Final = Syntax(quotes=("&quot;",), unsafe="<>&", dumps=(_attribute_js
 
 
 def inside(closer: str) -> Syntax:
-    """JSON inside raw text that `closer` ends: no string in it may hold the closer's first character as it is."""
+    """JSON inside raw text that `closer` ends: no string in it may contain the closer's first character unescaped."""
     first = closer.strip()[0]
     return Syntax(unsafe=first, dumps=(lambda v: values.dump(v).replace(first, f"\\u{ord(first):04x}"),))
 
 
 class Refused(ValueError):
-    """No value satisfies the schema as far as rules can say it."""
+    """No value satisfies the schema, as far as rules can express it."""
 
 
 @dataclass(slots=True)
 class SchemaRules:
-    """The schemas of one tool as rules; collects the named rules that they need, and the gaps.
+    """The schemas of one tool as rules; collects the named rules that they need and the gaps.
 
     Args:
         tool: the tool's name.
-        root: the schema in which `$ref`s are looked up.
-        prefix: what the names of rules start with.
-        largest: how far the target counts; None for any number.
+        root: the schema in which `$ref`s are resolved.
+        prefix: the prefix of the rules' names.
+        largest: the largest count that the target supports; None for any number.
     """
 
     tool: str
@@ -149,11 +149,11 @@ class SchemaRules:
     _syntaxes: list[Syntax] = field(default_factory=list)
 
     def gap(self, path: str, keywords: Iterable[str]) -> None:
-        """Note what cannot be said."""
+        """Record what cannot be expressed."""
         self.gaps |= dict.fromkeys(Gap(self.tool, path, k) for k in keywords)
 
     def counts(self, schema: Mapping[str, Any], path: str, of: Literal["Length", "Items"]) -> tuple[int, int | None]:
-        """How many characters or items a value has: at least, and at most; as far as the target counts."""
+        """How many characters or items a value has, at least and at most, as far as the target can count."""
         least, most = schema.get(f"min{of}", 0), schema.get(f"max{of}")
         if self.largest is not None and least > self.largest:
             self.gap(path, [f"min{of}"])
@@ -167,7 +167,7 @@ class SchemaRules:
         """The values of a schema, as `syntax` writes them.
 
         Raises:
-            Refused: there is none.
+            Refused: there is no such value.
         """
         if schema is False:
             raise Refused(f"{self.tool}: {path}: the schema allows no value")
@@ -182,7 +182,7 @@ class SchemaRules:
         return alt(found_rules)
 
     def _named(self, key: str, syntax: Syntax, make: Callable[[], Rule]) -> Rule:
-        """A named rule, so that it may hold itself."""
+        """A named rule, so that it may contain itself."""
         if syntax not in self._syntaxes:
             self._syntaxes.append(syntax)
         slot = (key, self._syntaxes.index(syntax))
@@ -192,7 +192,7 @@ class SchemaRules:
         return Ref(self._names[slot])
 
     def options(self, schema: Mapping[str, Any], path: str) -> list[Mapping[str, Any]]:
-        """The schema taken apart into single types, enums and references."""
+        """The schema split into single types, enums and references."""
         for key in ("anyOf", "oneOf", "allOf"):
             listed = schema.get(key)
             if isinstance(listed, list) and listed:
@@ -209,7 +209,7 @@ class SchemaRules:
         return [*options, {"type": "null"}] if schema.get("nullable") is True else options
 
     def _merged(self, rest: Mapping[str, Any], option: Any, path: str) -> Mapping[str, Any]:
-        """An alternative together with what stands beside the choice."""
+        """An alternative together with the keywords next to the choice."""
         if not isinstance(option, Mapping):
             return rest
         if "$ref" in option and rest:
@@ -235,7 +235,7 @@ class SchemaRules:
         return _KINDS[kind](self, schema, syntax, path)
 
     def listed(self, schema: Mapping[str, Any], path: str = "") -> list[Any] | None:
-        """The values that a schema lists; None where it lists none.
+        """The values that a schema lists; None if it lists none.
 
         Raises:
             Refused: none of them is of the schema's type.
@@ -259,7 +259,7 @@ class SchemaRules:
         make = numbers.integer if schema.get("type") == "integer" else numbers.number
         try:
             return make(*bounds(schema))
-        except numbers.NoNumber:
+        except numbers.EmptyRange:
             raise Refused(f"{self.tool}: {path}: no number lies between the bounds") from None
 
     def _boolean(self, schema: Mapping[str, Any], syntax: Syntax, path: str) -> Rule:
@@ -284,7 +284,7 @@ class SchemaRules:
     def members(
         self, schema: Mapping[str, Any], syntax: Syntax, path: str, close: Rule, key: Callable[[str], Rule]
     ) -> Rule:
-        """The declared properties in their order, optional ones left out at will, and `close`."""
+        """The declared properties in order, optional ones omitted freely, and `close`."""
         required = schema.get("required", ())
         pairs: list[tuple[Rule, bool]] = []
         for name, below in (schema.get("properties") or {}).items():
@@ -305,7 +305,7 @@ class SchemaRules:
 
 
 def joined(pairs: Sequence[tuple[Rule, bool]], close: Rule, space: Rule) -> Rule:
-    """Members with commas between them, in their order, and `close`; those that are not needed may be left out."""
+    """Members with commas between them, in order, and `close`; those that are not needed may be omitted."""
     rest = [seq(Lit(","), space, pair) if needed else opt(seq(Lit(","), space, pair)) for pair, needed in pairs]
     starts = []
     for i, (pair, needed) in enumerate(pairs):
@@ -316,7 +316,7 @@ def joined(pairs: Sequence[tuple[Rule, bool]], close: Rule, space: Rule) -> Rule
 
 
 def _bracketed(start: str, item: Rule, end: str, least: int, most: int | None, syntax: Syntax) -> Rule:
-    """So many items between brackets."""
+    """`least` to `most` items between brackets."""
     if most == 0:
         return Lit(start + end)
     more = Repeat(seq(Lit(","), syntax.space, item), max(least - 1, 0), None if most is None else most - 1)
@@ -352,7 +352,7 @@ def _constraints(schema: Mapping[str, Any]) -> set[str]:
 
 
 def _vacuous(schema: Mapping[str, Any]) -> set[str]:
-    """Keywords that refuse nothing as they stand here."""
+    """Keywords that refuse nothing in this schema."""
     out = {"uniqueItems"} if not schema.get("uniqueItems") or schema.get("maxItems", 2) < 2 else set()
     return out | ({"minProperties"} if schema.get("minProperties", 1) <= len(schema.get("required", ())) else set())
 

@@ -1,7 +1,7 @@
-"""Rules as GBNF, the grammars of llama.cpp; xgrammar reads the same. Pure; knows rules only.
+"""Rules as GBNF, the grammars of llama.cpp; xgrammar reads the same syntax. Pure; depends on rules only.
 
-Text that must not hold something is written as the states of an automaton, one rule a state, a character a step: GBNF
-has no other negation.
+Text that must not contain something is written as the states of an automaton, one rule per state, one character per
+step: GBNF has no other negation.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class _Writer:
     made: dict[Rule, str] = field(default_factory=dict)
 
     def rule(self, rule: Rule, *, tight: bool = False) -> str:  # noqa: C901  # one case for each kind of rule
-        """A rule; `tight` puts what holds more than one thing in brackets."""
+        """A rule; with `tight`, one of several items is parenthesised."""
         match rule:
             case Lit(text):
                 return quoted(text)
@@ -77,12 +77,12 @@ class _Writer:
                     self.lines[name] = self.rule(self.rules[name])
                 return name
             case JsonRule():
-                raise TypeError("a schema must be given as rules here")
+                raise TypeError("GBNF cannot contain a JSON schema: expected its rules")
             case _:
                 assert_never(rule)
 
     def named(self, rule: Rule, stem: str) -> str:
-        """A rule under a name of its own."""
+        """A rule under its own name."""
         if rule not in self.made:
             name = self.made[rule] = f"{stem}-{len(self.made)}"
             if isinstance(rule, Raw):
@@ -94,30 +94,30 @@ class _Writer:
 
     def prose(self, prose: Prose) -> str:
         """Free text with blocks in it."""
-        behind = [self.rule(prose.behind(t), tight=True) + (" text" if prose.many else "") for t in prose.triggers]
-        for i, text in enumerate(behind):
+        blocks = [self.rule(prose.after(t), tight=True) + (" text" if prose.many else "") for t in prose.triggers]
+        for i, text in enumerate(blocks):
             self.lines[f"block-{i}"] = text
         self.states(
-            "text", automaton(prose.triggers, prose.blocked), [f" block-{i}" for i in range(len(behind))], end=True
+            "text", automaton(prose.triggers, prose.blocked), [f" block-{i}" for i in range(len(blocks))], end=True
         )
-        # character by character, as the text that it stands beside: an engine that reads in tokens would commit itself
+        # character by character, like the free text next to it: an engine that reads tokens would commit too early
         heads = ((" ".join(char_class(c, False) for c in start), close) for start, close in prose.regions)
         thinking = " | ".join(f"{head} {self.named(Raw(close, ()), 'thought')}" for head, close in heads)
-        begun = f"{self.named(Raw(prose.begun, ()), 'thought')} " if prose.begun else ""
-        return begun + (f"({thinking})* " if thinking else "") + "text"
+        closing = f"{self.named(Raw(prose.closing, ()), 'thought')} " if prose.closing else ""
+        return closing + (f"({thinking})* " if thinking else "") + "text"
 
-    def states(self, name: str, states: list[State], behind: list[str], *, end: bool) -> None:
-        """An automaton as rules; `behind` says what follows each of its ends, `end` whether it may stop anywhere."""
+    def states(self, name: str, states: list[State], after: list[str], *, end: bool) -> None:
+        """An automaton as rules; `after` is what follows each of its ends, `end` whether it may stop anywhere."""
         for i, state in enumerate(states):
             options = [] if not end else ['""']
             for chars, negated, to in state:
-                follow = f" {_state(name, to)}" if to >= 0 else behind[-1 - to]
+                follow = f" {_state(name, to)}" if to >= 0 else after[-1 - to]
                 options.append(char_class(chars, negated) + follow)
             self.lines[_state(name, i)] = " | ".join(reversed(options))
 
 
 def _counted(raw: Raw) -> str:
-    """A raw value of bounded length: an automaton cannot count, so nothing that might end the value stands in it."""
+    """A raw value of bounded length: an automaton cannot count, so no character that might end the value is allowed."""
     unsafe = {raw.close[0], *(b.text[0] for b in raw.blocked if not b.start)}
     return f"{char_class(''.join(unsafe), True)}{{0,{raw.most}}} {quoted(raw.close)}"
 
@@ -136,7 +136,7 @@ _SHORT: Final[Mapping[tuple[int, int | None], str]] = {(0, None): "*", (1, None)
 
 
 def quoted(text: str) -> str:
-    """A literal; cut where a hexadecimal digit would follow an escape, which xgrammar takes for a part of it."""
+    """A literal; cut where a hexadecimal digit would follow an escape, which xgrammar would read as part of it."""
     out = _CUT.sub('" "', "".join(_NAMED.get(c) or (_escaped(c) if c < " " or c == "\x7f" else c) for c in text))
     return f'("{out}")' if '" "' in out else f'"{out}"'
 
@@ -145,7 +145,7 @@ _CUT: Final = re.compile(r"(?<=(?<!\\)\\x[0-9A-F]{2})(?=[0-9A-Fa-f])")
 
 
 def char_class(chars: str, negated: bool) -> str:
-    """A class of characters, runs of them as ranges, escapes last: no hexadecimal digit may follow one."""
+    """A character class: runs as ranges, escapes last, since no hexadecimal digit may follow one."""
     plain, escapes, codes = "", "", sorted(set(map(ord, chars)))
     while codes:
         run = 1
@@ -173,14 +173,14 @@ def _escaped(c: str) -> str:
 # ---------------------------------------------------------------- text without something
 
 State = list[tuple[str, bool, int]]
-"""Where each class of characters leads: to another state, or with a negative number to the end of that number."""
+"""Where each character class leads: to another state, or with a negative number to the end of that number."""
 
 Position = frozenset[tuple[int, int]]
 
 
 @cache
 def automaton(ends: tuple[str, ...], blocked: tuple[Blocked, ...]) -> list[State]:
-    """The states of a text up to and with the first of `ends` that holds nothing of `blocked`; 0 is the first."""
+    """The states of a text up to and including the first of `ends`, without anything in `blocked`; 0 is the first."""
     return _Automaton(ends, blocked).run()
 
 
@@ -192,12 +192,12 @@ class _Automaton:
         self.patterns = [*free, *(p for b in blocked if b.start for p in b.patterns)]
         self.again = self.closed({(i, 0) for i in range(len(free))})
         mentioned = {c for p in self.patterns for step in p for c in step.chars}
-        # a character of no pattern stands for all those
+        # one character that is in no pattern stands for all such characters
         self.other = next(c for c in map(chr, range(0x4E00, 0x9FFF)) if c not in mentioned)
         self.alphabet = [*dict.fromkeys(_ALPHABET + SPACES + "".join(sorted(mentioned))), self.other]
 
     def closed(self, places: Iterable[tuple[int, int]]) -> Position:
-        """With everything behind steps that may be left out."""
+        """These places, and those after steps that may be skipped."""
         out: set[tuple[int, int]] = set()
         for pattern, at in places:
             out.add((pattern, at))
@@ -215,7 +215,7 @@ class _Automaton:
         return self.closed(moved) | self.again
 
     def done(self, place: Position) -> int | None:
-        """Which end is reached: 0 and up, or -1 for what is blocked; None where none is."""
+        """Which end is reached: 0 and up, or -1 for blocked text; None if none is."""
         reached = [p for p, at in place if at == len(self.patterns[p])]
         if not reached:
             return None
@@ -241,7 +241,7 @@ class _Automaton:
         return out
 
     def state(self, groups: Mapping[int, list[str]]) -> State:
-        """The group of all other characters is written as what it is not."""
+        """The group of all other characters is written as a negated class."""
         rest: State = []
         named: State = []
         for to, chars in groups.items():

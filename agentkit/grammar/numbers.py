@@ -1,6 +1,6 @@
-"""Numbers between bounds as rules over their digits. Pure; knows rules and nothing else.
+"""Numbers between bounds as rules over their digits. Pure; depends on rules alone.
 
-What is written here always reads back as a finite number: at most 15 digits, exponents of at most two.
+What these rules write always reads back as a finite number: at most 15 digits, and exponents of at most two.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ NUMBER: Final = seq(
 )
 
 
-class NoNumber(ValueError):
-    """No number lies between the bounds."""
+class EmptyRange(ValueError):
+    """There is no number between the bounds."""
 
 
 def integer(low: Decimal | None, high: Decimal | None, open_low: bool = False, open_high: bool = False) -> Rule:
-    """An integer between bounds, which an `open_` one excludes; None is no bound.
+    """An integer between bounds: included by default, excluded if `open_`. None leaves a side unbounded.
 
     Raises:
-        Nothing: there is none.
+        EmptyRange: there is no such number.
     """
     if low is None and high is None:
         return INTEGER
@@ -38,15 +38,15 @@ def integer(low: Decimal | None, high: Decimal | None, open_low: bool = False, o
     if a < 0 and a <= min(b, -1):
         out.append(seq(Lit("-"), natural(max(1, -b), -a)))
     if not out:
-        raise NoNumber
+        raise EmptyRange
     return alt(out)
 
 
 def number(low: Decimal | None, high: Decimal | None, open_low: bool = False, open_high: bool = False) -> Rule:
-    """A number between bounds: the integers, decimals whose integer part tells, and decimals as fine as the bounds.
+    """A number between bounds: integers, decimals whose integer part decides, and decimals as precise as the bounds.
 
     Raises:
-        Nothing: there is none.
+        EmptyRange: there is no such number.
     """
     if low is None and high is None:
         return NUMBER
@@ -59,7 +59,7 @@ def number(low: Decimal | None, high: Decimal | None, open_low: bool = False, op
         negative = (-high, open_high) if high < 0 else (Decimal(0), False)
         out += [seq(Lit("-"), rule) for rule in _unsigned(*negative, -low, open_low)]
     if not out:
-        raise NoNumber
+        raise EmptyRange
     return alt(out)
 
 
@@ -77,9 +77,9 @@ def _unsigned(low: Decimal, open_low: bool, high: Decimal, open_high: bool) -> l
     first, last = _above(low, open_low), _below(high, open_high)
     if first <= last:
         out.append(natural(first, last))
-    whole = int(high.to_integral_value(ROUND_FLOOR)) - 1  # k.f is below k + 1
-    if first <= whole:
-        out.append(seq(natural(first, whole), Lit("."), Repeat(_DIGIT, 1, 15)))
+    top = int(high.to_integral_value(ROUND_FLOOR)) - 1  # k.f is below k + 1
+    if first <= top:
+        out.append(seq(natural(first, top), Lit("."), Repeat(_DIGIT, 1, 15)))
     places = max(2, *(-int(b.normalize().as_tuple().exponent) for b in (low, high)))
     a, b = _above(low.scaleb(places), open_low), _below(high.scaleb(places), open_high)
     if a <= b:
@@ -88,7 +88,7 @@ def _unsigned(low: Decimal, open_low: bool, high: Decimal, open_high: bool) -> l
 
 
 def natural(low: int, high: int, places: int = 0) -> Rule:
-    """A natural number from `low` to `high`, the last `places` digits behind a point."""
+    """A natural number from `low` to `high`, with a decimal point before the last `places` digits."""
     out = []
     for size in range(max(len(str(low)), places + 1), max(len(str(high)), places + 1) + 1):
         least = 0 if size == places + 1 else 10 ** (size - 1)
@@ -99,7 +99,7 @@ def natural(low: int, high: int, places: int = 0) -> Rule:
 
 
 def _between(low: str, high: str, places: int) -> Rule:
-    """A string of digits of one length, from `low` to `high`; `places` of them stand behind a point."""
+    """A string of digits of one length, from `low` to `high`; a decimal point precedes the last `places` of them."""
     if places and len(low) == places:
         return seq(Lit("."), _between(low, high, 0))
     if not low:

@@ -1,6 +1,6 @@
-"""How one kind of part is constrained, and the text that more than one of them holds.
+"""How one kind of part is constrained, and the text rules that several kinds have in common.
 
-The files in `parts/` make one `PartRules` of each part that they know; `parts/__init__.py` lists them.
+The files in `parts/` define one `PartRules` for each part that they know; `parts/__init__.py` lists them.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ class PartRules:
 
     Args:
         part: its class in `formats/format.py`; `str` for literals.
-        rule: what may stand there in a call. `never_constrained` for a part that is only read.
-        name: what a tool's name must match so that it can be read there; None where no name stands, or any may.
+        rule: what a call may contain there. `never_constrained` for a part that is only read.
+        name: what a tool's name must match to be readable there; None if the part has no name or accepts any.
         keys: the same for the names of parameters.
-        whole: whether its rule is made of the tool's whole schema, and so tells itself what of it cannot be enforced.
-        announces: what makes a call of an offered tool, given the part and what stands before it, where that is
-            common in prose. Free text must not hold it.
+        whole: whether its rule is made from the tool's whole schema, and so reports itself what cannot be enforced.
+        announces: what turns text into a call of an offered tool, from the part and what precedes it, if that is
+            common in prose. Free text must not contain it.
     """
 
     part: type
@@ -46,18 +46,18 @@ class PartRules:
 
 
 def never_constrained(w: CallRules, part: object) -> Rule:
-    """The rule of a part that stands only in shapes which are read.
+    """The rule of a part that occurs only in shapes that are read.
 
     Raises:
-        FormatError: always: the written shape of the format holds such a part.
+        FormatError: always: the written shape of the format contains such a part.
     """
     raise FormatError(f"format {w.format.name!r} has no grammar: {type(part).__name__} is only read")
 
 
 def token_text(token: str, least: int, most: int | None, blocked: tuple[Blocked, ...] = ()) -> Rule:
-    """A string up to and with `token`; one of bounded length without the token's first character.
+    """A string up to and including `token`; if its length is bounded, without the token's first character.
 
-    Not every target can count in text that may hold beginnings of the token.
+    Not every target can count characters in text that may contain beginnings of the token.
     """
     if least == 0 and most is None:
         return Raw(token, blocked)

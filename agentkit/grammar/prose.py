@@ -1,6 +1,6 @@
-"""What announces a call in free text: what such text must not hold as mere text, and what makes it a call.
+"""What announces a call in free text: what such text must not contain as mere text, and what makes it a call.
 
-Mirrors how the parser recognises calls between prose; knows declarations, tools and rules.
+Mirrors how the parser recognises calls in prose; knows declarations, tools and rules.
 """
 
 from __future__ import annotations
@@ -14,17 +14,18 @@ from agentkit.formats.format import (
     Tag,
     ToolElement,
 )
-from agentkit.formats.openers import opener, weak
+from agentkit.formats.openers import fenced, opener, weak
 from agentkit.grammar.parts import PARTS
 from agentkit.grammar.rules import Blocked
 from agentkit.toolspec import ToolSpec
 
 
 def announced(shape: Shape, tools: Sequence[ToolSpec]) -> Iterator[Blocked]:
-    """Where the parser would see a call of this shape, or a run of them, begin.
+    """Where the parser would see the start of a call of this shape, or of a run of them.
 
     What is common in prose (a bracket, a code fence) opens a call only with an offered name: there the name is blocked
-    as a call would hold it.
+    as it would be written in a call. A code block that starts with a list is blocked as a whole: the parser searches
+    all of it for damaged calls.
     """
     if shape.section is not None:
         start = shape.section.open
@@ -32,6 +33,8 @@ def announced(shape: Shape, tools: Sequence[ToolSpec]) -> Iterator[Blocked]:
             yield Blocked(f"<{start.name}", tag=True)
         elif not weak(start):
             yield Blocked(opener(start))
+        elif fenced(start) and start.endswith("["):
+            yield Blocked(start)
         else:
             yield from _named(shape, tools)
     match shape.first:
@@ -47,14 +50,14 @@ def announced(shape: Shape, tools: Sequence[ToolSpec]) -> Iterator[Blocked]:
 
 
 def earliest(found: str, blocked: Iterable[Blocked]) -> str:
-    """A trigger, cut where it has become what free text must not hold."""
+    """A trigger, cut where it has become text that free text must not contain."""
     lead = len(found) - len(found.lstrip())
     fits = [len(b.text) for b in blocked if not b.quotes and found.startswith(b.text, lead)]
     return found[: lead + min(fits)] if fits else found
 
 
 def _named(shape: Shape, tools: Sequence[ToolSpec]) -> Iterator[Blocked]:
-    """What tells a call of an offered tool from what stands in any prose."""
+    """What distinguishes a call of an offered tool from ordinary prose."""
     edge = shape.opening.strip() if isinstance(shape.opening, str) else ""
     for tool in tools:
         for part in shape.call:

@@ -1,6 +1,6 @@
-"""What a grammar says, in no grammar's language: literals, sequences, choices, characters, raw values, JSON, prose.
+"""What a grammar says, independent of any syntax: literals, sequences, choices, characters, raw values, JSON, prose.
 
-Pure values; knows no format, no schema and no target. The renderers (`structural_tag`, `gbnf`) write them.
+Pure values; depends on no format, schema or target. The renderers (`structural_tag`, `gbnf`) write them.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _SPACE_RUN: Final = Step(frozenset(SPACES), star=True)
 
 @dataclass(frozen=True, slots=True)
 class Blocked:
-    """A string that a text must not hold, in every spelling in which the parser would see it.
+    """A string that a text must not contain, in every spelling in which the parser would recognise it.
 
     Args:
-        text: its canonical spelling; of a tag `<name` or `</name`.
+        text: its canonical spelling; for a tag `<name` or `</name`.
         tag: whether it is a tag, which is read in any case and with any namespace.
-        start: whether it is forbidden only at the text's start, behind white space.
-        quotes: whether its double quotes may be single ones.
-        cases: whether its letters may be small or capital.
+        start: whether it is forbidden only at the text's start, after any white space.
+        quotes: whether its double quotes may also be single quotes.
+        cases: whether its letters may be lower or upper case.
     """
 
     text: str
@@ -48,7 +48,7 @@ class Blocked:
 
     @property
     def patterns(self) -> tuple[tuple[Step, ...], ...]:
-        """Its spellings as steps over characters; any of them."""
+        """Its spellings as steps over characters."""
         if not self.tag:
             lead = (_SPACE_RUN,) if self.start else ()
             steps = _soft(self.text, self.quotes)
@@ -62,7 +62,7 @@ class Blocked:
 
     @property
     def exact(self) -> bool:
-        """Whether `spellings` are all of them, or more."""
+        """Whether `spellings` covers all of them."""
         if self.start:
             return True
         cased = self.cases and self.text.lower() != self.text.upper()
@@ -70,7 +70,7 @@ class Blocked:
 
     @property
     def spellings(self) -> tuple[str, ...]:
-        """Its likely spellings as strings, for targets that know nothing else."""
+        """Its likely spellings as strings, for targets that support nothing else."""
         if self.quotes:
             texts = (self.text.replace(" :", ":"), self.text.replace(" : ", ":"), self.text)
             return (*texts, *(t.replace('"', "'") for t in texts))
@@ -86,7 +86,7 @@ def _soft(text: str, quotes: bool) -> Iterable[Step]:
 
 
 def _any_case(step: Step) -> Step:
-    """The step with the small and the capital of each of its letters."""
+    """The step with both cases of each of its letters."""
     return Step(frozenset(form for c in step.chars for form in (c, c.lower(), c.upper()) if len(form) == 1), step.star)
 
 
@@ -110,7 +110,7 @@ class Chars:
 
 @dataclass(frozen=True, slots=True)
 class Seq:
-    """One after the other."""
+    """One after another."""
 
     items: tuple[Rule, ...]
 
@@ -141,7 +141,7 @@ class Many:
 
 @dataclass(frozen=True, slots=True)
 class Raw:
-    """Any text up to and with `close`, holding nothing of `blocked`; at most `most` characters before `close`."""
+    """Any text up to and including `close`, without anything in `blocked`; at most `most` characters before `close`."""
 
     close: str
     blocked: tuple[Blocked, ...]
@@ -170,15 +170,15 @@ Rule = Lit | Chars | Seq | Alt | Repeat | Many | Raw | JsonRule | Ref
 
 @dataclass(frozen=True, slots=True)
 class Prose:
-    """Free text in which blocks may stand, each behind its trigger; `regions` may come first.
+    """Free text that may contain blocks, each after its trigger; `regions` may come first.
 
     Args:
         triggers: what opens a block; none is the beginning of another.
-        blocks: each starts with a literal that starts with one trigger; none where there may be text alone.
-        blocked: what the free text must not hold.
-        regions: pairs of tags around thinking and the like, in which nothing is a call; such may stand at the start.
-        many: whether more than one block may stand in the text, with free text behind each.
-        begun: the closing tag of a region that had begun before the text; empty where none had.
+        blocks: each starts with a literal that starts with one trigger; empty if only text is allowed.
+        blocked: what the free text must not contain.
+        regions: pairs of tags around thinking and the like, in which nothing is a call; they may come at the start.
+        many: whether the text may contain more than one block, with free text after each.
+        closing: the closing tag of a region that was already open before the text; empty if there was none.
     """
 
     triggers: tuple[str, ...]
@@ -186,9 +186,9 @@ class Prose:
     blocked: tuple[Blocked, ...]
     regions: tuple[tuple[str, str], ...]
     many: bool
-    begun: str = ""
+    closing: str = ""
 
-    def behind(self, trigger: str) -> Rule:
+    def after(self, trigger: str) -> Rule:
         """What follows a trigger: any block that it opens, without it."""
         heads = ((leading(b), b) for b in self.blocks)
         return alt(without_lead(b, len(trigger)) for head, b in heads if head.startswith(trigger))
@@ -219,15 +219,15 @@ def seq(*items: Rule) -> Rule:
 
 
 def alt(items: Iterable[Rule]) -> Rule:
-    """A choice, flat and without doubles."""
+    """A choice, flat and without duplicates."""
     flat = dict.fromkeys(one for item in items for one in (item.items if isinstance(item, Alt) else (item,)))
     return next(iter(flat)) if len(flat) == 1 else Alt(tuple(flat))
 
 
 def spread(items: Iterable[Rule]) -> list[Rule]:
-    """Runs of calls written out, so that a separator never is the beginning of what may stand in its place.
+    """Runs of calls written out, so that a separator is never the beginning of what may come in its place.
 
-    An engine that reads in tokens would take it for the separator at once.
+    An engine that reads tokens would immediately commit to the separator.
     """
     out = list(items)
     for i, one in enumerate(out):
@@ -244,7 +244,7 @@ def opt(item: Rule) -> Rule:
 
 
 def leading(rule: Rule) -> str:
-    """The literal that a rule starts with; empty where it starts with something else."""
+    """The literal that a rule starts with; empty if it starts with something else."""
     match rule:
         case Lit(text):
             return text
@@ -262,7 +262,7 @@ def without_lead(rule: Rule, size: int) -> Rule:
 
 
 def trailing(rule: Rule) -> str:
-    """The literal that a rule ends with; empty where it ends with something else."""
+    """The literal that a rule ends with; empty if it ends with something else."""
     match rule:
         case Seq(items) if isinstance(last := items[-1], Lit):
             return last.text

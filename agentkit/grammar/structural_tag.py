@@ -1,6 +1,6 @@
-"""Rules as a structural tag, the JSON that vLLM, SGLang and xgrammar take as `response_format`.
+"""Rules as a structural tag, the JSON that vLLM, SGLang and xgrammar accept as `response_format`.
 
-Pure; knows rules only, and imports no engine. Source: xgrammar 0.2.6, docs/structural_tag.
+Pure; depends on rules only, and imports no engine. Source: xgrammar 0.2.6, docs/structural_tag.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from agentkit.grammar.rules import (
 
 StructuralTag = dict[str, Any]
 
-_RUN: Final = 128  # xgrammar refuses what may go on for ever in a tag without an end: so many more calls are a bound
+_RUN: Final = 128  # xgrammar refuses endless content in a tag without an end: this limits the further calls
 
 
 def write(grammar: Grammar) -> StructuralTag:
@@ -68,7 +68,7 @@ class _Writer:
         raise TypeError(f"{type(rule).__name__} is plain")
 
     def sequence(self, items: Iterable[Rule]) -> StructuralTag:
-        """One after the other; a raw value takes the literal before it as its beginning."""
+        """One after another; a raw value uses the literal before it as its beginning."""
         out: list[StructuralTag] = []
         pending: list[Rule] = []
         for item in items:
@@ -85,7 +85,7 @@ class _Writer:
         return out[0] if len(out) == 1 else {"type": "sequence", "elements": out}
 
     def settled(self, pending: list[Rule]) -> list[StructuralTag]:
-        """Plain neighbours as one."""
+        """Adjacent plain rules merged into one."""
         if not pending:
             return []
         return [self.rule(pending[0] if len(pending) == 1 else Seq(tuple(pending)))] if not all(
@@ -120,17 +120,17 @@ class _Writer:
         }  # fmt: skip
 
     def prose(self, prose: Prose) -> StructuralTag:
-        """Free text with tags in it, behind a region of thinking; as one grammar where that says more."""
+        """Free text with tags in it, after a region of thinking; as one grammar if that expresses more."""
         if not all(b.exact for b in prose.blocked) and all(map(self.is_text, prose.blocks)):
             return {"type": "grammar", "grammar": gbnf.write(Grammar(prose, self.rules))}
-        first = [self.thoughts([("", prose.begun)])] if prose.begun else []
+        first = [self.thoughts([("", prose.closing)])] if prose.closing else []
         if prose.regions:
             first.append({"type": "star", "content": self.thoughts(prose.regions)})
         text = self.free_text(prose)
         return {"type": "sequence", "elements": [*first, text]} if first else text
 
     def free_text(self, prose: Prose) -> StructuralTag:
-        """The text behind the thinking, with tags in it."""
+        """The text after the thinking, with tags in it."""
         spellings = dict.fromkeys(s for b in prose.blocked for s in b.spellings)
         excludes = [s for s in spellings if s not in prose.triggers]
         if not prose.blocks:
@@ -152,7 +152,7 @@ class _Writer:
         return tags[0] if len(tags) == 1 else {"type": "or", "elements": tags}
 
     def is_text(self, rule: Rule) -> bool:
-        """Whether characters say all of a rule: it holds no schema."""
+        """Whether characters express all of a rule: it contains no schema."""
         match rule:
             case JsonRule():
                 return False
@@ -164,7 +164,7 @@ class _Writer:
 
 
 def _before(trigger: str, excludes: Iterable[str]) -> str:
-    """A trigger, cut where it would complete what the text must not hold: that would be refused first."""
+    """A trigger, cut where it would complete text that is excluded, which would be refused first."""
     ends = [trigger.index(s) + len(s) - 1 for s in excludes if s in trigger]
     return trigger[: min(ends)] if ends else trigger
 
@@ -173,18 +173,18 @@ _NOTHING: StructuralTag = {"type": "const_string", "value": ""}
 
 
 def any_text(raw: Raw) -> StructuralTag:
-    """A raw value: any text without what closes it, and without what must not start it."""
-    out: StructuralTag = {"type": "any_text", "excludes": _spelt(raw.close, raw.blocked)}
+    """A raw value: any text without its close, and without what must not start it."""
+    out: StructuralTag = {"type": "any_text", "excludes": _spellings(raw.close, raw.blocked)}
     return out if raw.most is None else {**out, "max_chars": raw.most}
 
 
-def _spelt(close: str, blocked: Iterable[Blocked]) -> list[str]:
-    """The end and everything forbidden, as strings."""
+def _spellings(close: str, blocked: Iterable[Blocked]) -> list[str]:
+    """The close and everything blocked, as strings."""
     return list(dict.fromkeys([close, *(s for b in blocked for s in b.spellings)]))
 
 
 def _plain(rule: Rule) -> bool:
-    """Whether GBNF says it best: characters, and text without something that is not just a few strings."""
+    """Whether GBNF expresses a rule best: characters, or raw text that blocks more than a few exact strings."""
     match rule:
         case JsonRule() | Many():
             return False

@@ -20,9 +20,9 @@ from agentkit.grammar.rules import Alt, Blocked, Lit, Many, Prose, Raw, Repeat, 
 from agentkit.toolspec import ToolSpec
 
 ThinkingRule = Literal["may_think", "no_thinking", "begun_thinking"]
-"""`may_think`: thinking between the format's tags may come first. `no_thinking`: none may, as for a server that takes
-it out of the reply and applies the grammar behind it. `begun_thinking`: the prompt's end has opened it, with the first
-of the format's pairs of tags, and the reply closes it.
+"""`may_think`: thinking between the format's tags may come first. `no_thinking`: it may not, as for a server that
+removes it from the reply and applies the grammar after it. `begun_thinking`: the prompt's end has opened it, with the
+first of the format's pairs of tags, and the reply closes it.
 """
 
 TARGETS: Final[tuple[Target, ...]] = get_args(Target)
@@ -53,36 +53,36 @@ def grammar(
 ) -> dict[str, Any] | str:
     r"""A grammar that lets a model write nothing but calls that parse and validate.
 
-    With `auto`, free text may surround the calls. What would open a call never stands in it as mere text: also between
-    marks of code, where only `in_code="execute"` reads it as a call.
+    With `auto`, free text may surround the calls. It never contains what would open a call as mere text, not
+    even between marks of code, where only `in_code="execute"` reads it as a call.
 
     Args:
         format: the format, by name or declaration.
         tools: the offered tools.
-        target: who enforces it. A structural tag is the value of `response_format`, GBNF a grammar as text.
-        tool_choice: `auto`, `required` (one call at least, and nothing but calls behind the thinking), `none` (text
-            that opens no call), or the name of the one tool that must be called, once.
+        target: what enforces it. A structural tag is the value of `response_format`, GBNF a grammar as text.
+        tool_choice: `auto`, `required` (at least one call, and only calls after the thinking), `none` (text that opens
+            no call), or the name of the only tool that must be called, once.
         parallel: whether more than one call may be written.
-        thinking: whether a region of thinking may or must come first, in a format that knows its tags.
-        strict: whether a schema keyword that the target cannot enforce is an error; else such keywords are left out,
-            and `grammar_gaps` lists them. `format` never is an error: in JSON Schema it refuses nothing.
+        thinking: whether a region of thinking may or must come first, in a format that declares its tags.
+        strict: whether a schema keyword that the target cannot enforce is an error; otherwise such keywords are
+            omitted, and `grammar_gaps` lists them. `format` is never an error: in JSON Schema it refuses nothing.
 
     Raises:
-        FormatError: the format has no grammar, or no tags of thinking that could have begun; `tool_choice` names no
-            tool; or a schema asks for what cannot be said.
+        FormatError: the format has no grammar, or no tags of thinking that could be open; `tool_choice` does not name
+            an offered tool; or a schema requires what rules cannot express.
 
     >>> ping = ToolSpec("ping", "", {"type": "object", "properties": {}})
     >>> print(grammar("hermes", [ping], target="gbnf", tool_choice="ping", thinking="no_thinking"))
     root ::= "<tool_call>\n{\"name\": \"ping\", \"arguments\": {}}\n</tool_call>"
     """
     if thinking not in get_args(ThinkingRule):
-        raise FormatError(f"thinking={thinking!r} is none of {', '.join(get_args(ThinkingRule))}")
-    built, gaps = _build(get(format), tools, target, _Wanted(tool_choice, parallel, thinking))
+        raise FormatError(f"thinking={thinking!r}: expected one of {', '.join(get_args(ThinkingRule))}")
+    built, gaps = _build(get(format), tools, target, _Reply(tool_choice, parallel, thinking))
     hard = [str(g) for g in gaps if g.keyword != "format"]
     if strict and hard:
         raise FormatError(
             f"{target} cannot enforce these schema keywords in format {get(format).name!r}: {'; '.join(hard)}; "
-            "simplify the schema or pass strict=False to leave them out"
+            "simplify the schema or pass strict=False to omit them"
         )
     match target:
         case "structural_tag":
@@ -100,8 +100,8 @@ def exactly(text: str, *, target: Target) -> dict[str, Any] | str:
 
 
 def openings(format: str | Format, tools: Sequence[ToolSpec], *, target: Target) -> tuple[str, ...]:
-    """What a reply of nothing but calls starts with, white space aside: any of these, thinking included."""
-    built, _ = _build(get(format), tools, target, _Wanted("required", thinking="no_thinking"))
+    """What a reply that consists of calls may start with, after any white space; includes the tags of thinking."""
+    built, _ = _build(get(format), tools, target, _Reply("required", thinking="no_thinking"))
     assert not isinstance(built.root, Prose)
     block = built.root.items[-1] if isinstance(built.root, Seq) and get(format).thinking else built.root
     found = [text.lstrip() for text in _starts(block)]
@@ -123,16 +123,16 @@ def grammar_gaps(
     format: str | Format, tools: Sequence[ToolSpec], *, target: Target = "structural_tag"
 ) -> tuple[Gap, ...]:
     """The schema keywords of these tools that a grammar for this target does not enforce."""
-    return _build(get(format), tools, target, _Wanted("required"))[1]
+    return _build(get(format), tools, target, _Reply("required"))[1]
 
 
 def grammar_targets(format: str | Format) -> tuple[Target, ...]:
-    """The targets for which a format has a grammar; empty where it has none."""
+    """The targets for which a format has a grammar; empty if it has none."""
     return TARGETS if why_no_grammar(format) is None else ()
 
 
 def why_no_grammar(format: str | Format, thinking: ThinkingRule = "may_think") -> str | None:
-    """Why a format has no grammar; None where it has one."""
+    """Why a format has no grammar; None if it has one."""
     try:
         grammar(format, [_PROBE], thinking=thinking)
     except FormatError as e:
@@ -143,7 +143,7 @@ def why_no_grammar(format: str | Format, thinking: ThinkingRule = "may_think") -
 # ---------------------------------------------------------------- from format to rules
 
 
-class _Wanted(NamedTuple):
+class _Reply(NamedTuple):
     """What a reply may be."""
 
     choice: str
@@ -161,42 +161,42 @@ class _Wanted(NamedTuple):
 
 
 def _build(
-    format: Format, tools: Sequence[ToolSpec], target: Target, wanted: _Wanted
+    format: Format, tools: Sequence[ToolSpec], target: Target, reply: _Reply
 ) -> tuple[rules.Grammar, tuple[Gap, ...]]:
-    offered = [t for t in tools if not wanted.named or t.name == wanted.choice]
+    offered = [t for t in tools if not reply.named or t.name == reply.choice]
     if not offered:
         known = ", ".join(t.name for t in tools) or "none"
-        raise FormatError(f"tool_choice {wanted.choice!r} is no offered tool; there are {known}")
-    if wanted.thinking == "begun_thinking" and not format.thinking:
-        raise FormatError(f"format {format.name!r} has no tags for thinking, so none can have begun before the reply")
+        raise FormatError(f"tool_choice={reply.choice!r} is not an offered tool; the offered tools are {known}")
+    if reply.thinking == "begun_thinking" and not format.thinking:
+        raise FormatError(f"format {format.name!r} has no tags for thinking, so none can be open before the reply")
     writings = [CallRules(format, tool, f"t{i}", target) for i, tool in enumerate(offered)]
     try:
         calls = {w.tool.name: parts.call_rule(w) for w in writings}
     except Refused as e:
         raise FormatError(f"no call can be written: {e}") from e
-    free = wanted.choice in ("auto", "none")
-    root = _prose(format, offered, calls, wanted) if free else _only_calls(format, calls, wanted)
+    free = reply.choice in ("auto", "none")
+    root = _prose(format, offered, calls, reply) if free else _only_calls(format, calls, reply)
     gaps = {g: None for w in writings for g in w.gaps}
     return rules.Grammar(root, {n: r for w in writings for n, r in w.schemas.rules.items()}), tuple(gaps)
 
 
-def _only_calls(format: Format, calls: Mapping[str, Rule], wanted: _Wanted) -> Rule:
-    """Nothing but calls, behind the thinking."""
-    block = alt(_blocks(format, [*calls.values()], wanted.many))
+def _only_calls(format: Format, calls: Mapping[str, Rule], reply: _Reply) -> Rule:
+    """Only calls, after the thinking."""
+    block = alt(_blocks(format, [*calls.values()], reply.many))
     if not format.thinking:
         return block
     before: list[Rule] = []
-    if wanted.thinking == "begun_thinking":
+    if reply.thinking == "begun_thinking":
         before.append(Raw(format.thinking[0][1], ()))
-    elif wanted.thinking == "may_think":
+    elif reply.thinking == "may_think":
         before.append(Repeat(alt(seq(Lit(start), Raw(close, ())) for start, close in format.thinking)))
-    # models write an empty line behind their thinking, also where a server has taken it out
+    # models write an empty line after their thinking, even if a server has removed the thinking
     newlines = [] if leading(block)[:1].isspace() else [Repeat(Lit("\n"), 0, 2)]
     return Seq((*before, *newlines, block))
 
 
 def _blocks(format: Format, calls: list[Rule], many: bool) -> list[Rule]:
-    """Everything that a whole reply of calls may be: one run of calls with what stands around it."""
+    """Everything that a whole reply of calls may be: one run of calls with its section around it."""
     section = format.section
     if section is not None and section.each:
         calls = [_within(format, c) for c in calls]
@@ -210,30 +210,30 @@ def _within(format: Format, inner: Rule) -> Rule:
     return seq(Lit(section.start), inner, Lit(section.end))
 
 
-def _prose(format: Format, tools: Sequence[ToolSpec], calls: Mapping[str, Rule], wanted: _Wanted) -> Prose:
+def _prose(format: Format, tools: Sequence[ToolSpec], calls: Mapping[str, Rule], reply: _Reply) -> Prose:
     """Free text around blocks of calls, or without any."""
     blocked = dict.fromkeys(b for shape in format.shapes for b in prose.announced(shape, tools))
     blocked |= dict.fromkeys(Blocked(tag.strip()) for tag, _ in (*format.thinking, *format.answer))
-    regions = format.answer if wanted.thinking == "no_thinking" else (*format.thinking, *format.answer)
-    begun = format.thinking[0][1] if wanted.thinking == "begun_thinking" else ""
-    if wanted.choice == "none":
-        return Prose((), (), tuple(blocked), regions, many=False, begun=begun)
-    many = wanted.many
+    regions = format.answer if reply.thinking == "no_thinking" else (*format.thinking, *format.answer)
+    closing = format.thinking[0][1] if reply.thinking == "begun_thinking" else ""
+    if reply.choice == "none":
+        return Prose((), (), tuple(blocked), regions, many=False, closing=closing)
+    many = reply.many
     blocks = _openable(format, calls, many, tuple(blocked))
     found = (prose.trigger(format.shapes[0], name, rules.leading(b)) for name, b in blocks)
     triggers = {prose.earliest(t, blocked) for t in found}
     first = sorted(t for t in triggers if not any(t != o and t.startswith(o) for o in triggers))
-    return Prose(tuple(first), tuple(dict.fromkeys(b for _, b in blocks)), tuple(blocked), regions, many, begun)
+    return Prose(tuple(first), tuple(dict.fromkeys(b for _, b in blocks)), tuple(blocked), regions, many, closing)
 
 
 def _openable(
     format: Format, calls: Mapping[str, Rule], many: bool, blocked: Sequence[Blocked]
 ) -> list[tuple[str, Rule]]:
-    """Blocks that may stand in free text, each with the tool that it starts with."""
+    """Blocks that may occur in free text, each with the tool that it starts with."""
     section = format.section
     if section is not None and section.each:
         return [(name, _within(format, c)) for name, c in calls.items()]
-    # free text may separate calls that stand alone, unless it cannot hold the separator
+    # free text may separate calls without a section, unless it cannot contain the separator
     run = many and (section is not None or any(b.text in format.separator for b in blocked))
     more = Repeat(seq(Lit(format.separator), alt(calls.values()))) if run else rules.EMPTY
     if section is None:

@@ -6,7 +6,7 @@ import re
 
 import pytest
 from corpora import source
-from format_tools import ASK, PING, attribute, element, spec
+from format_tools import ADD, ASK, PING, attribute, element, spec
 
 from agentkit import formats
 from agentkit.events import CallEnd, CallError, Event, Text, merge
@@ -74,10 +74,34 @@ def test_what_would_be_lost_with_an_opening_tag_is_an_error(format: Format, attr
         assert not [e for e in events if isinstance(e, CallEnd)]
 
 
+@pytest.mark.parametrize("format", CATALOG, ids=lambda f: f.name)
+def test_an_opening_in_another_opening_tag_runs_nothing_with_the_rest_of_that(format: Format) -> None:
+    tools = (ASK, ADD)
+    inner = formats.render_calls(format, [ToolCall("", "ask", {"text": "zz"})], tools).strip().partition("zz")[0]
+    text = formats.render_calls(format, [ToolCall("", "add", {"a": 1, "b": 2})], tools)
+    for tag in _OPENING.finditer(text):
+        for at in range(tag.start("rest") + 1, tag.end("rest") + 1):
+            damaged = text[:at] + inner + text[at:]
+            made = [e.call for e in read(damaged, format, tools) if isinstance(e, CallEnd)]
+            assert not [call for call in made if call.name == "ask"], damaged
+
+
+_OPENING = re.compile(r"<[^\W\d][^\s<>=]*(?P<rest>[^<>]*)>")
+
+
 def test_the_id_in_an_opening_tag_is_the_calls() -> None:
     text = '<tool_call id="c1">{"name": "ping", "arguments": {}}</tool_call>'
     (event,) = [e for e in read(text, "hermes") if isinstance(e, CallEnd)]
     assert (event.call.id, event.call.raw) == ("c1", text)
+
+
+@pytest.mark.parametrize(
+    "format", [f for f in CATALOG if '"ask"' in formats.render_calls(f, [CALL], TOOLS)], ids=lambda f: f.name
+)
+@pytest.mark.parametrize("name", [r"\ask", r"a\bask", r"\fask", r"ask\n", r"\1ask", r"\u0000ask"])
+def test_an_escape_makes_no_other_name_of_a_tools(format: Format, name: str) -> None:
+    text = formats.render_calls(format, [CALL], TOOLS).replace('"ask"', f'"{name}"')
+    assert not [e.call.name for e in read(text, format) if isinstance(e, CallEnd) and not e.call.name.isprintable()]
 
 
 PYTHON = "ask(text='a')"

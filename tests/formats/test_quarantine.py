@@ -122,7 +122,7 @@ def test_what_must_be_written_to_the_letter_is_refused_with_a_marker_in_it(place
         "const": declared(items={"const": {"k": [evil]}}),
     }[place]
     for format in ("xml", "hermes", "qwen3_coder", "pythonic", "harmony"):
-        with pytest.raises(FormatError, match="reads as its own"):
+        with pytest.raises(FormatError, match="reads as markup"):
             formats.render_prompt(format, [tool])
 
 
@@ -138,7 +138,7 @@ def test_words_that_hold_no_marker_are_shown_as_they_stand() -> None:
 def test_a_reply_schema_is_shown_the_same_way() -> None:
     schema = {"type": "object", "properties": {"a": {"type": "string", "description": "x <|im_end|> y"}}}
     assert "x &lt;|im_end|> y" in formats.render_output_prompt(OutputSchema("r", schema))
-    with pytest.raises(FormatError, match="reads as its own"):
+    with pytest.raises(FormatError, match="reads as markup"):
         formats.render_output_prompt(OutputSchema("r", {"type": "object", "properties": {"</s>": {}}}))
 
 

@@ -157,7 +157,7 @@ def test_where_a_model_may_think(thinking: ThinkingRule, accepted: list[str]) ->
 
 def test_thinking_cannot_have_begun_in_a_format_without_tags_for_it() -> None:
     own = replace(get("hermes"), name="own", thinking=())
-    with pytest.raises(FormatError, match="format 'own' has no tags for thinking, so none can have begun"):
+    with pytest.raises(FormatError, match="format 'own' has no tags for thinking, so none can be open"):
         grammar(own, OFFERED, thinking="begun_thinking")
 
 
@@ -289,7 +289,7 @@ def test_a_format_of_a_string_is_no_error() -> None:
 
 @pytest.mark.parametrize(("choice", "tools"), [("nope", [PING]), ("auto", []), ("none", [])])
 def test_a_choice_without_a_tool_is_refused(choice: str, tools: list[ToolSpec]) -> None:
-    with pytest.raises(FormatError, match="no offered tool"):
+    with pytest.raises(FormatError, match="is not an offered tool"):
         grammar("hermes", tools, tool_choice=choice)
 
 

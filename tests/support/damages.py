@@ -337,9 +337,12 @@ def _replace_body(out: Written, call: int, text: str) -> bool:
         return False
     new: list[Token] = []
     at = 0
-    for found in VALUE.finditer(text):
+    known = {t.text: t.value for t in out.tokens if t.value in out.touched and VALUE.search(t.text)}
+    value = re.compile("|".join([*map(re.escape, sorted(known, key=len, reverse=True)), VALUE.pattern]), VALUE.flags)
+    for found in value.finditer(text):
         new += [Token(t, call, body=True) for t in tokens(text[at : found.start()])]
-        new.append(Token(found[0], call, int(found[1] or found[2]), True))
+        number = known[found[0]] if found[0] in known else int(found[1] or found[2])
+        new.append(Token(found[0], call, number, True))
         at = found.end()
     new += [Token(t, call, body=True) for t in tokens(text[at:])]
     out.tokens[body[0] : body[-1] + 1] = new

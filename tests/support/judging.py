@@ -162,7 +162,7 @@ class Judge:
         said = f"{call.name} {dict(call.arguments)} {event.repairs}"
         if plain(call.name) not in plain(f"{call.raw} {html.unescape(call.raw)}"):
             yield "a name that is not there", said
-        if not runs(call) or self._begins_outside(call.raw) or self._put_in(call):
+        if not runs(call) or self._begins_outside(call.raw):
             return
         found = [
             leaf for k, v in call.arguments.items() for leaf in (Leaf(k, k), *(Leaf(*leaf) for leaf in leaves(k, v)))
@@ -172,11 +172,6 @@ class Judge:
                 yield kind, said
         if ARITHMETIC not in event.repairs:  # of which a number with damage beside it is a part
             yield from self._whole(call, found, said, made)
-
-    def _put_in(self, call: ToolCall) -> bool:
-        """Whether damage put the opening of another tool's call here: then what stands behind that is in it."""
-        others = {c.name for c in self.written.calls}
-        return call.name not in others and any(call.name in i and call.raw.startswith(i) for i in self.written.inserted)
 
     def _begins_outside(self, raw: str) -> bool:
         """Whether this call was quoted in a value whose own call damage left without an opening.
@@ -208,8 +203,9 @@ class Judge:
             and not any(self._whole_markup(str(leaf.value)) for leaf in found)
         ):
             meant = w.calls[next(iter(whose))]
-            inside = {k: v for k, v in meant.arguments.items() if not self._put_out(k, v, call)}
             given = dict(call.arguments)
+            there = {k: v for k, v in meant.arguments.items() if not self._put_out(k, v, call)}
+            inside = {k: v for k, v in there.items() if k in given or not self._emptied(v)}
             if meant.name == call.name and not self._alike(given, inside):
                 yield "unlike what was written", said
         for number in whose:
@@ -245,6 +241,11 @@ class Judge:
         own = Leaf("", item).numbers[:1]
         now = [t.text for t in self.written.tokens if [t.value] == own]
         return any(Leaf("", text).numbers[:1] != own for text in now)
+
+    def _emptied(self, item: Any) -> bool:
+        """Whether damage left nothing of a value: where only its text tells that there is one, there is none."""
+        own = Leaf("", item).numbers[:1]
+        return bool(own) and not any(t.text for t in self.written.tokens if [t.value] == own)
 
     def _put_out(self, key: str, value: Any, call: ToolCall) -> bool:
         """Whether an argument stands behind the end that damage gave to its call."""
@@ -390,12 +391,13 @@ class Judge:
 
     def _shut(self) -> int:
         """Where a whole section that damage put into another one ends both: what stands behind it stands in prose."""
-        section = self.written.plan.shape.section
-        if section is None or not self.written.plan.together:
+        w = self.written
+        if w.plan.shape.section is None or not w.plan.together:
             return len(self.text)
-        first, last = edge(section.open).strip(), edge(section.close).strip()
-        ends = (self.text.find(i) + len(i) for i in self.written.inserted if first in i and i.strip().endswith(last))
-        return min(ends, default=len(self.text))
+        sections = [s.section for s in w.plan.format.shapes if s.section is not None]
+        edges = [(edge(s.open).strip(), edge(s.close).strip()) for s in sections]
+        whole = (i for i in w.inserted if any(first in i and i.strip().endswith(last) for first, last in edges))
+        return min((self.text.find(i) + len(i) for i in whole), default=len(self.text))
 
     def _quoted_more(self, number: int) -> bool:
         """Whether what is quoted here was read as more than was meant: what damage left of other calls closes it.

@@ -1,1 +1,1 @@
-"""The bodies of calls, read: one file for each kind."""
+"""How the parts of a call are read, written and taught: one file for each kind."""

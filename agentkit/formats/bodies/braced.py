@@ -1,4 +1,4 @@
-"""The body `{key:value,…}` with bare keys and quote tokens around strings; read once it is whole.
+"""The body `{key:value,…}` with bare keys and quote tokens around strings; read once it is complete.
 
 Knows the call in progress, the reader and the declarations.
 """
@@ -13,10 +13,10 @@ from typing import Any, Final
 from agentkit.errors import FormatError
 from agentkit.formats import values
 from agentkit.formats.call import CallReader
-from agentkit.formats.format import Braced
+from agentkit.formats.format import Braced, Shape
 from agentkit.formats.kind import PartKind, Writing
 from agentkit.formats.literals import PYTHON_WORDS, Literals, NotALiteral
-from agentkit.formats.reader import Damage, Reader, Search, Wait, literal, may_begin
+from agentkit.formats.reader import Damage, Reader, Search, Wait, literal, may_begin, pattern
 from agentkit.formats.repairs import PYTHON_QUOTES
 
 _KEY = re.compile(r"\s*([^\s:{}\[\],]+)\s*:\s*")
@@ -61,12 +61,36 @@ def read_braced(r: Reader, call: CallReader, part: Braced) -> Wait:
         if depth <= 0 and not string:
             break
     reader = _Braced(r.raw()[start - r.mark :], part.quote, start)
-    _take(r, call, part, reader.object(), reader.plain_quotes)
+    read = reader.object()
+    _refuse_half(r, call, read)
+    _take(r, call, part, read, reader.plain_quotes)
     call.complete = True
 
 
+def _refuse_half(r: Reader, call: CallReader, value: Any) -> None:
+    """Refuse a string in which another call opens up to its values: its end may be where that one's string began.
+
+    Strings open and close by the same token, so that nothing tells which of the two it is.
+    """
+    match value:
+        case str():
+            if _calls(call.shape)(value):
+                told = "a call opens in a string, and does not end there: nobody can tell where the string ends"
+                raise Damage("ambiguous_call", told, r.offset)
+        case dict() | list():
+            for item in value.values() if isinstance(value, dict) else value:
+                _refuse_half(r, call, item)
+
+
+@cache
+def _calls(shape: Shape) -> Search:
+    """The opening of a call of this shape up to its values, behind which none ends."""
+    first, last = (pattern(str(text).strip()) for text in (shape.call[0], shape.call[-1]))
+    return re.compile(rf"{first}\s*[\w.-]{{1,256}}\s*\{{(?!.*{last})", re.DOTALL).search
+
+
 def _take(r: Reader, call: CallReader, part: Braced, read: dict[str, Any], plain_quotes: str) -> None:
-    """Take the arguments; `plain_quotes` are those of another language that stood around a string."""
+    """Store the arguments; `plain_quotes` are quotes of another language that were found around a string."""
     if plain_quotes and PYTHON_QUOTES not in r.repairs:
         raise Damage("invalid_json", f"expected {part.quote!r} around strings, not {plain_quotes}", r.offset)
     if plain_quotes:
@@ -80,13 +104,13 @@ def _take(r: Reader, call: CallReader, part: Braced, read: dict[str, Any], plain
 
 
 class _Bare(str):
-    """A value without quote tokens, as it stands: only the schema tells whether it is meant as a string."""
+    """A value without quote tokens, unchanged: only the schema determines whether it is meant as a string."""
 
     __slots__ = ()
 
 
 def _settled(value: Any) -> Any:
-    """A value of which no schema speaks, its bare parts read as JSON: its strings stand between quote tokens."""
+    """A value without a schema, its bare parts read as JSON: its strings are between quote tokens."""
     match value:
         case _Bare():
             return values.read("".join(value), {}, {})
@@ -98,11 +122,11 @@ def _settled(value: Any) -> Any:
 
 
 class _Braced:
-    """The value of a whole body."""
+    """The value of a complete body."""
 
     def __init__(self, text: str, quote: str, offset: int) -> None:
         self.text, self.quote, self.offset, self.at = text, quote, offset, 0
-        self.plain_quotes = ""  # those of another language that were found around a string
+        self.plain_quotes = ""  # quotes of another language that were found around a string
 
     def bad(self, wanted: str) -> Damage:
         return Damage("invalid_json", f"expected {wanted}", self.offset + self.at, got=True)
@@ -182,14 +206,14 @@ class _Braced:
         if self.plain_quotes and text.strip() in PYTHON_WORDS:
             self.at += len(text)
             return PYTHON_WORDS[text.strip()]
-        quotes = (self.quote, self.plain_quotes or self.quote)  # those of another language once it writes them
-        if any(quote in text for quote in quotes):  # something stands before a string: neither of them is the value
+        quotes = (self.quote, self.plain_quotes or self.quote)  # quotes of another language, if they are written
+        if any(quote in text for quote in quotes):  # there is text before a string: neither of them is the value
             raise self.bad(f"',', {self.quote!r} or a value without it")
         self.at += len(text)
         return _Bare(text.strip())
 
     def plain_string(self, quote: str) -> str:
-        """A string as JSON or Python write it: its quotes are none of what it says."""
+        """A string as JSON or Python write it: its quotes are not part of its content."""
         literals = Literals(self.text, self.at)
         try:
             value = literals.one_string()
@@ -224,7 +248,7 @@ def _braced(value: Any, quote: str) -> str:
 
 def _bare_key(key: str) -> str:
     if re.fullmatch(r"[^\s:{}\[\],\"']+", key) is None:
-        raise FormatError(f"{key!r} cannot be a key of this format: it has no quotes around keys")
+        raise FormatError(f"{key!r} cannot be a key in this format, which has no quotes around keys")
     return key
 
 
@@ -234,7 +258,7 @@ KINDS = (
         read_braced,
         write_braced,
         taught=(
-            "Keys stand without quotes.",
+            "Keys have no quotes.",
             "Write a string between the two tokens that the example shows, exactly as it is meant: no escaping.",
             "No string can contain that token.",
         ),

@@ -1,4 +1,4 @@
-"""An XML element per tool, and the tag that holds a tool's name and arguments. Values are raw text.
+"""An XML element per tool, and the tag that contains a tool's name and arguments. Values are raw text.
 
 Knows the call in progress, the reader and the declarations.
 """
@@ -35,7 +35,13 @@ def read_name_tag(r: Reader, call: CallReader, part: NameTag) -> Wait:
     r.at = found.end()
     carries = any(isinstance(p, TextArgument) for p in call.shape.call)
     attributes = (_NameAndArguments if carries else tags.Attributes)(r, part.name, (part.attribute,))
-    opening = yield from attributes.read()
+    try:
+        opening = yield from attributes.read()
+    except Decline:
+        if (yield from r.sees(tags.tag(part.name, closing=False))):  # with the rest of this tag as a value of its own
+            told = f"<{part.name}> opens in the opening tag of another one"
+            raise Damage("invalid_arguments", told, r.offset, in_tag=True) from None
+        raise
     name = opening.attributes.get(part.attribute)
     if not name:
         raise Decline
@@ -51,22 +57,22 @@ def read_name_tag(r: Reader, call: CallReader, part: NameTag) -> Wait:
 
 
 def _attribute(r: Reader, call: CallReader, parameter: str, text: str | None) -> None:
-    """Take an argument from an attribute; the value of a string must be written, and be it an empty one.
+    """Store an argument from an attribute; the value of a string must be written, even if it is empty.
 
-    Without one it is null, as our own writer has it, where that is what the parameter is if it is left out.
+    Without a value it is null, as our own writer writes it, if null is also the value when the parameter is omitted.
     """
     schema, root = call.schema(parameter)
     if text is None and schema and schema.get("default", "") is not None and values.accepts("", schema, root):
-        raise Damage("invalid_arguments", f"expected '=' and a value behind {parameter!r}", r.offset)
+        raise Damage("invalid_arguments", f"expected '=' and a value after {parameter!r}", r.offset)
     call.put(r, parameter, text, nulls=False)
 
 
 _AGAIN: Final = " "
-"""What marks the second attribute of one name: it stands in no attribute's name."""
+"""Marks a second attribute of the same name: no attribute's name contains it."""
 
 
 class _NameAndArguments(tags.Attributes):
-    """The attributes of a tag that holds the tool's name and arguments; an argument may be called as the name is."""
+    """The attributes of a tag with the tool's name and arguments; an argument may have the name attribute's name."""
 
     def key(self) -> Generator[None, None, str]:
         key = yield from super().key()
@@ -89,9 +95,9 @@ def read_text_argument(r: Reader, call: CallReader, part: TextArgument) -> Wait:
 
 
 def wrapped(text: str, tool: ToolSpec | None) -> str:
-    """The first of the tool's parameters in whose tags, one or more, all of this text stands; empty where it does not.
+    """The first of the tool's parameters whose tags, one or more, enclose all of this text; empty if none do.
 
-    One of two tags may be missing. A model may have meant parameters by them, or a value that is a document.
+    One of two tags may be missing. The model may have meant parameters, or a value that is a document.
     """
     known = tool.parameters.get("properties", {}) if tool is not None else {}
     text, at, first = text.strip(), 0, ""
@@ -105,7 +111,7 @@ def wrapped(text: str, tool: ToolSpec | None) -> str:
 
 
 def _closed_at(text: str, opened: re.Match[str]) -> int:
-    """Where the element is over that this tag opens: at the text's end if it is not closed."""
+    """Where the element that this tag opens ends: at the text's end if it is not closed."""
     depth = 1
     for tag in re.finditer(rf"<(/?){re.escape(opened[1])}\s*>", text[opened.end() :]):
         depth += -1 if tag[1] else 1
@@ -119,14 +125,14 @@ _CLOSED_LAST: Final = re.compile(r"</([^\W\d][\w.-]*)\s*>\Z").search
 
 
 def _refuse_wrapped(r: Reader, call: CallReader, value: Value) -> None:
-    """Refuse content that stands in parameters' tags: whether they belong to it, nobody can tell."""
+    """Refuse content inside parameters' tags: it is ambiguous whether they belong to it."""
     if not value.verbatim and (name := wrapped(value.text(), call.tool)):
-        told = f"the value of {value.key!r} stands in tags of {name!r}: leave them out, or put it in <![CDATA[ … ]]>"
-        raise Damage("ambiguous_call", told, r.offset, end=r.offset)
+        message = f"the value of {value.key!r} is inside tags of {name!r}: omit them, or put it in <![CDATA[ … ]]>"
+        raise Damage("ambiguous_call", message, r.offset, end=r.offset)
 
 
 class _ElementAttributes(tags.Attributes):
-    """The attributes of a tool's tag: the first one that is the tool's commits the call."""
+    """The attributes of a tool's tag: the first that belongs to the tool commits the call."""
 
     def __init__(self, r: Reader, call: CallReader, tool: ToolSpec) -> None:
         assert tool.element is not None
@@ -138,19 +144,19 @@ class _ElementAttributes(tags.Attributes):
     def parameter(self, key: str) -> str:
         return self.parameters.get(key, key)
 
-    def found(self, key: str) -> None:
+    def on_attribute(self, key: str) -> None:
         if not self.call.started:
             self.call.begin(self.r, self.tool.name)
             for earlier, text in self.opening.attributes.items():
-                self.said(earlier, text or "")
+                self.on_piece(earlier, text or "")
 
-    def said(self, key: str, text: str) -> None:
+    def on_piece(self, key: str, text: str) -> None:
         if text:
             self.r.out.append(ArgumentDelta(self.call.index, text, self.parameter(key)))
 
 
 def read_element(r: Reader, call: CallReader, part: ToolElement) -> Wait:
-    """One tool's element. The parser has set `call.tool` from the tag."""
+    """One tool's element. The parser has already set `call.tool` from the tag."""
     tool = call.tool
     assert tool is not None
     assert tool.element is not None
@@ -172,8 +178,8 @@ def read_element(r: Reader, call: CallReader, part: ToolElement) -> Wait:
         value = Value(r, call.index, content[0].parameter, valueends.end_of_content(element.tag))
         yield from value.read()
         if value.first_close >= 0 and (half := _half_of(value.text(), _other_tags(call, element))):
-            told = f"<{half}> opens inside the value of {content[0].parameter!r} and is not closed there"
-            raise Damage("ambiguous_call", told, value.first_close, end=r.offset)
+            message = f"<{half}> opens inside the value of {content[0].parameter!r} and is not closed there"
+            raise Damage("ambiguous_call", message, value.first_close, end=r.offset)
         _refuse_wrapped(r, call, value)
         call.put(r, content[0].parameter, _stripped(element, value), nulls=not value.verbatim)
     else:
@@ -181,7 +187,7 @@ def read_element(r: Reader, call: CallReader, part: ToolElement) -> Wait:
 
 
 def _stripped(element: Element, value: Value) -> str:
-    """The value, without the white space around it where the element says so and it is not marked as meant."""
+    """The value; white space around it is stripped if the element says so and the value is not marked as literal."""
     return value.text().strip() if element.strip and not value.verbatim else value.text()
 
 
@@ -189,7 +195,7 @@ Group = dict[str, "Group | Node"]
 
 
 def group_of(tool: ToolSpec) -> Group:
-    """The tool's child elements as a tree; parameters without a node of their own may be written as elements too."""
+    """The tool's child elements as a tree; parameters without their own node may also be written as elements."""
     assert tool.element is not None
     root: Group = {name: Node(name, "element", (name,)) for name in tool.parameters.get("properties", {})}
     for node in tool.element.of("element"):
@@ -209,7 +215,7 @@ class _Children:
         self.r, self.call, self.tool, self.elements = r, call, tool, elements
 
     def read(self, parents: tuple[str, ...], group: Group) -> Wait:
-        """Those of one group in any order, up to the closing tag of the first of `parents`, which is consumed."""
+        """The elements of a group in any order, up to the closing tag of the first of `parents`, which is consumed."""
         r, call, parent = self.r, self.call, parents[0]
         closing = tags.tag(parent, closing=True)
         while True:
@@ -221,7 +227,7 @@ class _Children:
             if found is None:
                 if r.at >= len(r.buf):
                     raise Damage("truncated_call", f"the text ended inside <{parent}>", r.offset, ended=True)
-                raise Damage("invalid_arguments", f"expected {_wanted(group, parent)}", r.offset, got=True)
+                raise Damage("invalid_arguments", f"expected {_allowed(group, parent)}", r.offset, got=True)
             name, start = found["name"], r.offset - r.mark
             r.at = found.end()
             attributes = tags.Attributes(r, name, ())
@@ -229,7 +235,7 @@ class _Children:
             opening = yield from attributes.read()
             below = group.get(name)
             if below is None and not (call.tool and call.tool.declares(name)):
-                raise _unknown(call, name, _wanted(group, parent), r.mark + start)
+                raise _unknown(call, name, _allowed(group, parent), r.mark + start)
             refuse_strays(name, opening.attributes, (), r.offset)
             if isinstance(below, dict):
                 if not opening.empty:
@@ -242,7 +248,7 @@ class _Children:
                 yield from self.take(name, parameter, parents, group)
 
     def take(self, name: str, parameter: str, parents: tuple[str, ...], group: Group) -> Wait:
-        """The value of one that is open."""
+        """The value of an open element."""
         r, call, element = self.r, self.call, self.tool.element
         assert element is not None
         value = value_of(r, call, parameter, self.elements.end(self.tool, name, group, parents))
@@ -253,15 +259,15 @@ class _Children:
         call.put(r, parameter, _stripped(element, value), nulls=not value.verbatim)
 
 
-def _wanted(group: Group, parent: str) -> str:
-    """What may stand in an element."""
+def _allowed(group: Group, parent: str) -> str:
+    """What an element may contain."""
     return " or ".join([*(f"<{name}>" for name in group), f"</{parent}>"])
 
 
 def _unknown(call: CallReader, name: str, wanted: str, position: int) -> Damage:
-    """The error for a child element that is none of the tool's."""
+    """The error for a child element that does not belong to the tool."""
     return Damage(
-        "invalid_arguments", f"<{name}> is no parameter of {call.name!r}, expected {wanted}", position, got=True
+        "invalid_arguments", f"<{name}> is not a parameter of {call.name!r}, expected {wanted}", position, got=True
     )
 
 
@@ -272,7 +278,7 @@ def _other_tags(call: CallReader, element: Element) -> tuple[str, ...]:
 
 
 def _half_of(text: str, tags: tuple[str, ...]) -> str:
-    """The first of these tags that opens in the text more often than it closes; nothing if none does."""
+    """The first of these tags that opens in the text more often than it closes; empty if none does."""
     found = Counter((f[1] or "", f[2].lower()) for f in _A_TAG.finditer(text))
     return next((t for t in tags if found["", t.lower()] > found["/", t.lower()]), "")
 
@@ -281,7 +287,7 @@ _A_TAG: Final = re.compile(r"<(/?)([^\W\d][\w.-]{0,255}+)(?![^<>]{0,512}/>)")
 
 
 def _swallowed(text: str, call: CallReader, group: Group, own: str) -> str:
-    """The first sibling, not given so far, that begins in a value whose own end was missing; nothing if none does."""
+    """The first sibling, not set so far, that starts in a value whose own end was missing; empty if none does."""
     names = (n for n, below in group.items() if isinstance(below, Node) and below.parameter not in call.arguments)
     return next((n for n in names if n != own and re.search(tags.opening_tag(n), text, re.IGNORECASE)), "")
 
@@ -293,7 +299,7 @@ _ATTRIBUTE_NAME = re.compile(r"[^\s=/>\"'<]{1,256}\Z")
 
 
 def write_name_tag(w: Writing, part: NameTag) -> str:
-    """The opening tag; where the body is one text, the other arguments are its attributes."""
+    """The opening tag; if the body is a single text, the other arguments are its attributes."""
     start = f'<{part.name} {part.attribute}="{attribute(w.call.name)}"'
     if any(isinstance(p, TextArgument) for p in w.format.call):
         for key, value in w.call.arguments.items():
@@ -304,7 +310,7 @@ def write_name_tag(w: Writing, part: NameTag) -> str:
 
 
 def write_text_argument(w: Writing, part: TextArgument) -> str:
-    """The one argument that is the tag's text."""
+    """The argument that is the tag's text."""
     closing = next(p.name for p in w.format.call if isinstance(p, Tag))
     names = w.tool.first_required
     if not names or names[0] not in w.call.arguments:
@@ -358,7 +364,7 @@ def _child_texts(group: Mapping[str, Any], elements: Mapping[str, str]) -> str:
 
 
 def _to_the_letter(value: Any, element: Element) -> bool:
-    """Whether a string must be marked as meant to the letter: it reads as null, or would be stripped."""
+    """Whether a string must be marked as literal text: it reads as null, or would be stripped."""
     return reads_as_null(value) or (element.strip and isinstance(value, str) and value != value.strip())
 
 
@@ -395,7 +401,7 @@ def _parameter(tool: ToolSpec, name: str, node: Node | None) -> str:
 
 
 def _type(schema: Mapping[str, Any], root: Mapping[str, Any]) -> str:
-    """A schema in a few words; the whole schema where a few words do not tell it."""
+    """A schema in a few words; the whole schema if a few words are not enough."""
     words = []
     for plain in walk.alternatives(schema, root):
         if "enum" in plain or "const" in plain:

@@ -1,7 +1,7 @@
-"""The parts that are no body: literals, tags, names, ids and what is skipped.
+"""The parts other than bodies: literals, tags, names, ids and skipped text.
 
-Knows the call in progress, the reader and the declarations. A part reads from where the call stands and leaves the
-call after itself. It raises `Decline` (this is no call) only before it has said anything, `Damage` after.
+Knows the call in progress, the reader and the declarations. A part reads from the call's current position and leaves
+the call after itself. It raises `Decline` (this is not a call) only before it has reported anything, `Damage` after.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from agentkit.formats.reader import Damage, Decline, Reader, Wait, literal
 
 
 def read_literal(r: Reader, call: CallReader, part: str) -> Wait:
-    """A literal; white space around it may be missing or more. The last one may be missing at the text's end."""
+    """A literal; any white space around it is accepted. The last literal may be missing at the text's end."""
     wanted = part.strip()
     if not wanted:
         return
@@ -44,8 +44,8 @@ def read_literal(r: Reader, call: CallReader, part: str) -> Wait:
     elif (closing := tags.in_tag(wanted)) and (found := (yield from r.sees(tags.closing(closing[0][1:])))):
         r.at = found.end()
     elif call.complete and r.ended and wanted.startswith(r.buf[r.at :]):
-        r.at = len(r.buf)  # everything was said; a sampler that stops at the closing literal leaves it out
-    elif call.complete and (yield from _goes_on(r, call)):
+        r.at = len(r.buf)  # the call is complete; a sampler that stops at the closing literal omits it
+    elif call.complete and (yield from _close_forgotten(r, call)):
         return
     elif r.at >= len(r.buf):
         raise Damage("truncated_call", f"the text ended before {wanted!r}", r.offset, ended=True)
@@ -54,21 +54,21 @@ def read_literal(r: Reader, call: CallReader, part: str) -> Wait:
 
 
 def read_loosely(r: Reader, wanted: str) -> Generator[None, None, str]:
-    """An opening literal that is a tag, written as tags are: in any case, with attributes. Returns the id in them."""
+    """An opening literal that is a tag, read like a tag: in any case, with attributes. Returns the id in them."""
     if (found := tags.in_tag(wanted)) is None:
         raise Decline
     name, rest = found
     opening = yield from read_opening_tag(r, name)
     if rest:
         yield from r.space()
-        if (behind := (yield from r.sees(literal(rest)))) is None:
+        if (after := (yield from r.sees(literal(rest)))) is None:
             raise Decline
-        r.at = behind.end()
+        r.at = after.end()
     return opening.attributes.get("id") or ""
 
 
 def read_opening_tag(r: Reader, name: str) -> Generator[None, None, tags.Opening]:
-    """An opening tag whose attributes say nothing that a call needs."""
+    """An opening tag whose attributes contain nothing that a call needs."""
     if (found := (yield from r.sees(tags.tag(name, closing=False)))) is None:
         raise Decline
     r.at = found.end()
@@ -79,15 +79,15 @@ def read_opening_tag(r: Reader, name: str) -> Generator[None, None, tags.Opening
 
 
 def strays(attributes: Iterable[str], own: Collection[str] = ()) -> list[str]:
-    """Which of a tag's attributes would be lost, as they are read nowhere; `own` are names that tell something here."""
+    """The attributes of a tag that would be lost, since nothing reads them; `own` are names that matter here."""
     return [k for k in attributes if k in own or (k not in _IDLE and not k.startswith(("xml:", "xmlns:")))]
 
 
 _IDLE: Final = ("xmlns", "string", *BESIDE)
 
 
-def _goes_on(r: Reader, call: CallReader) -> Generator[None, None, bool]:
-    """Whether the next call, the section's end or a control token stands here: models forget what closes a call."""
+def _close_forgotten(r: Reader, call: CallReader) -> Generator[None, None, bool]:
+    """Whether the next call, the section's end or a control token is here: models forget to close a call."""
     first, section = call.shape.call[0], call.shape.section
     for text in (first, section.close if section is not None else "", *call.format.markup):
         if isinstance(text, str) and text.strip() and (yield from r.sees(literal(text.strip()))):
@@ -101,7 +101,7 @@ def read_tag(r: Reader, call: CallReader, part: Tag) -> Wait:
         return
     yield from r.space()
     found = yield from r.sees(tags.tag(part.name, closing=part.closing))
-    if found is None and (yield from _goes_on(r, call)):
+    if found is None and (yield from _close_forgotten(r, call)):
         return
     if found is None:
         what = f"</{part.name}>" if part.closing else f"<{part.name}>"
@@ -113,7 +113,7 @@ def read_tag(r: Reader, call: CallReader, part: Tag) -> Wait:
 
 @cache
 def _ends_of_name(parts: tuple[FormatPart, ...]) -> tuple[str, ...]:
-    """What may stand behind a name that these parts follow."""
+    """What may directly follow a name before these parts."""
     ends: list[str] = []
     for part in parts:
         match part:
@@ -133,7 +133,7 @@ def _ends_of_name(parts: tuple[FormatPart, ...]) -> tuple[str, ...]:
 
 
 _IN_NO_NAME = re.compile(r"[<>{}\[\]()\"'`,;=]").search
-_IN_NO_TAG = re.compile(r"[{}\n]").search  # the body is there already: what should stand before it was forgotten
+_IN_NO_TAG = re.compile(r"[{}\n]").search  # the body is already here: what should precede it was forgotten
 _IN_NO_SKIP = re.compile(r"[<>]").search
 _IN_NO_ATTRIBUTE = re.compile(r"[<>\"]").search
 _NAME = re.compile(r"[^\s<>{}\[\]()\"'`,;=]{1,256}\Z")
@@ -157,7 +157,7 @@ def read_name(r: Reader, call: CallReader, part: Name) -> Wait:
     if call.known_only and isinstance(following, str) and following.strip():
         found = yield from r.sees(literal(following.strip()))
         if found is None and not (r.ended and r.cut == r.offset):
-            raise Decline  # what opened it is common in prose, and what must follow a call's name does not
+            raise Decline  # its opening is common in prose, and the text that must follow a call's name is missing
     call.begin(r, name.removeprefix(part.prefix))
 
 
@@ -176,12 +176,12 @@ def read_call_id(r: Reader, call: CallReader, part: CallId) -> Wait:
 
 
 def read_recipient(r: Reader, call: CallReader, part: Recipient) -> Wait:
-    """A name that the call itself says again."""
+    """A name that the call itself repeats."""
     yield from _read_name(r, call)
 
 
 def read_skip(r: Reader, call: CallReader, part: Skip) -> Wait:
-    """Characters that say nothing, up to the next literal."""
+    """Meaningless characters, up to the next literal."""
     following = call.shape.call[call.part + 1]
     assert isinstance(following, str)
     start = r.offset
@@ -214,7 +214,7 @@ def write_name(w: Writing, part: Name) -> str:
 
 
 def write_counted_name(w: Writing, part: CountedName) -> str:
-    """The call's id where it is one of this kind; else one made from the tool's name and the call's number."""
+    """The call's id if it is of this kind; otherwise one made from the tool's name and the call's number."""
     return w.call.id if _COUNTED.match(w.call.id) else f"{part.prefix}{w.call.name}:{w.number}"
 
 
@@ -222,12 +222,12 @@ _COUNTED = re.compile(r"\S+:\d+\Z")
 
 
 def write_call_id(w: Writing, part: CallId) -> str:
-    """The call's id; where it can be none here, one of the ten characters of which Solar Open's are made."""
+    """The call's id; if it is not valid here, one of ten characters, as in Solar Open's ids."""
     return w.call.id if _NAME.match(w.call.id) else f"call{w.number + 1:06}"
 
 
 def write_skip(w: Writing, part: Skip) -> str:
-    """What stands there although it says nothing; it may count the calls."""
+    """The text in place of the skipped characters; it may count the calls."""
     return part.written.format(number=w.number + 1)
 
 

@@ -1,4 +1,4 @@
-"""The JSON bodies: arguments behind a name, an envelope that holds both, and an envelope whose key is the name.
+"""The JSON bodies: arguments after a name, an envelope with both, and an envelope whose key is the name.
 
 Knows the call in progress, the reader and the declarations.
 """
@@ -24,7 +24,7 @@ _FENCE = Delimiter(r"`{3,16}[ \t]{0,8}(?:json\w{0,8})?\s{0,64}(?=[{\[])", r"`{0,
 
 
 def _in_fence(r: Reader, call: CallReader) -> Generator[None, None, bool]:
-    """Consume the code fence that models put around JSON, though it stands in markup of its own."""
+    """Consume the code fence that models put around JSON even inside the format's own markup."""
     if call.known_only or not r.buf.startswith("`", r.at) or (found := (yield from r.sees(_FENCE))) is None:
         return False
     r.at = found.end()
@@ -41,7 +41,7 @@ _FENCE_END = Delimiter(r"`{3,16}", r"`{0,16}")
 
 
 def read_json(r: Reader, call: CallReader, part: Json) -> Wait:
-    """The arguments as one JSON object; none at all where what follows stands there already."""
+    """The arguments as one JSON object; no arguments if the text after them is already here."""
     yield from r.space()
     fenced = yield from _in_fence(r, call)
     call.body = r.offset
@@ -52,7 +52,7 @@ def read_json(r: Reader, call: CallReader, part: Json) -> Wait:
         call.arguments = take_arguments(r, call, span)
     elif (
         r.buf[r.at].isalnum() or call.part == len(call.shape.call) - 1
-    ):  # where nothing follows, nothing tells that there are none
+    ):  # if nothing follows, it is unknown whether there are arguments
         raise Damage("invalid_json", "expected '{'", r.offset, got=True)
     if fenced:
         yield from _out_of_fence(r)
@@ -62,7 +62,7 @@ def read_json(r: Reader, call: CallReader, part: Json) -> Wait:
 
 
 def read_key_envelope(r: Reader, call: CallReader, part: KeyEnvelope) -> Wait:
-    """One JSON object whose one key is the tool's name."""
+    """One JSON object whose only key is the tool's name."""
     yield from r.space()
     if not r.buf.startswith("{", r.at):
         raise Decline
@@ -73,7 +73,7 @@ def read_key_envelope(r: Reader, call: CallReader, part: KeyEnvelope) -> Wait:
     call.begin(r, name)
     call.arguments = take_arguments(r, call, (yield from jsontext.scan(r, call.index)))
     if (yield from _another_key(r, first=False)):
-        raise Damage("invalid_json", "expected '}' behind the arguments", r.offset)
+        raise Damage("invalid_json", "expected '}' after the arguments", r.offset)
     call.complete = True
 
 
@@ -84,7 +84,7 @@ _OF_SCHEMA = Delimiter(
 
 
 class _Envelope:
-    """One envelope while it is read: what stood under which key."""
+    """One envelope while it is read: the value of each key."""
 
     __slots__ = ("arguments", "call", "name", "others", "part", "r")
 
@@ -95,7 +95,7 @@ class _Envelope:
         self.others: dict[str, jsontext.Span] = {}
 
     def read(self, *, nested: bool = False) -> Wait:
-        """The object's keys in any order, up to and over its closing brace."""
+        """The object's keys in any order, up to and including its closing brace."""
         r, first = self.r, True
         r.at += 1
         while (key := _arrived_key(r, first=first) or (yield from _key(r, first=first))) is not None:
@@ -112,7 +112,7 @@ class _Envelope:
                 yield from self.read_other(key)
 
     def opens(self) -> Generator[None, None, bool]:
-        """Whether an object stands here."""
+        """Whether there is an object here."""
         yield from self.r.space()
         return self.r.buf.startswith("{", self.r.at)
 
@@ -147,7 +147,7 @@ class _Envelope:
             self.begin()
 
     def may_describe(self) -> Generator[None, None, bool]:
-        """Whether what stands here may be a schema, or what stood before describes the tool: more must tell."""
+        """Whether the text here may be a schema, or earlier text describes the tool: more must be read to decide."""
         yield from self.r.space()
         if not self.others.keys().isdisjoint(_DESCRIBES):
             return True
@@ -156,17 +156,17 @@ class _Envelope:
     def read_other(self, key: str) -> Wait:
         """Any other key."""
         if self.call.known_only and not self.call.started and self.name is None and key not in (*BESIDE, *NESTED):
-            raise Decline  # before its value is read: in braces within braces each would read all that is within
+            raise Decline  # before its value is read: otherwise each of several nested braces would read all inside
         self.others.setdefault(key, (yield from jsontext.scan(self.r)))
 
     def begin(self) -> None:
-        """All that tells a call in prose from what is none has been read."""
+        """Everything that distinguishes a call in prose from other text has been read."""
         if self.describes():
             raise Decline
         _begin_named(self.r, self.call, self.name or "", self.arguments)
 
     def describes(self) -> bool:
-        """Whether this describes a tool and calls none."""
+        """Whether this describes a tool rather than calls it."""
         value = self.arguments.read(self.r) if self.arguments is not None else None
         if not self.others and not (isinstance(value, dict) and "type" in value):
             return False
@@ -174,7 +174,7 @@ class _Envelope:
         return otherkeys.describes(self.call.tools.get(self.name or ""), self.others, value, prose=prose)
 
     def done(self) -> dict[str, Any]:
-        """The arguments, wherever they stand."""
+        """The arguments, regardless of their place."""
         r, call = self.r, self.call
         if self.name is None:
             raise Damage("invalid_json", f"the call's JSON has no {self.part.name!r}", r.offset)
@@ -191,20 +191,20 @@ class _Envelope:
             if stray := otherkeys.beside(call.tools.get(self.name), given):
                 shown = ", ".join(map(repr, stray))[:200]
                 where = f"expected all arguments of {self.name!r} under {self.part.arguments[0]!r}"
-                raise Damage("invalid_arguments", f"{where}; {shown} stands beside them", r.offset)
+                raise Damage("invalid_arguments", f"{where}; {shown} found next to them", r.offset)
         if not call.started:
             call.begin(r, self.name)
         return take_arguments(r, call, self.arguments)
 
     def refuse_either(self, name: str, given: dict[str, Any]) -> None:
-        """Refuse what may be the call's own or its argument, where there are no other arguments."""
+        """Refuse a key that may belong to the call or be its argument, if there are no other arguments."""
         arguments = self.arguments.read(self.r) if self.arguments is not None else None
         if key := otherkeys.either(self.call.tools.get(name), arguments, given):
-            where = f"put it under {self.part.arguments[0]!r} if it is"
-            raise Damage("ambiguous_call", f"{key!r} may be the call's own, or an argument; {where}", self.r.offset)
+            where = f"put it under {self.part.arguments[0]!r} if it is an argument"
+            raise Damage("ambiguous_call", f"{key!r} may belong to the call, or be an argument; {where}", self.r.offset)
 
     def elsewhere(self, name: str, given: dict[str, Any]) -> dict[str, Any]:
-        """The arguments of an envelope that has none where its format wants them, if they can be only one thing."""
+        """The arguments of an envelope that has none where its format expects them, if there is only one reading."""
         r, call = self.r, self.call
         try:
             found, repairs = otherkeys.arguments_elsewhere(call.tools.get(name), given)
@@ -222,13 +222,13 @@ class _Envelope:
         return found
 
 
-_DESCRIPTION: Final = "this describes the tool {0!r} and does not call it; to call it, give values for its parameters"
+_DESCRIPTION: Final = "this describes the tool {0!r} and does not call it; to call it, pass values for its parameters"
 
 
 def read_envelope(r: Reader, call: CallReader, part: Envelope) -> Wait:
     """One JSON object with the name and the arguments among its keys, in any order.
 
-    One that is common in prose is a call only from its arguments on: before, it may describe the tool.
+    If it is common in prose, it is a call only from its arguments onward: before them, it may describe the tool.
     """
     yield from r.space()
     fenced = yield from _in_fence(r, call)
@@ -256,7 +256,7 @@ _NEXT_KEY = re.compile(r'\s*+,\s*+"([ !#-\[\]-~]+)"\s*+:').match
 
 
 def _arrived_key(r: Reader, *, first: bool) -> str | None:
-    """The next key, its colon consumed, where both have arrived and are plain: then there is nothing to wait for."""
+    """The next key, its colon consumed, if both have arrived and are plain: then there is nothing to wait for."""
     if (found := (_FIRST_KEY if first else _NEXT_KEY)(r.buf, r.at)) is None:
         return None
     r.at = found.end()
@@ -264,7 +264,7 @@ def _arrived_key(r: Reader, *, first: bool) -> str | None:
 
 
 def _key(r: Reader, *, first: bool) -> Generator[None, None, str | None]:
-    """The next key of an object, its colon consumed; None behind the closing brace."""
+    """The next key of an object, its colon consumed; None after the closing brace."""
     if not (yield from _another_key(r, first=first)):
         return None
     key: str = (yield from jsontext.scan(r)).read(r)
@@ -310,7 +310,7 @@ def _begin_named(r: Reader, call: CallReader, name: str, arguments: jsontext.Spa
 
 
 def take_arguments(r: Reader, call: CallReader, span: jsontext.Span | None) -> dict[str, Any]:
-    """The arguments of a call from the JSON value that holds them; none at all where there is no value."""
+    """The arguments of a call from the JSON value that contains them; no arguments if there is no value."""
     value = span.read(r) if span is not None else {}
     if span is not None and span.loose:
         call.repairs.append(RAW_NEWLINES)

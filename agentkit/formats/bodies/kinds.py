@@ -1,4 +1,4 @@
-"""The one list of all kinds of parts. What reads, writes or teaches a call finds its part's kind here."""
+"""The single list of all kinds of parts. Code that reads, writes or teaches a call finds its part's kind here."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The body of elements inside elements, a token before each tag: objects and arrays are elements that hold more.
+"""The body of elements inside elements, a token before each tag: objects and arrays are elements with child elements.
 
-Read as a tree while it streams, typed by the tool's schema once it is whole. A whole call quoted in an element is its
-text; an element that the enclosing call's end leaves open was not closed. Knows the call in progress, the reader and
-the declarations.
+Read as a tree while it streams, typed by the tool's schema once it is complete. A whole call quoted in an element is
+the element's text; an element still open at the enclosing call's end was not closed. Knows the call in progress, the
+reader and the declarations.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LAST_NEWLINE = re.compile(r"\r?\n\Z")
 
 @dataclass(slots=True)
 class _Node:
-    """One element: where in the call its text between tags stands, what elements it holds, and if it was closed."""
+    """One element: where in the call its text between tags is, its child elements, and whether it was closed."""
 
     name: str
     spans: list[tuple[int, int]] = field(default_factory=list)
@@ -51,7 +51,7 @@ def read_nested_tags(r: Reader, call: CallReader, part: NestedTags) -> Wait:
             yield from r.space()
             if (yield from r.sees(end)) is not None:
                 if unclosed and (yield from r.sees(_goes_on(closing.strip(), part.token))):
-                    raise Damage("invalid_arguments", "expected no tag behind the call's end", r.offset, got=True)
+                    raise Damage("invalid_arguments", "expected no tag after the call's end", r.offset, got=True)
                 break
         elif edge := (yield from _edge(r, edges, part, stack)):
             if edge["opens"]:
@@ -74,14 +74,14 @@ def read_nested_tags(r: Reader, call: CallReader, part: NestedTags) -> Wait:
 
 @cache
 def _goes_on(end: str, token: str) -> Delimiter:
-    """More than another token at the very end of a call, or a tag without one: what is not closed in it goes on."""
+    """Text other than a token after a call's end, or a tag without a token: the elements still open continue."""
     whole = rf"{pattern(end)}(?:\s{{0,64}}</?[^\W\d]|(?!{pattern(token)})\S)"
     return Delimiter(whole, rf"{beginnings(end)}|{pattern(end)}(?:{beginnings(token)}|\s{{0,64}}(?:</?)?)")
 
 
 @cache
 def _edges(call: str, end: str, first: str | Tag, last: str | Tag) -> Delimiter:
-    """What opens and closes a call and its section; a section's opening counts only where a call follows."""
+    """What opens and closes a call and its section; a section's opening counts only if a call follows."""
     opens, part = pattern(call), [beginnings(call), beginnings(end)]
     over = r"(?!)"
     if isinstance(first, str) and first and isinstance(last, str):
@@ -95,7 +95,7 @@ def _edges(call: str, end: str, first: str | Tag, last: str | Tag) -> Delimiter:
 def _edge(
     r: Reader, edges: Delimiter, part: NestedTags, stack: list[_Node]
 ) -> Generator[None, None, re.Match[str] | None]:
-    """What opens or ends a call here, inside an element; nothing where it closes the element or one around it."""
+    """What opens or ends a call here, inside an element; None if it closes the element or one around it."""
     found = yield from r.sees(edges)
     if found is None or found["opens"]:
         return found
@@ -104,7 +104,7 @@ def _edge(
 
 
 def _tag(r: Reader, call: CallReader, stack: list[_Node], closing: str) -> Wait:
-    """A tag behind its token."""
+    """A tag after its token."""
     tag = yield from r.sees(_TAG)
     if tag is None:
         ended = r.at >= len(r.buf)
@@ -124,7 +124,7 @@ def _tag(r: Reader, call: CallReader, stack: list[_Node], closing: str) -> Wait:
 
 
 def _leave(r: Reader, call: CallReader, stack: list[_Node], size: int, wanted: str) -> None:
-    """Close the elements, down to so many, that what encloses them ends without their own closing tags."""
+    """Close elements, down to a number, that end with what encloses them, without their own closing tags."""
     if len(stack) > size and MISSING_CLOSE not in r.repairs:
         raise _expected(stack, wanted, r.offset)
     part, raw = call.shape.call[call.part], r.raw()
@@ -132,10 +132,10 @@ def _leave(r: Reader, call: CallReader, stack: list[_Node], size: int, wanted: s
     while len(stack) > size:
         stack[-1].closed = False
         closing = f"</{stack[-1].name}>"
-        bare = re.compile(f"(?<!{re.escape(token)}){re.escape(closing)}")  # without its token, and so no tag
-        text = "".join(raw[a:b] for a, b in stack[-1].spans)  # however it came in pieces
+        bare = re.compile(f"(?<!{re.escape(token)}){re.escape(closing)}")  # without its token, and therefore not a tag
+        text = "".join(raw[a:b] for a, b in stack[-1].spans)  # regardless of the pieces in which it arrived
         openings, closings = text.count(f"{token}<"), text.count(f"{token}</")
-        if bare.search(text) or halved(text, token + closing) or openings != 2 * closings:  # half a call is in it
+        if bare.search(text) or halved(text, token + closing) or openings != 2 * closings:  # it contains half a call
             raise _expected(stack, wanted, r.offset)
         call.note(MISSING_CLOSE)
         _pop(stack)
@@ -152,12 +152,12 @@ def _expected(stack: list[_Node], closing: str, position: int) -> Damage:
 
 
 def _text(r: Reader, call: CallReader, part: NestedTags, stack: list[_Node], stops: Search) -> Wait:
-    """The text of an element, up to where the next token may begin."""
+    """The text of an element, up to where the next token may start."""
     start = r.offset
     if r.at < len(r.buf):
         if len(stack) == 1:
             raise Damage("invalid_arguments", f"expected {part.token}<parameter>", start, got=True)
-        found = stops(r.buf, r.at + 1)  # what stands here is no token
+        found = stops(r.buf, r.at + 1)  # this is not a token
         r.tell(found.start() if found else len(r.buf), call.index, stack[1].name)
     if r.at >= len(r.buf):
         if r.ended:
@@ -169,7 +169,7 @@ def _text(r: Reader, call: CallReader, part: NestedTags, stack: list[_Node], sto
 
 
 def _quoted(r: Reader, call: CallReader, edges: Delimiter, stack: list[_Node], stops: Search) -> Wait:
-    """A whole call that is quoted in an element, with its section: all of it is text."""
+    """A whole call, quoted in an element, with its section: all of it is text."""
     start, depth = r.offset, 0
     while True:
         if found := (yield from r.sees(edges)):
@@ -199,7 +199,7 @@ def _value(node: _Node, raw: str, mark: int, schema: walk.Schema, root: walk.Sch
         return values.read(text if node.closed else _LAST_NEWLINE.sub("", text), schema, root, nulls=True)
     for start, end in node.spans:
         if not raw[start:end].isspace():
-            wanted = f"expected nothing but elements inside <{node.name}>, which holds some"
+            wanted = f"expected only elements inside <{node.name}>, which contains some"
             raise Damage("invalid_arguments", wanted, mark + start, got=True)
     if plain.get("type") == "array":
         items = plain.get("items")
@@ -209,7 +209,7 @@ def _value(node: _Node, raw: str, mark: int, schema: walk.Schema, root: walk.Sch
     for child in node.children:
         inner = properties.get(child.name, plain.get("additionalProperties"))
         value = _value(child, raw, mark, inner if isinstance(inner, Mapping) else {}, root)
-        if child.name in out:  # written twice: a list, as models write one where no schema says so
+        if child.name in out:  # written twice: a list, as models write one if the schema does not say
             known = out[child.name]
             out[child.name] = [*known, value] if isinstance(known, list) else [known, value]
         else:
@@ -221,7 +221,7 @@ def _value(node: _Node, raw: str, mark: int, schema: walk.Schema, root: walk.Sch
 
 
 def write_nested_tags(w: Writing, part: NestedTags) -> str:
-    """One element per argument, objects and arrays as far as the schema tells them."""
+    """One element per argument, objects and arrays as far as the schema declares them."""
     return "".join(_nested(part, k, v, *w.schema(k)) for k, v in w.call.arguments.items())
 
 
@@ -246,7 +246,7 @@ KINDS = (
         taught=(
             STRINGS_AS_MEANT,
             "Write a list as one element per item, and an object as one element per property, named after it.",
-            "Every tag stands behind the same token as in the example; no string can contain that token.",
+            "Every tag comes after the same token as in the example; no string can contain that token.",
         ),
     ),
 )

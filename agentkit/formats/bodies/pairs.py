@@ -56,7 +56,7 @@ def read_tag_parameters(r: Reader, call: CallReader, part: TagParameters) -> Wai
 
 
 def value_of(r: Reader, call: CallReader, key: str, end: valueends.ValueEnd) -> Value:
-    """One of the call's raw values, to be read."""
+    """One of the call's raw values, before it is read."""
 
     def missing(name: str) -> bool:
         properties = call.tool.parameters.get("properties", {}) if call.tool is not None else {}
@@ -69,7 +69,7 @@ def value_of(r: Reader, call: CallReader, key: str, end: valueends.ValueEnd) -> 
 
 
 def note_value(call: CallReader, value: Value) -> None:
-    """How a value of the call that has been read was written."""
+    """How a value of the call was written, once it has been read."""
     if value.unclosed:
         call.note(MISSING_CLOSE)
     if not value.verbatim:
@@ -77,7 +77,7 @@ def note_value(call: CallReader, value: Value) -> None:
 
 
 def _maybe_json(r: Reader, call: CallReader) -> Wait:
-    """Where parameters may stand, models also write one JSON object with all of them."""
+    """In place of parameters, models also write one JSON object with all of them."""
     if not call.arguments and r.buf.startswith("{", r.at):
         yield from read_json(r, call, Json())
         call.complete = False
@@ -98,8 +98,8 @@ def read_pairs(r: Reader, call: CallReader, part: Pairs) -> Wait:
         yield from value.read()
         text = value.text()
         if not value.verbatim and _opens_again(text, part):
-            told = f"the value of {key!r} begins with what opens a value, and does not close it"
-            raise Damage("ambiguous_call", told, value.start)
+            message = f"the value of {key!r} begins with what opens a value and does not close it"
+            raise Damage("ambiguous_call", message, value.start)
         note_value(call, value)
         if kind == "string":
             call.set(r, key, text)
@@ -110,7 +110,7 @@ def read_pairs(r: Reader, call: CallReader, part: Pairs) -> Wait:
 
 
 def _opens_again(text: str, part: Pairs) -> bool:
-    """Whether a value begins with the tag that opens one, or that stands before it, and does not balance."""
+    """Whether a value begins with a tag that opens or precedes a value, and leaves it unbalanced."""
     close = part.close.strip()
     own = f"<{close.removeprefix('</')}" if close.startswith("</") and part.middle.rstrip().endswith(close[2:]) else ""
     tags = tuple(literal[literal.rfind("<") :] for literal in (own, *part.kind[:1]) if literal.endswith(">"))
@@ -118,7 +118,7 @@ def _opens_again(text: str, part: Pairs) -> bool:
 
 
 def _key_and_kind(r: Reader, part: Pairs) -> Generator[None, None, tuple[str, str]]:
-    """A key, and its value's type where one is written, up to where the value starts."""
+    """A key, and its value's type if one is written, up to where the value starts."""
     start = r.offset
     middle, kind = part.middle.strip(), ""
     key = yield from until(r, tuple(text.split()[0] for text in (*part.kind[:1], middle)), _IN_NO_KEY)
@@ -129,7 +129,7 @@ def _key_and_kind(r: Reader, part: Pairs) -> Generator[None, None, tuple[str, st
         key = key if kind else None
     if key is None:
         over = ended(r, start) or r.cut >= start
-        r.back_to(start)  # a key that runs on may hold whole calls
+        r.back_to(start)  # an endless key may contain whole calls
         raise _no_value(middle, start, over=over)
     for word in middle.split():
         yield from tags.layout(r)
@@ -139,35 +139,35 @@ def _key_and_kind(r: Reader, part: Pairs) -> Generator[None, None, tuple[str, st
     return (tags.decoded(key) if part.key.endswith('="') else key).strip(), kind.strip()
 
 
-_IN_NO_KEY = re.compile("[<\n]").search  # what closes the key was forgotten
+_IN_NO_KEY = re.compile("[<\n]").search  # the end of the key was forgotten
 
 
 def _no_value(middle: str, start: int, *, over: bool) -> Damage:
-    """The error for a parameter's name without its value; the text may be `over`."""
+    """The error for a parameter's name without its value; `over` if the text has ended."""
     code: ErrorCode = "truncated_call" if over else "invalid_arguments"
-    return Damage(code, f"expected {middle!r} behind a parameter's name", start, ended=over)
+    return Damage(code, f"expected {middle!r} after a parameter's name", start, ended=over)
 
 
 def refuse_strays(name: str, attributes: Iterable[str], own: Collection[str], position: int) -> None:
-    """Refuse an opening tag that says what is read nowhere: dropping it would change the call.
+    """Refuse an opening tag with attributes that nothing reads: dropping them would change the call.
 
     Args:
-        name: the tag's.
-        attributes: what it says, without what is read.
-        own: names of which none says nothing here.
+        name: the tag's name.
+        attributes: its attributes, without those that are read.
+        own: names that always matter here.
         position: where the tag ends.
     """
     if lost := strays(attributes, own):
         shown = ", ".join(map(repr, lost))[:200]
-        told = f"<{name}> has {shown}, which is read nowhere; expected each argument between tags of its own"
-        raise Damage("invalid_arguments", told, position)
+        message = f"<{name}> has {shown}, which nothing reads; expected each argument between its own tags"
+        raise Damage("invalid_arguments", message, position)
 
 
 # ---------------------------------------------------------------- written
 
 
 def write_tag_parameters(w: Writing, part: TagParameters) -> str:
-    """One element per argument, on lines of their own."""
+    """One element per argument, each on a separate line."""
     hazards = tuple(p.name for p in w.format.call if isinstance(p, Tag | NameTag | TagParameters))
     out = []
     for key, value in w.call.arguments.items():
@@ -183,7 +183,7 @@ def write_tag_parameters(w: Writing, part: TagParameters) -> str:
 
 
 def write_pairs(w: Writing, part: Pairs) -> str:
-    """One pair per argument, on lines of their own."""
+    """One pair per argument, each on a separate line."""
     out = []
     for key, value in w.call.arguments.items():
         text = _typed_text(value) if part.kind else text_of(value, key, w.tool, nulls=value is None)
@@ -202,14 +202,14 @@ def _typed_text(value: Any) -> str:
 
 
 def _kind(value: Any, part: Pairs) -> str:
-    """The type of a value, where the format writes it."""
+    """The type of a value, if the format writes it."""
     if not part.kind:
         return ""
     return f"{part.kind[0]}{walk.type_of(value)}{part.kind[1]}"
 
 
 def _paired(text: str, part: Pairs, shape: Shape) -> str:
-    """A value between literals: in CDATA where it holds what opens or closes something in a call."""
+    """A value between literals: in CDATA if it contains text that opens or closes something in a call."""
     both = part.newlines == "both"
     edges = [p for p in shape.call if isinstance(p, str) and p.strip()]
     marked = any(mark.strip() in text for mark in (part.close, part.key, edges[0], edges[-1]))

@@ -1,6 +1,6 @@
 """The Python body, `name(key=value, …)`: its end is found as it streams, by counting brackets outside strings.
 
-It is read once it is whole. Knows the call in progress, the reader and the declarations.
+It is read once it is complete. Knows the call in progress, the reader and the declarations.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _INNER = Delimiter(rf"\s{{0,64}}{_NAME.whole.pattern}", rf"\s{{0,64}}{_NAME.part
 _MODULE: Final = "default_api."
 _KEYWORDS: Final = frozenset(keyword.kwlist)
 _OPERATORS: Final = r"\.[^\W\d]|[\[(*/%@&^|+\->:=]|<[\s=]|!="
-_GOES_ON: Final = "if|else|for|and|or|in|is|not|async|while"
-_CUT_WORD = re.compile(rf"\s{{0,64}}(?:{_GOES_ON})\Z")
+_CONTINUATIONS: Final = "if|else|for|and|or|in|is|not|async|while"
+_CUT_WORD = re.compile(rf"\s{{0,64}}(?:{_CONTINUATIONS})\Z")
 
 
 def _computed(space: str) -> Delimiter:
-    """What stands behind a call that is part of an expression."""
-    whole = rf"{space}(?:{_OPERATORS}|(?:{_GOES_ON})(?=\W))"
+    """What follows a call that is part of an expression."""
+    whole = rf"{space}(?:{_OPERATORS}|(?:{_CONTINUATIONS})(?=\W))"
     return Delimiter(whole, rf"{space}(?:[.<!]|[a-z]{{1,6}})?")
 
 
@@ -47,9 +47,9 @@ _PAIRS: Final = {")": "(", "]": "[", "}": "{"}
 
 
 def read_python_call(r: Reader, call: CallReader, part: PythonCall) -> Wait:
-    """One call; positional arguments are taken in the order of the tool's parameters.
+    """One call; positional arguments are assigned in the order of the tool's parameters.
 
-    Some models print what a call returns; the call is what they mean.
+    Some models print a call's result; they mean the call itself.
     """
     yield from r.space()
     found = yield from r.sees(_NAME)
@@ -74,7 +74,7 @@ def read_python_call(r: Reader, call: CallReader, part: PythonCall) -> Wait:
 
 
 def _own(call: CallReader, name: str) -> str:
-    """The tool's name without that of the module under which Gemini models are shown their tools."""
+    """The tool's name without the name of the module in which Gemini models are shown their tools."""
     own = name.removeprefix(_MODULE)
     return own if own in call.tools else name
 
@@ -85,41 +85,41 @@ def _end_of_print(r: Reader) -> Wait:
     if r.buf.startswith(")", r.at):
         r.at += 1
         return
-    raise Damage("invalid_json", "expected ')' behind the call that is printed", r.offset, ended=r.at >= len(r.buf))
+    raise Damage("invalid_json", "expected ')' after the call that is printed", r.offset, ended=r.at >= len(r.buf))
 
 
 _MORE: Final = Delimiter(
     r"[ \t]{0,16}(?:,[ \t]{0,16})?(?P<name>[^\W\d]\w{0,64})(?:(?P<given>[ \t]{0,8}=(?!=))|(?=[^\w( \t=]))",
     r"[ \t]{0,16}(?:,[ \t]{0,16})?(?:[^\W\d]\w{0,64}[ \t]{0,8}=?)?",
 )
-"""One more argument, or its name, behind the bracket that closes a call, which is doubled or in the wrong place."""
+"""One more argument, or its name, after the bracket that closes a call, which is doubled or in the wrong place."""
 
 
 def _refuse_computed(r: Reader, call: CallReader) -> Wait:
-    """A call that is part of what Python would have to compute is none: it may be one that never runs."""
+    """Refuse a call that is part of something Python would have to compute: it might never run."""
     if call.blocked:
-        told = f"{call.name!r} is called in a block, of which only Python could tell whether it runs"
-        raise Damage("invalid_arguments", f"{told}; write the call alone", r.mark)
+        message = f"{call.name!r} is called in a block, and only Python could determine whether it runs"
+        raise Damage("invalid_arguments", f"{message}; write the call alone", r.mark)
     if (more := (yield from r.sees(_MORE))) and (more["given"] or _is_missing(call, more["name"])):
-        told = f"expected the end of the call of {call.name!r} at its closing bracket, and an argument stands behind it"
-        raise Damage("invalid_arguments", told, r.offset, got=True)
+        message = f"expected the end of the call of {call.name!r} at its closing bracket, found an argument after it"
+        raise Damage("invalid_arguments", message, r.offset, got=True)
     section = call.shape.section
     inline = section is not None and isinstance(section.open, str) and section.open.endswith("[")
     computed = _COMPUTED if inline else _COMPUTED_LINE
     if (yield from r.sees(computed)) is None and not (r.ended and _CUT_WORD.match(r.buf, r.at)):
         return
-    told = f"expected the end of the call of {call.name!r}; what Python would have to compute is not run"
-    raise Damage("invalid_arguments", told, r.offset, got=True)
+    message = f"expected the end of the call of {call.name!r}; expressions that Python would compute are not run"
+    raise Damage("invalid_arguments", message, r.offset, got=True)
 
 
 def _is_missing(call: CallReader, name: str) -> bool:
-    """Whether this names, in a section of calls, a parameter that was not given."""
+    """Whether this names, in a section of calls, a parameter that has not been set."""
     known = call.tool.parameters.get("properties", {}) if call.tool and call.shape.section is not None else {}
     return name in known and name not in call.arguments
 
 
 class _Brackets:
-    """Consume up to and over the bracket that closes the call."""
+    """Consume up to and including the bracket that closes the call."""
 
     def __init__(self, r: Reader, call: CallReader) -> None:
         self.r, self.call = r, call
@@ -161,7 +161,7 @@ class _Brackets:
         yield
 
     def string(self, quote: str) -> Wait:
-        """Behind the opening quote: up to and over the closing one."""
+        """Consume from after the opening quote up to and including the closing one."""
         r = self.r
         triple = yield from self.triple(quote)
         run, stop = _INSIDE[quote]
@@ -180,7 +180,7 @@ class _Brackets:
                 return
 
     def triple(self, quote: str) -> Generator[None, None, bool]:
-        """Whether two more quotes follow, which are consumed; an empty string is no triple."""
+        """Whether two more quotes follow, which are consumed; an empty string does not count."""
         r = self.r
         yield from r.have(2)
         if r.buf.startswith(quote * 2, r.at):
@@ -218,7 +218,7 @@ def _take(r: Reader, call: CallReader, text: str, start: int) -> None:
 
 
 def _note(r: Reader, call: CallReader, reader: Literals, start: int) -> None:
-    """Name what was read otherwise than it was written."""
+    """Record the repairs of values that were read differently from how they were written."""
     for repair in reader.repairs.keys() & {ARITHMETIC, LEADING_ZEROS}:
         if repair not in r.repairs:
             raise Damage("invalid_arguments", f"expected values, got what needs the repair {repair!r}", start)
@@ -226,7 +226,7 @@ def _note(r: Reader, call: CallReader, reader: Literals, start: int) -> None:
 
 
 def _value(r: Reader, call: CallReader, reader: Literals) -> Any:
-    """One argument and the comma behind it; where it cannot be read, a string with quotes like its own inside."""
+    """One argument and the comma after it; if it cannot be read, a string that contains quotes like its own."""
     at = reader.at
     try:
         value = reader.value()
@@ -235,18 +235,18 @@ def _value(r: Reader, call: CallReader, reader: Literals) -> Any:
         if INNER_QUOTES not in r.repairs or not _quotes_inside(reader.text, at):
             raise
         reader.at = at
-        reader.behind = _end_of_argument(call)
+        reader.after = _end_of_argument(call)
         value = reader.value()
         _comma(r, call, reader)
         if _holds_call(call, reader.text[at : reader.at]):
-            raise NotALiteral("expected a string without a call in it, as its quotes do not pair", at) from None
-        reader.behind = None
+            raise NotALiteral("expected a string without a call in it, since its quotes are unbalanced", at) from None
+        reader.after = None
         call.note(INNER_QUOTES)
     return value
 
 
 def _holds_call(call: CallReader, text: str) -> bool:
-    """Whether a tool is called in a string whose quotes do not pair: then it may be the next call that stands there."""
+    """Whether a tool is called in a string whose quotes are unbalanced: it may actually be the next call."""
     return any(re.search(rf"\b{re.escape(name)}\s*\(", text) for name in call.tools)
 
 
@@ -254,9 +254,9 @@ _OF_EXPRESSION = re.compile(r"\s*(?:\Z|[^\w\s\\$#`]|(?:if|else|in|is|and|or|not|
 
 
 def _quotes_inside(text: str, at: int) -> bool:
-    """Whether the string that starts here goes on behind its first quote: a word stands there, and no operator.
+    """Whether the string that starts here continues after its first quote: a word follows, not an operator.
 
-    What Python would compute of the string and what stands behind it is never taken for the string's own text.
+    An expression that Python would compute from the string and the text after it is never read as the string's text.
     """
     first = Literals(text, at, python=True)
     if text[at : at + 1] not in ("'", '"'):
@@ -269,7 +269,7 @@ def _quotes_inside(text: str, at: int) -> bool:
 
 
 def _comma(r: Reader, call: CallReader, reader: Literals) -> None:
-    """The comma behind an argument; one may be missing before the name of the next."""
+    """The comma after an argument; it may be missing before the name of the next one."""
     c = reader.space()
     if c == ",":
         reader.at += 1
@@ -280,7 +280,7 @@ def _comma(r: Reader, call: CallReader, reader: Literals) -> None:
 
 
 def _end_of_argument(call: CallReader) -> re.Pattern[str]:
-    """What stands behind a string that is an argument: the end of the call, or the next parameter's name."""
+    """What follows a string that is an argument: the end of the call, or the next parameter's name."""
     known = call.tool.parameters.get("properties", {}) if call.tool else {}
     names = "|".join(map(re.escape, known)) or r"[^\W\d]\w*"
     return re.compile(rf"\s*(?:\Z|,\s*(?:{names})\s*=(?!=))")

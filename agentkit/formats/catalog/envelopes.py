@@ -1,4 +1,4 @@
-"""Formats whose call is one JSON object that holds the name and the arguments."""
+"""Formats whose call is one JSON object with the name and the arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Formats in which the tool's name stands before its arguments, which are one JSON object."""
+"""Formats in which the tool's name comes before its arguments, which are one JSON object."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Formats with a value syntax of their own."""
+"""Formats with their own value syntax."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ GEMMA4 = Format(
     "gemma4",
     ("<|tool_call>call:", Name(), Braced('<|"|>'), "<tool_call|>"),
     separator="",
-    also=(  # small models drop the word, or the colon too
+    also=(  # small models drop the word, or also the colon
         Shape(("<|tool_call>:", Name(), Braced('<|"|>'), "<tool_call|>")),
         Shape(("<|tool_call>", Name(), Braced('<|"|>'), "<tool_call|>")),
     ),

@@ -1,4 +1,4 @@
-"""Formats in which a call is written as Python writes one."""
+"""Formats in which a call is written as in Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Formats in which every tool has an XML element of its own."""
+"""Formats in which every tool has its own XML element."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ def _arguments(r: Reader, call: CallReader, value: Any) -> tuple[Any, tuple[str,
     if not call.started:
         try:
             call.begin(r, name)
-        except Decline:
+        except (Decline, Damage):
             return _NONE
     return arguments, more
 

@@ -10,7 +10,7 @@ in progress and the declarations.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
 from agentkit.formats import values
@@ -46,12 +46,13 @@ def close_values(call: CallReader, end: int, *, repair: bool) -> None:
     for name, value in list(call.arguments.items()):
         if not isinstance(value, str) or name not in call.raw:
             continue
-        if _is_shut(value, edge, part, call, known) or _misspelt(value, edge, known):
+        if _is_shut(value, edge, part, call, known) or _misspelt(value, edge, known) or _nearly_closed(value, edge):
             raise _unopened(name, known[0], edge.what, end)
         found = list(opening.finditer(value))
         closed = bool(found) and closing.search(value, found[0].end()) is not None
-        if (closed and edge.opened(value) <= 0) or not (found or _near(value, part, known)):
-            continue  # balanced, or none: content
+        empty = any(closing.match(value, _SPACE(value, f.end()).end()) for f in found)  # type: ignore[union-attr]
+        if (closed and not empty and edge.opened(value) <= 0) or not (found or _near(value, part, known)):
+            continue  # balanced, and none that was emptied; or none: content
         names = [known[int((f.lastgroup or "_0")[1:])] for f in found]
         sure = found and not closed and len(set(names)) == len(names) and not set(names).isdisjoint(required)
         if not sure or not repair:
@@ -107,9 +108,35 @@ def _near(value: str, part: Pairs | TagParameters, missing: Sequence[str]) -> st
     return next((name for name in missing if _nearly(text, part, name)), "")
 
 
+def _nearly_closed(value: str, edge: ValueEnd) -> bool:
+    """Whether a value's closing stands in a value but for one character, and is not that of another tag."""
+    close = "".join(edge.what.split())
+    own = _CLOSING.sub(lambda tag: "" if f"<{tag[1]}" in value else tag[0], value)
+    return _near_to("".join(own.split()), ((close[: len(close) // 2], close[len(close) // 2 :]),))
+
+
+_CLOSING = re.compile(r"</([^\W\d][\w:.-]*)\s*>")
+
+
 def _nearly(text: str, part: Pairs | TagParameters, name: str) -> bool:
-    """Whether the opening of a parameter stands in a text but for one character; neither has white space."""
-    for first, last in _halves(part, name):
+    """Whether the opening of a parameter stands in a text but for one character, or its end behind another tag.
+
+    Neither has white space.
+    """
+    return _near_to(text, _halves(part, name)) or any(f">{tail}" in text for tail in _tails(part, name))
+
+
+@lru_cache(256)
+def _tails(part: Pairs | TagParameters, name: str) -> tuple[str, ...]:
+    """What may be left of what is written before the value of a parameter, from the name on or from before it."""
+    written = ["".join(opening.split()) for opening in _written(part, name)]
+    before = part.key if isinstance(part, Pairs) else f'<{part.name}{part.attribute}="'
+    return tuple({opening[n:] for opening in written for n in range(1, len("".join(before.split())) + 1)})
+
+
+def _near_to(text: str, halves: Iterable[tuple[str, str]]) -> bool:
+    """Whether what one of these pairs makes stands in a text but for one character."""
+    for first, last in halves:
         if first in text and any(_but_for_one(rest, last) for rest in _beside(text, first)):
             return True
         back = first[::-1]

@@ -189,9 +189,9 @@ def _found(r: Reader, edge: re.Pattern[str]) -> Generator[None, None, re.Match[s
 def _over_quoted(r: Reader, damage: Damage, starts: str, ends: str, closes: str) -> Generator[None, None, int]:
     """Where to go on behind damage in a call of raw values: what starts behind it may be quoted in one.
 
-    A call that starts right at the damage is the next one, unless it is where a value ends that nobody can tell. Any
-    other belongs to the damaged call until that has ended: behind as many ends as there were starts, or, where they are
-    too few, behind the first.
+    A call that starts right at the damage is the next one, unless it is where a value ends that nobody can tell, or in
+    an opening tag, whose rest its own value may be. Any other belongs to the damaged call until that has ended: behind
+    as many ends as there were starts, or, where they are too few, behind the first.
     """
     if r.offset > damage.position:
         r.back_to(damage.position)
@@ -199,7 +199,7 @@ def _over_quoted(r: Reader, damage: Damage, starts: str, ends: str, closes: str)
     depth, first = 1, -1
     try:
         yield from r.space()
-        here = r.offset if damage.code != "ambiguous_call" else -1
+        here = r.offset if damage.code != "ambiguous_call" and not damage.in_tag else -1
         while found := (yield from _found(r, edge)):
             at = r.base + found.start()
             if (at == here and found["start"]) or (found["close"] and depth == 1 and first < 0):

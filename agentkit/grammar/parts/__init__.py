@@ -1,6 +1,6 @@
-"""The parts of a call as rules, in one file per kind as in `formats/bodies/`, and the one list of them.
+"""The parts of a call as rules, in one file per kind as in `formats/bodies/`, and the single list of them.
 
-Knows declarations, schemas and rules; knows no target.
+Knows declarations, schemas and rules; depends on no target.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def call_rule(w: CallRules) -> Rule:
 
 
 def _check_names(w: CallRules, kinds: list[PartRules]) -> None:
-    """Names must be readable where they stand."""
+    """Names must be readable at their place."""
     if any(kind.name is not None and not kind.name.match(w.tool.name) for kind in kinds):
         raise FormatError(f"format {w.format.name!r} cannot write the tool name {w.tool.name!r}")
     keys = [kind.keys for kind in kinds if kind.keys is not None]

@@ -1,4 +1,4 @@
-"""The body in braces as rules: bare keys, and strings between tokens that may hold anything but their token."""
+"""The body in braces as rules: bare keys, and strings between tokens that may contain anything except their token."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NO_KEY: Final = Chars(rules.SPACES + "\x00\x1f:{}[],\"'<>", negated=True)
 
 
 def _braced(w: CallRules, part: Braced) -> Rule:
-    """`{key:value,…}`: typed as JSON is, or every value between the tokens and typed by its parameter's schema."""
+    """`{key:value,…}`: typed as in JSON, or every value between the tokens and typed by its parameter's schema."""
     syntax = _Braced(quotes=(part.quote,), dumps=(lambda v: _dumped(v, part.quote),))
     if part.typed:
         return seq(Lit("{"), w.schemas.members(w.tool.parameters, syntax, "", Lit("}"), syntax.key))
@@ -37,7 +37,7 @@ def _braced(w: CallRules, part: Braced) -> Rule:
 
 
 class _Braced(Syntax):
-    """Keys without quotes, strings between tokens that nothing escapes, no white space."""
+    """Keys without quotes, strings between tokens without any escaping, no white space."""
 
     def string(self, least: int = 0, most: int | None = None) -> Rule:
         return alt(seq(Lit(q), token_text(q, least, most)) for q in self.quotes)
@@ -59,7 +59,7 @@ def _dumped(value: Any, quote: str) -> str:
     match value:
         case str():
             if quote in value:
-                raise Refused(f"{value!r} holds {quote!r}")
+                raise Refused(f"{value!r} contains {quote!r}")
             return f"{quote}{value}{quote}"
         case Mapping():
             return "{" + ",".join(f"{k}:{_dumped(v, quote)}" for k, v in value.items()) + "}"

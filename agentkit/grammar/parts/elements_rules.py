@@ -1,4 +1,4 @@
-"""An element per tool as rules, and the tag that holds a tool's name and arguments."""
+"""An element per tool as rules, and the tag that contains a tool's name and arguments."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _text_argument(w: CallRules, part: TextArgument) -> Rule:
 
 
 def _content(w: CallRules, name: str, start: str, tag: str) -> Rule:
-    """An element's own text up to and with its closing tag."""
+    """An element's own text up to and including its closing tag."""
     blocked = (Blocked(f"</{tag}", tag=True), Blocked(f"<{tag}", tag=True))
     return value(w, name, start, f"</{tag}>", blocked)
 
@@ -69,7 +69,7 @@ def _element(w: CallRules, part: ToolElement) -> Rule:
 
 
 def _children(w: CallRules, group: Mapping[str, Any], parents: tuple[str, ...]) -> tuple[Rule, bool]:
-    """Child elements of the first of `parents` on lines of their own, and whether one of them is required."""
+    """Child elements of the first of `parents` on separate lines, and whether one of them is required."""
     out: list[Rule] = [Lit("\n")]
     needed = False
     for name, below in group.items():

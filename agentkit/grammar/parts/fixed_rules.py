@@ -1,4 +1,4 @@
-"""The parts that are no body as rules: literals, tags, names."""
+"""The parts other than bodies as rules: literals, tags, names."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _skip(w: CallRules, part: Skip) -> Rule:
 
 
 def _named(part: Name, edge: str, tool: ToolSpec) -> Iterator[Blocked]:
-    """What opens the call, whatever name follows it; at the start of a line, a name that arguments follow."""
+    """What opens the call, regardless of the name after it; at the start of a line, a name followed by arguments."""
     if edge:
         yield Blocked(edge)
     else:

@@ -1,4 +1,4 @@
-"""Elements inside elements as rules, a token before each tag. Strings may hold anything but the token."""
+"""Elements inside elements as rules, a token before each tag. Strings may contain anything except the token."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from agentkit.schemas.walk import kind_of
 
 
 def _nested(w: CallRules, part: NestedTags) -> Rule:
-    """Every parameter as an element, behind the token."""
+    """Every parameter as an element, after the token."""
     tree = _Nested(w, part)
     return seq(*(w.optional(n, lambda n=n: tree.element(n, w.parameters[n], n)) for n in w.parameters))  # type: ignore[misc]
 
@@ -33,7 +33,7 @@ class _Nested:
     made: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def element(self, name: str, schema: Any, path: str) -> Rule:
-        """One element with its value; one that a `$ref` leads to under a name, so that it may hold itself."""
+        """One element with its value; one that a `$ref` refers to gets a name, so that it may contain itself."""
         ref = schema.get("$ref") if isinstance(schema, Mapping) else None
         if not isinstance(ref, str):
             return self.whole(name, schema, path)
@@ -50,9 +50,9 @@ class _Nested:
         return seq(Lit(f"{self.part.token}<{name}>"), alt(bodies))
 
     def bodies(self, schema: Mapping[str, Any], path: str, close: str) -> list[Rule]:
-        """What may stand in an element, up to and with its closing tag.
+        """What an element may contain, up to and including its closing tag.
 
-        No literal here is the beginning of another: an engine that reads in tokens would commit itself.
+        No literal here is the beginning of another: an engine that reads tokens would commit to one of them.
         """
         options = self.w.plain(schema, path)
         found: list[Rule] = []
@@ -85,16 +85,16 @@ class _Nested:
     def free(
         self, text: Mapping[str, Any], options: list[Mapping[str, Any]], path: str, words: tuple[Blocked, ...]
     ) -> Rule:
-        """A string as it is; beside other types, what reads as one of them is one, and must satisfy it too."""
+        """A string, unescaped. If other types are allowed, text that reads as one of them must also satisfy it."""
         constrained = (o for o in options if kind_of(o) not in (None, "string", "null"))
         if any(set(o) - {"type", "description", "title"} for o in constrained):
-            self.w.schemas.gap(path, ["a string beside another constrained type, which text cannot tell"])
+            self.w.schemas.gap(path, ["a string or another constrained type, which text does not distinguish"])
         self.w.schemas.gap(path, (k for k in ("pattern", "format") if k in text))
         least, most = self.w.schemas.counts(text, path, "Length")
         return token_text(self.part.token, least, most, (self.blocked, *words))
 
     def container(self, schema: Mapping[str, Any], path: str) -> list[Rule]:
-        """An array or object as elements; one that is empty, or of no declared properties, as JSON."""
+        """An array or object as elements; as JSON if it is empty or declares no properties."""
         if kind_of(schema) == "array":
             least, most = self.w.schemas.counts(schema, path, "Items")
             item = self.element(self.part.item, schema.get("items", {}), f"{path}[]")
@@ -109,7 +109,7 @@ class _Nested:
         return [*children, *([] if required else [Lit("{}")])]
 
     def children(self, properties: Mapping[str, Any], required: list[str], path: str) -> list[Rule]:
-        """The children in their order, at least one."""
+        """The children in order, at least one."""
         pairs: list[tuple[Rule, bool]] = []
         for name, below in properties.items():
             try:

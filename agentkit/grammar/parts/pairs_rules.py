@@ -8,7 +8,7 @@ from agentkit.formats.format import (
     Pairs,
     TagParameters,
 )
-from agentkit.grammar.arguments_as_rules import CallRules, told, value
+from agentkit.grammar.arguments_as_rules import CallRules, typed_value, value
 from agentkit.grammar.part_rules import KEY, PartRules
 from agentkit.grammar.rules import Blocked, Rule, seq
 
@@ -21,18 +21,18 @@ def _tag_parameters(w: CallRules, part: TagParameters) -> Rule:
     def one(name: str) -> Rule:
         start = f'<{part.name} {part.attribute}="{attribute(name)}"'
         if part.kind:
-            return told(
+            return typed_value(
                 w, name, f'{start} {part.kind}="true">', lambda _: f'{start} {part.kind}="false">', close, blocked
             )
         return value(w, name, f"{start}>", close, blocked)
 
-    return seq(*(w.optional(n, lambda n=n: one(n)) for n in w.parameters))  # type: ignore[misc]  # bound at once
+    return seq(*(w.optional(n, lambda n=n: one(n)) for n in w.parameters))  # type: ignore[misc]  # bound immediately
 
 
 def _pairs(w: CallRules, part: Pairs) -> Rule:
     literals = [p.strip() for p in w.format.call if isinstance(p, str) and p.strip()]
     marks = dict.fromkeys((part.key.strip(), literals[0], literals[-1]))
-    # the parser takes a close in other letters for one that was meant, wherever a parameter may be missing behind it
+    # the parser reads a close in other letters as the close, wherever a parameter may be missing after it
     blocked = (Blocked(part.close.strip(), cases=True), *(Blocked(mark) for mark in marks))
     close = f"{part.close}\n"
 
@@ -40,12 +40,12 @@ def _pairs(w: CallRules, part: Pairs) -> Rule:
         start = f"{part.key}{name}"
         if part.kind:
             before, after = part.kind
-            return told(
+            return typed_value(
                 w, name, f"{start}{before}string{after}", lambda k: f"{start}{before}{k}{after}", close, blocked
             )
         return value(w, name, f"{start}{part.middle}", close, blocked)
 
-    return seq(*(w.optional(n, lambda n=n: one(n)) for n in w.parameters))  # type: ignore[misc]  # bound at once
+    return seq(*(w.optional(n, lambda n=n: one(n)) for n in w.parameters))  # type: ignore[misc]  # bound immediately
 
 
 RULES = (PartRules(TagParameters, _tag_parameters, keys=KEY), PartRules(Pairs, _pairs, keys=KEY))
