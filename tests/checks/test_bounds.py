@@ -25,7 +25,7 @@ NOT_A_NUMBER = float("nan")
         ({"timeout": NOT_A_NUMBER}, "timeout=nan): expected seconds above 0"),
         ({"max_output": None}, "max_output=None): expected an integer (200 characters or more)"),
         ({"native": "no"}, "native='no'): expected True or False"),
-        ({"formats": 5}, "formats=5): expected a format, its name, or several of them"),
+        ({"formats": 5}, "formats=5): expected a format, its name, or a list of them"),
         ({"keep": ["head"]}, "keep=['head']): expected one of head, tail, both"),
     ],
 )
