@@ -1,4 +1,4 @@
-"""Models: one request in, source events out, whatever the provider. Each provider's SDK loads on first use."""
+"""Models: one request in, source events out, whatever the provider. Each provider's SDK is loaded on first use."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ PROVIDERS: Final[Mapping[str, str]] = {
     "responses": "ResponsesModel",
     "anthropic": "AnthropicModel",
 }
-"""The prefixes of model strings, and who answers them: a class of the module that has the prefix's name."""
+"""The prefixes of model strings, and what answers them: a class of the module that has the prefix's name."""
 
 _HOMES: Final[Mapping[str, str]] = {
     "TextCalling": "text",
@@ -50,7 +50,7 @@ def _loaded(name: str) -> Any:
     return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
 
 
-if not TYPE_CHECKING:  # or checkers would take any name
+if not TYPE_CHECKING:  # otherwise type checkers would accept any name
 
     def __getattr__(name: str) -> Any:
         if name not in _HOMES:
@@ -59,15 +59,15 @@ if not TYPE_CHECKING:  # or checkers would take any name
 
 
 def known(name: str) -> tuple[str, str]:
-    """A model string's provider and model. No key is looked for.
+    """A model string's provider and model. Does not look for a key.
 
     Raises:
         ConfigError: the string names no known provider.
     """
     if not isinstance(name, str):
         raise ConfigError(
-            f"model(…) takes a model string such as 'openai:gpt-5', found a {type(name).__name__}; what is a model "
-            "already is given as it is: Agent(model)"
+            f"model(…) expects a model string such as 'openai:gpt-5', found a {type(name).__name__}; pass a model "
+            "object directly: Agent(model)"
         )
     prefix, _, id = name.partition(":")
     if prefix not in PROVIDERS or not id or id != id.strip():
@@ -75,16 +75,16 @@ def known(name: str) -> tuple[str, str]:
 
         wanted = ", ".join(f"{p}:" for p in PROVIDERS)
         raise ConfigError(
-            f"a model string is one of {wanted} and then the model's name; got {shown(name)!r}{meant(name, PROVIDERS)}"
+            f"a model string is one of {wanted} and the model's name; found {shown(name)!r}{meant(name, PROVIDERS)}"
         )
     return prefix, id
 
 
 @by(ModelOptions)
 def model(options: ModelOptions) -> ClosableModel:
-    """A model by its string. `async with` or `aclose` closes its connections; so does the end of their event loop.
+    """Create a model. `async with` or `aclose` closes its connections; so does the end of their event loop.
 
-    It takes what `ModelOptions` and `ModelSettings` list: `model("openai:gpt-5", max_tokens=4000)`.
+    It accepts the options of `ModelOptions` and `ModelSettings`: `model("openai:gpt-5", max_tokens=4000)`.
 
     Raises:
         ConfigError: the string names no known provider, no server has that name, or there is no key.

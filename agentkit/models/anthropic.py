@@ -49,8 +49,8 @@ from agentkit.schemas import flavours
 from agentkit.unicode import Joiner, clean
 
 MAX_TOKENS: Final = 16_384
-"""Sent when nobody sets `max_tokens`: the API insists on a number. Room for a long file in one call; every model from
-Claude 3.7 on accepts it (the smallest bound among them is 32,000)."""
+"""Sent if `max_tokens` is not set: the API requires a number. Enough for a long file in one call; every model from
+Claude 3.7 on accepts it (the smallest limit among them is 32,000)."""
 
 IDS: Final = fitting.IdRule(limit=64, allowed=lambda id: re.fullmatch("[a-zA-Z0-9_-]+", id) is not None)
 
@@ -68,7 +68,7 @@ FINISHES: Final[Mapping[str, FinishReason]] = {
 
 
 def messages_body(request: ModelRequest, model: str, provider: str) -> dict[str, Any]:
-    """The body of a request, but for `max_tokens` and `temperature`."""
+    """The body of a request, except `max_tokens` and `temperature`."""
     named = fitting.named_tool(request)
     messages = anthropic_messages(request.messages, provider)
     body: dict[str, Any] = {"model": model, "messages": messages, "stream": request.stream}
@@ -99,7 +99,7 @@ def _called(messages: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def anthropic_messages(messages: Sequence[Message], provider: str) -> list[dict[str, Any]]:
-    """A conversation as alternating user and assistant messages; results come first. System text is left out."""
+    """A conversation as alternating user and assistant messages; results come first. System text is omitted."""
     fitted = [m for m in fitting.conversation(messages, IDS) if not isinstance(m, SystemMessage)]
     rendered: list[dict[str, Any]] = []
     for at, message in enumerate(fitted):
@@ -116,12 +116,12 @@ def anthropic_messages(messages: Sequence[Message], provider: str) -> list[dict[
     if rendered and rendered[-1]["role"] == "assistant" and "text" in (end := rendered[-1]["content"][-1]):
         end["text"] = end["text"].rstrip()  # "final assistant content cannot end with trailing whitespace"
     if rendered and rendered[0]["role"] == "assistant":
-        rendered.insert(0, {"role": "user", "content": [{"type": "text", "text": "(the conversation goes on)"}]})
+        rendered.insert(0, {"role": "user", "content": [{"type": "text", "text": "(the conversation continues)"}]})
     return rendered
 
 
 def _content(parts: Sequence[TextPart | ImagePart]) -> Iterator[dict[str, Any]]:
-    """Blocks of text and images; blank text is refused by the API and left out."""
+    """Blocks of text and images; blank text, which the API refuses, is omitted."""
     for part in parts:
         if isinstance(part, ImagePart):
             yield {"type": "image", "source": _image_source(part)}
@@ -171,9 +171,9 @@ def _tool_use(call: ToolCall, callers: Mapping[str, Mapping[str, Any]]) -> dict[
 
 
 def _paired(blocks: Mapping[int, Mapping[str, Any]], *, last: bool) -> dict[int, Mapping[str, Any]]:
-    """The server tools' blocks that may stay, by their places: calls and the answers behind them, their ids unique.
+    """The server tools' blocks that may stay, by their places: calls and the answers after them, with unique ids.
 
-    Calls without an answer stay in the conversation's last message, where the provider is to go on with them.
+    Calls without an answer stay in the conversation's last message, so that the provider can continue them.
     """
     kept: dict[int, Mapping[str, Any]] = {}
     begun: dict[Any, int] = {}  # the place of each open call's block
@@ -182,7 +182,7 @@ def _paired(blocks: Mapping[int, Mapping[str, Any]], *, last: bool) -> dict[int,
     def keep(at: int) -> Any:
         id = blocks[at].get("id")
         used[id] += 1
-        unique = id if used[id] == 1 else f"{id}_{used[id]}"  # messages that were joined may hold one id twice
+        unique = id if used[id] == 1 else f"{id}_{used[id]}"  # messages that were joined may contain one id twice
         kept[at] = {**blocks[at], "id": unique}
         return unique
 
@@ -207,7 +207,7 @@ class MessagesWire:
     """One response of the Messages API.
 
     Args:
-        provider: whose blocks these are.
+        provider: the provider that wrote the blocks.
         bare: the names of the offered tools that take no arguments.
     """
 
@@ -238,7 +238,7 @@ class MessagesWire:
         match kind:
             case "message_start":
                 if self._joiners:
-                    raise ErrorInStream.of({"message": "another message begins in the middle of this one"})
+                    raise ErrorInStream.of({"message": "another message starts in the middle of this one"})
                 message = mapping_of(event.get("message"))
                 self._count(mapping_of(message.get("usage")))
                 self._calls.held = FINISHES.get(text_of(message.get("stop_reason"))) in TAKEN_BACK
@@ -251,7 +251,7 @@ class MessagesWire:
             case "message_delta":
                 self._finish = text_of(mapping_of(event.get("delta")).get("stop_reason")) or self._finish
                 self._count(mapping_of(event.get("usage")))
-                self.done = self.done or self._finish is not None  # all is said; only `message_stop` is to come
+                self.done = self.done or self._finish is not None  # complete; only `message_stop` is still to come
             case "message_stop":
                 self.done = self.over = True
             case "error":
@@ -276,21 +276,21 @@ class MessagesWire:
         return events + last_events(self._calls, usage_of(self._usage) if self._usage else None, ending)
 
     def _count(self, usage: Mapping[str, Any]) -> None:
-        """Counts are totals so far; one that is left out stays as it was."""
+        """Counts are totals so far; an omitted count is unchanged."""
         self._usage.update({k: v for k, v in usage.items() if v is not None})
 
     def _start(self, at: int, block: Mapping[str, Any]) -> list[SourceEvent]:
         known = self._blocks.get(at)
         same_id = known is not None and block.get("id") and known.get("id") == block["id"]
         if same_id and block.get("type") == "tool_use":
-            return []  # begun twice
+            return []  # started twice
         before = self._leave(at) if known is not None else []
         self._blocks[at] = dict(block)
         self._pieces[at], self._joiners[at] = [], Joiner()
         self._call_at.pop(at, None)
-        return before + self._begun(at, block)
+        return before + self._started(at, block)
 
-    def _begun(self, at: int, block: Mapping[str, Any]) -> list[SourceEvent]:
+    def _started(self, at: int, block: Mapping[str, Any]) -> list[SourceEvent]:
         match block.get("type"):
             case "text":
                 return self._say(at, Text, text_of(block.get("text")))
@@ -300,8 +300,8 @@ class MessagesWire:
                 call, events = self._calls.begin(text_of(block.get("id")), text_of(block.get("name")))
                 self._call_at[at] = call
                 caller = mapping_of(block.get("caller"))
-                if caller and caller != {"type": "direct"}:  # a server tool's code made the call; the API asks for that
-                    call.beside["caller"] = caller
+                if caller and caller != {"type": "direct"}:  # a server tool's code made the call; the API requires it
+                    call.extras["caller"] = caller
                 self._pieces[at] = self._early.pop(at, [])
                 self._shared.begin(at, call, mapping_of(block.get("input")))
                 return events + self._calls.more(call, "".join(self._pieces[at]))
@@ -324,11 +324,11 @@ class MessagesWire:
         return []
 
     def _implied(self, at: int, kind: str) -> list[SourceEvent]:
-        """The beginning of a block whose own did not come."""
+        """Start a block whose own start did not come."""
         return [] if at in self._blocks else self._start(at, {"type": kind})
 
     def _hand_over(self, at: int, piece: str) -> list[SourceEvent]:
-        """More of a call's input, or of a server tool's. What comes before its block waits for it."""
+        """More input of a call or of a server tool. Input that comes before its block waits for it."""
         if at in self._blocks:
             self._pieces[at].append(piece)
         elif at not in self._call_at:
@@ -338,7 +338,7 @@ class MessagesWire:
         return [] if call is None or told else self._calls.more(call, piece)
 
     def _leave(self, at: int) -> list[SourceEvent]:
-        """A block is over, though its end did not come: another one begins in its place, or nothing more comes."""
+        """A block is over, though its end did not come: another one starts in its place, or nothing more comes."""
         call = self._call_at.get(at)
         if call is None:
             return self._stop(at)
@@ -381,7 +381,7 @@ class MessagesWire:
 
 
 def _whole_input(block: Mapping[str, Any]) -> str:
-    """The input of a call that its block gives whole, without deltas; empty where it does not."""
+    """The input of a call whose block has it complete, without deltas; empty if it has not."""
     given = block.get("input")
     return "" if given == {} else json_text_of(given)
 
@@ -394,7 +394,7 @@ def _input(text: str) -> Mapping[str, Any]:
 
 
 def usage_of(usage: Mapping[str, Any]) -> Usage:
-    """The usage of a message. Anthropic counts cached prompt tokens apart; here they are part of the input."""
+    """The usage of a message. Anthropic counts cached prompt tokens separately; here they are part of the input."""
     read, written = count_of(usage.get("cache_read_input_tokens")), count_of(usage.get("cache_creation_input_tokens"))
     return Usage(
         input_tokens=count_of(usage.get("input_tokens")) + read + written,
@@ -406,9 +406,9 @@ def usage_of(usage: Mapping[str, Any]) -> Usage:
 
 
 def events_of(body: Mapping[str, Any]) -> list[WireEvent]:
-    """A whole message as the events it would have been streamed in.
+    """A whole message as the events in which it would have been streamed.
 
-    A call that ends a message which reached its limit has no end: whether its input is complete cannot be told.
+    A call that ends a message which reached its limit has no end: its input may be incomplete.
     """
     if body.get("type") == "error":
         return [body]
@@ -429,7 +429,7 @@ def events_of(body: Mapping[str, Any]) -> list[WireEvent]:
 
 
 class AnthropicModel(RemoteModel):
-    """A Claude model behind the Messages API, or with `base_url` any server that speaks it."""
+    """A Claude model on the Messages API, or with `base_url` any server that speaks it."""
 
     prefix = "anthropic"
     vendor = ANTHROPIC
@@ -438,7 +438,7 @@ class AnthropicModel(RemoteModel):
     as_streamed = staticmethod(events_of)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[SourceEvent, None]:
-        """Answer a request. What goes on with its last message goes on with all of it, white space at the end too."""
+        """Answer a request. A continuation of its last message continues all of it, even white space at its end."""
         untrimmed = prefill.Untrimmed(prefill.space_after(request.messages))
         async with aclosing(super().stream(request)) as events:
             async for event in events:

@@ -1,4 +1,4 @@
-"""What a model is to the rest of agentkit: a request in, source events out. Never executes a tool."""
+"""The interface of a model to the rest of agentkit: a request in, source events out. Never executes a tool."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ class ModelRequest:
     """One request to a model.
 
     Args:
-        messages: the conversation, oldest first. Read, never changed; a list is taken as it is, not copied.
+        messages: the conversation, oldest first. Read, never changed; a list is used directly, not copied.
         tools: the tools to offer.
         tool_choice: `auto`, `required` (some call), `none`, or the name of the one tool to call.
-        parallel_tool_calls: False asks for at most one call; None leaves the provider's default.
-        stream: whether to ask the provider for a stream. The events are the same either way.
-        max_tokens: bound on generated tokens; None leaves the model's default.
+        parallel_tool_calls: False requests at most one call; None leaves the provider's default.
+        stream: whether to request a stream from the provider. The events are the same either way.
+        max_tokens: limit on generated tokens; None leaves the model's default.
         temperature: None leaves the provider's default.
         stop: strings at which the provider ends the text.
-        extra: further fields of the provider's request body, passed on as they are.
-        output_schema: what the reply must be once it calls nothing more; None for text. A model without a way of its
-            own to hold to it puts `formats.render_output_prompt` into the instructions.
+        extra: further fields of the provider's request body, passed on unchanged.
+        output_schema: the schema of the reply once it makes no more calls; None for text. A model that has no native
+            means to enforce it puts `formats.render_output_prompt` into the instructions.
     """
 
     messages: Sequence[Message]
@@ -44,11 +44,11 @@ class ModelRequest:
 
 
 class Model(Protocol):
-    """Anything that answers a `ModelRequest` with events; write one to plug in a model of your own.
+    """Anything that answers a `ModelRequest` with events; write one to plug in your own model.
 
-    A model may have an attribute `continues` beside: True where it goes on with its own last message, exactly where
-    that ends, when the conversation sent ends with one (a prefilled reply). Only such a model is asked to go on with a
-    reply that its token limit cut inside a text call; without the attribute a model does not continue.
+    A model may also have an attribute `continues`: True if it continues its own last message, exactly where that ends,
+    when the conversation sent ends with one (a prefilled reply). Only such a model is asked to continue a reply that
+    its token limit cut inside a text call; without the attribute a model does not continue.
     """
 
     @property
@@ -58,7 +58,7 @@ class Model(Protocol):
 
     @property
     def format(self) -> str | Format | None:
-        """The text format in which this model writes calls, by name or declaration; None when it calls natively."""
+        """The text format in which this model writes calls, by name or declaration; None if it calls natively."""
         ...
 
     def stream(self, request: ModelRequest) -> AsyncIterator[SourceEvent]:
@@ -70,7 +70,7 @@ class Model(Protocol):
 
 
 class ClosableModel(Model, Protocol):
-    """A model that holds connections: what `model("openai:…")` makes. `async with` closes them at its end."""
+    """A model that holds connections, as returned by `model("openai:…")`. `async with` closes them at its end."""
 
     async def aclose(self) -> None:
         """Close the connections made in the running event loop; the model can be used again afterwards."""
@@ -82,7 +82,7 @@ class ClosableModel(Model, Protocol):
 
 
 class Closing(EnteredAsync):
-    """`async with` for whatever has an `aclose`."""
+    """`async with` for anything that has an `aclose`."""
 
     async def aclose(self) -> None:
         """Close what is open."""
@@ -95,5 +95,5 @@ class Closing(EnteredAsync):
 
 
 def continues(model: Model) -> bool:
-    """Whether a model goes on with its own last message, see `Model`."""
+    """Whether a model continues its own last message, see `Model`."""
     return bool(getattr(model, "continues", False))

@@ -1,11 +1,11 @@
 """Where an Anthropic request is marked for the prompt cache: `cache_control`, on four blocks at most. Pure.
 
-What is before a mark is kept for five minutes, and costs a tenth when a later request begins with it; a request finds
-it again by a mark at the same place. One mark stands after the tools and the system prompt, the others at the end of
-user messages: the last one, which the next request will find; the one before it, where this request finds what the last
-one left; and one further back that only moves every 8,192 tokens, for a conversation whose end was changed. A user
-message ends with the results of all calls before it or with what the user said, so that no mark stands between a call
-and its result.
+What precedes a mark is kept for five minutes, and costs a tenth when a later request begins with it; a request finds
+it again by a mark at the same place. One mark is after the tools and the system prompt, the others are at the end of
+user messages: the last one, which the next request will find; the one before it, where this request finds what the
+previous one left; and one further back that only moves every 8,192 tokens, for a conversation whose end was changed. A
+user message ends with the results of all calls before it or with what the user said, so that no mark separates a call
+from its result.
 
 Source: https://docs.anthropic.com/en/docs/build-with-claude/prompt-caching
 """
@@ -18,16 +18,16 @@ from typing import Any, Final
 from agentkit.tokens import PER_IMAGE, json_tokens
 
 MIN_TOKENS: Final = 1_024
-"""A shorter beginning is not cached; some models ask for more, and leave such a mark unheeded."""
+"""A shorter beginning is not cached; some models require more, and ignore such a mark."""
 
 STRIDE: Final = 8_192
-"""Tokens between the places where the mark further back may stand."""
+"""Tokens between the possible places of the mark further back."""
 
 MARK: Final[Mapping[str, Any]] = {"type": "ephemeral"}
 
 
 def marked(body: Mapping[str, Any]) -> dict[str, Any]:
-    """A request's body with its marks; the blocks themselves stay what they were.
+    """A request's body with its marks; the original blocks are unchanged.
 
     >>> body = {"system": "Be brief. " * 600, "messages": []}
     >>> marked(body)["system"][0]["cache_control"]

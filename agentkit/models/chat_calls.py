@@ -1,8 +1,8 @@
 """Which call a piece of a chat completion belongs to. Pure.
 
-The protocol tells it by an index, and says id and name once. Servers number all calls 0, leave indices out, give all
-calls one id, another id with each piece or none at all, repeat the name with each piece, or send it in fragments. What
-the pieces say decides: the names of the offered tools, and whether a call's arguments are whole already.
+The protocol identifies it by an index, and sends id and name once. Servers number all calls 0, omit indices, give all
+calls one id, another id with each piece or none at all, repeat the name with each piece, or send it in fragments. The
+content of the pieces decides: the names of the offered tools, and whether a call's arguments are already complete.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from agentkit.unicode import clean
 
 
 class ToolNames:
-    """The names of one response's calls, which may come whole, repeated, or in pieces.
+    """The names of one response's calls, which may come complete, repeated, or in pieces.
 
     Args:
-        tools: the names of the tools that were offered; empty where they are not known.
+        tools: the names of the tools that were offered; empty if they are unknown.
     """
 
     def __init__(self, tools: Iterable[str] = ()) -> None:
@@ -31,7 +31,7 @@ class ToolNames:
         return name in self._tools
 
     def fits(self, name: str) -> bool:
-        """Whether the name of an offered tool begins so."""
+        """Whether the name of an offered tool begins like this."""
         return any(tool.startswith(name) for tool in self._tools)
 
     def pieced(self, call: NativeCall) -> bool:
@@ -39,7 +39,7 @@ class ToolNames:
         return call.index in self._pieced
 
     def more(self, call: NativeCall, name: str) -> str:
-        """The name of a call of which one more fragment has come; some servers repeat it, or all of it so far."""
+        """The name of a call after one more fragment; some servers repeat the fragment, or all of the name so far."""
         joined = call.name + name
         again = name if name.startswith(call.name) and (name in self._tools or joined not in self._tools) else joined
         if call.name and (name != call.name or joined in self._tools):
@@ -48,22 +48,22 @@ class ToolNames:
         if again != joined and joined in self._tools and not call.text.strip():
             call.doubt = f"its name came in pieces, which may mean {again!r} or {joined!r}"
         elif call.name and again != call.name and call.values is not None:
-            call.doubt = f"after its arguments another name came: {call.name!r} or {again!r}"
+            call.doubt = f"another name came after its arguments: {call.name!r} or {again!r}"
         return again
 
     def torn(self, call: NativeCall) -> bool:
-        """Whether a name is no tool's, and is one that breaks off or pieces that do not fit each other."""
+        """Whether no tool has this name, and it is incomplete or consists of pieces that do not fit each other."""
         if call.name in self._tools:
             return call.index in self._pieced and (bool(call.doubt) or len(self._ways[call.index]) > 1)
         return call.index in self._pieced or (not call.text.strip() and self.fits(call.name))
 
     def may_take(self, call: NativeCall, name: str, calls: Iterable[NativeCall]) -> bool:
-        """Whether a name that begins another call may be a piece of this one's, which came in pieces as well.
+        """Whether a name that starts another call may be a piece of this one's name, which also came in pieces.
 
         Args:
             call: the first one.
             name: the name.
-            calls: all of the response.
+            calls: all calls of the response.
         """
         if not self.fits(name) and any(name in tool for tool in self._tools):
             return call.index in self._pieced
@@ -73,10 +73,10 @@ class ToolNames:
 
 
 class WhichCall:
-    """The calls of one response by what their pieces name.
+    """The calls of one response, identified by what their pieces name.
 
     Args:
-        tools: the names of the tools that were offered; empty where they are not known.
+        tools: the names of the tools that were offered; empty if they are unknown.
     """
 
     def __init__(self, tools: Iterable[str] = ()) -> None:
@@ -86,16 +86,14 @@ class WhichCall:
         self._placed: dict[int, list[NativeCall]] = {}
         self._ids: dict[str, list[NativeCall]] = {}
         self._unplaced: list[NativeCall] = []
-        self._unfinished: list[
-            NativeCall
-        ] = []  # calls in whose place one begins with this piece, and that are not whole
-        self._rivals: list[tuple[NativeCall, NativeCall]] = []  # a call that was not whole, and one begun in its place
+        self._unfinished: list[NativeCall] = []  # incomplete calls in whose place another one starts with this piece
+        self._rivals: list[tuple[NativeCall, NativeCall]] = []  # an incomplete call, and one that started in its place
         self._joints: dict[
             int, tuple[NativeCall, int, bool]
-        ] = {}  # where a call was named again when whole; whether by its id
-        self._first: dict[int, tuple[str, bool]] = {}  # how each call began: its name; whether under an id of its own
+        ] = {}  # where a call was named again when complete; whether by its id
+        self._first: dict[int, tuple[str, bool]] = {}  # how each call started: its name; whether under its own id
         self._ids_again = False  # whether an id was repeated: then ids tell calls apart
-        self._without_id: set[int] = set()  # calls of which a piece named no id
+        self._without_id: set[int] = set()  # calls that had a piece without an id
 
     def add(self, call: NativeCall, index: int | None, id: str, name: str, text: str) -> None:
         """Remember what a piece of this call named, before its text is added."""
@@ -125,7 +123,7 @@ class WhichCall:
             calls.append(call)
 
     def call(self, index: int | None, id: str, name: str, text: str) -> NativeCall | None:
-        """The call that a piece continues; None when it begins one."""
+        """The call that a piece continues; None if it starts one."""
         known, found = self._found(index, id, name, text)
         if found is None and known is not None:
             here = self._all if index is None else self._placed.get(index, ())
@@ -133,7 +131,7 @@ class WhichCall:
         return found
 
     def _found(self, index: int | None, id: str, name: str, text: str) -> tuple[NativeCall | None, NativeCall | None]:
-        """The call that a piece might continue, by what it names; and that which it continues."""
+        """The call that a piece might continue, by what it names; and the one that it does continue."""
         known = self._by_id(self._ids[id], index, name) if id in self._ids else self._by_place(index, name)
         if known is None or not name:
             return known, known
@@ -144,7 +142,7 @@ class WhichCall:
         return known, known
 
     def _goes_on(self, known: NativeCall, index: int | None, name: str, text: str) -> bool:
-        """Whether a piece with an id of its own continues a call all the same: nothing else could begin so."""
+        """Whether a piece with its own id nevertheless continues a call: no new call could begin like this."""
         if known.text.strip():
             return name == known.name and known.values is None and text.strip()[:1] not in ("", "{", '"')
         return index is not None and name not in self._names and self._names.fits(known.name + name)
@@ -155,7 +153,7 @@ class WhichCall:
         here = [c for c in calls if c in self._placed.get(index, ())] or [c for c in calls if c in self._unplaced]
         if here:
             return here[-1]
-        return None if name else calls[-1]  # one id for several calls, which have indices of their own
+        return None if name else calls[-1]  # one id for several calls, which have their own indices
 
     def _by_place(self, index: int | None, name: str) -> NativeCall | None:
         if index is None:
@@ -166,7 +164,7 @@ class WhichCall:
         return waiting if waiting and (not name or (name == waiting.name and not waiting.text)) else None
 
     def _begins(self, known: NativeCall, name: str, text: str, *, same_id: bool) -> bool:
-        """Whether a piece that names a tool begins another call, where one is known that it might continue."""
+        """Whether a piece that names a tool starts another call although there is one that it might continue."""
         if name == known.name:
             values = known.values
             if values is None:
@@ -181,19 +179,19 @@ class WhichCall:
         return name in self._names and not fragment and not name.startswith(known.name)
 
     def name(self, call: NativeCall, name: str) -> str:
-        """The name of a call of which one more fragment has come."""
+        """The name of a call after one more fragment."""
         return self._names.more(call, name)
 
-    # ------------------------------------------------------------ what nobody can tell
+    # ------------------------------------------------------------ what is ambiguous
 
     def _doubt_unnamed(self, call: NativeCall) -> None:
-        """Arguments came that name no call, where two had begun and the first was not whole."""
+        """Arguments came that name no call, after two had started and the first was incomplete."""
         for first, second in self._rivals:
             if call in (first, second) and first.values is None:
                 first.doubt = second.doubt = MIXED
 
     def unsure(self, call: NativeCall) -> bool:
-        """Whether it takes the response's end to tell what belongs to this call, the last one when another begins."""
+        """Whether only the response's end shows what belongs to this call, the last one when another starts."""
         if call.index in self._joints or self._names.pieced(call) or any(call in pair for pair in self._rivals):
             return True
         return any(
@@ -202,7 +200,7 @@ class WhichCall:
         )
 
     def judge(self) -> None:
-        """Mark the calls of which nobody can tell what belongs to them, now that all has come."""
+        """Mark the calls with ambiguous pieces, now that everything has come."""
         for first, second in self._rivals:
             if first.values is None:
                 first.doubt = first.doubt or MIXED
@@ -213,10 +211,10 @@ class WhichCall:
         for call, at, same_id in self._joints.values():
             twice = call.name * 2 in self._names and bool(call.text[at:].strip())
             if twice or self._is_torn(call.text, at, same_id):
-                call.doubt = call.doubt or "it was named again once it was whole, with other arguments behind it"
+                call.doubt = call.doubt or "it was named again once it was complete, with other arguments after it"
 
     def _judge_both(self, first: NativeCall, other: NativeCall) -> None:
-        """Mark two calls if they may hold pieces of each other."""
+        """Mark two calls if they may contain pieces of each other."""
         torn = self._names.torn(first) or self._names.torn(other)
         name, named = self._first[other.index]
         taken = self._may_take(first, name, named=named)
@@ -227,22 +225,22 @@ class WhichCall:
                 call.doubt = call.doubt or (AGAIN if not call.text.strip() else "")
 
     def _may_be_again(self, first: NativeCall, other: NativeCall) -> bool:
-        """Whether one of two calls may be no more than the other's name once more, under an id that changes."""
+        """Whether one of two calls may be only a repetition of the other's name, under an id that changes."""
         bare = not (first.text.strip() and other.text.strip())
         return bare and first.name == other.name and not self._apart(first, other)
 
     def _may_take(self, call: NativeCall, name: str, *, named: bool) -> bool:
-        """Whether a name that begins another call may be a piece of this one's, which came in pieces as well.
+        """Whether a name that starts another call may be a piece of this one's name, which also came in pieces.
 
         Args:
             call: the first one.
             name: the name.
-            named: whether it came with an id of its own; then it is no piece where pieces come without.
+            named: whether it came with its own id; then it is not a piece if pieces come without one.
         """
         return not (named and call.index in self._without_id) and self._names.may_take(call, name, self._all)
 
     def _may_be_one(self, first: NativeCall, other: NativeCall) -> bool:
-        """Whether two names may be one's pieces: the first has no arguments, or was named again once it was whole."""
+        """Whether two names may be pieces of one: the first has no arguments, or was named again when complete."""
         bare = not first.text.strip()
         if not bare and not (first.index in self._joints and other.name in self._names):
             return False
@@ -250,7 +248,7 @@ class WhichCall:
         return (grows or self._names.fits(first.name + other.name)) and not self._apart(first, other)
 
     def _apart(self, one: NativeCall, other: NativeCall) -> bool:
-        """Whether two calls have places of their own, or are told apart by their ids in each piece."""
+        """Whether two calls have separate places, or are told apart by their ids in each piece."""
         named = self._without_id.isdisjoint((one.index, other.index)) and self._ids_again
         if named and one.id != other.id:
             return True
@@ -264,10 +262,10 @@ class WhichCall:
         return bool(rest) and not (same_id and _read(rest) == _read(text[:at]))
 
 
-MIXED: Final = "another call began in its place before it was whole; its pieces cannot be told from the other's"
+MIXED: Final = "another call started in its place before it was complete; their pieces cannot be told apart"
 
 
-AGAIN: Final = "it may be the call beside it, named once more under another id; nothing of its arguments came"
+AGAIN: Final = "it may be the call next to it, named again under another id; none of its arguments came"
 
 
 def _read(text: str) -> Mapping[str, Any] | None:
@@ -278,7 +276,7 @@ def _read(text: str) -> Mapping[str, Any] | None:
 
 
 def _contradicts(values: Mapping[str, Any], text: str) -> bool:
-    """Whether whole arguments are no repetition of those that had come, with or without more."""
+    """Whether complete arguments do not repeat those that had come, with or without more."""
     try:
         others = read_arguments(text).values
     except ArgumentsError:

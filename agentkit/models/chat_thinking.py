@@ -1,6 +1,6 @@
-"""Thinking in chat completions, which every compatible server streams under a name of its own.
+"""Thinking in chat completions, which every compatible server streams under its own name.
 
-Pure. What came goes back to the server that wrote it, in the fields in which it came.
+Pure. It is sent back to the server that wrote it, in the fields in which it came.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ FIELDS: Final = ("reasoning_content", "reasoning")
 """Text: DeepSeek, SGLang and older vLLM use the first name; newer vLLM, Groq, Ollama and OpenRouter the second."""
 
 DETAILS: Final = "reasoning_details"
-"""OpenRouter's blocks: the text once more, with the signatures that its providers want back."""
+"""OpenRouter's blocks: the text again, with the signatures that its providers require back."""
 
 NAMES: Final = frozenset((*FIELDS, DETAILS))
 
@@ -27,7 +27,7 @@ class ChatThinking:
     """The thinking of one response.
 
     Args:
-        provider: who wrote it.
+        provider: the provider that wrote it.
     """
 
     def __init__(self, provider: str) -> None:
@@ -51,12 +51,12 @@ class ChatThinking:
         return []
 
     def say(self, text: str) -> list[SourceEvent]:
-        """Thinking that its server does not want back."""
+        """Thinking that its server does not require back."""
         said = self._joiner.feed(text)
         return [Thinking(said)] if said else []
 
     def end(self) -> list[SourceEvent]:
-        """Something else begins, or nothing more comes."""
+        """Something else starts, or nothing more comes."""
         rest = self._joiner.close()
         events: list[SourceEvent] = [Thinking(rest)] if rest else []
         thought = self._thought()

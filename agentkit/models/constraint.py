@@ -1,8 +1,8 @@
-"""Calls in text held to a grammar: what a request carries for it, and how to tell that a server refused or ignored it.
+"""Calls in text constrained by a grammar: the request fields for it, and how to detect a server that ignores them.
 
-Knows the servers by their table, and the grammars by their door. As a rule, a server ignores a field that it does not
-know, in silence; so what a grammar would not have allowed is looked for in each reply to a forced choice, and
-`check_constraint` asks for a word that nobody says unforced.
+Knows the servers by their table, and the grammars by their interface. As a rule, a server silently ignores a field that
+it does not know; so each reply to a forced choice is checked for what a grammar would not have allowed, and
+`check_constraint` requests a word that no model says unforced.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ from agentkit.models.servers import CONSTRAINED, SERVERS, Constrained, GrammarFi
 from agentkit.toolspec import ToolSpec
 
 ODD: Final = "agentkit-7"
-"""What `check_constraint` lets a model say: nobody says it unforced."""
+"""The word that `check_constraint` lets a model say: no model says it unforced."""
 
 HEAD: Final = 60
-"""Characters at the beginning of a reply that tell whether it was held to its grammar."""
+"""Characters at the beginning of a reply that show whether its grammar was enforced."""
 
 _ENOUGH: Final = 2_000  # tokens: a model that thinks does so before it says the word
 _BLAMES: Final = re.compile(
     r"grammar|structur|guided|response_format|regex|one backend per engine|xgrammar|llguidance", re.IGNORECASE
 )
-_TWICE: Final = "constrained= and extra={{{!r}: …}} both say what a reply must be; leave one out"
+_TWICE: Final = "constrained= and extra={{{!r}: …}} both define what a reply must be; omit one"
 _REFUSALS: Final = ("bad_request", "server", "stream")
 _Key = tuple[tuple[ToolSpec, ...], str, bool]
 
 
 class HeldReply(NamedTuple):
-    """A reply held to a grammar.
+    """A reply constrained by a grammar.
 
     Args:
-        provider: who answers.
-        field: how the server takes the grammar.
-        fields: what the request carries.
-        openings: what the reply starts with, white space aside; empty where that may be anything.
+        provider: the provider that answers.
+        field: how the server expects the grammar.
+        fields: the fields of the request.
+        openings: what the reply starts with, apart from white space; empty if that may be anything.
     """
 
     provider: str
@@ -56,7 +56,7 @@ class HeldReply(NamedTuple):
         """The events of the reply.
 
         Raises:
-            ProviderError: the server refused the grammar, or did not hold the reply to it.
+            ProviderError: the server refused the grammar, or did not enforce it.
         """
         head = ""
         try:
@@ -77,12 +77,12 @@ class HeldReply(NamedTuple):
 
 
 class Constraint:
-    """The grammar of a model's replies, as its server takes it.
+    """The grammar of a model's replies, as its server expects it.
 
     Args:
-        model: the model, which goes on or does not.
+        model: the model, which may or may not continue its own last message.
         format: how calls look.
-        field: how the server takes a grammar.
+        field: how the server expects a grammar.
         thinking: whether thinking may or must come first.
     """
 
@@ -99,7 +99,7 @@ class Constraint:
         """The constraint of a model, by the server that was named for it.
 
         Raises:
-            ConfigError: the server is not known, or not to take a grammar; or there is no format; or `asked` is none of
+            ConfigError: the server is unknown or accepts no grammar; or there is no format; or `asked` is not one of
                 the words.
             FormatError: no format has that name.
         """
@@ -107,7 +107,7 @@ class Constraint:
         field = _field_of(model)
         if format is None:
             raise ConfigError(
-                f"{model.name}: constrained= holds calls in text to a grammar: name their format too, as in "
+                f"{model.name}: constrained= constrains calls in text by a grammar: also name their format, as in "
                 "format='hermes'"
             )
         thinking: ThinkingRule = "may_think" if isinstance(asked, bool) else asked
@@ -120,14 +120,14 @@ class Constraint:
         return cls(model, declared, field, thinking)
 
     def hold(self, request: ModelRequest) -> HeldReply | None:
-        """What holds the reply to a request to the grammar.
+        """The constraint on the reply to a request.
 
-        None where there is no tool, nor where the model goes on with its own message: a grammar describes a reply from
-        its beginning. Schema keywords that no grammar can say are left out: arguments are held to them when a call is
-        read.
+        None if there is no tool, or if the model continues its own message: a grammar describes a reply from its
+        beginning. Schema keywords that no grammar can express are omitted: arguments are checked for them when a call
+        is read.
 
         Raises:
-            ConfigError: the request has such a field already.
+            ConfigError: the request already has such a field.
         """
         if not request.tools or (continues(self._model) and isinstance(request.messages[-1], AssistantMessage)):
             return None
@@ -163,14 +163,14 @@ class Constraint:
         if said.strip() == ODD:
             return
         if not said.strip() and reason == "length":
-            found = f"nothing is known of {self.field.name!r}: the model was still thinking after {_ENOUGH:,} tokens"
+            found = f"nothing is known about {self.field.name!r}: the model was still thinking after {_ENOUGH:,} tokens"
             raise ProviderError(f"{self._provider}: {found}", kind="stream", provider=self._provider)
-        found = f"the model was to say {ODD!r}, and said {said[:HEAD]!r}"
+        found = f"the model was to say {ODD!r}, but said {said[:HEAD]!r}"
         raise ignored(self.field, self._provider, found)
 
 
 def explained(field: GrammarField, error: ProviderError) -> ProviderError:
-    """The failure of a constrained request: one that blames the grammar says which field that was, and what to do."""
+    """The failure of a constrained request: one that blames the grammar names the field and says what to do."""
     if error.kind not in _REFUSALS or field.needs in str(error) or not _BLAMES.search(f"{error} {error.body}"):
         return error
     return ProviderError(
@@ -182,18 +182,18 @@ def explained(field: GrammarField, error: ProviderError) -> ProviderError:
 
 
 def _field_of(model: Model) -> GrammarField:
-    """How the server of a model takes a grammar."""
+    """How the server of a model expects a grammar."""
     takers = ", ".join(name for name, server in SERVERS.items() if isinstance(server.grammar, GrammarField))
-    said = f"{model.name}: constrained= needs a server that holds replies to a grammar"
+    said = f"{model.name}: constrained= needs a server that constrains replies by a grammar"
     if getattr(model, "at_home", False):
-        raise ConfigError(f"{said}, and the provider's own API does not: let the model call natively")
+        raise ConfigError(f"{said}, but the provider's own API does not: let the model call natively")
     if not model.name.startswith("openai:"):
         raise ConfigError(
             f"{said}, over chat completions: model('openai:…', base_url=…, server=…) with a server of {takers}"
         )
     server = getattr(model, "server", None)
     if server is None:
-        raise ConfigError(f"{said}, and which one answers was not named: add server=, one of {takers}")
+        raise ConfigError(f"{said}, but none was named: add server=, one of {takers}")
     field = SERVERS[server].grammar
     if not isinstance(field, GrammarField):
         raise ConfigError(f"{said}: {field}; those that do are {takers}")
@@ -203,8 +203,8 @@ def _field_of(model: Model) -> GrammarField:
 def ignored(field: GrammarField, provider: str, found: str) -> ProviderError:
     """The failure of a reply that its grammar would not have allowed."""
     return ProviderError(
-        f"{provider}: {found}: the server did not hold it to the grammar in {field.name!r}. A server that does not "
-        f"know the field ignores it in silence, and a gateway may drop it; {field.needs}",
+        f"{provider}: {found}: the server did not enforce the grammar in {field.name!r}. A server that does not "
+        f"know the field silently ignores it, and a gateway may drop it; {field.needs}",
         kind="stream",
         provider=provider,
     )
@@ -213,12 +213,12 @@ def ignored(field: GrammarField, provider: str, found: str) -> ProviderError:
 async def check_constraint(model: Model) -> None:
     """Make sure that the server of a constrained model enforces the grammars that it is sent.
 
-    Servers ignore fields that they do not know, and say nothing. So one short request is made whose grammar allows a
-    single odd word, which no model says unforced. Worth its few tokens once for each server, such as when a service
-    starts; no other request waits for it.
+    Servers silently ignore fields that they do not know. So one short request is made whose grammar allows a single odd
+    word, which no model says unforced. Worth its few tokens once for each server, such as when a service starts; no
+    other request waits for it.
 
     Args:
-        model: what `model(…, constrained=True)` made.
+        model: the return value of `model(…, constrained=True)`.
 
     Raises:
         ConfigError: the model is not constrained.
@@ -226,5 +226,7 @@ async def check_constraint(model: Model) -> None:
     """
     found = getattr(model, "constraint", None)
     if not isinstance(found, Constraint):
-        raise ConfigError(f"{model!r} is not constrained: make it with model(…, format=…, server=…, constrained=True)")
+        raise ConfigError(
+            f"{model!r} is not constrained: create it with model(…, format=…, server=…, constrained=True)"
+        )
     await found.check()

@@ -1,6 +1,6 @@
 """What an SDK or a connection raises, as a `ProviderError`. Knows the SDKs' exceptions by shape, imports none of them.
 
-No key gets out: known secrets, and whatever looks like one, are blotted out of every text, the causes' included.
+No key leaks: known secrets, and anything that looks like one, are redacted in every message, including the causes'.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ KINDS: Final[Mapping[int, ProviderErrorKind]] = {
     403: "permission",
     404: "not_found",
     408: "timeout",
-    409: "server",  # a lock inside the provider; both SDKs take it for passing
+    409: "server",  # a lock inside the provider; both SDKs treat it as temporary
     429: "rate_limit",
     503: "overloaded",
     504: "timeout",
@@ -49,15 +49,15 @@ CODES: Final[Mapping[str, ProviderErrorKind]] = {
     "permission_error": "permission",
     "rate_limit_error": "rate_limit",
     "rate_limit_exceeded": "rate_limit",
-    "request_too_large": "too_long",  # Anthropic's bound on bytes, 32 MB
+    "request_too_large": "too_long",  # Anthropic's limit on bytes, 32 MB
     "server_error": "server",
     "timeout_error": "timeout",
 }
-"""The kind of each code in an error inside a stream, where there is no status. Any other is `stream`."""
+"""The kind of each code in an error inside a stream, which has no status. Any other is `stream`."""
 
 TOO_LONG: Final = re.compile(
     r"""prompt\ is\ too\ long              # Anthropic, Bedrock
-    | exceed\ context\ limit              # Anthropic, where the answer's bound does not fit beside the prompt
+    | exceed\ context\ limit              # Anthropic, if the answer's limit does not fit next to the prompt
     | maximum\ context\ length            # OpenAI, vLLM, DeepSeek, OpenRouter
     | exceeds\ the\ context\ window       # OpenAI responses
     | exceeds\ the\ available\ context    # llama.cpp
@@ -68,13 +68,13 @@ TOO_LONG: Final = re.compile(
     | input\ is\ too\ long""",
     re.IGNORECASE | re.VERBOSE,
 )
-"""What providers say of a conversation that does not fit the model, where a code does not tell it from other bad
-requests. Source: their words in public bug reports, such as https://github.com/boldsoftware/exe.dev/issues/62,
+"""What providers say about a conversation that does not fit the model, if no code distinguishes it from other bad
+requests. Source: their messages in public bug reports, such as https://github.com/boldsoftware/exe.dev/issues/62,
 https://github.com/evalstate/fast-agent/issues/621."""
 
 _ADDRESS_ERRORS = frozenset(("TooManyRedirects", "UnsupportedProtocol", "InvalidURL"))
-_SHOWN_HEAD = 300  # characters of a response that broke off
-_SHOWN = 500  # characters of a body that is no JSON, such as a proxy's page
+_SHOWN_HEAD = 300  # characters of an interrupted response
+_SHOWN = 500  # characters of a body that is not JSON, such as a proxy's page
 
 
 def kind_of_status(status: int) -> ProviderErrorKind:
@@ -90,7 +90,7 @@ def kind_of_code(code: str | None) -> ProviderErrorKind:
 
 
 class Asked(NamedTuple):
-    """A request: who was asked, what must not be seen, how long was waited, what may be wrong with the address."""
+    """A request: the provider, the secrets, the timeout, and what may be wrong with the URL."""
 
     provider: str
     secrets: Sequence[str] = ()
@@ -99,20 +99,20 @@ class Asked(NamedTuple):
 
 
 class Came(NamedTuple):
-    """What had come of a response: how many bytes, and the first of them."""
+    """The part of a response that had come: how many bytes, and the first of them."""
 
     size: int
     head: bytes
 
 
 def provider_error(error: Exception, asked: Asked, came: Came | None, request_id: str | None) -> ProviderError:
-    """The failure of a request, in agentkit's words.
+    """The failure of a request, described by agentkit.
 
     Args:
         error: an SDK's exception, an `httpx2` one, damaged JSON, an `Unreadable` response, or an `ErrorInStream`.
         asked: the request.
-        came: the response, as far as it came; None when none began.
-        request_id: the provider's id of the request, when it answered.
+        came: the part of the response that had come; None if none started.
+        request_id: the provider's id of the request, if it answered.
     """
     secrets = asked.secrets
     for cause in _chain(error):
@@ -134,7 +134,7 @@ def provider_error(error: Exception, asked: Asked, came: Came | None, request_id
     if lack := refusals.lack(getattr(error, "response", None)):
         said += f"; {lack}"
     if reported is None and came is not None and not isinstance(error, json.JSONDecodeError):
-        said += f"; {_begun(came, secrets)}"
+        said += f"; {_progress(came, secrets)}"
     if asked.misplaced and (status in (404, 405) or (status is None and kind in ("stream", "bad_request"))):
         said += f" ({asked.misplaced})"
     return ProviderError(
@@ -150,9 +150,9 @@ def provider_error(error: Exception, asked: Asked, came: Came | None, request_id
 
 
 def broken_off(asked: Asked, came: Came | None, request_id: str | None) -> ProviderError:
-    """A stream that ended in good order, yet before the response did."""
+    """A stream that ended properly, but before the response did."""
     said = "the stream ended before the response did: no finish reason and no closing event came"
-    said += f"; {_begun(came, asked.secrets)}" if came is not None else ""
+    said += f"; {_progress(came, asked.secrets)}" if came is not None else ""
     said += f" ({asked.misplaced})" if asked.misplaced else ""
     provider, request_id = asked.provider, without_secrets(request_id, asked.secrets)
     return ProviderError(f"{provider}: {said}", kind="stream", provider=provider, request_id=request_id)
@@ -161,20 +161,18 @@ def broken_off(asked: Asked, came: Came | None, request_id: str | None) -> Provi
 def no_calls(
     provider: str, events: Sequence[SourceEvent], request_id: str | None, *, words: bool = False
 ) -> ProviderError | None:
-    """The failure of a response that says it calls tools and holds no call, given its last events.
+    """The failure of a response that says it calls tools but has no call; found in its last events.
 
     Args:
-        provider: who answered.
+        provider: the provider that answered.
         events: the last events.
         request_id: the provider's id of the request.
-        words: whether it holds text or thinking; then it is the answer as far as it goes, and this is to be told.
+        words: whether it has text or thinking; then it is the answer as far as it goes, and this must be reported.
     """
     *rest, ending = events
     if not isinstance(ending, Finish) or ending.reason != "tool_calls" or any(not isinstance(e, Usage) for e in rest):
         return None
-    said = (
-        f"the response says that it calls tools ({ending.raw}), yet it holds no call{'' if words else ' and no text'}"
-    )
+    said = f"the response says that it calls tools ({ending.raw}), but it has no call{'' if words else ' and no text'}"
     return ProviderError(
         f"{provider}: {said}; the server may have dropped a call that it could not read",
         kind="server",
@@ -183,17 +181,17 @@ def no_calls(
     )
 
 
-def _begun(came: Came, secrets: Sequence[str]) -> str:
+def _progress(came: Came, secrets: Sequence[str]) -> str:
     """How much had come, and how it begins."""
     if not came.size:
-        return "not one byte of it had come"
+        return "no byte of it had come"
     head = without_secrets(came.head.decode(errors="replace"), secrets)
     shown = head if len(head) <= _SHOWN_HEAD else head[:_SHOWN_HEAD] + "…"
     return f"{came.size:,} bytes had come, which begin {shown!r}"
 
 
 def _blot(error: BaseException, secrets: Sequence[str]) -> None:
-    """Take the secrets out of what an exception shows, and what commands a screen out of what it says."""
+    """Remove the secrets from what an exception shows, and control characters from its message."""
     shown = tuple(_readable(arg, secrets) for arg in error.args)
     if shown != error.args:
         error.args = shown
@@ -205,13 +203,13 @@ def _blot(error: BaseException, secrets: Sequence[str]) -> None:
 
 
 def _readable(value: object, secrets: Sequence[str]) -> object:
-    """A part of what an exception says, as it may be seen."""
+    """A part of an exception's message, fit to be shown."""
     value = without_secrets(value, secrets)
     return escaped(value) if isinstance(value, str) else value
 
 
 def retry_after(headers: Mapping[str, str], now: float) -> float | None:
-    """Seconds that a provider asked to wait: `retry-after-ms`, or `retry-after` in seconds or as a date; else None."""
+    """Seconds that a provider asked to wait: `retry-after-ms`, or `retry-after` in seconds or as a date; or None."""
     try:
         return max(0.0, float(headers["retry-after-ms"]) / 1000)
     except (KeyError, ValueError):
@@ -255,7 +253,7 @@ def _kind_of_connection(error: Exception) -> ProviderErrorKind:
     if isinstance(error, json.JSONDecodeError | UnicodeDecodeError | Unreadable):
         return "stream"
     if names & _ADDRESS_ERRORS:
-        return "bad_request"  # the same again would lead to the same place
+        return "bad_request"  # repeating the request would lead to the same place
     return "timeout" if any("Timeout" in name for name in names) else "connection"
 
 
@@ -263,12 +261,12 @@ def _cause_text(error: Exception, timeout: float, came: Came | None) -> str:
     """The innermost reason: the SDKs themselves only speak of a connection error."""
     *_, cause = _chain(error)
     if isinstance(error, json.JSONDecodeError):
-        return f"the response is no JSON: {error} in {error.doc[:_SHOWN]!r}"
+        return f"the response is not JSON: {error} in {error.doc[:_SHOWN]!r}"
     if isinstance(error, Unreadable):
         return str(error)
     names = {type(e).__name__ for e in _chain(error)}
     if "ConnectTimeout" in names:
-        return "no connection came about in time"
+        return "no connection was established in time"
     if "ReadTimeout" in names:
         where = ", in the middle of the response" if came is not None else ", before the response began"
         return f"nothing came for {timeout:g} s (timeout){where}"

@@ -1,4 +1,4 @@
-"""The message as a whole, where a stream of chat completions tells it beside its pieces: it decides over them. Pure."""
+"""The message as a whole, if a stream of chat completions has it in addition to its pieces: it overrides them. Pure."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from agentkit.events import SourceEvent
 from agentkit.models.native import NativeCall, NativeCalls, contradict, json_text_of, mapping_of, text_of
 from agentkit.unicode import clean
 
-ALONE: Final = "only the message as a whole tells of it, and it fits none of the calls that came in pieces"
-OTHER_NAME: Final = "it was told in pieces as a call of {!r}, and in the message as a whole as one of {!r}"
+ALONE: Final = "only the message as a whole has it, and it fits none of the calls that came in pieces"
+OTHER_NAME: Final = "its pieces call {!r}, but the message as a whole calls {!r}"
 
 
 def decide(calls: NativeCalls, told: Sequence[Mapping[str, Any]]) -> list[SourceEvent]:
-    """Give the calls that came in pieces the arguments that the message as a whole tells.
+    """Give the calls that came in pieces the arguments from the message as a whole.
 
     Args:
-        calls: those that came.
+        calls: the calls that came.
         told: the calls of the message as a whole.
     """
     events: list[SourceEvent] = []
@@ -43,7 +43,7 @@ def _is_whole(text: str) -> bool:
 def _pairs(
     calls: Sequence[NativeCall], told: Sequence[Mapping[str, Any]]
 ) -> Iterator[tuple[Mapping[str, Any], NativeCall | None]]:
-    """Each call of the message with the one that came in pieces: by an id that both alone have, else by their order."""
+    """Each call of the message with the one that came in pieces: by an id that only these two have, or by order."""
     ids = [clean(text_of(said.get("id"))) for said in told]
     came = [call.id for call in calls]
     sure = {id for id in ids if id and ids.count(id) == 1 == came.count(id)}

@@ -1,7 +1,7 @@
 """A conversation made fit for any provider: every call has one result, directly after it, under an id that fits.
 
-Pure. What a provider may say wrongly and a store may lose (a result without its call, a call without its result, an id
-used twice) is set right here, for every provider alike.
+Pure. What a provider may get wrong and a store may lose (a result without its call, a call without its result, an id
+used twice) is repaired here, for all providers alike.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from agentkit.models.native_arguments import ArgumentsError, read_arguments
 from agentkit.unicode import clean
 
 UNNAMED: Final = "unnamed"
-"""The name of a call whose own was too damaged to read, in the conversation that goes back to a model."""
+"""The name of a call whose own was too damaged to read, in the conversation that is sent back to a model."""
 
-_MAX_NAME = 64  # OpenAI's bound on a function's name; Anthropic allows 128
+_MAX_NAME = 64  # OpenAI's limit on a function's name; Anthropic allows 128
 _JSON = json.JSONEncoder(ensure_ascii=False, default=str).encode
 _NO_NAME = re.compile(r"[^a-zA-Z0-9_-]+")
 _LOST = "No result: the run was interrupted before this call was answered."
@@ -47,8 +47,8 @@ class IdRule:
     """What a provider accepts as a call's id.
 
     Args:
-        limit: characters at most.
-        allowed: whether an id is acceptable but for its length.
+        limit: the maximum number of characters.
+        allowed: whether an id is acceptable, apart from its length.
     """
 
     limit: int
@@ -59,9 +59,9 @@ def conversation(messages: Sequence[Message], ids: IdRule) -> list[Message]:
     """The messages in the order and shape that every provider accepts.
 
     Each call is followed by its result, results in the order of their calls. A call without a result gets one with the
-    code `interrupted`; a result without its call is left out, and so is a user message without a word or an image,
-    which no provider takes. Neighbours of one role are joined. Ids are unique and obey `ids`, the same one for a call
-    and its result.
+    code `interrupted`; a result without its call is omitted, and so is a user message without text or an image, which
+    no provider accepts. Neighbours of one role are joined. Ids are unique and obey `ids`; a call and its result have
+    the same one.
     """
     return joined(message for message in _answered(messages, ids) if not _is_empty(message))
 
@@ -137,7 +137,7 @@ def joined(messages: Iterable[Message]) -> list[Message]:
 def fit_id(id: str, rule: IdRule, taken: dict[str, int]) -> str:
     """An id like this one that obeys the rule and is not taken; added to `taken`, which counts the uses of each.
 
-    The same conversation always gets the same ids, so that prompt caches hold.
+    The same conversation always gets the same ids, so that prompt caches stay valid.
     """
     fitted = id
     if not id or len(id) > rule.limit or not rule.allowed(id):
@@ -172,7 +172,7 @@ def instructed(messages: Sequence[Message], *sections: str) -> list[Message]:
 
 
 def output_section(request: ModelRequest) -> str:
-    """The instructions for a reply that must fit a schema; empty where none must."""
+    """The instructions for a reply that must fit a schema; empty if it need not."""
     if request.output_schema is None:
         return ""
     return render_output_prompt(request.output_schema, tools=may_call(request))
@@ -187,8 +187,8 @@ def output_in_prompt(request: ModelRequest, *, constrained: bool) -> ModelReques
     """The request with its output's schema among the instructions.
 
     Args:
-        request: as the agent made it.
-        constrained: whether the provider is to hold the reply to the schema besides.
+        request: as the agent created it.
+        constrained: whether the provider also enforces the schema.
     """
     if request.output_schema is None:
         return request
@@ -197,9 +197,9 @@ def output_in_prompt(request: ModelRequest, *, constrained: bool) -> ModelReques
 
 
 def told(request: ModelRequest) -> ModelRequest:
-    """What a compatible server is asked, where the reply must fit a schema.
+    """The request to a compatible server, if the reply must fit a schema.
 
-    Such servers hold a model to a schema without telling it which; and with tools they would hold its calls to it, too.
+    Such servers enforce a schema without showing it to the model; and with tools they would also apply it to calls.
     Source: vLLM issue 39929.
     """
     return output_in_prompt(request, constrained=not may_call(request))
@@ -219,7 +219,7 @@ def arguments_of(call: ToolCall) -> dict[str, Any]:
 
 
 def arguments_text(call: ToolCall) -> str:
-    """A call's arguments as JSON text: as the model wrote it where that is one plain object."""
+    """A call's arguments as JSON text: as the model wrote it if that is one plain object."""
     arguments = arguments_of(call)
     if call.format is None and call.raw.startswith("{"):
         try:
@@ -231,7 +231,7 @@ def arguments_text(call: ToolCall) -> str:
 
 
 def json_text(value: Mapping[str, Any]) -> str:
-    """JSON text in readable Unicode; what JSON does not know is written as its text."""
+    """JSON text in readable Unicode; values that JSON cannot represent are written as strings."""
     return clean(_JSON(value))
 
 
@@ -247,7 +247,7 @@ def named_tool(request: ModelRequest) -> str | None:
     if request.tool_choice not in names:
         offered = ", ".join(names) or "none at all"
         raise ConfigError(
-            f"tool_choice must be auto, required, none or the name of an offered tool; {request.tool_choice!r} is none "
-            f"of them. Offered are: {offered}"
+            f"tool_choice must be auto, required, none or the name of an offered tool; found {request.tool_choice!r}. "
+            f"Offered are: {offered}"
         )
     return request.tool_choice

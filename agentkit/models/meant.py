@@ -1,6 +1,6 @@
 """What a wrong model string was meant to be: the models and servers that people name. Tables, and how they are read.
 
-Pure. It says no string that would be refused again, and gives OpenAI no model that is not OpenAI's.
+Pure. It suggests no string that would be refused again, and no OpenAI prefix for a model that is not OpenAI's.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ PROVIDERS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("openai-responses", "openai_responses"), "responses"),
     **dict.fromkeys(("claude", "anthropic-ai"), "anthropic"),
 }
-"""What our prefixes are called elsewhere."""
+"""Other names for our prefixes."""
 
 SERVERS: Final[Mapping[str, str]] = {
     **dict.fromkeys(
@@ -39,10 +39,10 @@ SERVERS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("lmstudio", "lm_studio"), "http://127.0.0.1:1234/v1"),
     "llamacpp": "http://127.0.0.1:8080/v1",
 }
-"""Prefixes of others, and where what they stand for speaks as OpenAI does. Source: each one's page on that."""
+"""Prefixes of other providers, and the URLs of their OpenAI-compatible APIs. Source: the page of each provider."""
 
 ROUTERS: Final = frozenset(("litellm", "any-llm", "models"))
-"""Prefixes that stand before another prefix."""
+"""Prefixes that precede another prefix."""
 
 FAMILIES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("gpt", "chatgpt", "o1", "o3", "o4", "codex"), "openai"),
@@ -55,7 +55,7 @@ FAMILIES: Final[Mapping[str, str]] = {
 """How a model's name begins, and who has it. The weights of all others are open: any server may have them."""
 
 _FULL: Final[Mapping[str, str]] = {"openai": "gpt-5", "anthropic": "claude-sonnet-4-5"}
-"""A name that is whole, for those who write half of one."""
+"""A complete name, for incomplete ones."""
 
 _ADDRESS = re.compile(r"https?:|localhost\b|[\d.]+:\d+|[\w.-]+\.[a-z]+(?::\d+)?/", re.IGNORECASE)
 _NO_FAMILY: Final = "https://…"
@@ -66,27 +66,27 @@ def meant(name: str, ours: Collection[str]) -> str:
 
     Args:
         name: the string.
-        ours: the prefixes that there are.
+        ours: the existing prefixes.
     """
     said = name.strip()
     if not said:
-        return "; write such as 'openai:gpt-5'"
+        return "; write, for example, 'openai:gpt-5'"
     if _ADDRESS.match(said):
         local = re.match(r"localhost|[\d.]+:", said, re.IGNORECASE)
         address = shown(said) if "://" in said else f"http{'' if local else 's'}://{shown(said)}"
-        return f"; a server's address is given beside the model's name: {_served('NAME', address)}"
+        return f"; pass a server's URL in addition to the model's name: {_served('NAME', address)}"
     prefix, id = _parted(said, ours)
     near = nearest(prefix, ours, PROVIDERS) if prefix not in SERVERS else None
     provider = near if prefix else _family(id, ours)
     if not id or (not prefix and nearest(id, ours) == id):
-        return f"; the model's name is missing behind {(prefix or id)!r}"
+        return f"; the model's name is missing after {(prefix or id)!r}"
     if provider is not None:
         return _ours(provider, id)
-    address = SERVERS.get(prefix) or SERVERS.get(_begun(id) or "") or _NO_FAMILY
-    words = not prefix and not _begun(id) and all(word.strip(".,!").isalpha() for word in id.split())
-    hint = f"; the agent's own name is given by name: name={id!r}" if words and " " not in id else ""
+    address = SERVERS.get(prefix) or SERVERS.get(_provider_of(id) or "") or _NO_FAMILY
+    words = not prefix and not _provider_of(id) and all(word.strip(".,!").isalpha() for word in id.split())
+    hint = f"; pass the agent's own name as a keyword: name={id!r}" if words and " " not in id else ""
     if words and " " in id:
-        id, hint = "NAME", "; instructions are given by name: system='…'"
+        id, hint = "NAME", "; pass instructions as a keyword: system='…'"
     return f"; for a server that speaks OpenAI's protocol write {_served(_name(id), address)}{hint}"
 
 
@@ -95,7 +95,7 @@ def _served(name: str, address: str) -> str:
 
 
 def _parted(name: str, ours: Collection[str]) -> tuple[str, str]:
-    """Prefix and model, of a string with another mark or with several prefixes, too; no prefix where none is known."""
+    """Prefix and model, also of a string with another separator or several prefixes; no prefix if none is known."""
     parts = re.split("([:/])", name, maxsplit=1)
     if len(parts) < 3:
         return "", name
@@ -105,18 +105,18 @@ def _parted(name: str, ours: Collection[str]) -> tuple[str, str]:
     if prefix in SERVERS or nearest(prefix, ours, PROVIDERS) is not None:
         return prefix, rest
     tagged = any(map(str.isdigit, prefix))  # `llama3.1:8b`, as Ollama names models
-    return ("", name) if parts[1] == "/" or tagged or _begun(name) else (prefix, rest)
+    return ("", name) if parts[1] == "/" or tagged or _provider_of(name) else (prefix, rest)
 
 
-def _begun(id: str) -> str | None:
-    """Who has the models whose names begin so."""
+def _provider_of(id: str) -> str | None:
+    """The provider of models whose names begin like this."""
     start = re.split(r"[\s:/._-]|(?<=[a-z])(?=\d)", id.lower(), maxsplit=1)[0]
     short = id.lower()[:2]
     return FAMILIES.get(start) or (FAMILIES.get(short) if short in ("o1", "o3", "o4") else None)
 
 
 def _family(id: str, ours: Collection[str]) -> str | None:
-    owner = _begun(id)
+    owner = _provider_of(id)
     return owner if owner in ours else None
 
 
@@ -125,10 +125,10 @@ def _name(id: str) -> str:
 
 
 def _ours(provider: str, id: str) -> str:
-    name = _name(id).lower() if _begun(id) == provider else _name(id)
+    name = _name(id).lower() if _provider_of(id) == provider else _name(id)
     if provider == "anthropic":
         name = name.replace(".", "-")
-    half = not any(char.isdigit() for char in name) and _begun(name) == provider
+    half = not any(char.isdigit() for char in name) and _provider_of(name) == provider
     if not half:
         return f"; did you mean {f'{provider}:{name}'!r}?"
-    return f"; write the model's whole name, such as {f'{provider}:{_FULL[provider]}'!r}"
+    return f"; write the model's full name, such as {f'{provider}:{_FULL[provider]}'!r}"

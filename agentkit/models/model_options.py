@@ -1,7 +1,7 @@
-"""What `model(…)` takes: each option said once, with its type, its default, its bound and what it means.
+"""The options of `model(…)`: each is declared once, with its type, its default, its bounds and its meaning.
 
-A line of a class is the whole declaration: `model` has its signature from here, its page and its error messages. Knows
-no provider. The bounds are read from the annotations, which are therefore no strings in this file.
+A line of a class is the whole declaration: the signature of `model`, its page and its error messages come from here.
+Knows no provider. The bounds are read from the annotations, which are therefore not strings in this file.
 """
 
 import asyncio
@@ -27,40 +27,40 @@ MadeT = TypeVar("MadeT")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSettings:
-    """What is fixed for all requests of one model.
+    """The settings for all requests of one model.
 
     Args:
-        base_url: the address of a compatible server; None for the provider's own, or the one in `OPENAI_BASE_URL` or
+        base_url: the URL of a compatible server; None for the provider's own, or the one in `OPENAI_BASE_URL` or
             `ANTHROPIC_BASE_URL`.
-        server: what answers at `base_url`: `vllm`, `sglang`, `llamacpp`, `ollama` or `lmstudio`. With a `format` it is
-            then asked to leave the calls in the text, in the way that it wants to be asked.
-        api_key: None takes `OPENAI_API_KEY` or `ANTHROPIC_API_KEY`. With a `base_url` it may be missing.
-        timeout: seconds without a byte from the server before the request fails; not a bound on a whole response.
-        max_response: bytes of one response at most, decompressed.
-        linger: seconds to wait for the usage of a response that has finished, if the server neither tells it nor ends
+        server: the kind of server at `base_url`: `vllm`, `sglang`, `llamacpp`, `ollama` or `lmstudio`. With a `format`
+            it is then requested to leave the calls in the text, by the fields that it expects.
+        api_key: None uses `OPENAI_API_KEY` or `ANTHROPIC_API_KEY`. With a `base_url` it may be missing.
+        timeout: seconds without a byte from the server before the request fails; not a limit on a whole response.
+        max_response: the maximum size of one response in bytes, decompressed.
+        linger: seconds to wait for the usage of a response that has finished, if the server neither sends it nor ends
             the stream.
-        max_retries: further attempts after a failure that may pass, before the first event came; with back-off, or
-            after the time that the provider names.
-        max_tokens: bound on the tokens of one response, where a request names none. Anthropic insists on a number, and
-            gets 16,384.
-        temperature: where a request names none.
+        max_retries: further attempts after a temporary failure, before the first event came; with back-off, or after
+            the time that the provider names.
+        max_tokens: limit on the tokens of one response, if a request sets none. Anthropic requires a number, and gets
+            16,384.
+        temperature: used if a request sets none.
         cache: whether to mark requests for the provider's prompt cache: tools, system prompt and conversation.
-            Anthropic caches nothing without marks, and asks a quarter more for what is written and nine tenths less
-            for what is read again. The others cache without being asked.
-        extra: further fields of the request's body, such as `{"reasoning_effort": "low"}`. They win over agentkit's
-            own, and None takes a field out.
+            Anthropic caches nothing without marks, and charges a quarter more for what is written and nine tenths less
+            for what is read again. The others cache automatically.
+        extra: further fields of the request's body, such as `{"reasoning_effort": "low"}`. They override agentkit's
+            own, and None removes a field.
         headers: further HTTP headers.
         http_client: an `httpx2.AsyncClient` to use, for proxies, certificates and tests. Agentkit never closes it; it
             belongs to one event loop.
-        continues: whether the model goes on with its own last message, exactly where that ends, so that a text call
-            which the token limit cut can be gone on with. None: as far as it is known (Claude before 4.6, Mistral's API
-            and DeepSeek's beta do). True for a server that does, such as vLLM and SGLang, which are then told to, or
-            llama.cpp and Ollama.
+        continues: whether the model continues its own last message, exactly where that ends, so that a text call that
+            was cut by the token limit can be continued. None: as far as is known (Claude before 4.6, Mistral's API and
+            DeepSeek's beta do). True for a server that does, such as vLLM and SGLang, which then receive the field for
+            it, or llama.cpp and Ollama.
         sleep: waits between attempts.
         dice: random numbers from 0 to 1, for the jitter of the back-off.
 
     Raises:
-        ConfigError: an option out of its bound. What may hold a secret has none: it is never shown.
+        ConfigError: an option is out of its bounds. Options that may contain a secret have none: they are never shown.
     """
 
     base_url: Annotated[str | None, or_none(bounds.TEXT, "for the provider's own")] = field(default=None, repr=False)
@@ -80,7 +80,7 @@ class ModelSettings:
     ] = field(default=None, repr=False)
     headers: Mapping[str, str] | None = field(default=None, repr=False)
     http_client: Any = field(default=None, repr=False)
-    continues: Annotated[bool | None, or_none(bounds.YES_OR_NO, "for what is known of the model")] = None
+    continues: Annotated[bool | None, or_none(bounds.YES_OR_NO, "for what is known about the model")] = None
     sleep: Callable[[float], Awaitable[None]] = field(default=asyncio.sleep, repr=False)
     dice: Callable[[], float] = field(default=random.random, repr=False)
 
@@ -88,7 +88,7 @@ class ModelSettings:
         bounds.refuse("model", {f.name: getattr(self, f.name) for f in fields(self)}, _bounds(self))
 
     def __repr__(self) -> str:
-        """The settings but for keys, and without the credentials in the address."""
+        """The settings, except keys, and without the credentials in the URL."""
         told = {f.name: getattr(self, f.name) for f in fields(ModelSettings) if f.repr}
         url = {} if self.base_url is None else {"base_url": shown(self.base_url)}
         extra = {k: "[key]" if is_secret(k) else v for k, v in (self.extra or {}).items() if v is not None}
@@ -98,16 +98,16 @@ class ModelSettings:
 @takes(others=at("model"), owner="model")
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ModelOptions(ModelSettings):
-    """What `model(…)` takes: the settings of the model that it makes, and these.
+    """The options of `model(…)`: the settings of the model that it creates, and these.
 
     Args:
         name: `openai:…` (chat completions), `responses:…` or `anthropic:…`, then the provider's name of the model.
-        format: make it write its calls as text in this format (`xml`, `invoke`, `hermes`, …, or a `Format` of your own)
-            in place of native calls.
-        constrained: hold those calls to a grammar, by what `server` takes: `vllm`, `sglang` or `llamacpp`. The model
-            can then write no call but one of an offered tool, with arguments that fit. True lets it think first,
-            between the format's tags or wherever the server takes its thinking out; `no_thinking` where it must not;
-            `begun_thinking` where the chat template has opened the thinking and the server leaves it in the text.
+        format: make it write its calls as text in this format (`xml`, `invoke`, `hermes`, …, or your own `Format`)
+            instead of native calls.
+        constrained: constrain those calls by a grammar, in the form that `server` expects: `vllm`, `sglang` or
+            `llamacpp`. The model can then only write calls of offered tools, with arguments that fit. True lets it
+            think first, between the format's tags or in thinking that the server separates; `no_thinking` if it must
+            not; `begun_thinking` if the chat template has opened the thinking and the server leaves it in the text.
     """
 
     name: str = field(kw_only=False)
@@ -116,15 +116,15 @@ class ModelOptions(ModelSettings):
 
 
 def _bounds(options: ModelSettings) -> dict[str, Bound]:
-    """The bounds that the fields are annotated with."""
+    """The bounds in the annotations of the fields."""
     hints: dict[str, Any] = {one.name: one.type for one in fields(options)}
     return {name: hint.__metadata__[0] for name, hint in hints.items() if get_origin(hint) is Annotated}
 
 
 def by(options: Callable[P, ValueT]) -> Callable[[Callable[[ValueT], MadeT]], Callable[P, MadeT]]:
-    """Make of a function of one value one that takes what that value is made of: the same arguments, the same types.
+    """Turn a function of one value into one that accepts the fields of that value: the same arguments, the same types.
 
-    Its docstring is given the arguments' descriptions.
+    The arguments' descriptions are added to its docstring.
     """
 
     def decorate(function: Callable[[ValueT], MadeT]) -> Callable[P, MadeT]:
@@ -147,6 +147,6 @@ def _plain(hint: Any) -> Any:
 
 
 def _described(options: Any) -> str:
-    """The `Args` of a class and of those that it extends."""
+    """The `Args` of a class and of its base classes."""
     pages = [inspect.getdoc(cls) or "" for cls in inspect.getmro(options)[:-1]]
     return "\n".join(page.partition("Args:\n")[2].partition("\n\n")[0] for page in pages)

@@ -1,7 +1,7 @@
-"""What the three providers' wires share: their shape, and a response's native calls on their way to events.
+"""What the three providers' wires share: their shape, and the conversion of a response's native calls to events.
 
 A wire is a state machine: `feed(wire event) -> events`, no I/O, no SDK. A whole response goes through the same machine,
-as the wire events it would have been streamed in.
+as the wire events in which it would have been streamed.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ from agentkit.unicode import Joiner, clean, clean_json
 _LOG: Final = logging.getLogger("agentkit.models")
 
 WireEvent = Mapping[str, Any]
-"""One event of a provider's stream, as its JSON says it."""
+"""One event of a provider's stream, as its JSON object."""
 
 DONE: Final[WireEvent] = {"[DONE]": True}
 """The wire event of a stream's closing line `data: [DONE]`."""
 
 
 class ErrorInStream(Exception):
-    """The provider reported an error inside a response that had begun well.
+    """The provider reported an error inside a response that had started well.
 
     Args:
-        message: the provider's words.
-        code: its code or type, as it wrote it; None when it named none.
+        message: the provider's message.
+        code: its code or type, as it wrote it; None if it named none.
         body: the error object.
     """
 
@@ -54,7 +54,7 @@ class ErrorInStream(Exception):
 
     @classmethod
     def of(cls, error: object) -> ErrorInStream:
-        """From an error object as any provider writes it; of what is too long for an error, the beginning."""
+        """From an error object as any provider writes it; a text that is too long for an error is cut."""
         given = error if isinstance(error, Mapping) else {"message": error}
         code = given.get("code") or given.get("type")
         message = _short(str(given.get("message") or "no reason given"), MAX_MESSAGE)
@@ -65,13 +65,13 @@ class ErrorInStream(Exception):
 
 
 MAX_MESSAGE: Final = 4_000
-"""Characters of what a provider says of an error."""
+"""The maximum length of a provider's error message, in characters."""
 
 MAX_CODE: Final = 200
-"""Characters of the code of an error."""
+"""The maximum length of an error's code, in characters."""
 
 MAX_BODY: Final = 1024 * 1024
-"""Characters of an error object that is kept whole: as much as is read of an HTTP error's body."""
+"""The maximum size of an error object that is kept whole, in characters: as for an HTTP error's body."""
 
 
 def _short(text: str, limit: int) -> str:
@@ -83,7 +83,7 @@ class Wire(Protocol):
 
     @property
     def done(self) -> bool:
-        """Whether the response came to its end; False also when the provider broke off."""
+        """Whether the response came to its end; False also if the provider interrupted it."""
         ...
 
     @property
@@ -93,11 +93,11 @@ class Wire(Protocol):
 
     @property
     def over(self) -> bool:
-        """Whether nothing more is to come; a response that is done may still tell its usage."""
+        """Whether nothing more is to come; a response that is done may still report its usage."""
         ...
 
     def feed(self, event: WireEvent) -> list[SourceEvent]:
-        """What this wire event means.
+        """The events that this wire event stands for.
 
         Raises:
             ErrorInStream: it reports an error.
@@ -107,25 +107,25 @@ class Wire(Protocol):
     def close(self) -> list[SourceEvent]:
         """The last events, when nothing more will come.
 
-        Ends with `Finish` if the response was done; else its open calls are truncated and there is no `Finish`.
+        Ends with `Finish` if the response was done; otherwise its open calls are truncated and there is no `Finish`.
         """
         ...
 
 
 def text_of(value: object) -> str:
-    """A string field of a wire event; the empty string where a server left it out or wrote something else."""
+    """A string field of a wire event; the empty string if a server omitted it or wrote something else."""
     return value if isinstance(value, str) else ""
 
 
 def json_text_of(value: object) -> str:
-    """What a call hands over, as JSON text. Servers write a text, an object, nothing, or what is refused later."""
+    """A call's arguments, as JSON text. Servers write a string, an object, nothing, or what is refused later."""
     if value is None or isinstance(value, str):
         return value or ""
     return json.dumps(value, ensure_ascii=False)
 
 
 def mapping_of(value: object) -> Mapping[str, Any]:
-    """An object field of a wire event; an empty one where a server left it out or wrote something else."""
+    """An object field of a wire event; an empty one if a server omitted it or wrote something else."""
     return value if isinstance(value, Mapping) else {}
 
 
@@ -135,14 +135,14 @@ def items_of(value: object) -> list[Mapping[str, Any]]:
 
 
 def count_of(value: object) -> int:
-    """A count of tokens; 0 where a server left it out or wrote something else."""
+    """A count of tokens; 0 if a server omitted it or wrote something else."""
     return value if isinstance(value, int) and value > 0 else 0
 
 
 def provider_block(
     provider: str, data: Mapping[str, Any], *, thinking: bool = False, index: int | None = None
 ) -> ProviderBlock:
-    """A provider's own block, as it came but for characters that could not be sent back."""
+    """A provider's own block, unchanged except for characters that could not be sent back."""
     return ProviderBlock(provider, clean_json(data), thinking, index)
 
 
@@ -152,10 +152,10 @@ def finish(reasons: Mapping[str, FinishReason], raw: str | None, *, calls: bool,
     A server that says `stop`, or nothing, after calls means calls.
 
     Args:
-        reasons: the provider's words and what they mean here.
+        reasons: the provider's words and their meaning here.
         raw: the provider's word.
-        calls: whether the response held a call.
-        refused: whether it held a refusal.
+        calls: whether the response had a call.
+        refused: whether it had a refusal.
     """
     reason = reasons.get(raw, "unknown") if raw else "unknown"
     if calls and reason in ("stop", "unknown"):
@@ -186,11 +186,11 @@ class NativeCall:
     """A call that is being received.
 
     Attributes:
-        told: the provider said what its arguments are, be it that it has none: an empty text, or null.
+        told: the provider said what its arguments are, even if there are none: an empty string, or null.
         stopped: the provider said that nothing more of it will come.
-        doubt: why nobody can tell what belongs to it; such a call never executes.
-        late: what came for it once it had ended.
-        beside: what its provider says of it beside name and arguments, and wants to see again with it.
+        doubt: why it is ambiguous what belongs to it; such a call never executes.
+        late: what came for it after it had ended.
+        extras: what its provider adds to name and arguments, and requires back with them.
     """
 
     index: int
@@ -204,7 +204,7 @@ class NativeCall:
     ended: bool = False
     doubt: str = ""
     late: list[str] = field(default_factory=list)
-    beside: dict[str, Any] = field(default_factory=dict)
+    extras: dict[str, Any] = field(default_factory=dict)
 
     @property
     def text(self) -> str:
@@ -215,8 +215,8 @@ class NativeCall:
 
     @property
     def values(self) -> Mapping[str, Any] | None:
-        """The arguments that have come, if they are whole."""
-        if not self.text.rstrip().endswith("}"):  # not to read all of it for each piece
+        """The arguments that have come, if they are complete."""
+        if not self.text.rstrip().endswith("}"):  # avoids reading all of it for each piece
             return None
         try:
             return read_arguments(self.text).values
@@ -224,24 +224,24 @@ class NativeCall:
             return None
 
     def call(self, arguments: Mapping[str, Any] | None = None) -> ToolCall:
-        """The call as a value; without arguments when they could not be read."""
+        """The call as a value; without arguments if they could not be read."""
         return ToolCall(self.id, self.name, arguments or {}, None, self.text)
 
 
 class NativeCalls:
-    """The native calls of one response, in the order in which they began. Each ends once: in `CallEnd` or `CallError`.
+    """The native calls of one response, in the order of their starts. Each ends once: in `CallEnd` or `CallError`.
 
     Args:
-        provider: whose calls these are.
-        marks_ends: whether the provider says of each call that it is over. Where it does, a call of a broken response
-            without that mark is truncated, and a marked one ends with `go_on`. Elsewhere what comes after a call is the
-            mark: the next call, or the finish.
-        whole_names: whether a name comes whole. Where it may come in fragments, a call is told of once its name is
-            whole: with the first of its arguments, or when the next call begins.
-        bare: the names of the offered tools that take no arguments: their calls lack nothing where none came.
+        provider: the provider that made the calls.
+        marks_ends: whether the provider marks the end of each call. If it does, a call of an interrupted response
+            without that mark is truncated, and a marked one ends with `go_on`. Otherwise what comes after a call is
+            the mark: the next call, or the finish.
+        whole_names: whether a name comes complete. If it may come in fragments, a call is reported once its name is
+            complete: with the first of its arguments, or when the next call starts.
+        bare: the names of the offered tools that take no arguments: their calls are complete without any.
 
     Attributes:
-        held: whether calls end only with the response: its end is known to bar them.
+        held: whether calls end only with the response, because its end may bar them.
     """
 
     def __init__(
@@ -258,7 +258,7 @@ class NativeCalls:
         self._bare = bare
         self._marks_ends = marks_ends
         self._whole_names = whole_names
-        self._marked: list[NativeCall] = []  # complete, and the response has not gone on behind them
+        self._marked: list[NativeCall] = []  # complete, and the response has not continued after them
 
     def begin(self, id: str, name: str) -> tuple[NativeCall, list[SourceEvent]]:
         """A new call; its name may still be to come."""
@@ -284,7 +284,7 @@ class NativeCalls:
         return [ArgumentDelta(call.index, piece)] if piece else []
 
     def tell(self, call: NativeCall, whole: str) -> list[SourceEvent]:
-        """The arguments as the provider tells them whole, if it does: they decide over what came in pieces."""
+        """The complete arguments, if the provider sends them: they override what came in pieces."""
         whole = clean(whole)
         if not whole:
             return []
@@ -298,14 +298,14 @@ class NativeCalls:
         return []
 
     def rename(self, call: NativeCall, name: str) -> None:
-        """Set the name of a call of which more has come; that of a call that has ended stays."""
+        """Set the name of a call after more of it has come; the name of a call that has ended stays."""
         if not call.ended:
             call.name = clean(name)
 
     def end(self, call: NativeCall) -> list[SourceEvent]:
         """Nothing more of this call is expected. It ends now, or with `go_on`, if its arguments are complete.
 
-        A call without arguments, or with broken ones, waits for `settle`: why the response ended tells whether it was
+        A call without arguments, or with broken ones, waits for `settle`: the reason for the end shows whether it was
         cut.
         """
         call.stopped = True
@@ -318,9 +318,9 @@ class NativeCalls:
         return events + self._complete(call)
 
     def go_on(self) -> list[SourceEvent]:
-        """The response goes on behind the calls that were marked as over, or finishes well: they end.
+        """The response continues after the calls that were marked as over, or finishes well: they end.
 
-        Before that the provider might take them back: its filter's word follows at once on the call that it is about.
+        Before that the provider might retract them: its filter's verdict directly follows the call that it is about.
         """
         if not self._marked or self.held:
             return []
@@ -340,8 +340,8 @@ class NativeCalls:
         """End every open call.
 
         Args:
-            cut: why the response was cut short; empty when it was not. A call that was cut never executes.
-            broken: whether the response ended without saying so.
+            cut: why the response was cut short; empty if it was not. A call that was cut never executes.
+            broken: whether the response was interrupted.
             barred: whether no call of the response may run, not even a complete one.
         """
         silent = [c for c in self.all if not (c.ended or c.text.strip() or c.name in self._bare)]
@@ -364,7 +364,7 @@ class NativeCalls:
         if cut and self._may_be_cut(call, arguments.values, broken):
             return events + self._cut(call, cut)
         if barred:
-            return events + self._fail(call, "denied", f"not run: {cut}, and with it this call", 0)
+            return events + self._fail(call, "denied", f"not run: {cut}, and this call with it", 0)
         if not call.name:
             return events + self._fail(call, "unknown_tool", "the call names no tool", 0)
         if not (call.told or call.text.strip() or call.name in self._bare):
@@ -372,7 +372,7 @@ class NativeCalls:
         return events + self._close(call, CallEnd(call.index, call.call(arguments.values), arguments.repairs))
 
     def _may_be_cut(self, call: NativeCall, arguments: Mapping[str, Any], broken: bool) -> bool:
-        """Whether a call whose arguments can be read was cut all the same: no arguments may mean none so far."""
+        """Whether a call whose arguments can be read was nevertheless cut: no arguments may mean none so far."""
         marked = call.stopped if self._marks_ends else not broken
         return not marked or (call is self.all[-1] and not arguments)
 
@@ -392,34 +392,34 @@ class NativeCalls:
 
     def _close(self, call: NativeCall, end: CallEnd | CallError) -> list[SourceEvent]:
         call.ended = True
-        beside = [provider_block(self._provider, call.beside, index=call.index)] if call.beside else []
-        return [*beside, end]
+        extras = [provider_block(self._provider, call.extras, index=call.index)] if call.extras else []
+        return [*extras, end]
 
 
-NO_ARGUMENTS: Final = "no arguments of this call came, not even word that it has none; call again with them"
+NO_ARGUMENTS: Final = "no arguments of this call came, nor a statement that it has none; call again with them"
 
-UNCLAIMED: Final = "no arguments of this call came, and some came that fit no call; call again with them"
+UNCLAIMED: Final = "no arguments of this call came, but some came that fit no call; call again with them"
 
-CONTRADICTED: Final = "the response tells its arguments twice, and not the same"
+CONTRADICTED: Final = "the response has its arguments twice, and they differ"
 
 CUTS: Mapping[FinishReason, str] = {
     "length": "the response reached its limit of tokens",
     "content_filter": "the provider's filter ended the response (content_filter)",
-    "refusal": "the model refused to go on (refusal)",
+    "refusal": "the model refused to continue (refusal)",
     "error": "the provider failed",
 }
-"""The finishes that cut a response short, and what is said of the call that was being written."""
+"""The finishes that cut a response short, and how the call that was being written describes them."""
 
 
 def _holds_others(call: NativeCall) -> bool:
-    """Whether what came for a call may be another one's: it names no tool, or came when the call was over."""
+    """Whether what came for a call may belong to another one: it names no tool, or came when the call was over."""
     if call.ended:
         return "".join(call.late).strip() not in call.text
     return bool(call.text.strip()) and not call.name
 
 
 def contradict(one: str, other: str) -> bool:
-    """Whether two texts of arguments can both be read, and are not the same arguments."""
+    """Whether two texts of arguments can both be read, and are different arguments."""
     if not (one.strip() and other.strip()):
         return False
     try:
@@ -431,8 +431,8 @@ def contradict(one: str, other: str) -> bool:
 def _warn_if_other(call: NativeCall, whole: str) -> None:
     if contradict(call.text, whole):
         _LOG.warning(
-            "the finished response tells other arguments for the call %r of %r than it had told before; the call "
-            "had ended, with those told first",
+            "the finished response has other arguments for the call %r of %r than had come before; the call "
+            "had ended with those that came first",
             call.id,
             call.name,
         )
@@ -443,11 +443,11 @@ def last_events(calls: NativeCalls, usage: Usage | None, ending: Finish | None) 
 
     Args:
         calls: the response's calls.
-        usage: None when the provider named none.
-        ending: None when the response broke off.
+        usage: None if the provider reported none.
+        ending: None if the response was interrupted.
     """
     if ending is None:
-        events = calls.settle("the response broke off", broken=True)
+        events = calls.settle("the response was interrupted", broken=True)
     else:
         events = calls.settle(CUTS.get(ending.reason, ""), barred=ending.reason in TAKEN_BACK)
     if usage is not None:

@@ -1,7 +1,7 @@
 """The arguments of a native call: the JSON text that a provider sent, read once it is complete.
 
-Pure. Strict but for what servers really send around a good object; each repair is named by its code in
-`agentkit.formats.REPAIRS`, and changes no value (but for lone surrogates, which no encoding carries).
+Pure. Strict, except for what servers really send around a good object; each repair is named by its code in
+`agentkit.formats.REPAIRS`, and changes no value (except lone surrogates, which no encoding can represent).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from agentkit.formats.repairs import (
 from agentkit.unicode import has_surrogate, without_surrogates
 
 LIMITS: Final = Limits()
-"""As for a call written in text: its length, and arrays and objects inside each other."""
+"""As for a call written in text: its length, and the nesting of arrays and objects."""
 
 _SPACE = re.compile(r"[\s\ufeff]*")
 _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|-?Infinity|NaN|-?\d[\d.eE+-]*', re.DOTALL)
@@ -32,19 +32,19 @@ _KINDS: Final[Mapping[str, str]] = {"list": "an array", "str": "a string", "bool
 
 
 class NativeArguments(NamedTuple):
-    """The arguments by name, and the codes of the repairs that it took to read them."""
+    """The arguments by name, and the codes of the repairs needed to read them."""
 
     values: dict[str, Any]
     repairs: tuple[str, ...] = ()
 
 
 class ArgumentsError(ValueError):
-    """The text is no arguments object.
+    """The text is not an arguments object.
 
     Args:
-        code: `invalid_json`; `invalid_arguments` for JSON that is no object; `ambiguous_call` for several objects;
-            `limit` for what is too long or nested too deep.
-        message: what was found and what was wanted, where.
+        code: `invalid_json`; `invalid_arguments` for JSON that is not an object; `ambiguous_call` for several objects;
+            `limit` for a text that is too long or nested too deep.
+        message: what was found and what was expected, where.
         position: offset in the text.
     """
 
@@ -57,7 +57,7 @@ class ArgumentsError(ValueError):
 def read_arguments(text: str) -> NativeArguments:
     """Read the arguments object.
 
-    No text at all, and `null`, are no arguments. Servers that send `{}` first and the object after it, or repeat or
+    No text at all and `null` mean no arguments. Servers that send `{}` first and the object after it, or repeat or
     extend the object they sent, mean the last one. An object encoded twice, and raw line ends inside strings, are read.
 
     Raises:
@@ -85,7 +85,7 @@ def read_arguments(text: str) -> NativeArguments:
 
 
 def _decode(text: str) -> tuple[list[Any], tuple[str, ...]]:
-    """All JSON values of the text, one after the other."""
+    """All JSON values of the text, in order."""
     try:
         return _values(text, values.DECODER), ()
     except json.JSONDecodeError as e:
@@ -126,11 +126,11 @@ def _refuse(text: str, error: ValueError | RecursionError) -> NoReturn:
     else:
         at = _bad_number(text)
         message = f"{error} (position {at})"
-    raise ArgumentsError("invalid_json", f"the arguments are no JSON: {message}", at) from error
+    raise ArgumentsError("invalid_json", f"the arguments are not JSON: {message}", at) from error
 
 
 def _bad_number(text: str) -> int:
-    """Where the number stands that the decoder refused without saying where."""
+    """The position of the number that the decoder refused without giving it."""
     for token in _TOKEN.finditer(text):
         if token[0][0] == '"':
             continue
@@ -154,7 +154,7 @@ def _without_object(found: list[Any], repairs: tuple[str, ...]) -> NativeArgumen
 
 
 def _last(objects: list[dict[str, Any]]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Of several objects the one that is meant: the last, when each before it is empty or part of it."""
+    """The intended one of several objects: the last, if each before it is empty or part of it."""
     if len(objects) == 1:
         return objects[0], ()
     filled = [o for o in objects if o]
@@ -162,6 +162,6 @@ def _last(objects: list[dict[str, Any]]) -> tuple[dict[str, Any], tuple[str, ...
     for other in filled:
         if any(key not in last or last[key] != value for key, value in other.items()):
             raise ArgumentsError(
-                "ambiguous_call", f"found {len(objects)} different objects; a call has one of arguments"
+                "ambiguous_call", f"found {len(objects)} different objects; a call has one object of arguments"
             )
     return last, (REPEATED_ARGUMENTS,) if objects else ()

@@ -62,7 +62,7 @@ FINISHES: Final[Mapping[str, FinishReason]] = {
 
 
 def chat_body(request: ModelRequest, model: str, provider: str) -> dict[str, Any]:
-    """The body of a request, but for what is bound to the server."""
+    """The body of a request, except what depends on the server."""
     named = fitting.named_tool(request)
     messages = chat_messages(request.messages, provider)
     body: dict[str, Any] = {"model": model, "messages": messages, "stream": request.stream}
@@ -81,7 +81,7 @@ def chat_body(request: ModelRequest, model: str, provider: str) -> dict[str, Any
 def chat_messages(messages: Sequence[Message], provider: str) -> list[dict[str, Any]]:
     """A conversation as chat messages. A tool's images follow its results in a user message: results are text only."""
     rendered: list[dict[str, Any]] = []
-    said: list[TextPart | ImagePart] | None = None  # by the user, since the last message of anybody else
+    said: list[TextPart | ImagePart] | None = None  # by the user, since the last message in another role
     for message in fitting.conversation(messages, IDS):
         if isinstance(message, UserMessage):
             said = [*(said or ()), *message.content]
@@ -100,7 +100,7 @@ def chat_messages(messages: Sequence[Message], provider: str) -> list[dict[str, 
 
 
 def _content(parts: Sequence[TextPart | ImagePart]) -> str | list[dict[str, Any]]:
-    """Text alone as one string, which every server understands; with images as parts."""
+    """Text alone as one string, which every server understands; text with images as parts."""
     if not any(isinstance(p, ImagePart) for p in parts):
         return "\n\n".join(clean(p.text) for p in parts if isinstance(p, TextPart))
     return [
@@ -145,7 +145,7 @@ def _joined_thinking(blocks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _images(message: ToolMessage) -> list[TextPart | ImagePart]:
-    """A result's images, with a line that says whose they are."""
+    """A result's images, with a line that names the call they belong to."""
     images = [p for p in message.content if isinstance(p, ImagePart)]
     name = message.name or fitting.UNNAMED
     return [TextPart(f"What {name} ({message.call_id}) returned:"), *images] if images else []
@@ -163,7 +163,7 @@ class ChatWire:
     """One response of chat completions.
 
     Args:
-        provider: whose blocks these are.
+        provider: the provider that wrote the blocks.
         tools: the names of the tools that were offered.
         bare: those of them that take no arguments.
     """
@@ -171,7 +171,7 @@ class ChatWire:
     def __init__(self, provider: str, tools: Iterable[str] = (), bare: Collection[str] = ()) -> None:
         self.provider = provider
         self._calls = NativeCalls(provider, marks_ends=False, whole_names=False, bare=bare)
-        self._final: Mapping[str, Any] = {}  # the message as a whole, where a stream tells it beside its pieces
+        self._final: Mapping[str, Any] = {}  # the message as a whole, if a stream has it in addition to its pieces
         self._said = False
         self._which = WhichCall(tools)
         self._text, self._thinking = Joiner(), ChatThinking(provider)
@@ -190,7 +190,7 @@ class ChatWire:
             self._usage = usage_of(mapping_of(event["usage"]))
         events: list[SourceEvent] = []
         for choice in items_of(event.get("choices")):
-            if not count_of(choice.get("index")):  # agentkit asks for one answer
+            if not count_of(choice.get("index")):  # agentkit requests one answer
                 events += self._choice(choice)
         return events
 
@@ -232,7 +232,7 @@ class ChatWire:
         return events
 
     def _finally(self) -> list[SourceEvent]:
-        """What the message as a whole says beyond its pieces, or otherwise than they."""
+        """Where the message as a whole adds to its pieces or differs from them."""
         final, self._final = self._final, {}
         words = {} if self._said else {k: final[k] for k in ("content", "refusal") if k in final}
         events = self._delta(words)
@@ -251,7 +251,7 @@ class ChatWire:
         id, name = text_of(piece.get("id")), text_of(function.get("name"))
         text = json_text_of(function.get("arguments"))
         place = piece.get("index")
-        index = place if type(place) is int and place >= 0 else None  # -1 is none either, nor is true
+        index = place if type(place) is int and place >= 0 else None  # neither -1 nor true is an index
         events = self._thinking.end()
         call = self._which.call(index, id, name, text)
         if call is None:
@@ -264,7 +264,7 @@ class ChatWire:
         self._which.add(call, index, id, name, text)
         call.told = call.told or "arguments" in function
         # such as Gemini's thought signatures
-        call.beside |= {k: v for k, v in piece.items() if k not in ("index", "id", "type", "function", "custom") and v}
+        call.extras |= {k: v for k, v in piece.items() if k not in ("index", "id", "type", "function", "custom") and v}
         return events + self._calls.more(call, text)
 
 
@@ -282,7 +282,7 @@ def usage_of(usage: Mapping[str, Any]) -> Usage:
 
 
 def chunks_of(body: Mapping[str, Any]) -> list[WireEvent]:
-    """A whole completion as the chunk it would have been streamed in."""
+    """A whole completion as the chunk in which it would have been streamed."""
     if body.get("error"):
         return [body]
     choices = []
@@ -302,7 +302,7 @@ def in_places(calls: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 class OpenAIModel(RemoteModel):
-    """A model behind chat completions: OpenAI's own, or with `base_url` any compatible server's."""
+    """A model on chat completions: OpenAI's own, or with `base_url` any compatible server's."""
 
     prefix = "openai"
     vendor = OPENAI
@@ -315,7 +315,7 @@ class OpenAIModel(RemoteModel):
         body = chat_body(request if own else fitting.told(request), self.model, self.provider)
         # OpenAI's reasoning models refuse the old name, most other servers do not know the new one
         body["max_completion_tokens" if own else "max_tokens"] = self._max_tokens(request)
-        if self.continues and prefill.is_begun(body["messages"]):
+        if self.continues and prefill.is_unfinished(body["messages"]):
             body = prefill.chat_continued(body, self._address.url)
         return body
 

@@ -1,7 +1,7 @@
-"""Which models go on with their own last message, and what has to be sent for it. Pure.
+"""Which models continue their own last message, and what has to be sent for it. Pure.
 
-A model that does is asked to go on with a reply that its token limit cut; any other would begin a new message, which
-must not be glued to the old one.
+A model that does is asked to continue a reply that was cut by its token limit; any other would start a new message,
+which must not be joined to the old one.
 """
 
 from __future__ import annotations
@@ -17,41 +17,41 @@ _CLAUDE: Final = re.compile(r"claude-(?:[23](?=[-.])|instant-|(?:opus|sonnet|hai
 Source: Anthropic, What's new in Claude 4.6, Prefill removal; strands-agents issue 1694."""
 
 _PREFIX: Final = re.compile(r"https://api\.(?:mistral\.ai|deepseek\.com/beta)(?:/|$)")
-"""Servers that go on with a last message which says `"prefix": true`.
+"""Servers that continue a last message that has `"prefix": true`.
 Source: DeepSeek, Chat prefix completion (beta); Mistral, API specification, AssistantMessage.prefix."""
 
 CONTINUE: Final[Mapping[str, Any]] = {"continue_final_message": True, "add_generation_prompt": False}
-"""What vLLM and SGLang want to be told; llama.cpp and Ollama go on without it.
+"""The fields that vLLM and SGLang require; llama.cpp and Ollama continue without them.
 Source: their requests of chat completions."""
 
 
 def claude_continues(model: str, extra: Mapping[str, Any]) -> bool:
-    """Whether Anthropic's API lets this model go on; none that thinks may ("not supported with extended thinking")."""
+    """Whether Anthropic's API lets this model continue; no thinking one ("not supported with extended thinking")."""
     thinking = extra.get("thinking")
     thinks = isinstance(thinking, Mapping) and thinking.get("type") != "disabled"
     return not thinks and _CLAUDE.match(model) is not None
 
 
 def server_continues(base_url: str) -> bool:
-    """Whether a chat server at this address is known to let its models go on."""
+    """Whether a chat server at this URL is known to let its models continue."""
     return _PREFIX.match(base_url) is not None
 
 
 def chat_continued(body: Mapping[str, Any], base_url: str) -> dict[str, Any]:
-    """A request of chat completions whose last message, the model's own, is to be gone on with."""
+    """A request of chat completions whose last message, the model's own, is to be continued."""
     *before, last = body["messages"]
     if server_continues(base_url):
         return {**body, "messages": [*before, {**last, "prefix": True}]}
     return {**body, **CONTINUE}
 
 
-def is_begun(messages: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether the last message is a reply that was begun; one that only waits for results is none."""
+def is_unfinished(messages: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether the last message is an unfinished reply; one that only waits for results does not count."""
     return bool(messages) and messages[-1].get("role") == "assistant" and not messages[-1].get("tool_calls")
 
 
 def trimmed(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Anthropic's messages without white space at the end of a last one of the model's own, which is refused.
+    """Anthropic's messages, without white space at the end if the last one is the model's own: it would be refused.
 
     "final assistant content cannot end with trailing whitespace"
     """
@@ -66,7 +66,7 @@ def trimmed(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def space_after(messages: Sequence[Message]) -> str:
-    """The white space that `trimmed` takes off."""
+    """The white space that `trimmed` removes."""
     last = messages[-1] if messages else None
     if not isinstance(last, AssistantMessage) or not last.content or not isinstance(last.content[-1], TextPart):
         return ""
@@ -75,10 +75,10 @@ def space_after(messages: Sequence[Message]) -> str:
 
 
 class Untrimmed:
-    """The text of a continuation, as if the white space had been sent: without it, where it was written again.
+    """The text of a continuation, as if the white space had been sent: without it if it was written again.
 
     Args:
-        space: what was not sent.
+        space: the white space that was not sent.
     """
 
     def __init__(self, space: str) -> None:
@@ -86,7 +86,7 @@ class Untrimmed:
         self._seen = ""
 
     def feed(self, text: str) -> str:
-        """More text in, what is new of it out; nothing while it may still be that white space."""
+        """More text in, its new part out; nothing while it may still be that white space."""
         if not self._space:
             return text
         self._seen += text

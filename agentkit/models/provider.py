@@ -1,7 +1,7 @@
 """The thin async loop over a provider's own SDK: one request, its wire events through a wire, retries, failures.
 
-Knows no provider: each gives its client, its request body and its wire. The SDKs' own retries are off, so that there is
-one policy.
+Knows no provider: each supplies its client, its request body and its wire. The SDKs' own retries are off, so that there
+is one policy.
 """
 
 from __future__ import annotations
@@ -33,33 +33,33 @@ from agentkit.models.vendors import Vendor
 _LOG: Final = logging.getLogger("agentkit.models")
 
 PLACEHOLDER_KEY: Final = "no-key"
-"""Sent to a compatible server when no key is set; the SDKs insist on one, local servers ignore it."""
+"""Sent to a compatible server if no key is set; the SDKs require one, local servers ignore it."""
 
-CONNECT_TIMEOUT: Final = 10.0  # seconds; a server that cannot be reached is no slow answer
+CONNECT_TIMEOUT: Final = 10.0  # seconds; an unreachable server is not a slow answer
 
 
 @explained
 class RemoteModel(Closing, ABC):
-    """A model behind a provider's SDK.
+    """A model that uses a provider's SDK.
 
     Args:
         model: the provider's name of the model.
-        settings: what is fixed for all its requests.
+        settings: apply to all its requests.
 
     Raises:
         ConfigError: there is no key.
     """
 
     prefix: ClassVar[str]
-    """Of the model string."""
+    """The prefix of the model string."""
     vendor: ClassVar[Vendor]
-    """Whose API it is."""
+    """The vendor of the API."""
     method: ClassVar[str]
-    """The part of the SDK's client that takes the requests, such as `chat.completions`."""
+    """The part of the SDK's client that sends the requests, such as `chat.completions`."""
     required: ClassVar[Mapping[str, Any]] = {}
-    """The arguments besides the model that it insists on; what is sent stands in the body."""
+    """The arguments that it requires in addition to the model; what is sent is in the body."""
     as_streamed: ClassVar[staticmethod[[Mapping[str, Any]], Iterable[WireEvent]]]
-    """A whole response as the events it would have been streamed in."""
+    """A whole response as the events in which it would have been streamed."""
 
     def __init__(self, model: str, settings: ModelSettings | None = None) -> None:
         self.model = model
@@ -71,7 +71,7 @@ class RemoteModel(Closing, ABC):
         server = urllib.parse.urlsplit(self._address.url).netloc
         home = urllib.parse.urlsplit(vendor.home).netloc
         self.provider = self.prefix if f".{server}".endswith(f".{home}") else server
-        """Who answers: the provider, or the host of another server. Its blocks are sent back to nobody else."""
+        """What answers: the provider, or the host of another server. Its blocks are sent back to nothing else."""
         self._api_key = self._find_key()
         self._secrets = self._find_secrets()
         watch_logs(self, self._secrets)
@@ -81,12 +81,12 @@ class RemoteModel(Closing, ABC):
 
     @property
     def at_home(self) -> bool:
-        """Whether the provider itself answers, and no other server."""
+        """Whether the provider itself answers, not another server."""
         return self.provider == self.prefix
 
     @property
     def is_the_vendors(self) -> bool:
-        """Whether the vendor's own API answers: at home, or in a cloud that offers it."""
+        """Whether the vendor's own API answers: at its own URL, or in a cloud that offers it."""
         return self.at_home or self.provider.endswith(self.vendor.clouds)
 
     @property
@@ -96,7 +96,7 @@ class RemoteModel(Closing, ABC):
 
     @property
     def server(self) -> str | None:
-        """What kind of server answers, if it was named."""
+        """The kind of server that answers, if it was named."""
         return self.settings.server
 
     @property
@@ -106,7 +106,7 @@ class RemoteModel(Closing, ABC):
 
     @property
     def continues(self) -> bool:
-        """Whether the model goes on with its own last message: as it was declared, or is known."""
+        """Whether the model continues its own last message: as declared, or as known."""
         return self._continues() if self.settings.continues is None else self.settings.continues
 
     def _continues(self) -> bool:
@@ -114,14 +114,14 @@ class RemoteModel(Closing, ABC):
         return False
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[SourceEvent, None]:
-        """Answer a request. Ends with exactly one `Finish`, or raises `ProviderError` after whatever came before it.
+        """Answer a request. Ends with exactly one `Finish`, or raises `ProviderError` after earlier events.
 
         Raises:
             ConfigError: the conversation is empty.
         """
         body = self._body(request)
         if not body.get("messages", body.get("input")):
-            raise ConfigError(f"{self.name}: nothing to send: the conversation holds no message that says anything")
+            raise ConfigError(f"{self.name}: nothing to send: the conversation has no message with any content")
         failures = 0
         while True:
             begun = False
@@ -161,7 +161,7 @@ class RemoteModel(Closing, ABC):
                 async with aclosing(read(wire, self.as_streamed)) as wire_events:
                     async for wire_event in wire_events:
                         if wire.over:
-                            continue  # said again, by a proxy perhaps: read as more, it would make every call twice
+                            continue  # repeated, perhaps by a proxy: read as new, it would double every call
                         for event in wire.feed(wire_event):
                             begun = True
                             yield event
@@ -169,7 +169,7 @@ class RemoteModel(Closing, ABC):
             cause = error
         last = wire.close()
         if not wire.done:
-            for event in last if begun else ():  # what broke off before its first event can be asked for again
+            for event in last if begun else ():  # a request that was interrupted before its first event can be repeated
                 yield event
             raise self._failure(cause, received, request_id) from cause
         if not wire.called and (promised := no_calls(self.provider, last, request_id, words=begun)) is not None:
@@ -186,13 +186,13 @@ class RemoteModel(Closing, ABC):
         return ResponseBody(pieces, content_type, limit=settings.max_response, linger=settings.linger)
 
     def _failure(self, cause: Exception | None, received: ResponseBody | None, request_id: str | None) -> ProviderError:
-        """Why there was no whole response, in words."""
+        """Why there was no complete response, in words."""
         came = Came(received.size, received.head) if received is not None else None
         asked = Asked(self.provider, self._secrets, self.settings.timeout, self._misplaced())
         return broken_off(asked, came, request_id) if cause is None else provider_error(cause, asked, came, request_id)
 
     def _misplaced(self) -> str:
-        """What may be wrong with the address, when nobody there knows the request; empty when nothing seems to be."""
+        """What may be wrong with the URL, if the server does not know the request; empty if nothing seems to be."""
         if self.at_home:
             return ""
         path = urllib.parse.urlsplit(self._address.url).path.rstrip("/")
@@ -201,7 +201,7 @@ class RemoteModel(Closing, ABC):
         return "" if path else "base_url has no path; most servers answer under /v1"
 
     def _made_client(self) -> Any:
-        """The SDK's client over an HTTP client of ours, or of the caller's."""
+        """The SDK's client, using our own HTTP client or the caller's."""
         http_client = self.settings.http_client or self.vendor.new_http_client()
         refusals.watch(http_client)
         return self.vendor.new_client(
@@ -214,10 +214,10 @@ class RemoteModel(Closing, ABC):
         )
 
     def _request(self, client: Any, body: dict[str, Any]) -> AbstractAsyncContextManager[Any]:
-        """Send a request; gives the SDK's raw response, whose body is still to be read.
+        """Send a request; returns the SDK's raw response, whose body is still to be read.
 
-        The body travels as `extra_body`, which wins over the arguments that the method insists on. As an argument of
-        its own, a conversation would be rewritten by the SDK node by node: 0.5 to 1.7 s for 1,000 turns.
+        The body travels as `extra_body`, which overrides the arguments that the method requires. As a separate
+        argument, a conversation would be rewritten by the SDK node by node: 0.5 to 1.7 s for 1,000 turns.
         """
         import httpx2
 
@@ -228,7 +228,7 @@ class RemoteModel(Closing, ABC):
         return create(**given, stream=bool(body.get("stream")), extra_body=body, timeout=timeout)
 
     def _failures(self) -> tuple[type[Exception], ...]:
-        """What may be raised between here and the provider; anything else is a fault of agentkit and stays one."""
+        """What may be raised between here and the provider; anything else is a bug in agentkit and is not caught."""
         import anyio
         import httpx2
 
@@ -240,7 +240,7 @@ class RemoteModel(Closing, ABC):
         try:
             return Address.of(url)
         except ValueError:
-            said = f"base_url must be an address such as http://127.0.0.1:8000/v1, got {shown(url)!r}"
+            said = f"base_url must be a URL such as http://127.0.0.1:8000/v1, found {shown(url)!r}"
             raise ConfigError(f"{self.name}: {said}") from None  # the cause may show the credentials
 
     def _find_key(self) -> str | None:
@@ -251,21 +251,21 @@ class RemoteModel(Closing, ABC):
         if not self.at_home:
             return PLACEHOLDER_KEY
         raise ConfigError(
-            f"{self.name} needs an API key, and none was found: set the environment variable {variable}, or pass "
-            f"api_key=. A compatible server without keys needs base_url= only"
+            f"{self.name} needs an API key, but none was found: set the environment variable {variable}, or pass "
+            f"api_key=. A compatible server without keys only needs base_url="
         )
 
     def _find_secrets(self) -> list[str]:
-        """What must not be seen in an error: the key, and whatever else opens doors."""
+        """What must not be seen in an error: the key, and all other credentials."""
         found = [self._api_key or "", *self._address.secrets]
         found += [value for name, value in (self.settings.headers or {}).items() if is_secret(name)]
         found += [os.environ.get(name, "") for name in self.vendor.login_variables if is_secret(name)]
         return [s for s in found if len(s) >= MIN_SECRET and s != PLACEHOLDER_KEY]
 
     def _body(self, request: ModelRequest) -> dict[str, Any]:
-        """The body with the model's and the request's extra fields; a field that is None is left out.
+        """The body with the model's and the request's extra fields; a field that is None is omitted.
 
-        Two objects without a common key are joined: a field such as `text` or `output_config` holds several settings.
+        Two objects without a common key are joined: a field such as `text` or `output_config` has several settings.
         """
         merged = self._asked(request)
         merged["temperature"] = request.temperature if request.temperature is not None else self.settings.temperature
@@ -281,14 +281,14 @@ class RemoteModel(Closing, ABC):
 
     @abstractmethod
     def _asked(self, request: ModelRequest) -> dict[str, Any]:
-        """The request's body, but for what is the same in every API."""
+        """The request's body, except what is the same in every API."""
 
     @abstractmethod
     def _wire(self, offered: Mapping[str, Mapping[str, Any]]) -> Wire:
-        """The machine for one response, where tools with these schemas were offered."""
+        """The state machine for one response, if tools with these schemas were offered."""
 
 
 def _offered(body: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """The schemas of a request's tools by name, wherever its API has them in a tool."""
+    """The schemas of a request's tools by name, regardless of where in a tool its API has them."""
     tools = [mapping_of(tool.get("function")) or tool for tool in items_of(body.get("tools"))]
     return {text_of(t.get("name")): mapping_of(t.get("parameters", t.get("input_schema"))) for t in tools}

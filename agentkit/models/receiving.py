@@ -1,7 +1,7 @@
 """The body of one response while it comes: bounded, left when it is over, and its beginning kept for the error message.
 
 Knows bytes and when a wire is done; knows no provider. It reads the SDK's connection itself: the SDKs' own readers have
-no bound on a line, lose the first event behind a byte order mark, and wait for the connection's end.
+Knows bytes and when a wire is done; knows no provider. It reads the SDK's connection itself: the SDKs' own readers have
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from agentkit.models.native import DONE, ErrorInStream, Wire, WireEvent
 from agentkit.models.sse import BOM, EventReader, EventTooLong
 
 MAX_EVENT: Final = 64 * 1024 * 1024
-"""Bytes of one event of a stream. The longest that are known repeat a whole response, its images included."""
+"""The maximum size of one event of a stream, in bytes. The longest known repeat a whole response, with images."""
 
 DRAIN: Final = 0.1
-"""Seconds for the connection's end once nothing more is to be said; a connection that ends in time is used again."""
+"""Seconds to wait for the connection's end once the response is over; a connection that ends in time is reused."""
 
 HEAD: Final = 2_000
-"""Bytes of a response's beginning that are kept, in case it has to be shown. Keys are blotted out before it is cut."""
+"""Bytes of a response's beginning that are kept, in case it has to be shown. Keys are redacted before it is cut."""
 
 MAX_DEPTH: Final = 200
-"""Arrays and objects inside each other in one event, or in a whole response: a call's arguments and what holds them."""
+"""The nesting of arrays and objects in one event, or in a whole response: a call's arguments and what contains them."""
 
 TOO_DEEP: Final = f"JSON in the response is nested deeper than {MAX_DEPTH} arrays and objects"
 
@@ -34,7 +34,7 @@ _BIG_PIECE = 256 * 1024  # bytes; unpacked data comes in such pieces without eve
 
 
 class Unreadable(Exception):
-    """A response that is not what was asked for: no event stream, no JSON, or too much of it."""
+    """A response that is not what was requested: not an event stream, not JSON, or too long."""
 
 
 class ResponseBody:
@@ -43,7 +43,7 @@ class ResponseBody:
     Args:
         pieces: its bytes, decompressed.
         content_type: as the server names it.
-        limit: bytes of it at most.
+        limit: the maximum number of its bytes.
         linger: seconds to wait, once the wire is done, for what may follow: the usage.
     """
 
@@ -61,11 +61,11 @@ class ResponseBody:
         """The events of a stream.
 
         Args:
-            wire: who reads them.
-            as_streamed: of a whole response the same events: some servers send one although a stream was asked for.
+            wire: reads the events.
+            as_streamed: converts a whole response to events: some servers send one although a stream was requested.
 
         Raises:
-            Unreadable: it is neither.
+            Unreadable: the body is neither.
             ErrorInStream: the server reports an error outside of its own events.
         """
         reader: EventReader | None = None
@@ -84,21 +84,21 @@ class ResponseBody:
             yield event
 
     def _streams(self) -> bool:
-        """Whether what has come begins an event stream: not a whole response, nor mere blanks.
+        """Whether what has come begins an event stream: not a whole response, nor only spaces.
 
         Raises:
-            Unreadable: it begins a page.
+            Unreadable: it begins a web page.
         """
         start = self.head.removeprefix(BOM).lstrip()[:1]
         if start == b"<" and "json" not in self._type:
             named = f" ({self._type})" if self._type else ""
-            raise Unreadable(f"expected an event stream, got a page{named}")
+            raise Unreadable(f"expected an event stream, found a page{named}")
         return "json" not in self._type and start not in (b"", b"{", b"[")
 
     async def whole(
         self, wire: Wire, as_streamed: Callable[[Mapping[str, Any]], Iterable[WireEvent]]
     ) -> AsyncGenerator[WireEvent, None]:
-        """The same of a response that was not to be streamed."""
+        """The events of a response that was not requested as a stream."""
         async with aclosing(self._bounded(wire)) as pieces:
             body = b"".join([piece async for piece in pieces])
         for event in as_streamed(_whole(body)):
@@ -107,7 +107,7 @@ class ResponseBody:
     async def _bounded(self, wire: Wire) -> AsyncGenerator[bytes, None]:
         """The pieces, until the body ends or the wire has waited long enough for its end.
 
-        What is there already is read even when the time is over: a busy machine costs no usage.
+        What has already arrived is read even after that time, so that a busy machine does not lose the usage.
         """
         clock = asyncio.get_running_loop().time
         ends: float | None = None
@@ -131,11 +131,11 @@ class ResponseBody:
                 self.head += piece[: HEAD - len(self.head)]
             yield piece
             if len(piece) >= _BIG_PIECE:
-                await asyncio.sleep(0)  # let others run: a compressed body unpacks for long without a wait
+                await asyncio.sleep(0)  # let other tasks run: a compressed body may unpack for long without waiting
 
 
 def _events(found: Iterator[str]) -> Iterator[WireEvent]:
-    """The events in the data of a stream; what is no object is none, as some proxies' heartbeats."""
+    """The events in the data of a stream; what is not an object, such as some proxies' heartbeats, does not count."""
     try:
         for data in found:
             event = DONE if data.startswith("[DONE]") else _json(data)

@@ -1,7 +1,7 @@
-"""The body of an error response, bounded: the SDKs read all of it, however much it unpacks to.
+"""The body of an error response, bounded: the SDKs read all of it, regardless of its unpacked size.
 
-Knows HTTP and no provider. What is read of it stands in the response as if no more had come, so that the SDKs make of
-it what they always make; what is lacking is told beside it.
+Knows HTTP and no provider. The part that is read replaces the body as if no more had come, so that the SDKs handle it
+as usual; what is missing is reported separately.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     import httpx2
 
 MAX_ERROR: Final = 1024 * 1024
-"""Bytes that are read of an error's body, decompressed. The longest that are known list what is wrong in a request."""
+"""Bytes that are read of an error's body, decompressed. The longest known ones list what is wrong in a request."""
 
 WAIT: Final = 10.0
-"""Seconds in which an error's body must have come. It says why, and is not worth the time of an answer."""
+"""Seconds within which an error's body must have come. It only says why, and is not worth as much time as an answer."""
 
 _LACK: Final = "agentkit.lack"
 
@@ -27,7 +27,7 @@ _LIMIT: ContextVar[int | None] = ContextVar("agentkit error limit", default=None
 
 
 def watch(http_client: Any) -> None:
-    """Let an HTTP client read no more of an error than `errors_up_to` says; its other requests are left alone."""
+    """Let an HTTP client read no more of an error than `errors_up_to` allows; its other requests are not affected."""
     hooks = http_client.event_hooks["response"]
     if _shorten not in hooks:
         hooks.append(_shorten)
@@ -35,10 +35,10 @@ def watch(http_client: Any) -> None:
 
 @contextmanager
 def errors_up_to(limit: int) -> Iterator[None]:
-    """Bound the body of an error with which a request that is sent here is answered.
+    """Limit the body of an error that answers a request sent in this block.
 
     Args:
-        limit: bytes of it, if that is less than `MAX_ERROR`.
+        limit: its maximum bytes, if that is less than `MAX_ERROR`.
     """
     mark = _LIMIT.set(min(limit, MAX_ERROR))
     try:
@@ -48,13 +48,13 @@ def errors_up_to(limit: int) -> Iterator[None]:
 
 
 def lack(response: Any) -> str:
-    """What was not read of an error's body, and why; empty where all of it was."""
+    """What was not read of an error's body, and why; empty if all of it was."""
     said = getattr(response, "extensions", {}).get(_LACK, "")
     return str(said)
 
 
 async def _shorten(response: httpx2.Response) -> None:
-    """A hook: read the body of an error or of a redirect now, and put what was read of it in its place."""
+    """A hook: read the body of an error or of a redirect now, and replace it with the part that was read."""
     import httpx2
 
     limit = _LIMIT.get()

@@ -1,6 +1,6 @@
 """OpenAI's Responses API.
 
-Nothing is kept at the provider (`store` is off): the conversation lives here, and reasoning travels as encrypted items.
+The provider stores nothing (`store` is off): the conversation lives here, and reasoning travels as encrypted items.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ _REASONS = re.compile(r"(?:.*/)?(?:o\d|codex|gpt-(?:5(?!-chat)|[6-9]|\d\d))")
 
 
 def responses_body(request: ModelRequest, model: str, provider: str) -> dict[str, Any]:
-    """The body of a request, but for its bounds."""
+    """The body of a request, except its limits."""
     if request.stop:
-        raise ConfigError("the Responses API knows no stop strings; leave `stop` out, or use the prefix openai:")
+        raise ConfigError("the Responses API has no stop strings; omit `stop`, or use the prefix openai:")
     named = fitting.named_tool(request)
     instructions, messages = _instructions(request.messages)
     body: dict[str, Any] = {
@@ -125,7 +125,7 @@ def _assistant(
                     items[-1]["phase"] = data.get("phase")
             case ProviderPart(by, data, None) if by == provider:
                 asks = text_of(data.get("type")).endswith("_call") and data.get("call_id")
-                if not asks or data["call_id"] in answered:  # a call that nobody here answers would be refused
+                if not asks or data["call_id"] in answered:  # a call that is not answered here would be refused
                     items.append(dict(data))
     while items and items[-1].get("type") == "reasoning":
         items.pop()  # refused without the item that it led to
@@ -133,7 +133,7 @@ def _assistant(
 
 
 def _readable(item: Mapping[str, Any]) -> bool:
-    """Whether the provider can read this reasoning item again; without `store` it knows no item by its id."""
+    """Whether the provider can read this reasoning item again; without `store` it cannot find items by id."""
     return bool(item.get("encrypted_content") or item.get("content"))
 
 
@@ -148,7 +148,7 @@ def _call(call: ToolCall, form: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class ResponsesModel(RemoteModel):
-    """A model behind the Responses API: OpenAI's own, or with `base_url` another server's."""
+    """A model on the Responses API: OpenAI's own, or with `base_url` another server's."""
 
     prefix = "responses"
     vendor = OPENAI

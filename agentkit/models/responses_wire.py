@@ -1,8 +1,8 @@
 """One response of OpenAI's Responses API, as a state machine.
 
-The API tells of an item several times: in its deltas, in the `done` of a part, in the `done` of the item, and in the
-response at the end. Servers leave some of these out, and repeat or contradict others. What tells of the whole decides:
-the item's `done` before the part's, that before the response's, and all of them before deltas.
+The API sends an item several times: in its deltas, in the `done` of a part, in the `done` of the item, and in the
+response at the end. Servers omit some of these, and repeat or contradict others. The more complete one decides: the
+item's `done` before the part's, that before the response's, and all of them before deltas.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ FINISHES: Final[Mapping[str, FinishReason]] = {
     "max_tokens": "length",  # vLLM
     "content_filter": "content_filter",
 }
-"""Of a completed response its status, of an incomplete one its reason."""
+"""The status of a completed response, or the reason of an incomplete one."""
 
 CALLS: Final[Mapping[str, str]] = {"function_call": "arguments", "custom_tool_call": "input"}
-"""The kinds of calls that are answered here, and where each keeps what it hands over."""
+"""The kinds of calls that are answered here, and the field of each that has its arguments."""
 
 _PLAIN_FIELDS = frozenset(("type", "id", "call_id", "name", "arguments", "input", "status"))
 
@@ -54,12 +54,12 @@ _KINDS: Final[Mapping[str, str]] = {
     "response.function_call_arguments": "call",
     "response.custom_tool_call_input": "call",
 }
-"""The kind of item that an event speaks of, by the event's type without its last word."""
+"""The kind of item that an event is about, by the event's type without its last word."""
 
 _GO_ON: Final = frozenset(
     ("response.output_item.added", "response.output_item.done", "response.completed", "response.incomplete")
 )
-"""The other events that tell of a call before them that it stands."""
+"""The other events that confirm the call before them."""
 
 
 TWINS: Final = "the same item came under two call ids; it may be one call or two"
@@ -79,16 +79,16 @@ class _Words:
         return bool(self._pieces)
 
     def keep(self, piece: str) -> None:
-        """One more piece, which is not said."""
+        """Add a piece, without emitting it."""
         self._pieces.append(piece)
 
     def say(self, piece: str) -> str:
-        """One more piece; what can be said of it now."""
+        """Add a piece; returns what can be emitted now."""
         self._pieces.append(piece)
         return self._joiner.feed(piece)
 
     def close(self) -> str:
-        """What could not be said yet."""
+        """What could not be emitted yet."""
         return self._joiner.close()
 
 
@@ -98,10 +98,10 @@ class _Item:
 
     Attributes:
         kind: `call`, `message`, `reasoning`, or the item's own type.
-        said: what its deltas said; of a call that has not begun, the beginning of its arguments.
-        parts: the same of each part of a message.
-        told: the arguments as a whole, as the wire told them elsewhere than in deltas.
-        ends: whether it told them so, be it that there are none.
+        said: the text of its deltas; for a call that has not started, the beginning of its arguments.
+        parts: the same for each part of a message.
+        told: the complete arguments, if the wire sent them other than in deltas.
+        ends: whether it sent them like this, even if there are none.
         first: the item as it was added.
     """
 
@@ -123,7 +123,7 @@ class ResponsesWire:
     """One response of the Responses API.
 
     Args:
-        provider: whose blocks these are.
+        provider: the provider that wrote the blocks.
         bare: the names of the offered tools that take no arguments.
     """
 
@@ -177,7 +177,7 @@ class ResponsesWire:
     def _left(self, item: _Item) -> list[SourceEvent]:
         """An item whose end did not come, when nothing more will come."""
         if item.kind == "call":
-            call, events = self._begun(item, {})  # one that nothing names is an error, and is told
+            call, events = self._started(item, {})  # a call that nothing names is an error, and is reported
             first = _handed_over(item.first) if self.done and not self._cut else ""
             if not item.told and contradict(first, call.text):
                 call.doubt = CONTRADICTED
@@ -191,15 +191,15 @@ class ResponsesWire:
     # ------------------------------------------------------------ which item
 
     def _item(self, kind: str, at: int, id: str, call_id: str = "", *, whole: bool = False, said: str = "") -> _Item:
-        """The item that an event speaks of; a new one if it knows none.
+        """The item that an event is about; a new one if it is unknown.
 
         Args:
             kind: of the item.
-            at: its place in the output, which some servers give to several items.
+            at: its place in the output, which some servers use for several items.
             id: its id, which some servers change from event to event.
             call_id: of a call.
-            whole: whether the event holds the item, and so begins one unless it is known; else it holds a part.
-            said: what the whole item says in words; an item of its place that said the same is this one.
+            whole: whether the event has the whole item, and so starts one unless it is known; otherwise it has a part.
+            said: the text of the whole item; an item in its place with the same text is this one.
         """
         kin = [i for i in self._items if i.kind == kind and not (call_id and i.call_id and call_id != i.call_id)]
         by_call = [i for i in kin if call_id and i.call_id == call_id]
@@ -210,7 +210,7 @@ class ResponsesWire:
             open_here = here if whole else [i for i in here if not i.ended]
             unlike = [i for i in open_here if id and i.id and id != i.id]
             likely = [i for i in open_here if i not in unlike]
-            # a call's piece under another id is another call's: to lose it costs an error, to take it a wrong call
+            # a call's piece under another id is another call's: losing it costs an error, using it a wrong call
             changed = kind != "call" and len(open_here) == 1 and (not whole or str(open_here[0].said) == said != "")
             same = likely or (unlike if changed else [])
         if same:
@@ -233,10 +233,10 @@ class ResponsesWire:
     def _added(self, at: int, whole: Mapping[str, Any]) -> list[SourceEvent]:
         item = self._item_of(at, whole)
         item.first = item.first or whole
-        return self._begun(item, whole)[1] if item.kind == "call" else []
+        return self._started(item, whole)[1] if item.kind == "call" else []
 
-    def _begun(self, item: _Item, whole: Mapping[str, Any]) -> tuple[NativeCall, list[SourceEvent]]:
-        """The item's call, and its beginning if it had not begun; what came before its beginning comes now."""
+    def _started(self, item: _Item, whole: Mapping[str, Any]) -> tuple[NativeCall, list[SourceEvent]]:
+        """The item's call, and its start if it had not started; what came before its start comes now."""
         if item.call is not None:
             return item.call, []
         id = text_of(whole.get("call_id")) or text_of(whole.get("id"))
@@ -264,7 +264,7 @@ class ResponsesWire:
             item.told, item.ends = _handed_over(event), item.ends or _hands_over(event)
             if item.call is not None:
                 item.call.told = item.call.told or item.ends
-        elif base.endswith("arguments"):  # a custom tool's input is no JSON, and is told whole
+        elif base.endswith("arguments"):  # a custom tool's input is not JSON, and comes complete
             item.said.keep(delta)
             return self._calls.more(item.call, delta) if item.call else []
         return []
@@ -275,14 +275,14 @@ class ResponsesWire:
         return [Text(said)] if said else []
 
     def _say_rest(self, item: _Item, part: int, whole: str) -> list[SourceEvent]:
-        """What did not come in deltas, of the text of one part that is told whole."""
+        """The text of one complete part that did not come in deltas."""
         said = "".join(item.parts.get(part, ()))
         if not whole.startswith(said) or str(item.said).endswith(whole):
             return []
         return self._say(item, part, whole[len(said) :])
 
     def _think(self, item: _Item, text: str, kind: str) -> list[SourceEvent]:
-        """Thinking, of which a server gives a summary, or all, or both; the first of them counts."""
+        """Thinking; a server sends a summary, all of it, or both, and the first of them counts."""
         if not text:
             return []
         item.thoughts = item.thoughts or kind
@@ -294,7 +294,7 @@ class ResponsesWire:
     # ------------------------------------------------------------ its end
 
     def _ended(self, at: int, whole: Mapping[str, Any]) -> list[SourceEvent]:
-        """An item is complete. What of it did not stream before is said now; a whole response arrives only here."""
+        """An item is complete. What has not been streamed is emitted now; a whole response arrives only here."""
         kind = text_of(whole.get("type"))
         if not kind:
             return []
@@ -321,10 +321,10 @@ class ResponsesWire:
         return [provider_block(self.provider, dict(whole))]
 
     def _end_call(self, item: _Item, whole: Mapping[str, Any]) -> list[SourceEvent]:
-        call, events = self._begun(item, whole)
+        call, events = self._started(item, whole)
         extra = {k: v for k, v in whole.items() if k not in _PLAIN_FIELDS and v and v != {"type": "direct"}}
         if extra or whole["type"] == "custom_tool_call":
-            call.beside = {**extra, "type": whole["type"]}  # its namespace, its caller
+            call.extras = {**extra, "type": whole["type"]}  # its namespace, its caller
         self._calls.rename(call, text_of(whole.get("name")) or call.name)
         if contradict(item.told, _handed_over(whole)):
             call.doubt = CONTRADICTED
@@ -337,14 +337,14 @@ class ResponsesWire:
         return events + self._calls.end(call)
 
     def _doubt_twins(self, item: _Item, call: NativeCall) -> None:
-        """Mark a call under whose item id and place another one came, unless each of them was begun."""
+        """Mark a call under whose item id and place another one came, unless each of them had its own start."""
         for other in self._items:
             same = other is not item and other.kind == "call" and item.id and (other.id, other.at) == (item.id, item.at)
             if same and not (other.first and item.first):
                 call.doubt = call.doubt or TWINS
 
     def _complete(self, response: Mapping[str, Any]) -> list[SourceEvent]:
-        """The response as a whole: what of it had not come before, though it was complete, comes now."""
+        """The response as a whole: complete items that had not come before come now."""
         if self.done:
             return []
         events: list[SourceEvent] = []
@@ -363,7 +363,7 @@ class ResponsesWire:
 
 
 def _handed_over(whole: Mapping[str, Any]) -> str:
-    """A call's arguments as JSON text, as an item or a `done` tells them whole; empty where it does not."""
+    """A call's arguments as JSON text, if an item or a `done` has them complete; empty if it has not."""
     if text_of(whole.get("input")) or whole.get("type") == "custom_tool_call":
         given = whole.get("input")
         return json.dumps({"input": "" if given is None else given}, ensure_ascii=False)
@@ -371,7 +371,7 @@ def _handed_over(whole: Mapping[str, Any]) -> str:
 
 
 def _hands_over(whole: Mapping[str, Any]) -> bool:
-    """Whether it says what the call hands over, be it nothing."""
+    """Whether it has the call's arguments, even if there are none."""
     return "arguments" in whole or "input" in whole
 
 

@@ -1,4 +1,4 @@
-"""When a failed request is tried again. A pure policy: the sleeping and the dice are the caller's."""
+"""When a failed request is tried again. A pure policy: the caller supplies the waiting and the random numbers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 from agentkit.errors import ProviderError
 
 HOPELESS: Final = frozenset(("insufficient_quota",))
-"""Codes that come with a status worth retrying, though no waiting helps."""
+"""Codes that come with a status worth retrying, although waiting does not help."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,9 +19,9 @@ class Retry:
     Args:
         times: further attempts after the first.
         first: seconds before the first of them, at most; doubled for each next one.
-        longest: bound on that, in seconds.
-        patience: the longest wait that a provider may ask for, in seconds. One that asks for more is not asked again:
-            its error is raised at once and carries `retry_after`.
+        longest: limit on that, in seconds.
+        patience: the longest wait that a provider may request, in seconds. If it requests more, there is no retry:
+            its error is raised immediately and has `retry_after`.
     """
 
     times: int = 2
@@ -30,13 +30,13 @@ class Retry:
     patience: float = 60.0
 
     def wait(self, failures: int, error: ProviderError, dice: float, headers: Mapping[str, str]) -> float | None:
-        """Seconds to wait before the next attempt; None when there is to be none.
+        """Seconds to wait before the next attempt; None if there is to be none.
 
         Args:
             failures: attempts that failed so far, this one included.
             error: why this one failed.
             dice: a random number from 0 to 1. The wait is between half of the back-off and all of it.
-            headers: of the failed response; `x-should-retry` decides against the error's kind.
+            headers: of the failed response; `x-should-retry` overrides the error's kind.
         """
         advice = headers.get("x-should-retry")
         worth = error.retryable and error.code not in HOPELESS if advice not in ("true", "false") else advice == "true"

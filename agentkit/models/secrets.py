@@ -1,4 +1,4 @@
-"""What must not be seen: keys, and the credentials in an address. Pure but for the loggers that it watches."""
+"""What must not be seen: keys, and the credentials in a URL. Pure, except for the loggers that it watches."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from typing import Any, Final, NamedTuple
 
 from agentkit.checks.keys import BLOT, without_keys
 
-MIN_SECRET: Final = 6  # characters; what is shorter is no key, and blotting it out would garble texts
+MIN_SECRET: Final = 6  # characters; anything shorter is not a key, and redacting it would garble texts
 
-MAX_DEPTH: Final = 100  # arrays and objects inside each other, in an error
+MAX_DEPTH: Final = 100  # nested arrays and objects, in an error
 
 DEEP: Final = "[nested too deep]"
 
 LOGGERS: Final = (
-    "httpx2",  # logs each request's address, at the level INFO
+    "httpx2",  # logs each request's URL, at the level INFO
     *("httpcore2.connection", "httpcore2.http11", "httpcore2.http2", "httpcore2.proxy"),  # headers, at DEBUG
     *("openai._base_client", "anthropic._base_client"),  # all of a request, at DEBUG
 )
-"""The loggers of others that an address or a header passes through."""
+"""The loggers of libraries that may log a URL or a header."""
 
 _NAMES = re.compile("auth|cookie|key|secret|token$|pass|^sig", re.IGNORECASE)
 
 
 def is_secret(name: str) -> bool:
-    """Whether a header, field or parameter of this name holds something that must not be seen."""
+    """Whether a header, field or parameter of this name contains something that must not be seen."""
     return _NAMES.search(name) is not None
 
 
 def without_secrets(value: Any, secrets: Sequence[str], depth: int = 0) -> Any:
-    """Text or JSON with keys blotted out, and with whatever lies too deep to be looked through."""
+    """Text or JSON with keys redacted, as well as anything nested too deep to be examined."""
     if isinstance(value, str):
         for secret in secrets:
             value = value.replace(secret, BLOT)
@@ -51,13 +51,13 @@ def without_secrets(value: Any, secrets: Sequence[str], depth: int = 0) -> Any:
 
 
 class Address(NamedTuple):
-    """A server's address, and apart from it what opens its door.
+    """A server's URL, and separately its credentials.
 
     Args:
         url: without credentials and query; this may be seen.
         query: the parameters of the query.
         headers: the credentials as a header.
-        secrets: what of all that must not be seen.
+        secrets: the parts of all these that must not be seen.
     """
 
     url: str
@@ -67,17 +67,17 @@ class Address(NamedTuple):
 
     @classmethod
     def of(cls, url: str) -> Address:
-        """Take an address apart.
+        """Split a URL.
 
         Raises:
-            ValueError: it is none.
+            ValueError: it is not a URL.
 
         >>> Address.of("https://ada:secret@example.org/v1?key=abcdef").url
         'https://example.org/v1'
         """
         parts = urllib.parse.urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError(f"no address: {shown(url)}")
+            raise ValueError(f"not a URL: {shown(url)}")
         host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
         place = f"{host}:{parts.port}" if parts.port else host
         query = dict(urllib.parse.parse_qsl(parts.query, keep_blank_values=True))
@@ -93,7 +93,7 @@ class Address(NamedTuple):
 
 
 def shown(url: str) -> str:
-    """An address as it may be seen, whatever is wrong with it."""
+    """A URL fit to be shown, regardless of what is wrong with it."""
     bare, _, query = re.sub(r"[^/\s]*@", "", url).partition("?")
     return bare + ("?…" if query else "")
 
@@ -110,7 +110,7 @@ class _Blots(logging.Filter):
 
 
 def watch_logs(owner: object, secrets: Iterable[str]) -> None:
-    """Blot secrets out of what the libraries below log, for as long as their owner lives."""
+    """Redact secrets in what the underlying libraries log, for as long as the owner lives."""
     blots = _Blots(tuple(secrets))
     for name in LOGGERS:
         logger = logging.getLogger(name)

@@ -1,6 +1,6 @@
-"""What servers of open models want of a request whose calls are read as text, and how to tell that they cut one out.
+"""What servers of open models require in a request whose calls are read as text, and how to detect a removed call.
 
-Pure: tables with their sources. A server that nobody named is asked nothing that OpenAI does not know.
+Pure: tables with their sources. An unnamed server is sent nothing that OpenAI does not know.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 class GrammarField(NamedTuple):
-    """How a server takes the grammar that a reply must fit.
+    """How a server expects the grammar that a reply must fit.
 
     Args:
         name: the field of a request for chat completions.
-        target: what it holds.
-        needs: what its operator can change where it is refused, or has no effect.
+        target: the kind of grammar in it.
+        needs: what its operator can change if it is refused, or has no effect.
     """
 
     name: str
@@ -35,8 +35,8 @@ class Server(NamedTuple):
 
     Args:
         text: fields of a request that make it leave calls in the text as the model wrote them.
-        advice: what its operator can change where it takes calls out of the text all the same.
-        grammar: how it takes a grammar, or in words why it takes none.
+        advice: what its operator can change if it removes calls from the text nevertheless.
+        grammar: how it expects a grammar, or in words why it accepts none.
     """
 
     text: Mapping[str, Any]
@@ -45,63 +45,62 @@ class Server(NamedTuple):
 
 
 SERVERS: Final[Mapping[str, Server]] = {
-    # skip_special_tokens defaults to true, and takes <tool_call> and its like out of the text where these are special
+    # skip_special_tokens defaults to true, and removes <tool_call> and the like from the text if they are special
     # tokens: vLLM 0.33 `ChatCompletionRequest`, vLLM issue 25281. Nineteen of its parsers read requests without tools
     # as well, and drop the calls: `abstract_parser.py`.
     "vllm": Server(
         {"skip_special_tokens": False},
-        "start vLLM without --tool-call-parser, or let the model call natively (leave `format` out)",
+        "start vLLM without --tool-call-parser, or let the model call natively (omit `format`)",
         # vLLM 0.33 `generate/base/protocol.py`; the guided_* fields and the tag at the top of the body are gone since
-        # 0.12, and ignored. `structured_outputs` takes the same; its `grammar` has no special tokens, which openers of
-        # calls may be. The backend guidance knows older tags only: vLLM issue 55152
+        # 0.12, and ignored. `structured_outputs` accepts the same; its `grammar` has no special tokens, but openers of
+        # calls may be special tokens. The backend guidance knows older tags only: vLLM issue 55152
         GrammarField(
             "response_format",
             "structural_tag",
-            "vLLM holds replies to structural tags with its backend xgrammar alone: start it with "
+            "vLLM enforces structural tags only with its backend xgrammar: start it with "
             "--structured-outputs-config.backend xgrammar",
         ),
     ),
     # the same field, SGLang 0.5.23 `openai/protocol.py`; without tools only its parser minimax-m3 reads calls
     "sglang": Server(
         {"skip_special_tokens": False},
-        "start SGLang without --tool-call-parser, or let the model call natively (leave `format` out)",
-        # SGLang 0.5.23 `openai/protocol.py`; llguidance takes the older tags only, outlines and none take no tag
+        "start SGLang without --tool-call-parser, or let the model call natively (omit `format`)",
+        # SGLang 0.5.23 `openai/protocol.py`; llguidance accepts only the older tags, outlines and none accept no tag
         GrammarField(
             "response_format",
             "structural_tag",
-            "SGLang holds replies to structural tags with its backend xgrammar alone: start it without "
+            "SGLang enforces structural tags only with its backend xgrammar: start it without "
             "--grammar-backend, or with --grammar-backend xgrammar",
         ),
     ),
     "llamacpp": Server(
         {"parse_tool_calls": False},
-        "this llama-server reads calls although it was asked for raw text; let the model call natively (leave `format` "
-        "out)",
+        "this llama-server reads calls although raw text was requested; let the model call natively (omit `format`)",
         # `tools/server/server-schema.cpp`, 2026. Eager on chat completions, whatever else is sent: `server-common.cpp`
         GrammarField(
             "grammar",
             "gbnf",
-            "llama.cpp refuses a grammar that it cannot parse, and any beside `tools`; its log names the rule",
+            "llama.cpp refuses a grammar that it cannot parse, and any together with `tools`; its log names the rule",
         ),
     ),
     "ollama": Server(
         {},
-        "Ollama reads calls with and without tools; let the model call natively (leave `format` out)",
-        "Ollama takes schemas for a whole reply, and no grammar",  # Ollama issues 565 and 5899
+        "Ollama reads calls with and without tools; let the model call natively (omit `format`)",
+        "Ollama accepts schemas for a whole reply, but no grammar",  # Ollama issues 565 and 5899
     ),
     "lmstudio": Server(
         {},
         "LM Studio reads calls by the model's template; let the model call natively",
-        "LM Studio takes schemas for a whole reply, and no grammar",
+        "LM Studio accepts schemas for a whole reply, but no grammar",
     ),
 }
-"""By the name to give as `model(server=…)`."""
+"""By the name to pass as `model(server=…)`."""
 
-NAMED: Final = or_none(one_of(SERVERS), "for a server that is none of them, or OpenAI")
-"""What `server` may be."""
+NAMED: Final = or_none(one_of(SERVERS), "for OpenAI or any other server")
+"""The values of `server`."""
 
 Constrained = bool | Literal["no_thinking", "begun_thinking"]
-"""Whether, and from where on, a reply is held to a grammar; see `ModelOptions`."""
+"""Whether, and from where on, a reply is constrained by a grammar; see `ModelOptions`."""
 
 _WORDS: Final = ("no_thinking", "begun_thinking")
 CONSTRAINED: Final = either(
@@ -109,18 +108,18 @@ CONSTRAINED: Final = either(
     one_of(_WORDS),
     words=f"True, False or one of {', '.join(_WORDS)}; the server is named with server=",
 )._replace(choices=_WORDS)
-"""What `constrained` may be."""
+"""The values of `constrained`."""
 
 UNKNOWN: Final = (
     "the server has most likely read a call itself and dropped it; switch its tool parser off, name the server with "
-    "model(…, server=…), or let the model call natively (leave `format` out)"
+    "model(…, server=…), or let the model call natively (omit `format`)"
 )
 
-FEWEST: Final = 5  # tokens; the shortest call takes as many, and the end of an empty reply counts as one or two
+FEWEST: Final = 5  # tokens; the shortest call takes this many, and the end of an empty reply counts as one or two
 
 
 class CutOut:
-    """Watches a reply whose calls are to be read as text, for signs that the server cut one out."""
+    """Watches a reply whose calls are to be read as text, for signs that the server removed one."""
 
     def __init__(self) -> None:
         self._said = self._thought = False
@@ -139,10 +138,10 @@ class CutOut:
                 self._spent = event.output_tokens - event.reasoning_tokens
 
     def error(self, ending: Finish, provider: str, server: str | None) -> ProviderError | None:
-        """The failure to report in place of an empty reply, if the model must have written more than came."""
+        """The failure to report instead of an empty reply, if the model must have written more than came."""
         empty = not self._said and not self._thought and ending.reason in ("stop", "unknown")
         if not empty or self._spent < FEWEST:
             return None
         advice = SERVERS[server].advice if server is not None else UNKNOWN
-        said = f"the model wrote {self._spent} tokens, yet the reply holds no text: {advice}"
+        said = f"the model wrote {self._spent} tokens, but the reply has no text: {advice}"
         return ProviderError(f"{provider}: {said}", kind="stream", provider=provider)

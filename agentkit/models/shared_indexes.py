@@ -1,7 +1,7 @@
-"""Calls of one message that were begun at the same index: whose is a piece that names the index alone? Pure.
+"""Calls of one message that started at the same index: which one does a piece with only the index belong to? Pure.
 
-The protocol gives each block an index of its own. A server that gives one to several calls can be read as long as each
-call is whole before the next one begins, or its block holds its input. Otherwise nobody can tell, and no call runs.
+The protocol gives each block its own index. A server that gives one to several calls can be read as long as each call
+is complete before the next one starts, or its block has its input. Otherwise it is ambiguous, and no call runs.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ MIXED: Final = "another call has the same index; the arguments of the two cannot
 
 
 class SharedIndexes:
-    """The calls of one message by their indexes, each with the input that its block held; empty where it held none."""
+    """The calls of one message by their indexes, each with the input in its block; empty if it had none."""
 
     def __init__(self) -> None:
         self._calls: defaultdict[int, list[tuple[NativeCall, Mapping[str, Any]]]] = defaultdict(list)
@@ -24,21 +24,21 @@ class SharedIndexes:
         self._mixed: set[int] = set()
 
     def begin(self, at: int, call: NativeCall, given: Mapping[str, Any]) -> None:
-        """A call has begun."""
+        """A call has started."""
         if self._open[at] and at not in self._mixed:
             last, had = self._calls[at][-1]
             if not last.ended and (had or last.values is None):
                 self._mixed.add(at)
                 last.doubt = "" if had else MIXED
             elif any(held for _, held in self._calls[at]):
-                self._mixed.add(at)  # deltas may still say again what a block held
+                self._mixed.add(at)  # deltas may still repeat what a block had
         self._calls[at].append((call, given))
         self._open[at] += 1
         if at in self._mixed and not given:
             call.doubt = MIXED
 
     def stop(self, at: int) -> None:
-        """An end has come at this index, of its last call or of one begun before."""
+        """An end has come at this index, of its last call or of one that started before."""
         self._open[at] -= 1
 
     def decides(self, at: int) -> bool:
@@ -46,6 +46,6 @@ class SharedIndexes:
         return at in self._mixed
 
     def told(self) -> Iterator[tuple[NativeCall, Mapping[str, Any]]]:
-        """The calls whose blocks decide, with the inputs that these hold."""
+        """The calls whose blocks decide, with the inputs in them."""
         for at in self._mixed:
             yield from ((call, given) for call, given in self._calls[at] if given)

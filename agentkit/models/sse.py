@@ -1,7 +1,7 @@
-"""Server-sent events out of bytes, however these are cut. Pure; knows no provider and no connection.
+"""Server-sent events from bytes, regardless of how these are split. Pure; knows no provider and no connection.
 
-Source: https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-interpretation. Other than a
-browser, it reads the last event also where the blank line behind it is missing: some servers end so.
+Source: https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-interpretation. Unlike a
+browser, it also reads the last event if the blank line after it is missing: some servers end like this.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ _LINE_END = re.compile(rb"\r\n|\r|\n")
 
 
 class EventTooLong(Exception):
-    """One event of a stream is longer than the reader was to take."""
+    """One event of a stream is longer than the reader's limit."""
 
 
 class EventReader:
-    r"""Reads the data of each event. Names and ids of events are left out: every wire names its events inside the data.
+    r"""Reads the data of each event. Names and ids of events are ignored: every wire names its events inside the data.
 
     Args:
-        limit: bytes of one line, and of the data of one event.
+        limit: the maximum bytes of one line, and of the data of one event.
 
     Raises:
         EventTooLong: from `feed`, before more than the limit is kept.
-        UnicodeDecodeError: from `feed`, data that is no UTF-8.
+        UnicodeDecodeError: from `feed`, data that is not UTF-8.
 
     >>> reader = EventReader(1000)
     >>> [*reader.feed(b': a comment\r\ndata: {"a": 1}\r'), *reader.feed(b"\n\r\ndata: [DONE]"), *reader.close()]

@@ -37,7 +37,7 @@ from agentkit.toolspec import ToolSpec
 if TYPE_CHECKING:
     from agentkit.models.constraint import Constraint
 
-_IDS = fitting.IdRule(limit=10_000)  # nobody but the model reads them
+_IDS = fitting.IdRule(limit=10_000)  # only the model reads them
 
 
 @explained
@@ -45,13 +45,13 @@ class TextCalling(Closing):
     """A model that writes its calls as text.
 
     Args:
-        model: the model behind; it is asked without tools of its own.
+        model: the underlying model; its requests have no native tools.
         format: how calls look, by name or declaration.
-        constrained: hold the calls to a grammar, by what the server of the model takes; see `model`.
+        constrained: constrain the calls by a grammar, in the form that the model's server expects; see `model`.
 
     Raises:
         FormatError: no format has that name.
-        ConfigError: `auto`, which is for reading only; or the server is not known to take a grammar.
+        ConfigError: `auto`, which is only for reading; or the server is not known to accept a grammar.
     """
 
     def __init__(self, model: Model, format: str | Format | None, *, constrained: Constrained = False) -> None:
@@ -62,7 +62,7 @@ class TextCalling(Closing):
                 "any other with ProcessorConfig(formats='auto')"
             )
         self.constraint: Constraint | None = None
-        """What holds the calls to a grammar; see `agentkit.models.check_constraint`."""
+        """The constraint on the calls; see `agentkit.models.check_constraint`."""
         if constrained:
             from agentkit.models.constraint import Constraint  # loads the grammars
 
@@ -76,17 +76,17 @@ class TextCalling(Closing):
 
     @property
     def name(self) -> str:
-        """The model string of the model behind."""
+        """The model string of the underlying model."""
         return self.inner.name
 
     @property
     def format(self) -> str | Format:
-        """The format: its name where it is in the catalogue, else its declaration."""
+        """The format: its name if it is in the catalogue, otherwise its declaration."""
         return self._format.name if self._format in formats.CATALOG else self._format
 
     @property
     def continues(self) -> bool:
-        """Whether the model behind goes on with its own last message."""
+        """Whether the underlying model continues its own last message."""
         return continues(self.inner)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[SourceEvent, None]:
@@ -101,7 +101,7 @@ class TextCalling(Closing):
             tools=(),
             tool_choice="auto",
             parallel_tool_calls=None,
-            output_schema=None,  # a provider that held the text to it would allow no call
+            output_schema=None,  # a provider that enforced it on the text would allow no call
             extra={**self._asks(), **(held.fields if held is not None else {}), **request.extra},
         )
         source = self.inner.stream(asked)
@@ -123,7 +123,7 @@ class TextCalling(Closing):
         return getattr(self.inner, "server", None)
 
     def _asks(self) -> Mapping[str, Any]:
-        """What makes the server leave calls in the text; what the model's own settings say goes before."""
+        """The fields that make the server leave calls in the text; the model's own settings take precedence."""
         server = self._server()
         own = getattr(getattr(self.inner, "settings", None), "extra", None) or {}
         if server is None or not self.name.startswith("openai:"):  # the fields are those of chat completions
@@ -131,12 +131,12 @@ class TextCalling(Closing):
         return {k: v for k, v in SERVERS[server].text.items() if k not in own}
 
     def _section(self, request: ModelRequest) -> str:
-        """What teaches the model its tools."""
+        """The instructions that teach the model its tools."""
         choice, parallel = request.tool_choice, request.parallel_tool_calls
         return formats.render_prompt(self._format, request.tools, tool_choice=choice, parallel=parallel)
 
     async def aclose(self) -> None:
-        """Close the connections of the model behind, if it has any."""
+        """Close the connections of the underlying model, if it has any."""
         await _close(self.inner)
 
 
@@ -150,7 +150,7 @@ async def _close(closable: object) -> None:
 def text_messages(messages: Sequence[Message], format: Format, tools: Sequence[ToolSpec]) -> list[Message]:
     """A conversation without native calls: calls as text of the assistant, results as user messages.
 
-    A turn that was written in this format is given back character by character. Results of one turn come in one
+    A turn that was written in this format is reproduced character by character. Results of one turn come in one
     message; their images stay images.
     """
     rendered: list[Message] = []
@@ -219,7 +219,7 @@ def _pieces(
 
 
 def _written(calls: Sequence[ToolCall], format: Format, tools: Sequence[ToolSpec]) -> str:
-    """Calls from elsewhere in this format; one that it cannot carry, or that nobody could read, as its JSON."""
+    """Calls from elsewhere in this format; one that it cannot represent, or that could not be read, as its JSON."""
     readable = [replace(c, name=fitting.fit_name(c.name), arguments=fitting.arguments_of(c)) for c in calls]
     try:
         return f"\n{formats.render_calls(format, readable, tools)}\n"

@@ -1,4 +1,4 @@
-"""Who offers an API: where it answers, what opens it, and the SDK that speaks it. Values; an SDK loads on first use."""
+"""The vendors of APIs: their URLs, keys and SDKs. Values; an SDK is loaded on first use."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any, Final
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vendor:
-    """One that offers models.
+    """A vendor of models.
 
     Args:
-        home: its own address.
+        home: its own URL.
         key_variable: the environment variable of the key.
-        url_variable: the environment variable of another server's address.
-        sdk: the module of its SDK, which holds the next two, and a `DefaultAsyncHttpxClient`.
+        url_variable: the environment variable of another server's URL.
+        sdk: the module of its SDK, which has the next two, and a `DefaultAsyncHttpxClient`.
         client: the SDK's async client.
         error: the base of the SDK's exceptions.
         adds_version: the path that the SDK puts between `base_url` and the rest, if it does.
@@ -34,7 +34,7 @@ class Vendor:
     clouds: tuple[str, ...] = ()
 
     def new_http_client(self) -> Any:
-        """The SDK's HTTP client as it comes: its time-outs, its limits, its proxies."""
+        """The SDK's default HTTP client: its time-outs, its limits, its proxies."""
         return import_module(self.sdk).DefaultAsyncHttpxClient()
 
     def new_client(self, **arguments: Any) -> Any:
@@ -42,7 +42,7 @@ class Vendor:
         return getattr(import_module(self.sdk), self.client)(**arguments)
 
     def errors(self) -> type[Exception]:
-        """What the SDK raises."""
+        """The base class of what the SDK raises."""
         found: type[Exception] = getattr(import_module(self.sdk), self.error)
         return found
 

@@ -1,8 +1,8 @@
 """From a response's events to its answers: each call is run at most once and answered exactly once.
 
-Knows the registry and the text formats; knows no model and no store. `config` is the policy, `response` reads and is
-pure, `execution` runs, `workers` are its threads for plain functions, `turn` is the order of it all, `processor` the
-door.
+Knows the registry and the text formats; knows no model and no store. `config` is the policy, `response` reads events
+and is pure, `execution` runs calls, `workers` has the threads for plain functions, `turn` puts it all in order, and
+`processor` is the entry point.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Whether a call may run: its tool is there, its arguments are as the tool takes them, and the response is not closed.
+"""Whether a call may run: its tool exists, its arguments fit the tool, and the response is not closed.
 
 Knows the registry and the policy; knows no event loop, and runs nothing but the validators of a tool's author.
 """
@@ -20,7 +20,7 @@ from agentkit.tool.result import ToolResult
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Admitted:
-    """A call that may run, with the arguments as its tool takes them."""
+    """A call that may run, with its validated arguments."""
 
     index: int
     call: ToolCall
@@ -34,18 +34,18 @@ class Admission:
     Args:
         registry: the tools.
         config: which calls run, and how strictly arguments are read.
-        faults: told what the tools' authors must mend.
+        faults: logs what the tools' authors must fix.
     """
 
     def __init__(self, registry: ToolRegistry, config: ProcessorConfig, faults: Faults) -> None:
         self._registry = registry
         self._config = config
         self._faults = faults
-        self._last: Admitted | None = None  # the terminating call: those behind it do not run
+        self._last: Admitted | None = None  # the terminating call: the calls after it do not run
         self._closed: ToolResult | None = None  # the answer to every further call
 
     def admit(self, event: CallEnd | CallError) -> Admitted | ToolFailed | ToolSkipped:
-        """A call with the arguments as its tool takes them; or its answer, which says what is wrong with it."""
+        """A call with its validated arguments; or its answer, which says what is wrong with it."""
         index, call = event.index, event.call
         if self._last is not None and index > self._last.index:
             return ToolSkipped(index, call, self._terminated(self._last))
@@ -63,7 +63,7 @@ class Admission:
         self._closed = answer
 
     def terminate(self, last: Admitted) -> ToolResult:
-        """No call behind this one runs; the answer that they get."""
+        """No call after this one runs; the answer that they get."""
         self._last = last
         return self._terminated(last)
 
@@ -76,7 +76,7 @@ class Admission:
             arguments = tool.validate(call.arguments, lenient=textual or self._config.lenient_native)
         except InvalidArguments as e:
             return failed("invalid_arguments", str(e), problems=e.problems)
-        except Exception as e:  # noqa: BLE001 - a validator that the tool's author wrote
+        except Exception as e:  # noqa: BLE001 - a validator written by the tool's author
             self._faults.raised(tool.where, e)
             return crashed(e)
         return Admitted(index, call, tool, arguments)

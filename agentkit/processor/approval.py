@@ -1,6 +1,6 @@
-"""Whether a call must wait for a person's approval. What cannot be decided must: it fails closed.
+"""Whether a call must wait for a person's approval. If that cannot be decided, it must: it fails closed.
 
-Pure but for calling what the author or the application wrote.
+Pure, except that it calls functions of the tool's author or the application.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from agentkit.tool.result import ToolContext
 
 
 class Approval(NamedTuple):
-    """Whether approval is needed; `reason` says what kept the question from being answered."""
+    """Whether approval is needed; `reason` says why the question could not be answered."""
 
     needed: bool
     reason: str = ""
 
 
 def decide(predicate: Predicate, call: ToolCall, context: ToolContext) -> Approval | asyncio.Future[Any]:
-    """Ask about one call; the answer, or what it will be read from (`decision_of`) when it is done."""
+    """Ask about one call; the answer, or an awaitable from which `decision_of` reads it."""
     try:
         answer = predicate(call, context)
         return asyncio.ensure_future(answer) if isinstance(answer, Awaitable) else _read(answer)
-    except Exception as e:  # noqa: BLE001 - the boundary: a fault in the question leaves the decision to a person
+    except Exception as e:  # noqa: BLE001 - the boundary: if the predicate fails, a person decides
         return _undecided(e)
 
 
 def decision_of(answer: asyncio.Future[Any]) -> Approval:
-    """What an async predicate said."""
+    """The answer of an async predicate."""
     try:
         return _read(answer.result())
     except (Exception, asyncio.CancelledError) as e:  # noqa: BLE001 - the boundary, as above
@@ -52,11 +52,11 @@ def _undecided(error: BaseException) -> Approval:
 
 
 class Approvals:
-    """The calls of one response that wait for a person, or for the function that says whether they must.
+    """The calls of one response that wait for a person, or for the function that decides whether they must.
 
     Args:
-        rule: of every tool; None leaves it to each tool's own policy.
-        contexts: makes a call's context.
+        rule: applies to every tool; None leaves it to each tool's own policy.
+        contexts: creates a call's context.
         approved: the ids of the calls that a person has approved.
     """
 
@@ -67,9 +67,9 @@ class Approvals:
         approved: Collection[str] = (),
     ) -> None:
         self.pending: dict[int, ToolCall] = {}
-        """Those that wait for a person."""
+        """The calls that wait for a person."""
         self.asking: dict[int, asyncio.Future[Any]] = {}
-        """Those of which a function has not said yet whether they must."""
+        """The calls for which a function has not decided yet whether they must."""
         self._rule = rule
         self._contexts = contexts
         self._approved = approved
@@ -77,11 +77,11 @@ class Approvals:
     def ask(
         self, admitted: Admitted, decided: Callable[[Admitted, ApprovalRequired | None], None]
     ) -> ApprovalRequired | None:
-        """Whether a call must wait for a person; None where it need not, or where that is not `decided` yet.
+        """Whether a call must wait for a person; None if it need not, or if that is not `decided` yet.
 
         Args:
             admitted: the call.
-            decided: called with it and the answer, if that comes later.
+            decided: called with the call and the answer, if the answer comes later.
         """
         rule = admitted.tool.policy.requires_approval if self._rule is None else self._rule
         if rule is False or admitted.call.id in self._approved:
@@ -91,7 +91,7 @@ class Approvals:
             return self._wait(admitted, answer) if answer.needed else None
 
         def done(answer: asyncio.Future[Any]) -> None:
-            if self.asking.pop(admitted.index, None) is not None:  # else it was answered meanwhile
+            if self.asking.pop(admitted.index, None) is not None:  # otherwise it was answered in the meantime
                 decision = decision_of(answer)
                 decided(admitted, self._wait(admitted, decision) if decision.needed else None)
 
@@ -104,7 +104,7 @@ class Approvals:
         return ApprovalRequired(admitted.index, admitted.call, decision.reason)
 
     def withdraw(self, after: int = -1) -> dict[int, ToolCall]:
-        """Ask no more of the calls behind this one; what it gives are those that waited for a person."""
+        """Ask no more about the calls after this one; returns those that waited for a person."""
         for index in [index for index in self.asking if index > after]:
             self.asking.pop(index).cancel()
         return {index: self.pending.pop(index) for index in list(self.pending) if index > after}

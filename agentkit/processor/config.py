@@ -19,7 +19,7 @@ Strategy = Literal["parallel", "sequential"]
 ResultRole = Literal["user", "tool"]
 
 _NAMED: Final = instance((str, Format), "a format or its name")
-_FORMATS: Final = each(_NAMED, "several of them")
+_FORMATS: Final = each(_NAMED, "a list of them")
 _BOUNDS: Final[Bounds] = {
     **dict.fromkeys(("native", "recover", "starts_thinking", "lenient_native"), YES_OR_NO),
     "execute": one_of(get_args(Execute)),
@@ -33,44 +33,45 @@ _BOUNDS: Final[Bounds] = {
     "requires_approval": Bound(
         lambda v: v is None or isinstance(v, bool) or callable(v), "True, False, None, or a function"
     ),
-    "formats": or_none(Bound(lambda v: _NAMED.holds(v) or _FORMATS.holds(v), "a format, its name, or several of them")),
+    "formats": or_none(Bound(lambda v: _NAMED.holds(v) or _FORMATS.holds(v), "a format, its name, or a list of them")),
 }
 
 
 @takes(others=at("ProcessorConfig"))
 @dataclass(frozen=True, slots=True)
 class ProcessorConfig:
-    """What a response's calls may do.
+    """Which of a response's calls run, and how.
 
     Args:
-        native: whether a provider's native calls run; else each is answered with `denied`.
-        formats: the text formats whose calls run: a name, a `Format`, or several of them. None: an `Agent` takes the
-            model's own format, a bare processor takes none. `auto` stands for every format that can be told by its
-            text. Calls in any other format stay text.
+        native: whether a provider's native calls run; otherwise each is answered with `denied`.
+        formats: the text formats whose calls run: a name, a `Format`, or a list of them. None: an `Agent` uses the
+            model's own format, a bare processor uses none. `auto` is every format that can be recognized by its text.
+            Calls in any other format stay text.
         recover: whether calls that a model wrote as text, although it should call natively, run when the response is
-            over and held no native one. Only where no text format is read.
+            over and had no native one. Only if no text format is read.
         execute: `stream` starts a tool as soon as its call is complete, `end` when the whole response has arrived.
-        strategy: `parallel` starts each tool without waiting for those before it, `sequential` one after the other.
-        max_calls: how many calls of one response are read. Behind the last of them the response is cut, its source is
+        strategy: `parallel` starts each tool without waiting for those before it, `sequential` runs them one after
+            another.
+        max_calls: how many calls of one response are read. After the last of them the response is cut, its source is
             closed, and its finish is `tool_limit_reached`. None reads all.
-        timeout: seconds, wall clock, that one tool may take, unless the tool names its own; None waits for ever.
-        result_role: who speaks the answer to a text call in `Turn.replies`: `user`, or `tool` for servers whose chat
+        timeout: seconds, wall clock, that one tool may take, unless the tool sets its own; None waits forever.
+        result_role: the role of the answer to a text call in `Turn.replies`: `user`, or `tool` for servers whose chat
             template has that role.
         starts_thinking: whether the text begins inside thinking, because the model's chat template opened it (with
-            `<think>` at the end of the prompt) and the server does not take the thinking apart.
-        in_code: what becomes of text calls inside code fences and inline code: `ignore` leaves them text, `execute`
+            `<think>` at the end of the prompt) and the server does not separate the thinking.
+        in_code: what happens to text calls inside code fences and inline code: `ignore` leaves them as text, `execute`
             runs them, `reply` runs those in a fence that opens the reply.
-        lenient_native: whether JSON arguments are coerced as text is (`"5"` for an integer) instead of refused.
-        max_output: characters of one result that the model reads, unless the tool names its own; a longer one is cut,
-            with a mark.
-        keep: which end of a longer one is kept, unless the tool names its own: `head`, `tail`, or `both`, without the
-            middle.
+        lenient_native: whether JSON arguments are coerced like text (`"5"` for an integer) instead of refused.
+        max_output: how many characters of one result the model reads, unless the tool sets its own limit; a longer
+            result is cut, with a mark.
+        keep: which end of a longer result is kept, unless the tool sets its own: `head`, `tail`, or `both`, without
+            the middle.
         requires_approval: True or False for every tool, or a function `(call, context) -> bool`, plain or async, that
-            says so of each call; None leaves it to each tool's own `ToolPolicy`.
+            decides for each call; None leaves it to each tool's own `ToolPolicy`.
 
     Raises:
-        ConfigError: a value out of its range.
-        FormatError: an unknown format.
+        ConfigError: a value is out of its range.
+        FormatError: a format is unknown.
     """
 
     native: bool = True
@@ -101,21 +102,21 @@ class ProcessorConfig:
 
     @property
     def text_formats(self) -> tuple[Format, ...]:
-        """The formats that are read; none where `formats` is None."""
+        """The formats that are read; none if `formats` is None."""
         return self.formats or ()  # type: ignore[return-value]  # __post_init__ made it a tuple of formats
 
     @property
     def recovers(self) -> bool:
-        """Whether calls in a native model's text are looked for."""
+        """Whether to look for calls in a native model's text."""
         return self.recover and self.native and not self.text_formats
 
     def is_tagged(self, format: str | None) -> bool:
-        """Whether in this format each tool has a tag of its own; native calls have none."""
+        """Whether each tool has its own tag in this format; native calls have none."""
         known = (*self.text_formats, *text_formats.CATALOG)
         return next((f.tagged for f in known if f.name == format), False)
 
     def is_textual(self, format: str) -> bool:
-        """Whether this format writes values as text, so that their types come from the schema."""
+        """Whether this format writes values as text, so that the schema determines their types."""
         known = self.text_formats or text_formats.auto()
         return next((f.textual for f in known if f.name == format), True)
 

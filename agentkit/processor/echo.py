@@ -1,13 +1,13 @@
-"""What a native model has read of others: a call in its text that stands there already is repeated, not made.
+"""What a native model has read from others: a call in its text that already occurs there is a quote, not a call.
 
-Law 12. Pure: messages in, an answer out. Whatever a page, a file or a person says may be quoted in a reply, with its
-white space, quotes, escapes and format changed on the way; so what was read is compared as text without all these, and
-by the calls that a parser finds in it. In what others say a call stands anywhere, not only where one of a model's
-would.
+Law 12. Pure: messages in, an answer out. Anything that a page, a file or a person says may be quoted in a reply, with
+its white space, quotes, escapes and format changed on the way; so what was read is compared as text without all these,
+and by the calls that a parser finds in it. In what others say, a call may occur anywhere, not only where a model would
+write one.
 
-The system prompt and the tools' descriptions are instructions: what they tell the model to call it may call. But they
-have examples, and a description that an MCP server sent is a stranger's word, too; so what stands there to the letter,
-arguments and all, is repeated as well.
+The system prompt and the tools' descriptions are instructions: the model may make the calls that they request. But
+they contain examples, and a description sent by an MCP server is also a stranger's word; so a call that occurs there
+literally, arguments and all, is also a quote.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _CONTROL: Final = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
 _QUOTED: Final = re.compile(r"(?m)^[ \t]*(?:>[ \t]?)+")
 _NUMBERED: Final = re.compile(r"(?m)^[ \t]*(?:\d+[ \t]*[:|.)\u2192]?[ \t]*|(?://|[-+|#\u2022*])[ \t]?)")
 _NOISE: Final = re.compile(r"[\s\"'`\\\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb*_]+")
-_LAYERS: Final = 3  # JSON in JSON in HTML: how deep escapes are taken off
+_LAYERS: Final = 3  # JSON in JSON in HTML: how many layers of escapes are removed
 _READINGS: Final = 8  # of one message, at most
 _WORDS: Final = ("description", "title", "examples", "example", "$comment")
 
@@ -54,8 +54,8 @@ def bare(text: str, *, listed: bool = False) -> str:
     r"""A text without what changes when it is quoted: escapes, entities, quotation marks, white space, emphasis.
 
     Args:
-        text: it.
-        listed: whether its lines are in a list, a comparison or numbered, which then is no part of it.
+        text: the text.
+        listed: whether its lines are numbered or in a list or a diff, whose marks are then removed.
 
     >>> bare('> &lt;tool_call&gt;\n{"name": 1}') == bare("<tool_call> {'name':1}")
     True
@@ -70,7 +70,7 @@ def bare(text: str, *, listed: bool = False) -> str:
 
 
 def readings(text: str) -> list[str]:
-    """The text, and what it may be quoted from: with one or several layers of escapes and quote marks taken off."""
+    """The text, and what it may be quoted from: the text without one or more layers of escapes and quote marks."""
     found = {text: None}
     layer = [text]
     for _ in range(_LAYERS):
@@ -81,10 +81,10 @@ def readings(text: str) -> list[str]:
 
 
 def _made_plain(text: str, tools: Iterable[str]) -> str:
-    """The text with what calls a tool where a parser looks for it.
+    """The text with its calls of a tool moved to where a parser looks for them.
 
-    A call in Python's manner (`so delete(path="a")`, `x = tools.delete("a")`) begins a line, and the tool's name in an
-    object stands under `name`, whatever its key was (`{"tool": "delete", …}`).
+    A Python-style call (`so delete(path="a")`, `x = tools.delete("a")`) begins a line, and the tool's name in an
+    object gets the key `name`, regardless of its original key (`{"tool": "delete", …}`).
     """
     names = "|".join(map(re.escape, tools))
     text = re.sub(rf"""(["'])[\w-]{{1,32}}\1(?=\s{{0,64}}:\s{{0,64}}["'](?:{names})["'])""", '"name"', text)
@@ -97,14 +97,14 @@ class _Meaning(NamedTuple):
 
 
 def _meaning(call: ToolCall, tool: ToolSpec | None) -> _Meaning:
-    """A call as it means the same in any format, in which values may be text or typed, and defaults left out."""
+    """A call in a form that is the same for any format: values may be text or typed, and defaults omitted."""
     known = tool.parameters.get("properties", {}) if tool is not None else {}
-    default = {name: bare(_said(of["default"])) for name, of in known.items() if "default" in of}
-    given = ((name, bare(_said(value))) for name, value in call.arguments.items())
+    default = {name: bare(_as_text(of["default"])) for name, of in known.items() if "default" in of}
+    given = ((name, bare(_as_text(value))) for name, value in call.arguments.items())
     return _Meaning(call.name, frozenset((name, value) for name, value in given if default.get(name) != value))
 
 
-def _said(value: Any) -> str:
+def _as_text(value: Any) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, float) and value.is_integer():
@@ -114,7 +114,7 @@ def _said(value: Any) -> str:
 
 @dataclass(slots=True)
 class _Read:
-    """One message, as far as it was looked into."""
+    """One message, as far as it was examined."""
 
     message: ToolMessage | UserMessage
     text: str
@@ -124,13 +124,13 @@ class _Read:
 
 
 class Heard:
-    """What a conversation has said to the model, looked into when a reply seems to call.
+    """What a conversation has said to the model, examined when a reply seems to contain a call.
 
-    Each message is looked into once, in time linear in its length; and read for calls only if it names the tool.
+    Each message is examined once, in time linear in its length, and read for calls only if it names the tool.
 
     Args:
-        messages: gives the conversation so far; asked when there is something to compare.
-        new_parsers: makes parsers that find calls of these tools in every format, in code and quotes too.
+        messages: returns the conversation so far; called when there is something to compare.
+        new_parsers: creates parsers that find calls of these tools in every format, even in code and quotes.
     """
 
     def __init__(
@@ -141,14 +141,14 @@ class Heard:
         self._messages = messages
         self._new_parsers = new_parsers
         self._read: dict[int, _Read] = {}
-        self._told: dict[str, str] = {}  # instructions, without what changes when they are quoted
+        self._bare: dict[str, str] = {}  # instructions, without what changes when they are quoted
 
     def quoted(self, call: ToolCall, tools: Mapping[str, ToolSpec]) -> CallQuoted | None:
-        """Where the call stands already; None where it is the model's own.
+        """Where the call already occurs; None if it is the model's own.
 
         Args:
             call: found in a reply's text.
-            tools: those that calls are looked for of, by name.
+            tools: the tools whose calls are looked for, by name.
         """
         text, meaning = bare(call.raw), _meaning(call, tools.get(call.name))
         names = _names(call.name, tools)
@@ -158,34 +158,35 @@ class Heard:
             if not isinstance(message, ToolMessage | UserMessage):
                 continue
             read = self._known(message)
-            named = any(name in said for name in names for said in read.bare)
-            if any(text in said for said in read.bare) or (named and meaning in self._calls(read, tools)):
+            named = any(name in bare_text for name in names for bare_text in read.bare)
+            if any(text in bare_text for bare_text in read.bare) or (named and meaning in self._calls(read, tools)):
                 return CallQuoted(call, getattr(message, "call_id", None))
         return None
 
     def _instructed(self, call: ToolCall, text: str, tools: Iterable[ToolSpec]) -> bool:
-        """Whether the call stands in the instructions to the letter. Without arguments it is only named there."""
+        """Whether the call occurs literally in the instructions. Without arguments it is only named there."""
         if not call.arguments:
             return False
-        told = [message.content for message in self._messages() if isinstance(message, SystemMessage)]
-        for said in (*told, *(words for tool in tools for words in (tool.description, *_explained(tool.parameters)))):
-            if said not in self._told:
-                self._told[said] = bare(said)
-            if text in self._told[said]:
+        prompts = (message.content for message in self._messages() if isinstance(message, SystemMessage))
+        described = (words for tool in tools for words in (tool.description, *_explained(tool.parameters)))
+        for passage in (*prompts, *described):
+            if passage not in self._bare:
+                self._bare[passage] = bare(passage)
+            if text in self._bare[passage]:
                 return True
         return False
 
     def _known(self, message: ToolMessage | UserMessage) -> _Read:
-        """What is known of a message, which is held on to: its identity is the key."""
+        """What is known of a message, which is kept alive: its identity is the key."""
         read = self._read.get(id(message))
         if read is None:
             text = "\n".join(part.text for part in message.content if isinstance(part, TextPart))
-            said = tuple({bare(text): None, bare(text, listed=True): None})
-            read = self._read[id(message)] = _Read(message, text, said)
+            bare_texts = tuple({bare(text): None, bare(text, listed=True): None})
+            read = self._read[id(message)] = _Read(message, text, bare_texts)
         return read
 
     def _calls(self, read: _Read, tools: Mapping[str, ToolSpec]) -> frozenset[_Meaning]:
-        """The calls in a message, whoever wrote them."""
+        """The calls in a message, regardless of who wrote them."""
         if read.calls is None or read.tools != tools:
             found: set[_Meaning] = set()
             texts = readings(read.text)
@@ -199,7 +200,7 @@ class Heard:
 
 
 def _explained(schema: Any) -> Iterator[str]:
-    """What a JSON Schema says in words: its descriptions, titles and examples."""
+    """The prose of a JSON Schema: its descriptions, titles and examples."""
     for key, value in schema.items() if isinstance(schema, Mapping) else ():
         if key in _WORDS:
             yield from strings(value)
@@ -211,7 +212,7 @@ def _explained(schema: Any) -> Iterator[str]:
 
 
 def _names(name: str, tools: Mapping[str, ToolSpec]) -> set[str]:
-    """What a text calls the tool."""
+    """The tool's name as a text spells it."""
     tool = tools.get(name)
     tag = tool.element.tag if tool is not None and tool.element is not None else name
     return {bare(name), bare(name.replace("_", "-")), bare(tag)}

@@ -1,6 +1,6 @@
 """From finished calls to answers: what may run, when it starts, and exactly one answer per call.
 
-Knows who admits a call, who approves it, who runs it, and their order; knows no text, no format's syntax and no model.
+Knows what admits, approves and runs a call, and in which order; knows no text, no format's syntax and no model.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from agentkit.processor.waiting import Gate, WaitingCalls
 from agentkit.tool.registry import ToolRegistry
 from agentkit.tool.result import ToolContext, ToolResult
 
-_INTERRUPTED = "not run: the response broke off with an error"
+_INTERRUPTED = "not run: the response was interrupted by an error"
 
 Scope = Callable[[ToolCall], AbstractContextManager[Any]]
-"""Entered while a call's task is made: what it sets in context variables holds inside the tool. (None sets nothing.)"""
+"""Entered while a call's task is created: the tool sees the context variables that it sets. (None sets nothing.)"""
 
 
 class Execution:
@@ -45,12 +45,12 @@ class Execution:
     Args:
         registry: the tools.
         config: limits, timeout, order.
-        contexts: makes a call's context.
-        inbox: takes the event of each tool that ends.
+        contexts: creates a call's context.
+        inbox: receives the event of each tool that ends.
         approved: the ids of the calls that a person has approved.
-        scope: entered while a call's task is made; None enters nothing.
-        gate: asked when a call is about to start; None lets every call start.
-        faults: told what the tools' authors must mend.
+        scope: entered while a call's task is created; None enters nothing.
+        gate: called when a call is about to start; None lets every call start.
+        faults: logs what the tools' authors must fix.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Execution:
     ) -> None:
         self.answers: dict[int, ToolMessage] = {}
         self.terminated = False
-        self.untold: set[int] = set()  # calls that have ended and whose event was not yielded yet
+        self.untold: set[int] = set()  # calls that have ended, but whose event was not yielded yet
         self.waiting = WaitingCalls(gate, inbox.wake, sequential=config.strategy == "sequential")
         self._config = config
         self._contexts = contexts
@@ -79,13 +79,13 @@ class Execution:
 
     @property
     def idle(self) -> bool:
-        """Whether no call waits for its start or runs."""
+        """Whether no call is running or waiting to start."""
         return not self.waiting.calls and not self._running
 
     # -------------------------------------------------------------- admission
 
     def admit(self, event: CallEnd | CallError) -> ToolEvent | None:
-        """Let a call wait for its start or for its approval, or answer it at once with what is wrong with it."""
+        """Let a call wait for its start or its approval, or answer it immediately with what is wrong with it."""
         admitted = self._admission.admit(event)
         if not isinstance(admitted, Admitted):
             return self._answer(admitted)
@@ -97,28 +97,28 @@ class Execution:
         return required
 
     def _terminate(self, last: Admitted) -> None:
-        """Skip the calls behind this one that have not started; a native one may have ended before it."""
+        """Skip the calls after this one that have not started; a native one may have ended before it."""
         skipped = self._admission.terminate(last)
         for index, call in self._held(after=last.index):
             self._inbox.put(self._skip(index, call, skipped))
 
     def _decided(self, admitted: Admitted, required: ApprovalRequired | None) -> None:
-        """A function has said whether a call that waits must wait for a person."""
+        """A function has decided whether a waiting call must wait for a person."""
         if required is not None:
             self.waiting.drop(admitted)
             self._inbox.put(required)
         self._inbox.wake()
 
     def _held(self, after: int = -1) -> list[tuple[int, ToolCall]]:
-        """Take out the calls that wait, for their start or for a person, in call order."""
+        """Remove and return the calls that wait, for their start or for a person, in call order."""
         return sorted((self.waiting.drop_all(after) | self.approvals.withdraw(after)).items())
 
     # -------------------------------------------------------------- running
 
     def next(self) -> Admitted | None:
-        """The call that may start now; it stays in line until `start`. Those that are kept back are answered.
+        """The call that may start now; it stays in line until `start`. Calls that are kept from starting are answered.
 
-        With `sequential`, one whose approval is being decided holds up those behind it; one that waits for a person
+        With `sequential`, a call whose approval is being decided holds up those after it; one that waits for a person
         does not.
         """
         waiting = self.waiting
@@ -152,12 +152,12 @@ class Execution:
     def _begin(self, admitted: Admitted, context: ToolContext) -> ToolTask:
         place = self.waiting.place(admitted.index) if admitted.tool.policy.exclusive else None
         task = ToolTask(admitted, self._config, self._faults, self._settled, place)
-        self._running.add(task)  # only now: what raised before would leave it there for good
+        self._running.add(task)  # only now: an exception before this would leave the call there for good
         task.start(context)
         return task
 
     def _settled(self, task: ToolTask, done: Outcome, took: float) -> None:
-        """A tool is over, or answered for as if it were."""
+        """A tool has ended, or its call was answered as if it had."""
         self._running.discard(task)
         index, call, tool = task.admitted.index, task.admitted.call, task.admitted.tool
         succeeded = done.result.error is None
@@ -170,19 +170,19 @@ class Execution:
     # -------------------------------------------------------------- the end
 
     def interrupt(self, *, waiting: bool) -> list[ToolEvent]:
-        """The response broke off: refuse what it still brings and, if so asked, what waits."""
+        """The response was interrupted: refuse the calls it still brings and, if requested, those that wait."""
         return self._close(failed("interrupted", _INTERRUPTED), waiting=waiting)
 
     def take_back(self, finish: FinishReason) -> list[ToolEvent]:
-        """The response's own end takes it back: refuse what waits, also for a person, and what it still brings."""
-        return self._close(failed("denied", f"not run: the response finished with {finish}, and its calls with it"))
+        """The response's own end retracts it: refuse all calls that wait, also for a person, and those to come."""
+        return self._close(failed("denied", f"not run: the response finished with {finish}, which retracts its calls"))
 
     def _close(self, answer: ToolResult, *, waiting: bool = True) -> list[ToolEvent]:
         self._admission.close(answer)
         return [self._skip(*held, answer) for held in (self._held() if waiting else ())]
 
     def cancel(self) -> list[asyncio.Task[Any]]:
-        """Stop what runs, skip what waits, be it for a person; what it returns are the tasks to wait for."""
+        """Stop what runs and skip what waits, even for a person; returns the tasks to wait for."""
         for skipped in self._close(failed("cancelled", NOT_BEGUN)):
             self._inbox.put(skipped)
         running = list(self._running)
@@ -191,7 +191,7 @@ class Execution:
         return [one.task for one in running]
 
     def finish(self, calls: Sequence[ToolCall | None]) -> tuple[ToolMessage, ...]:
-        """The answers in call order; a call that has none by now, and waits for no person, is answered as cancelled.
+        """The answers in call order; a call without one that does not wait for a person is answered as cancelled.
 
         Args:
             calls: the response's calls by index.
@@ -209,6 +209,6 @@ class Execution:
 
     def _answer(self, event: ToolCompleted | ToolFailed | ToolSkipped, parts: ResultContent | None = None) -> ToolEvent:
         call, result = event.call, event.result
-        said = capped(result.parts, self._config.max_output, self._config.keep) if parts is None else parts
-        self.answers[event.index] = ToolMessage(call.id, call.name, said, result.code)
+        shown = capped(result.parts, self._config.max_output, self._config.keep) if parts is None else parts
+        self.answers[event.index] = ToolMessage(call.id, call.name, shown, result.code)
         return event

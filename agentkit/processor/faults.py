@@ -1,6 +1,6 @@
-"""What goes wrong in an author's own code, in the log: the model is told in words, the author with a traceback.
+"""Logs what goes wrong in an author's own code: the model gets a message, the author a traceback.
 
-Knows the log; knows no call, no arguments and no result: what a model sent or a tool gave is nobody's business here.
+Knows the log; knows no call, no arguments and no result: what a model sent or a tool returned does not belong here.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from agentkit.processor.replies import words
 _LOG: Final = logging.getLogger("agentkit.processor.tools")
 _OWN: Final = str(Path(__file__).parent.parent)
 _TRACEBACK: Final = 10_000  # characters of it
-_LONGEST: Final = 500  # characters of what an exception says
+_LONGEST: Final = 500  # characters of an exception's message
 
 
 class Faults:
-    """The faults of one run: each place is told once in full, at the level ERROR, and then at DEBUG.
+    """The errors of one run: each place is logged once in full, at the level ERROR, and then at DEBUG.
 
-    With the traceback, if anybody has configured logging; else in one line, which Python shows on the standard error.
+    With the traceback if logging is configured; otherwise in one line, which Python shows on the standard error.
     """
 
     def __init__(self) -> None:
-        self._told: set[tuple[str, str, str, int]] = set()
+        self._logged: set[tuple[str, str, str, int]] = set()
 
     def raised(self, where: str, error: BaseException) -> None:
-        """An author's code raised; the model was told, and the run goes on.
+        """An author's code raised; the error was sent to the model, and the run continues.
 
         Args:
             where: the class and method.
@@ -38,29 +38,29 @@ class Faults:
         """
         trace = _outside(error.__traceback__)
         file, line = ("?", 0) if trace is None else _place(trace)
-        said = " ".join(without_credentials(words(error)[: 2 * _LONGEST]).split())[:_LONGEST]
-        self._tell(where, f"raised {said}", file, line, error, trace)
+        message = " ".join(without_credentials(words(error)[: 2 * _LONGEST]).split())[:_LONGEST]
+        self._log(where, f"raised {message}", file, line, error, trace)
 
     def returned(self, where: str, what: str) -> None:
-        """A tool returned what no model can read.
+        """A tool returned a value that no model can read.
 
         Args:
             where: the class and method.
-            what: what is wrong with it, and what to write.
+            what: what is wrong with it, and how to fix it.
         """
-        self._tell(where, what, "?", 0, None, None)
+        self._log(where, what, "?", 0, None, None)
 
-    def _tell(
+    def _log(
         self, where: str, what: str, file: str, line: int, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         fault = (where, what.partition(":")[0], file, line)
-        level = logging.DEBUG if fault in self._told else logging.ERROR
-        self._told.add(fault)
+        level = logging.DEBUG if fault in self._logged else logging.ERROR
+        self._logged.add(fault)
         if not _LOG.isEnabledFor(level):
             return
         at = f", at {file}:{line}" if line else ""
-        said = f"the tool {where} {what}{at}; the model was told"
-        record = _LOG.makeRecord(_LOG.name, level, file, line, "%s", (said,), None)
+        text = f"the tool {where} {what}{at}; the error was sent to the model"
+        record = _LOG.makeRecord(_LOG.name, level, file, line, "%s", (text,), None)
         if error is not None and level == logging.ERROR and _LOG.hasHandlers():
             record.exc_info = (type(error), error, trace)
             record.exc_text = _written(error, trace)
@@ -68,20 +68,20 @@ class Faults:
 
 
 def _written(error: BaseException, trace: TracebackType | None) -> str:
-    """A traceback as it may be seen: its end, where the cause is. What is cut is blotted out first, not cut in two."""
+    """A traceback fit to be shown: its end, where the cause is. Secrets are redacted first, not cut in two."""
     text = "".join(traceback.format_exception(type(error), error, trace)).strip()
     return without_credentials(text[-2 * _TRACEBACK :])[-_TRACEBACK:]
 
 
 def _outside(trace: TracebackType | None) -> TracebackType | None:
-    """A traceback from where the author's code begins."""
+    """A traceback that begins at the author's code."""
     while trace is not None and trace.tb_next is not None and trace.tb_frame.f_code.co_filename.startswith(_OWN):
         trace = trace.tb_next
     return trace
 
 
 def _place(trace: TracebackType) -> tuple[str, int]:
-    """The last place that it passed in the author's own file."""
+    """The last place in the author's own file that it passed through."""
     file, line = trace.tb_frame.f_code.co_filename, trace.tb_lineno
     for frame, at in traceback.walk_tb(trace):
         if frame.f_code.co_filename == file:

@@ -1,6 +1,6 @@
-"""One queue for what a turn's source brings and what its tools report. Knows the event loop; looks into nothing.
+"""One queue for what a turn's source brings and what its tools report. Knows the event loop; examines no item.
 
-The source is read in a task of its own, in one task from first to last, as generators expect.
+The source is read in a separate task, the same one from first to last, as generators expect.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ Source = AsyncIterable[SourceEvent] | Iterable[SourceEvent]
 
 @dataclass(frozen=True, slots=True)
 class SourceEnd:
-    """The source is over; with the error that it raised, if any."""
+    """The source is over; has the error that it raised, if any."""
 
     failure: Exception | None = None
 
 
 class Inbox:
-    """What has come and was not taken yet, in `items`."""
+    """What has come and has not been taken yet, in `items`."""
 
     def __init__(self) -> None:
         self.items: deque[SourceEvent | ToolEvent | SourceEnd] = deque()
@@ -46,22 +46,22 @@ class Inbox:
         if news is not None and not news.done():
             try:
                 news.set_result(None)
-            except RuntimeError:  # its loop was closed: nobody wakes up there any more
+            except RuntimeError:  # its loop was closed: nothing wakes up there any more
                 return
 
     async def wait(self) -> None:
-        """Until there is news."""
+        """Wait until there is news."""
         if self._space is not None and not self._space.done():
             self._space.set_result(None)
         self._news = asyncio.get_running_loop().create_future()
         await self._news
 
     def read(self, source: Source) -> None:
-        """Begin to read a source; a `SourceEnd` follows its last event."""
+        """Start to read a source; a `SourceEnd` follows its last event."""
         self.reading = asyncio.get_running_loop().create_task(self._read(source))
 
     def stop(self) -> None:
-        """Read no further, and close the source. That is its end, however long it takes to close."""
+        """Stop reading, and close the source. It counts as ended, however long it takes to close."""
         self.put(SourceEnd())
         self._stopped = True
         if self.reading is not None:
@@ -91,6 +91,6 @@ class Inbox:
                 await source.aclose()
 
     async def _room(self) -> None:
-        """Until the consumer has taken what was read."""
+        """Wait until the consumer has taken what was read."""
         self._space = asyncio.get_running_loop().create_future()
         await self._space

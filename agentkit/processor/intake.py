@@ -1,6 +1,6 @@
-"""What is taken of one response: all calls in one count, each with an id, and the parts as a message.
+"""What is taken from one response: all calls numbered in one sequence, each with an id, and the parts as a message.
 
-Pure: events in, events out. Knows no text, no tool that could run and no clock; the source of ids comes in as an
+Pure: events in, events out. Knows no text, no tool that could run and no clock; the source of ids is passed as an
 argument.
 """
 
@@ -41,11 +41,11 @@ _OF_CALLS: Final = (CallStart, ArgumentDelta, CallEnd, CallError, ProviderBlock)
 
 
 class CallIds:
-    """The ids of a conversation's calls, of which none is used twice.
+    """The ids of a conversation's calls; each is used only once.
 
     Args:
-        new: makes an id for a call that has none, or whose own is taken.
-        taken: those that were used so far.
+        new: creates an id for a call that has none, or whose own is taken.
+        taken: the ids that were used so far.
     """
 
     def __init__(self, new: Callable[[], str], taken: Iterable[str] = ()) -> None:
@@ -53,7 +53,7 @@ class CallIds:
         self._taken = set(taken)
 
     def unique(self, wanted: str | None) -> str:
-        """The id of one more call: the wanted one, unless it is taken."""
+        """The id of one more call: the requested one, unless it is taken."""
         given = wanted or self._new()
         if given in self._taken:
             given = self._new()
@@ -68,7 +68,7 @@ class Draft:
 
     def __init__(self) -> None:
         self._parts: list[AssistantPart | None] = []
-        self._run: list[str] = []  # the pieces of the text, thinking or markup that goes on
+        self._run: list[str] = []  # the pieces of the text, thinking or markup that continues
         self._run_kind: TextualPart = TextPart
         self._whole: AssistantMessage | None = None
 
@@ -78,7 +78,7 @@ class Draft:
         return not self._parts and not self._run
 
     def say(self, kind: TextualPart, text: str) -> None:
-        """So much more of a text; pieces of one kind become one part."""
+        """Another piece of text; consecutive pieces of one kind become one part."""
         if kind is not self._run_kind:
             self._end_run()
             self._run_kind = kind
@@ -86,11 +86,11 @@ class Draft:
             self._run.append(text)
 
     def add(self, part: AssistantPart) -> None:
-        """A part as it is, where text may go on behind it as if it were not there."""
+        """A complete part, after which text may continue as if the part were not there."""
         self._parts.append(part)
 
     def add_block(self, event: ProviderBlock) -> None:
-        """A provider's block; one that is of thinking holds the thinking just before it."""
+        """A provider's block; a block of thinking includes the thinking just before it."""
         thought = ""
         if event.thinking and self._run_kind is ThinkingPart:
             thought, self._run = "".join(self._run), []
@@ -99,7 +99,7 @@ class Draft:
         self._parts.append(whole if event.thinking else ProviderPart(event.provider, event.data))
 
     def keep_place(self) -> int:
-        """A place for a call that begins here."""
+        """A place for a call that starts here."""
         self._end_run()
         self._parts.append(None)
         return len(self._parts) - 1
@@ -109,7 +109,7 @@ class Draft:
         self._parts[place] = call
 
     def message(self) -> AssistantMessage:
-        """What was written so far; calls that are still open are left out."""
+        """What was written so far, without calls that are still open."""
         if self._whole is not None:
             return self._whole
         content = [part for part in self._parts if part is not None]
@@ -118,7 +118,7 @@ class Draft:
         return AssistantMessage(tuple(content))
 
     def close(self) -> None:
-        """Nothing follows: the message is made once, for all who ask."""
+        """Nothing follows: the message is created once and shared."""
         self._whole = self.message()
 
     def _end_run(self) -> None:
@@ -129,7 +129,7 @@ class Draft:
 
 @dataclass(slots=True)
 class OpenCall:
-    """A call that has begun: its number, its place among the message's parts, and what is known of it."""
+    """A call that has started: its number, its place among the message's parts, and what is known of it."""
 
     index: int
     place: int
@@ -139,32 +139,32 @@ class OpenCall:
 
 
 class OpenCalls:
-    """The calls of one source that have begun and not ended, by the source's own numbers. Here, native ones."""
+    """The calls of one source that have started but not ended, by the source's own numbers. Here, native ones."""
 
     textual = False
-    """Whether they stand in text, which has no ids, keeps what was written, and may hold calls that are not to be run
+    """Whether they are in text, which has no ids, keeps what was written, and may contain calls that must not run
     although they could be read."""
 
     def __init__(self) -> None:
         self.by_number: dict[int, OpenCall] = {}
 
     def refused(self, call: ToolCall) -> str | None:
-        """Why a call that stands in text is not to be run; None where it is."""
+        """Why a call in text must not run; None if it may."""
         return None
 
     def ended(self, call: ToolCall) -> None:
-        """A call that stands in text is whole, and is to be run."""
+        """A call in text is complete, and will run."""
 
 
 class Intake:
-    """Takes one response's events.
+    """Receives one response's events.
 
-    What it gives has one count for native and text calls, in the order in which they began, and an id for every call.
-    It is read as far as it is taken: `draft` holds what the events taken so far have said.
+    Its output numbers native and text calls in one sequence, in the order in which they started, and has an id for
+    every call. The response is read as far as events are taken: `draft` has what the events taken so far have said.
 
     Args:
         ids: of the conversation's calls.
-        limit: calls that are read; with the last of them the response is `full` and over. None reads all.
+        limit: how many calls are read; with the last of them the response is `full` and over. None reads all.
     """
 
     def __init__(self, ids: CallIds, limit: int | None = None) -> None:
@@ -176,10 +176,10 @@ class Intake:
         self._ids = ids
         self._limit = inf if limit is None else limit
         self._ended = 0
-        self._spent: Usage | None = None  # by the responses that this one goes on with
+        self._spent: Usage | None = None  # by the responses that this one continues
 
     def keep(self, events: Iterable[SourceEvent], opened: OpenCalls) -> Iterator[SourceEvent]:
-        """Keep events one by one, as they are taken; the response may be full before their end."""
+        """Keep events one by one, as they are taken; the response may be full before all are."""
         for event in events:
             if self.full:
                 return
@@ -190,14 +190,14 @@ class Intake:
                 yield self.finish
 
     def keep_one(self, event: SourceEvent, opened: OpenCalls) -> tuple[SourceEvent, ...]:
-        """Keep an event at once."""
+        """Keep an event immediately."""
         if len(self.calls) >= self._limit and self._over_limit(event, opened):
             return ()
         taken = self.take(event, opened)
         return (taken, self.finish) if self._ended == self._limit else (taken,)
 
     def take(self, event: Any, opened: OpenCalls) -> SourceEvent:
-        """Keep an event for the message, and put its call into the one count."""
+        """Keep an event for the message, and number its call."""
         take = _TAKE.get(type(event))
         if take is None:
             raise TypeError(
@@ -210,7 +210,7 @@ class Intake:
         self._spent = self.usage
 
     def _over_limit(self, event: SourceEvent, opened: OpenCalls) -> bool:
-        """Whether this belongs to a call behind the last one that is read, now that all of those have begun."""
+        """Whether this belongs to a call after the last one that is read, now that all of those have started."""
         index = event.index if isinstance(event, _OF_CALLS) else None
         return index is not None and index not in opened.by_number
 
@@ -307,4 +307,4 @@ _TAKE: Mapping[type, Callable[[Intake, Any, OpenCalls], SourceEvent]] = {
     Usage: Intake._take_usage,
     Finish: Intake._take_finish,
 }
-"""What is kept of each kind of event; a table, since it is looked into once per streamed delta."""
+"""What is kept of each kind of event; a table, since it is read once per streamed delta."""

@@ -1,8 +1,8 @@
-"""Who may run now of the calls that must not run beside each other. Knows keys and event loops; knows no tool.
+"""Which of the calls that must not run concurrently may run now. Knows keys and event loops; knows no tool.
 
-A line is an object: a tool instance, or a function. It is held from the moment at which a call is let go ahead until
-what it began has truly ended, which for a plain function in its thread may be long after its caller was answered.
-Runs of one process share the lines, whatever event loop and thread they are in.
+Each line belongs to an object: a tool instance, or a function. It is held from the moment a call is allowed to start
+until what it started has truly ended, which for a plain function in its thread may be long after its caller was
+answered. The runs of one process share the lines, regardless of their event loops and threads.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from contextvars import ContextVar
 from agentkit.processor.workers import Claim
 
 _LOCK = threading.Lock()  # guards all that follows; nothing is waited for under it
-_HELD: dict[int, LinePlace] = {}  # by the id of the object: who holds a line keeps its object alive
+_HELD: dict[int, LinePlace] = {}  # by the id of the object: the holder of a line keeps its object alive
 _WAITING: dict[int, dict[Callable[[], None], asyncio.AbstractEventLoop]] = {}
 _WITHIN: ContextVar[tuple[int, ...]] = ContextVar("agentkit_lines", default=())  # the lines held around this code
 
@@ -26,33 +26,33 @@ class LinePlace:
 
     Args:
         key: the object.
-        threaded: whether the call runs in a thread, which goes on when its task is over.
+        threaded: whether the call runs in a thread, which continues after its task is over.
     """
 
     def __init__(self, key: object, *, threaded: bool) -> None:
-        self._key = key  # alive as long as the line is held: ids are used again
+        self._key = key  # alive as long as the line is held: ids are reused
         self._threaded = threaded
         self._begun = self._task_over = self._function_over = self._given_up = False
         self._loop = asyncio.get_running_loop()
 
     @property
     def lost(self) -> bool:
-        """Whether nobody waits for the call any more, although it goes on."""
+        """Whether nothing waits for the call any more, although it continues."""
         return not self.over and (self._given_up or self._task_over or self._loop.is_closed())
 
     @property
     def over(self) -> bool:
-        """Whether nothing of the call goes on; what its closed event loop left behind never will."""
+        """Whether nothing of the call continues; what a closed event loop abandoned never will."""
         in_thread = self._threaded and self._begun and not self._function_over
         return (self._task_over or self._loop.is_closed()) and not in_thread
 
     def begin(self) -> None:
-        """The call's task begins; called in that task, whose code then knows what it holds."""
+        """The call's task starts; called in that task, so that its code knows which lines it holds."""
         self._begun = True
         _WITHIN.set((*_WITHIN.get(), id(self._key)))
 
     def give_up(self) -> None:
-        """The call was answered without its task, which goes on."""
+        """The call was answered without its task, which continues."""
         self._given_up = True
         self._settle()
 
@@ -62,14 +62,14 @@ class LinePlace:
         self._settle()
 
     def task_over(self, claim: Claim | None = None) -> None:
-        """The call's task has ended, or was never made. A claim is on a function in a thread, which may yet begin."""
-        if claim is None or claim.take():  # there is none, or it never began
+        """The task has ended, or was never created. A claim is for a function in a thread, which may still start."""
+        if claim is None or claim.take():  # there is none, or it never started
             self._function_over = True
         self._task_over = True
         self._settle()
 
     def _settle(self) -> None:
-        """Let the next one go, or tell those in line that it is of no use to wait."""
+        """Let the next one start, or wake those in line if waiting has become futile."""
         with _LOCK:
             key = id(self._key)
             if _HELD.get(key) is not self or not (self.over or self.lost):
@@ -78,7 +78,7 @@ class LinePlace:
                 del _HELD[key]
             waiting = _WAITING.pop(key, {})
         for wake, loop in waiting.items():
-            with suppress(RuntimeError):  # closed meanwhile: nobody waits there
+            with suppress(RuntimeError):  # closed in the meantime: nothing waits there
                 loop.call_soon_threadsafe(wake)
 
 
@@ -87,27 +87,27 @@ def take(key: object, wake: Callable[[], None], *, threaded: bool) -> LinePlace 
 
     Args:
         key: the object.
-        wake: called on this event loop, once, when it is worth to ask again.
+        wake: called on this event loop, once, when it is worth asking again.
         threaded: whether the call will run in a thread.
 
     Returns:
-        The place, which must be told when its call is over; None where another call holds it.
+        The place, which must be notified when its call is over; None if another call holds it.
 
     Raises:
-        Stuck: the call that holds it was given up, and goes on; or it is the one from within which this one is made.
+        Stuck: the call that holds it was given up but continues; or it is the call from within which this one is made.
     """
     if id(key) in _WITHIN.get():
-        raise Stuck("this call is made from within another one of it, which would wait for it")
+        raise Stuck("this call is made from within another call of it, so that each would wait for the other")
     with _LOCK:
         held = _HELD.get(id(key))
         if held is None or held.over:
             _HELD[id(key)] = place = LinePlace(key, threaded=threaded)
             return place
         if held.lost:
-            raise Stuck("an earlier call of it was given up and has not ended")
+            raise Stuck("an earlier call of it was given up but has not ended")
         _WAITING.setdefault(id(key), {})[wake] = asyncio.get_running_loop()
     return None
 
 
 class Stuck(RuntimeError):
-    """It is of no use to wait in line; the message says why."""
+    """Waiting in line is futile; the message says why."""

@@ -1,6 +1,6 @@
-"""What runs the calls of a model's responses: one `Turn` per response, with ids unique over all of them.
+"""Runs the calls of a model's responses: one `Turn` per response, with ids that are unique across all of them.
 
-Puts the parts together; what happens is in `turn`.
+Only puts the parts together; the work is done in `turn`.
 """
 
 from __future__ import annotations
@@ -51,18 +51,20 @@ class ResponseProcessor:
 
     Args:
         registry: the tools that may run.
-        config: what calls may do.
-        context: the application's values; tools that ask for a `ToolContext` find them in its `state`.
-        new_id: makes the id of a call that came without one.
+        config: which calls run, and how.
+        context: the application's values; tools that declare a `ToolContext` find them in its `state`.
+        new_id: creates the id of a call that came without one.
         taken: ids used earlier in the conversation, which no new call may have.
-        new_context: makes the whole `ToolContext` of a call, in place of one that only has `context` as its `state`. It
-            is asked when a call starts, and before that when a function must decide whether the call needs approval.
-        heard: gives the conversation so far, for a model that calls natively: a call in its text that stands in a
-            user's message or a tool's result is not run, nor is an example of the system prompt or of a tool's
-            description. None compares with nothing, as for a model that writes calls.
-        scope: entered while a call's task is made: what it sets in context variables holds inside the tool. None enters
-            nothing.
-        gate: asked when a call is about to start; what it says keeps the call from starting. None lets every call.
+        new_context: creates the whole `ToolContext` of a call, in place of one that only has `context` as its `state`.
+            It is called when a call starts, and before that when a function must decide whether the call needs
+            approval.
+        heard: returns the conversation so far, for a model that calls natively: a call in its text that also occurs in
+            a user's message or a tool's result does not run, nor does an example from the system prompt or from a
+            tool's description. None compares with nothing, as for a model that writes calls.
+        scope: entered while a call's task is created: context variables that it sets are visible to the tool. None
+            enters nothing.
+        gate: called when a call is about to start; a string that it returns keeps the call from starting. None lets
+            every call start.
 
     >>> import asyncio
     >>> from agentkit.events import CallEnd
@@ -110,19 +112,19 @@ class ResponseProcessor:
         more: More | None = None,
         made: Iterable[ToolCall] = (),
     ) -> Turn:
-        """Take one response's events; iterate the turn to read them and to run the calls.
+        """Process one response's events; iterate the turn to read them and to run the calls.
 
         Args:
-            events: the response's.
-            offered: the tools that the model could call, none with `tool_choice="none"`: only their calls are recovered
-                from a native model's text. None stands for all of the registry's.
+            events: the response's events.
+            offered: the tools that the model could call, empty with `tool_choice="none"`: only their calls are
+                recovered from a native model's text. None means all tools of the registry.
             approved: the ids of calls that a person has approved; they run without asking again.
-            more: asked when the response ends at the token limit inside a text call: given what was written so far, the
-                events of a further response, of a model that goes on exactly where it was cut, or None to let the call
-                be cut. The turn reads them as one response, once they are complete; a further response that is not
-                surely a continuation is read as a reply of its own, and the cut call is answered as cut.
-            made: the text calls of the response before, where its token limit cut that one: if this response begins it
-                again, they are answered with an error and not run a second time.
+            more: called with what was written so far when the response ends at the token limit inside a text call. It
+                returns the events of a further response, from a model that continues exactly where it was cut, or None
+                to let the call be cut. The turn reads both as one response, once they are complete; a further response
+                that is not certainly a continuation is read as a separate reply, and the cut call is answered as cut.
+            made: the text calls of the previous response, if its token limit cut it: if this response starts it again,
+                they are answered with an error and not run a second time.
         """
         inbox = Inbox()
         execution = Execution(
@@ -158,19 +160,19 @@ class ResponseProcessor:
         return ResponseReader(intake, recovery=recovery)
 
     def _quoted(self, tools: Sequence[ToolSpec]) -> Quoted | None:
-        """Whether a call stands in what the model has read."""
+        """Returns where a call occurs in what the model has read."""
         heard = self._heard
         return None if heard is None else lambda call: heard.quoted(call, {tool.name: tool for tool in tools})
 
     def _searchers(self, tools: Sequence[ToolSpec]) -> Sequence[TextReader]:
-        """Find calls wherever they stand, in every format. One needs a parser of its own: its tags are names."""
+        """Find calls anywhere, in every format. One format needs a separate parser: its tags are names."""
         own = [f for f in self.config.text_formats if f not in formats.auto()]
         return [formats.Parser(several, tools, in_code="execute") for several in _everywhere(tuple(own))]
 
 
 @cache
 def _everywhere(own: tuple[Format, ...]) -> tuple[tuple[Format, ...], ...]:
-    """Formats in which nothing hides a call: what others say has no thinking of the model's."""
+    """Formats in which nothing hides a call: what others say contains no thinking by the model."""
     known = tuple(replace(f, thinking=(), answer=()) for f in (*formats.auto(), *own))
     return known, (formats.get("legacy"),)
 

@@ -1,7 +1,7 @@
-"""Calls that a native model wrote as text: found while the text streams, decided when the response is over.
+"""Calls that a native model wrote as text: found while the text streams, accepted or not when the response is over.
 
 Pure: source events in, source events out. The parser finds calls; this decides whether they count. It never loses a
-character: what does not count is the text that it was.
+character: what does not count stays the text that it was.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _TAGS: Final = [pair for f in formats.recoverable() for pair in f.thinking]
 _THINKING: Final = frozenset("".join(tag.split()) for pair in _TAGS for tag in pair)
 _CLOSES: Final = tuple(sorted({tag for _, tag in _TAGS if "think" in tag.lower() or tag[2:-1] in REASONING}))
 _BY_TAG: Final = frozenset(f.name for f in formats.auto() if any(isinstance(s.call[0], ToolElement) for s in f.shapes))
-"""The formats in which a tool's own tag is all there is of a call."""
+"""The formats in which a call consists only of the tool's own tag."""
 
 _HEAD: Final = 300  # characters: longer than any opener with a tool's name
 
@@ -42,13 +42,13 @@ Quoted = Callable[[ToolCall], CallQuoted | None]
 
 
 class _Wrapping(NamedTuple):
-    """What the parser took for markup: it is, beside a call that counts."""
+    """What the parser read as markup: it is, if it is next to a call that counts."""
 
     text: str
 
 
 class _Thought(NamedTuple):
-    """Thinking between tags in the text. A native model's text keeps it, as text."""
+    """Thinking between tags in the text. In a native model's text it stays text."""
 
     text: str
 
@@ -71,7 +71,7 @@ _Waiting = SourceEvent | _Wrapping | _Thought | _Found
 
 
 class _Held:
-    """What waits until it is known whether the calls in it count: from the first call on, everything.
+    """What waits until it is known whether its calls count: everything from the first call on.
 
     What need not wait any more is in `out`.
     """
@@ -83,7 +83,7 @@ class _Held:
         self._firm = 0
 
     def put(self, event: SourceEvent) -> None:
-        """What is no call."""
+        """Text that is not a call."""
         if self._waits:
             self._waits.append(event)
         else:
@@ -97,7 +97,7 @@ class _Held:
             self.out.append(Text(text))
 
     def put_wrapping(self, text: str) -> bool:
-        """What seems to belong to the calls before it; False where there are none."""
+        """What seems to belong to the calls before it; False if there are none."""
         if self._waits:
             self._waits.append(_Wrapping(text))
         return bool(self._waits)
@@ -111,7 +111,7 @@ class _Held:
         self._waits.append(found)
 
     def give_up_loose(self) -> None:
-        """Something is said behind bare calls: they are examples in prose."""
+        """Something is said after bare calls: they are examples in prose."""
         first = self.loose[0]
         self.loose = []
         if self._firm:
@@ -123,12 +123,12 @@ class _Held:
             self.release(calls=False)
 
     def release(self, *, calls: bool) -> None:
-        """Nothing waits any more: the calls in it count, or are the text that they were."""
+        """Nothing waits any more: the calls in it count, or stay the text that they were."""
         waits, self._waits = self._waits, []
         self.out += _with_calls(waits) if calls else _as_text(waits)
 
     def taken(self) -> Sequence[SourceEvent]:
-        """What goes out; a piece of text that came as one goes as one, wherever the parser stopped in it."""
+        """The output; a piece of text that came as one leaves as one, wherever the parser stopped in it."""
         out, self.out = self.out, []
         if len(out) < 2:
             return out
@@ -143,19 +143,19 @@ class _Held:
 class Recovery:
     """Reads one response of a model that should call natively.
 
-    Text goes through as it comes, but for what may be a call. From the first call that counts everything waits until
+    Text passes through as it comes, except what may be a call. From the first call that counts, everything waits until
     the response ends, or until a native call makes it text, since nothing may overtake it.
 
-    A call counts when it can be read without damage, names an offered tool, has all required arguments, and is not
-    quoted: not in thinking, code or quotation marks, nor in what the model has read of others. Code is, too, what is
-    indented by four places behind a blank line, as in Markdown, unless a list goes on there. One without markup of
-    its own (bare JSON, `name(…)`) must begin a line, and one in a code fence the reply; only calls may follow either. A
-    tag that the tool's author did not declare must hold an argument.
+    A call counts if it can be read without damage, names an offered tool, has all required arguments, and is not
+    quoted: not in thinking, code or quotation marks, nor in what the model has read from others. Text indented by four
+    spaces after a blank line is also code, as in Markdown, unless a list continues there. A call without its own markup
+    (bare JSON, `name(…)`) must begin a line, and one in a code fence must begin the reply; only calls may follow
+    either. A tag that the tool's author did not declare must contain an argument.
 
     Args:
-        new_parser: makes a parser for every format, given whether it reads the very beginning.
+        new_parser: creates a parser for every format; called with whether it reads the very beginning.
         tools: the offered tools.
-        quoted: tells of a call that it stands already in what the model has read, and so is a quote. None asks nobody.
+        quoted: whether a call already occurs in what the model has read, and so is a quote. None skips this check.
     """
 
     def __init__(
@@ -169,15 +169,15 @@ class Recovery:
         self._before = Before()
         self._held = _Held()
         self._lead = ""  # markup that seems to lead to a call
-        self._open: list[SourceEvent] = []  # of the call that goes on
+        self._open: list[SourceEvent] = []  # of the call that continues
 
     @property
     def open(self) -> bool:
-        """Whether more may come of it."""
+        """Whether more of it may come."""
         return not self._over
 
     def feed(self, event: SourceEvent) -> Sequence[SourceEvent]:
-        """What is certain now; its calls are native ones."""
+        """The events that are certain now; their calls are native ones."""
         if self._over or isinstance(event, Usage):
             return (event,)
         if isinstance(event, Text):
@@ -192,7 +192,7 @@ class Recovery:
         return self._held.taken()
 
     def close(self, *, whole: bool) -> Sequence[SourceEvent]:
-        """The response is over: the rest of it. Its calls are recovered ones; none unless it is `whole`."""
+        """The response is over: its remaining events, with recovered calls only if it is `whole`."""
         if not self._over:
             self._end(calls=whole)
         return self._held.taken()
@@ -248,7 +248,7 @@ class Recovery:
         self._held.put_thought(text)
 
     def _end_lead(self) -> None:
-        """What seemed to lead to a call leads to none."""
+        """What seemed to lead to a call does not."""
         if self._lead:
             lead, self._lead = self._lead, ""
             if not self._held.put_wrapping(lead):
@@ -286,12 +286,12 @@ class Recovery:
 
 
 def _as_text(held: Sequence[_Waiting]) -> list[SourceEvent]:
-    """What was held, with its calls as the text that they were."""
+    """What was held back, with its calls as the text that they were."""
     return [Text(h.text) if isinstance(h, _Wrapping | _Thought | _Found) else h for h in held]
 
 
 def _with_calls(held: Sequence[_Waiting]) -> list[SourceEvent]:
-    """What was held, with its calls."""
+    """What was held back, with its calls."""
     thought = _end_of_thought(held)
     out: list[SourceEvent] = _as_text(held[:thought])
     gap: int | None = None  # where in `out` what follows a call begins, while it says nothing
@@ -314,7 +314,7 @@ def _with_calls(held: Sequence[_Waiting]) -> list[SourceEvent]:
 
 
 def _end_of_thought(held: Sequence[_Waiting]) -> int:
-    """The place behind a closing thinking tag without an opening one: all before it was thinking."""
+    """The place after a closing thinking tag without an opening one: all before it was thinking."""
     said = [one.text if isinstance(one, Text) else "\0" for one in held]
     whole = "".join(said)
     at = max(whole.rfind(tag) for tag in _CLOSES)

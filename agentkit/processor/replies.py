@@ -1,4 +1,4 @@
-"""What a model is told of its calls: errors in words it can act on, long outputs cut to what it may read.
+"""What a model reads about its calls: errors with messages it can act on, long outputs cut to what it may read.
 
 Pure. Knows results and their parts; knows no tool, no registry and no event.
 """
@@ -14,9 +14,9 @@ from agentkit.messages import ImagePart, ResultContent, TextPart
 from agentkit.tool.policy import Keep
 from agentkit.tool.result import ToolResult
 
-_NAMES = 100  # tools named to a model that asked for one that is not there
+_NAMES = 100  # how many tools are named to a model that called one that does not exist
 _TRACEBACK = 10_000  # characters kept in `metadata["traceback"]`: the end, where the cause is
-_MEMBERS = 5  # exceptions of a group that the model is told
+_MEMBERS = 5  # how many exceptions of a group the model reads
 
 
 def failed(code: ErrorCode, error: str, **metadata: Any) -> ToolResult:
@@ -31,19 +31,19 @@ def crashed(error: BaseException) -> ToolResult:
 
 
 def words(error: BaseException) -> str:
-    """An exception's type and text; of a group those of its members too, since its own text says nothing."""
+    """An exception's type and message; for a group also those of its members, since its own message says nothing."""
     try:
-        said = str(error)
-    except Exception:  # noqa: BLE001 - an exception whose text cannot be made still has a name
-        said = ""
-    told = f"{type(error).__name__}: {said}" if said else type(error).__name__
+        message = str(error)
+    except Exception:  # noqa: BLE001 - an exception whose message cannot be built still has a name
+        message = ""
+    described = f"{type(error).__name__}: {message}" if message else type(error).__name__
     if isinstance(error, BaseExceptionGroup):
-        told += ": " + "; ".join(words(member) for member in error.exceptions[:_MEMBERS])
-    return told
+        described += ": " + "; ".join(words(member) for member in error.exceptions[:_MEMBERS])
+    return described
 
 
 def capped(parts: ResultContent, limit: int, keep: Keep = "both") -> ResultContent:
-    """Text parts of at most `limit` characters in all; of a longer one the end or the ends to `keep`, and a mark."""
+    """Text parts of at most `limit` characters in all; of a longer text the end or the ends to `keep`, and a mark."""
     size = 0
     for part in parts:
         if isinstance(part, TextPart):
@@ -72,13 +72,13 @@ def _cut(text: str, limit: int, keep: Keep) -> str:
 
 
 def cut_out(text: str, begin: int, end: int, *, also: str = "", read_by: str = "") -> str:
-    r"""A text without what stands between two places, and a mark there: the one way in which a model is told so.
+    r"""A text with a mark in place of what is between two places: the only form in which a model reads of an omission.
 
     Args:
-        text: the whole.
-        begin: where what is left out begins.
+        text: the whole text.
+        begin: where the omitted part begins.
         end: where it ends.
-        also: what else is left out, such as `1 image`.
+        also: what else is omitted, such as `1 image`.
         read_by: the call by which it can be read.
 
     >>> cut_out("one two three", 3, 8, read_by="read(3)")
@@ -91,7 +91,7 @@ def cut_out(text: str, begin: int, end: int, *, also: str = "", read_by: str = "
 
 
 def unknown_tool(name: str, names: tuple[str, ...]) -> str:
-    """What a model is told that called a tool which is not there."""
+    """What a model reads that called a tool that does not exist."""
     shown = name if len(name) <= 100 else name[:100] + "…"
     if not names:
         return f"there is no tool {shown!r}: there are no tools here; answer without calling one"

@@ -1,4 +1,4 @@
-"""One response as it is read: its events, the calls in its text, and what a native model wrote as text.
+"""One response as it is read: its events, the calls in its text, and calls that a native model wrote as text.
 
 Pure: events in, events out. Knows no tool that could run, no clock and no event loop.
 """
@@ -17,14 +17,14 @@ from agentkit.processor.textcalls import TextCalls, TextOpenCalls
 class ResponseReader:
     """Reads one response's events.
 
-    What it gives has one count for native and text calls and an id for every call; and, in place of the text, what was
-    read in it. Thinking, a native call, a provider's block and the finish end the text before them: no text call
-    reaches across. What was taken of it is in `intake`.
+    Its output numbers native and text calls in one sequence, has an id for every call and, in place of the text, what
+    was read from it. Thinking, a native call, a provider's block and the finish end the text before them: no text call
+    reaches across. What was taken from it is in `intake`.
 
     Args:
-        intake: takes what is read.
-        text: reads the text for calls, and gives them to the same intake; None leaves text as it is.
-        recovery: finds the calls that a native model wrote as text; None lets them be text.
+        intake: receives what is read.
+        text: reads the text for calls, and passes them to the same intake; None leaves text unchanged.
+        recovery: finds the calls that a native model wrote as text; None leaves them as text.
     """
 
     def __init__(self, intake: Intake, text: TextCalls | None = None, recovery: Recovery | None = None) -> None:
@@ -34,7 +34,7 @@ class ResponseReader:
         self._native = OpenCalls()
 
     def feed(self, event: SourceEvent) -> Iterable[SourceEvent]:
-        """Read one event. Once the response is full, only its usage is."""
+        """Read one event. Once the response is full, only its usage is read."""
         intake = self.intake
         if intake.full:
             if isinstance(event, Usage):
@@ -53,8 +53,8 @@ class ResponseReader:
     def close(self, *, whole: bool = True, cut: bool = False) -> Iterable[SourceEvent]:
         """End the response: the text held back, and an error for each call that was left unfinished.
 
-        Only a response that is `whole`, not broken off, is known to hold no native call: else none is recovered. One
-        that its token limit `cut` may have ended inside the first characters of a call.
+        Only a response that is `whole`, not interrupted, is known to have no native call: otherwise none is recovered.
+        One that its token limit `cut` may have ended inside the first characters of a call.
         """
         text, recovery = self.text, self._recovery
         unread = (recovery is not None and recovery.open) or (text is not None and (text.begun or text.asked))
@@ -74,7 +74,7 @@ class ResponseReader:
 
     @property
     def open(self) -> bool:
-        """Whether a further response can go on with a text call that this one left unfinished."""
+        """Whether a further response can continue a text call that this one left unfinished."""
         return self.text is not None and not self._native.by_number and self.text.open
 
     def _ends_text(self, event: SourceEvent) -> bool:
@@ -82,7 +82,7 @@ class ResponseReader:
         match event:
             case CallStart() | CallEnd() | CallError():
                 return event.index not in self._native.by_number
-            case _:  # a further response may think before it goes on with the text
+            case _:  # a further response may think before it continues the text
                 return isinstance(event, (Thinking, ProviderBlock)) and not (self.text is not None and self.text.asked)
 
     def _after_text(self, event: SourceEvent, text: TextCalls) -> Iterator[SourceEvent]:

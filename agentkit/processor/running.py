@@ -1,6 +1,6 @@
-"""Running one tool, on the event loop or in a worker thread; whatever goes wrong in it becomes its result.
+"""Running one tool, on the event loop or in a worker thread; anything that goes wrong in it becomes its result.
 
-Knows tools and the event loop; knows no call, no order and no limit but that of the output's size.
+Knows tools and the event loop; knows no call, no order and no limit except that of the output's size.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from agentkit.tool.result import ToolContext, ToolResult, unreadable
 
 _LOG: Final = logging.getLogger("agentkit.processor")
 _WORDS: Final = frozenset((str, int, float, bool, type(None)))
-"""What can be read whatever its value is."""
+"""Types that can be read whatever the value is."""
 _READABLE: Final = frozenset((str, int, float, bool, dict, list, tuple, type(None), ToolResult))
-"""What most tools return; needs no closer look."""
+"""The types that most tools return; they need no closer look."""
 
 
 class Outcome(NamedTuple):
@@ -45,21 +45,22 @@ async def run_tool(
     ended: Callable[[], None] | None = None,
     faults: Faults | None = None,
 ) -> Outcome:
-    """Run a tool to its end: on the event loop when it is async, in a worker thread when it is not.
+    """Run a tool to its end: on the event loop if it is async, in a worker thread if it is not.
 
     Args:
         tool: what to run.
         arguments: as `BoundTool.validate` returned them.
-        context: given to a method that asks for it.
-        limit: characters of the result that the model reads.
-        keep: which end of a longer one is kept.
-        claim: taken when a plain function begins; one that was taken before lets it never begin.
-        ended: called when a plain function has returned, in its thread, be it that nobody waits for it any more.
-        faults: told what its author must mend; a log of its own unless given.
+        context: passed to a method that declares it.
+        limit: how many characters of the result the model reads.
+        keep: which end of a longer result is kept.
+        claim: taken when a plain function starts; if it was taken before, the function never starts.
+        ended: called when a plain function has returned, in its thread, even if nothing waits for it any more.
+        faults: logs what its author must fix; by default, a new log.
 
     Raises:
-        asyncio.CancelledError: as any coroutine; whether the tool or its caller was cancelled is for the caller to say.
-        KeyboardInterrupt: raised by a tool on the event loop, where it is the operator's own.
+        asyncio.CancelledError: like any coroutine; the caller must determine whether the tool or the caller itself was
+            cancelled.
+        KeyboardInterrupt: raised by a tool on the event loop, where it comes from the operator.
     """
     faults = Faults() if faults is None else faults
     try:
@@ -75,7 +76,7 @@ async def run_tool(
     except Unraisable as e:
         faults.raised(tool.where, e.__cause__ or e)
         return outcome(crashed(e.__cause__ or e), limit, keep)
-    except BaseException as e:  # noqa: BLE001 - the boundary: a tool's fault is data, even sys.exit() and a native panic
+    except BaseException as e:  # noqa: BLE001 - the boundary: a tool's error is data, even sys.exit() and a native panic
         faults.raised(tool.where, e)
         return outcome(crashed(e), limit, keep)
 
@@ -89,7 +90,7 @@ def _run_plain(
     ended: Callable[[], None] | None,
     faults: Faults,
 ) -> Outcome | Any:
-    """In a thread, where the value is rendered too: that may be long work. An awaitable is left to the caller."""
+    """Run in a thread, where the value is also rendered: that may be long work. An awaitable is left to the caller."""
     try:
         value = tool.invoke(arguments, context)
     finally:
@@ -99,12 +100,12 @@ def _run_plain(
 
 
 def waits(value: Any) -> bool:
-    """Whether a value is still to be awaited."""
+    """Whether a value must still be awaited."""
     return type(value) not in _READABLE and inspect.isawaitable(value) and not isinstance(value, ToolResult)
 
 
 def returned(tool: BoundTool, value: Any, limit: int, keep: Keep, faults: Faults) -> Outcome:
-    """What a tool returned; its author is told of a value of which the model can read nothing."""
+    """The result of a tool; a value that the model cannot read is reported to the tool's author."""
     if type(value) in _WORDS:
         return outcome(ToolResult(value), limit, keep)
     result = ToolResult.of(value)
@@ -117,7 +118,7 @@ def returned(tool: BoundTool, value: Any, limit: int, keep: Keep, faults: Faults
         return outcome(failed("tool_error", f"the tool returned {problem}"), limit, keep)
     if type(value) not in _READABLE and done.parts == (TextPart(shows_nothing(value)),):
         _LOG.warning(
-            "%s returned an object of class %s, of which the model can read nothing: return text, numbers, a dict or "
+            "%s returned an object of class %s, which the model cannot read: return a string, numbers, a dict or "
             "list of these, a dataclass, or give the class a __str__",
             tool.where,
             type(value).__name__,
@@ -131,15 +132,15 @@ def outcome(result: ToolResult, limit: int, keep: Keep) -> Outcome:
 
 
 async def ask_outcome(tool: BoundTool, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult | None:
-    """Ask a tool what became of a call that a crash interrupted (`ToolPolicy.reconcile`).
+    """Ask a tool what happened to a call that a crash interrupted (`ToolPolicy.reconcile`).
 
     Args:
-        tool: what was called.
+        tool: the tool that was called.
         arguments: as `BoundTool.validate` returned them.
         context: the interrupted call's.
 
     Returns:
-        Its answer; None when it does not know, or was not made to be asked. When asking failed, an error with the code
+        Its answer; None if it does not know, or declares no `reconcile`. If asking failed, an error with the code
         `interrupted`.
     """
     if tool.policy.reconcile is None:
@@ -152,6 +153,6 @@ async def ask_outcome(tool: BoundTool, arguments: Mapping[str, Any], context: To
             told = await WORKERS.run(partial(method, arguments, context))
             told = await told if waits(told) else told
         return None if told is None else ToolResult.of(told)
-    except Exception as e:  # noqa: BLE001 - the boundary: a tool's fault is data
+    except Exception as e:  # noqa: BLE001 - the boundary: a tool's error is data
         Faults().raised(f"{tool.where}, asked by {tool.policy.reconcile},", e)
-        return failed("interrupted", f"interrupted; what became of it could not be found out: {words(e)}")
+        return failed("interrupted", f"interrupted; its outcome could not be determined: {words(e)}")

@@ -1,4 +1,4 @@
-"""How a call stands in a text: by itself, in a line of prose or code, or quoted. Fed what was said before it.
+"""The position of a call in a text: by itself, in a line of prose or code, or quoted. Fed what was said before it.
 
 Pure. Knows Markdown as people write it; knows no tool and no parser.
 """
@@ -9,14 +9,14 @@ import re
 from typing import Final, Literal
 
 Standing = Literal["firm", "loose", "quoted"]
-"""With markup of its own; bare or fenced, so that more must speak for it; as a quote."""
+"""With its own markup; bare or fenced, so that it needs more evidence; as a quote."""
 
-FILLER: Final = " \t\r\n;,"  # what stands between bare calls and says nothing
+FILLER: Final = " \t\r\n;,"  # what may separate bare calls and says nothing
 
 _QUOTES: Final = frozenset("\"'\u201c\u2018\u201e\u00ab")
 _MARKER: Final = re.compile(r"(?:[-+*]|\d{1,9}[.)])\s")
-_INDENT: Final = 4  # columns; a tab is as much
-_START: Final = 80  # characters of a line that tell what it is
+_INDENT: Final = 4  # columns; a tab counts as one such step
+_START: Final = 80  # characters of a line that show what it is
 
 
 class _Line:
@@ -26,12 +26,12 @@ class _Line:
 
     def __init__(self) -> None:
         self._start = ""
-        self._blank = True  # whether nothing stands in the line before, or before it
-        self._block = False  # whether the last line with anything in it was indented code
-        self._listed = False  # whether a list's items, and what belongs to them, go on
+        self._blank = True  # whether the previous line is blank, or there is none
+        self._block = False  # whether the last line that is not blank was indented code
+        self._listed = False  # whether a list's items, and what belongs to them, continue
 
     def said(self, text: str) -> None:
-        """This much more was said."""
+        """Add a piece of what was said."""
         line, *more = text.split("\n")
         self._start = (self._start + line)[:_START]
         for line in more:
@@ -47,25 +47,25 @@ class _Line:
 
     @property
     def code(self) -> bool:
-        """Whether what stands here is."""
+        """Whether the current line is indented code."""
         said = self._start.lstrip()
         indent = len(self._start.removesuffix(said).expandtabs(_INDENT))
         return indent >= _INDENT and (self._blank or self._block) and not self._listed
 
 
 class Before:
-    """What was said before the place where the reader is."""
+    """What was said before the reader's position."""
 
     __slots__ = ("_first", "_last", "_line", "_said", "_standing")
 
     def __init__(self) -> None:
         self._line = _Line()
         self._first = self._last = ""  # the line's first visible character, and the text's last
-        self._said = False  # whether anything visible was
-        self._standing: Standing | None = None  # how the call before stands, while nothing is said after it
+        self._said = False  # whether anything visible was said
+        self._standing: Standing | None = None  # the position of the previous call, while nothing is said after it
 
     def said(self, text: str) -> None:
-        """This much more was said."""
+        """Add a piece of what was said."""
         if text.strip(FILLER):
             self._standing, self._said = None, True
         self._line.said(text)
@@ -76,20 +76,20 @@ class Before:
         self._last = text[-1:] or self._last
 
     def thought(self) -> None:
-        """Something was thought: what follows stands at the beginning of a line."""
+        """Something was thought: what follows is at the beginning of a line."""
         self._first = self._last = ""
         self._line = _Line()
 
     def calls_over(self) -> None:
-        """The next call stands as it does by itself, whatever call was before."""
+        """The next call's position is its own, regardless of the previous call."""
         self._standing = None
 
     def call_was_text(self, standing: Standing) -> None:
-        """What was said last was a call that does not count. The calls beside it still stand as it does."""
+        """What was said last was a call that does not count. The calls next to it still have its position."""
         self._standing = standing
 
     def standing(self, head: str, name: str) -> Standing:
-        """How a call stands that begins here; one right behind another stands as that one does.
+        """The position of a call that begins here; a call directly after another has the same one.
 
         Args:
             head: its first characters.

@@ -1,4 +1,4 @@
-"""A stream of events that is iterated once and always cleaned up. Knows nothing of what streams."""
+"""A stream of events that is iterated once and always cleaned up. Knows nothing of what it streams."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _LOG = logging.getLogger("agentkit.processor")
 class EventStream(EnteredAsync, ABC, Generic[T]):
     """Iterate it with `async for`, once. `async with` makes sure that all it started has ended when the block is left.
 
-    Without the block, leaving the loop early ends it too, a moment later: Python's event loop closes the iterator that
-    nobody holds any more. (That is why the stream itself holds it only weakly.)
+    Without the block, leaving the loop early also ends it, a moment later: Python's event loop closes an iterator that
+    nothing references any more. (That is why the stream itself references it only weakly.)
     """
 
     _unread: str | None = None
-    """What to say if it is collected and nobody has asked for it; set when it is handed out."""
+    """The warning if it is collected without ever having been read; set when it is handed out."""
 
     def __init__(self) -> None:
         self._iterator: weakref.ref[AsyncGenerator[T, None]] | None = None
@@ -38,7 +38,7 @@ class EventStream(EnteredAsync, ABC, Generic[T]):
 
     def __aiter__(self) -> AsyncGenerator[T, None]:
         if self._iterator is not None:
-            raise RuntimeError(f"this {type(self).__name__} was iterated before; what it brought stays on it")
+            raise RuntimeError(f"this {type(self).__name__} was iterated before; its results are still its attributes")
         if asyncio._get_running_loop() is None:
             raise RuntimeError(
                 f"a {type(self).__name__} runs on asyncio, and no asyncio event loop runs here; under trio, use "
@@ -64,7 +64,7 @@ class EventStream(EnteredAsync, ABC, Generic[T]):
         if self._unread is not None:
             never_read(self, self._unread)
 
-    if not TYPE_CHECKING:  # checkers find these mistakes by themselves, as long as they do not see what answers them
+    if not TYPE_CHECKING:  # type checkers find these mistakes if they do not see the methods that report them
 
         def _told(self) -> None:
             self._unread = None
@@ -78,23 +78,23 @@ class EventStream(EnteredAsync, ABC, Generic[T]):
 
     @property
     def over(self) -> bool:
-        """Whether it has ended, and with it all that it started."""
+        """Whether it has ended, together with all that it started."""
         return self._over.is_set()
 
     @property
     def _left(self) -> bool:
-        """Whether its event loop was closed over it: nothing that would have to be waited for can be done any more."""
+        """Whether its event loop was closed before it ended: nothing that requires waiting can be done any more."""
         return self._loop is not None and self._loop.is_closed()
 
     async def aclose(self) -> None:
-        """End the stream now; returns when all that it started has ended. Once it is over this does nothing."""
+        """End the stream now; returns when all that it started has ended. Once it is over, this does nothing."""
         self._unread = None
         if self._over.is_set():
             return
         if self._left:
-            self._over.set()  # nothing of it can be ended there; to wait here would be an error for each that waits
+            self._over.set()  # nothing of it can be ended there; waiting would raise an error in each waiting caller
             _LOG.warning(
-                "%s: its event loop was closed before it had ended; what it had begun was left as it is",
+                "%s: its event loop was closed before it had ended; what it had started was left unfinished",
                 type(self).__name__,
             )
             return
@@ -105,7 +105,7 @@ class EventStream(EnteredAsync, ABC, Generic[T]):
             await self._over.wait()
 
     async def settled(self) -> None:
-        """Wait until it has ended, if its loop was left and the event loop is closing it; else return at once."""
+        """Wait until it has ended, if its loop was left and the event loop is closing it; otherwise return."""
         left = self._begun and self._iterator is not None and self._iterator() is None
         if left and not self.over and self._loop is asyncio.get_running_loop():
             await self._over.wait()

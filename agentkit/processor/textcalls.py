@@ -1,6 +1,6 @@
-"""The text of one response: it becomes calls, and a further response may go on with it behind the token limit.
+"""The text of one response: it becomes calls, and a further response may continue it after the token limit.
 
-Pure: text in, events out. The parser comes in as an argument.
+Pure: text in, events out. The parser is passed as an argument.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from agentkit.processor.recovery import Quoted
 from agentkit.processor.textreader import TextReader
 
 MADE: Final = (
-    "the reply that the token limit cut has this very call, with its answer; it was not run a second time. If it is "
-    "meant once more, call it again in your next reply"
+    "the reply that was cut by the token limit has this very call, with its answer; it was not run a second time. To "
+    "run it once more, call it again in your next reply"
 )
 
 QUOTED: Final = (
-    "this call stands, the same, in a tool result or a user message, and was not run: it may be quoted. To make it, "
+    "the same call occurs in a tool result or a user message, so it may be a quote and was not run. To make it, "
     "call the tool natively"
 )
 
 _Further = Literal["none", "asked", "silent", "joined", "anew"]
-"""What became of a further response: none was asked for; it is being read; it said nothing; it goes on with the text;
-it is a reply of its own, so that nothing can go on any more."""
+"""The state of a further response: none was requested; it is being read; it said nothing; it continues the text; it is
+a separate reply, so that nothing can continue any more."""
 
 
 class TextOpenCalls(OpenCalls):
-    """The calls of a text that have begun and not ended.
+    """The calls of a text that have started but not ended.
 
     Args:
-        made: the calls that ran before and may be begun again; they are not run a second time.
-        quoted: tells of a call that it stands already in what the model has read: it is not run. None asks nobody.
+        made: the calls that ran before and may be repeated; they are not run a second time.
+        quoted: whether a call already occurs in what the model has read: it is not run. None skips this check.
     """
 
     textual = True
@@ -46,7 +46,7 @@ class TextOpenCalls(OpenCalls):
         self._quoted = quoted
 
     def refused(self, call: ToolCall) -> str | None:
-        """Whether it ran already, or is quoted; in words for the model."""
+        """Why it must not run, as a message for the model: it already ran, or is quoted."""
         if self.made.again(call):
             return MADE
         return QUOTED if self._quoted is not None and self._quoted(call) is not None else None
@@ -60,12 +60,12 @@ class TextCalls:
     """Reads one response's text for calls.
 
     Args:
-        intake: takes what is read.
-        new_parser: makes a parser, given whether it reads the very beginning.
-        record: keeps the text as it was written, so that a further response may go on with it; None keeps none.
-        quoted: tells of a call that it stands already in what a native model has read: it is answered with an error.
-            None asks nobody.
-        made: the calls that ran in the response before, where its token limit cut that one.
+        intake: receives what is read.
+        new_parser: creates a parser; called with whether it reads the very beginning.
+        record: keeps the text as it was written, so that a further response may continue it; None keeps nothing.
+        quoted: whether a call already occurs in what a native model has read: it is answered with an error. None skips
+            this check.
+        made: the calls that ran in the previous response, if its token limit cut it.
     """
 
     def __init__(
@@ -84,17 +84,17 @@ class TextCalls:
         self._parser: TextReader | None = None
         self._first = False  # whether the parser reads the very beginning
         self._further: _Further = "none"
-        self._waiting: list[str] = []  # the text of a further response, until it is whole
+        self._waiting: list[str] = []  # the text of a further response, until it is complete
 
     def feed(self, text: str) -> Iterator[SourceEvent] | tuple[()]:
-        """Read so much more."""
+        """Read a piece of text."""
         if self._further == "asked":
             self._waiting.append(text)
             return ()
         return self._intake.keep(self._read(text), self._calls)
 
     def end(self, *, again: bool = False, cut: bool = False) -> Iterator[SourceEvent]:
-        """Read the rest. A call that may be begun `again` does not run here, though a parser may make do with it."""
+        """Read the rest. A call that may be started `again` does not run here, even if a parser can complete it."""
         yield from self.join(cut=cut)
         if self._parser is None:
             return
@@ -125,11 +125,11 @@ class TextCalls:
         """Whether there is text whose end was not read yet."""
         return self._parser is not None
 
-    # -------------------------------------------------------------- going on in a further response
+    # -------------------------------------------------------------- continuing in a further response
 
     @property
     def open(self) -> bool:
-        """Whether a further response can go on with a call that is left unfinished here."""
+        """Whether a further response can continue a call that is left unfinished here."""
         if self._record is None or self._parser is None or self._intake.full or self._further == "anew":
             return False
         native = any(call is not None and call.format is None for call in self._intake.calls)
@@ -137,16 +137,16 @@ class TextCalls:
 
     @property
     def asked(self) -> bool:
-        """Whether a further response was asked for and is not whole yet."""
+        """Whether a further response was requested and is not complete yet."""
         return self._further == "asked"
 
     @property
     def waits(self) -> bool:
-        """Whether a further response was asked for and has said nothing yet."""
+        """Whether a further response was requested and has said nothing yet."""
         return self.asked and not self._waiting
 
     def partial(self) -> AssistantMessage:
-        """What was written so far, for a model that shall go on: its thinking, and all its text as it wrote it."""
+        """What was written so far, for a model that is to continue: its thinking, and all its text as written."""
         record = self._record
         in_text = record is not None and record.thought
         content: list[AssistantPart] = [
@@ -158,16 +158,16 @@ class TextCalls:
         return AssistantMessage((*content, TextPart(record.text if record is not None else "")))
 
     def resume(self) -> None:
-        """A further response may go on with the open call. Nothing of its text is read before `join`."""
+        """A further response may continue the open call. Nothing of its text is read before `join`."""
         self._further, self._waiting = "asked", []
         self._calls.made.resumed()
         self._intake.goes_on()
 
     def join(self, *, cut: bool) -> Iterator[SourceEvent]:
-        """Read what a further response brought, now that it is whole: as more of the call, or as a reply of its own.
+        """Read what a further response brought, now that it is complete: as more of the call, or as a separate reply.
 
         Args:
-            cut: whether it met its token limit, too.
+            cut: whether it also reached its token limit.
         """
         if self._further != "asked" or self._record is None:
             return
@@ -185,23 +185,21 @@ class TextCalls:
 
 
 def _unfinished(event: SourceEvent) -> SourceEvent:
-    """A call as one that was cut."""
+    """The call as one that was cut."""
     if not isinstance(event, CallEnd):
         return event
-    message = (
-        "the response ended inside this call, and what followed is read as a reply of its own; call again, in full"
-    )
+    message = "the response ended inside this call, and what followed is read as a separate reply; call again, in full"
     return CallError(event.index, "truncated_call", message, event.call, len(event.call.raw))
 
 
 def _as_cut(last: Sequence[SourceEvent], record: Record) -> Sequence[SourceEvent]:
-    """The last events of a text that was cut, where its end may be the first characters of a call."""
+    """The last events of a text that was cut, if its end may be the first characters of a call."""
     place = max((i + 1 for i, event in enumerate(last) if isinstance(event, CallEnd | CallError)), default=0)
-    behind = place > 0 or record.behind_call
+    follows = place > 0 or record.behind_call
     begun = "".join(event.text for event in last[place:] if isinstance(event, Text | Markup | Thinking))
     if isinstance(last[place - 1], CallError) if place else not last:
         return last
-    if record.begins_call(begun, behind=behind):
+    if record.begins_call(begun, follows=follows):
         where = "in what may be a call"
     elif record.may_begin_either(begun):
         where = "in the end of the calls, or in what may be a further call"

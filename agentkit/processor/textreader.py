@@ -1,4 +1,4 @@
-"""What reads calls from text, as the processor sees it. `formats.Parser` is one."""
+"""The reader of calls in text, as the processor sees it. `formats.Parser` is one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class TextReader(Protocol):
     """Text in, events out; see `formats.Parser`."""
 
     def feed(self, text: str) -> Sequence[SourceEvent]:
-        """The events that this much more text completes."""
+        """The events that this text completes."""
         ...
 
     def close(self) -> Sequence[SourceEvent]:

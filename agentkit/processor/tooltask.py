@@ -1,4 +1,4 @@
-"""One tool at work in a task of its own: its time, its end, and what becomes of one that does not end.
+"""One tool running in its own task: its time, its end, and what happens to one that does not end.
 
 Knows the event loop and how a tool is run; knows no response, no order and no event.
 """
@@ -29,21 +29,21 @@ _BLOCKED = (
     "%s took %.3g s, although its timeout is %.3g s: it blocked the event loop, and nothing could stop it; write it "
     "with `def`, to run in a thread, or let it wait with `await`, as in `await asyncio.to_thread(…)`"
 )
-_CANCELLED = "cancelled while it ran: what it had done by then may stand"
-NOT_BEGUN = "not run: the run was cancelled before this call began"
+_CANCELLED = "cancelled while it ran: what it had done by then may have taken effect"
+NOT_BEGUN = "not run: the run was cancelled before this call started"
 
-_ABANDONED: set[asyncio.Task[Any]] = set()  # tools that ignore their cancellation; held so that the loop can end them
+_ABANDONED: set[asyncio.Task[Any]] = set()  # tools that ignore their cancellation; kept so that the loop can end them
 
 
 class ToolTask:
-    """A tool at work.
+    """A running tool.
 
     Args:
         admitted: the call.
-        config: how long it may take, and how much of its result the model reads.
-        faults: told what its author must mend.
-        place: in the line of calls that must not run beside each other.
-        settled: called once, with what came of it and the seconds that it took.
+        config: sets how long it may take, and how much of its result the model reads.
+        faults: logs what its author must fix.
+        place: its place in the line of calls that must not run concurrently.
+        settled: called once, with its result and the seconds that it took.
     """
 
     def __init__(
@@ -64,14 +64,14 @@ class ToolTask:
         own = admitted.tool.policy
         self._timeout = config.timeout if own.timeout is None else own.timeout
         self._cap: tuple[int, Keep] = (own.max_output or config.max_output, own.keep or config.keep)
-        self._begun = False  # its task has
+        self._begun = False  # its task has ended
         self._timer: asyncio.TimerHandle | None = None
-        self._stopped: ToolResult | None = None  # the answer it gets because it was stopped: too late, or cancelled
+        self._stopped: ToolResult | None = None  # the answer it gets because it was stopped: timed out, or cancelled
 
     # -------------------------------------------------------------- running
 
     def start(self, context: ToolContext) -> None:
-        """Make its task; what is set in context variables now holds inside the tool."""
+        """Create its task; context variables that are set now are visible to the tool."""
         loop = asyncio.get_running_loop()
         self.task = loop.create_task(self._run(context))
         if (place := self._place) is not None:
@@ -79,7 +79,7 @@ class ToolTask:
             self.task.add_done_callback(lambda _: place.task_over(claim))
 
     def watch(self) -> None:
-        """Begin to count its time; an eager task may be done by now."""
+        """Start to count its time; an eager task may be done by now."""
         timeout = self._timeout
         if timeout is not None and self._settled is not None:
             self._timer = asyncio.get_running_loop().call_later(timeout, self._expire, timeout)
@@ -101,7 +101,7 @@ class ToolTask:
             if task is not None and not task.cancelling():
                 self._faults.raised(tool.where, e)
                 done = self._outcome(crashed(e))
-        except KeyboardInterrupt:  # it ends the event loop, and asyncio need not complain of it a second time
+        except KeyboardInterrupt:  # it ends the event loop, and asyncio need not report it a second time
             if task is not None:
                 task.add_done_callback(asyncio.Task.exception)
             raise
@@ -114,7 +114,7 @@ class ToolTask:
         return outcome(result, *self._cap)
 
     def _settle(self, done: Outcome) -> None:
-        """Answer for it, unless it was answered for already."""
+        """Answer for it, unless it has been answered for."""
         settled, self._settled = self._settled, None
         if settled is None:
             return
@@ -134,7 +134,7 @@ class ToolTask:
         self._stop(failed("cancelled", NOT_BEGUN if self._keep_out() else _CANCELLED))
 
     def abandon(self) -> None:
-        """Answer for a tool that goes on although it was cancelled."""
+        """Answer for a tool that continues although it was cancelled."""
         call = self.admitted.call
         self.task.set_name(f"tool {call.name!r}, call {call.id!r}")
         if self._place is not None:
@@ -144,14 +144,14 @@ class ToolTask:
         self._settle(self._outcome(self._stopped or failed("cancelled", _CANCELLED)))
 
     def _keep_out(self) -> bool:
-        """Keep the tool's own code from beginning; False where it has begun."""
+        """Keep the tool's own code from starting; False if it has started."""
         return not self._begun if self._claim is None else self._claim.take()
 
     def _expire(self, timeout: float) -> None:
         if self._keep_out():  # it waits for a thread, and now gets none
             why = f"not run: no thread was free for it within {timeout:g} s: {WORKERS.state()}"
         else:
-            effects = "; it may still be at work, and its effects may yet appear"
+            effects = "; it may still be running, and its effects may yet appear"
             why = f"no result after {timeout:g} s: the tool was stopped"
             why += "" if self.admitted.tool.is_async else effects
         self._stop(failed("timeout", why))
@@ -166,5 +166,5 @@ class ToolTask:
             self._timer.cancel()
         if self._begun:
             self._timer = asyncio.get_running_loop().call_later(GRACE, self.abandon)
-        else:  # its task ends without having begun
+        else:  # its task ends without having started
             self._settle(self._outcome(answer))

@@ -1,7 +1,7 @@
 """One model response from its events to its message and results.
 
-Knows the order of things: the source is read in a task of its own, tools run beside it, and what both bring reaches the
-consumer through one inbox. Reads no text itself (`response`) and runs no tool itself (`execution`).
+Knows the order of things: the source is read in a separate task, tools run concurrently, and what both bring reaches
+the consumer through one inbox. Reads no text itself (`response`) and runs no tool itself (`execution`).
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ _UNREAD = (
 
 @explained
 class Turn(EventStream[Event]):
-    """One model response: iterate it once for its events, then read `message` and `results` off it.
+    """One model response: iterate it once for its events, then read its `message` and `results`.
 
-    A `ToolStarted` is yielded before its tool starts. If the consumer leaves early or is cancelled, tools at work are
-    cancelled and every call is still answered; `cancel` does the same to a turn that goes on being iterated. If the
+    A `ToolStarted` is yielded before its tool starts. If the consumer leaves early or is cancelled, running tools are
+    cancelled and every call is still answered; `cancel` does the same to a turn that is still being iterated. If the
     source raises, finished calls still run to their end (with `execute="stream"`), and then the error is raised, once;
     the message and the results are kept.
     """
@@ -79,7 +79,7 @@ class Turn(EventStream[Event]):
     ) -> None:
         super().__init__()
         self.results: tuple[ToolMessage, ...] = ()
-        """The answers in call order, one per call but for the `pending` ones; there when the turn is over."""
+        """The answers in call order, one per call except the `pending` ones; available when the turn is over."""
         self._registry = registry
         self._config = config
         self._reader = reader
@@ -100,14 +100,14 @@ class Turn(EventStream[Event]):
 
     @property
     def refused(self) -> ProviderError | None:
-        """Why the response could not go on behind its token limit, where it was asked to and its provider refused."""
+        """Why the response could not continue after its token limit, if that was requested and its provider refused."""
         return self._sources.refused
 
     def answer(self, index: int) -> ToolMessage | None:
-        """A call's answer, from the moment at which its event is yielded; None before that.
+        """A call's answer, from the moment its event is yielded; None before that.
 
         Args:
-            index: the call's, as in its events.
+            index: the call's index, as in its events.
         """
         return self._execution.answers.get(index)
 
@@ -130,8 +130,8 @@ class Turn(EventStream[Event]):
     def finish(self) -> Finish:
         """Why the response ended.
 
-        `unknown` where the source did not say, `error` where it raised, `cancelled` where the turn was cancelled, or
-        left before the source had said.
+        `unknown` if the source did not say, `error` if it raised, `cancelled` if the turn was cancelled, or left before
+        the source had said.
         """
         if self._cancelled:
             return Finish("cancelled")
@@ -139,20 +139,20 @@ class Turn(EventStream[Event]):
         if ended is not None and ended.failure is not None:
             return Finish("error")
         if ended is None and self._over.is_set() and self._reader.intake.finish.reason == "unknown":
-            return Finish("cancelled")  # the consumer left before the response was whole
+            return Finish("cancelled")  # the consumer left before the response was complete
         return self._reader.intake.finish
 
     @property
     def usage(self) -> Usage:
-        """The tokens of the response."""
+        """The token usage of the response."""
         return self._reader.intake.usage
 
     @property
     def replies(self) -> tuple[Message, ...]:
-        """The results as messages to send: a text call's in its own format, spoken by `ProcessorConfig.result_role`.
+        """The results as messages to send: a text call's in its own format, in the role `ProcessorConfig.result_role`.
 
         The result of a native or a recovered call is its `ToolMessage`. A model with a `format` of its own renders
-        `results` itself; this is for whoever sends the messages on.
+        `results` itself; this is for programs that send the messages themselves.
         """
         specs = self._registry.specs()
         calls = {call.id: call.format for call in self.message.calls}
@@ -197,7 +197,7 @@ class Turn(EventStream[Event]):
                 self._conclude()
 
     def _step(self) -> Iterator[Event]:
-        """One item of the inbox, and what follows from it."""
+        """Handle one item of the inbox, and what follows from it."""
         if self._inbox.items:
             self._fresh = iter(self._read(self._inbox.items.popleft()))
             for event in self._fresh:
@@ -231,9 +231,9 @@ class Turn(EventStream[Event]):
         return self._reader.feed(item)  # type: ignore[arg-type]
 
     def _end(self, end: SourceEnd) -> Iterable[Event]:
-        """A source is over: go on with a further one, or bring the response to its end."""
+        """A source is over: continue with a further one, or end the response."""
         if self._cancelled or self._reader.intake.full:
-            end = SourceEnd()  # what becomes of the rest does not matter
+            end = SourceEnd()  # the fate of the rest does not matter
         finish = self._sources.next(end, self._reader, wanted=not self._cancelled)
         if self._sources.ended is None:
             return ()
@@ -243,13 +243,13 @@ class Turn(EventStream[Event]):
         return self._reader.feed(finish) if finish is not None else self._reader.close(whole=not self._cancelled)
 
     def _follow(self, event: CallEnd | CallError) -> Iterator[Event]:
-        """What becomes of a call now: an answer, or its start."""
+        """The next events of the calls: answers, or starts."""
         if answered := self._execution.admit(event):
             yield answered
         yield from self._started()
 
     def _started(self) -> Iterator[Event]:
-        """Start what may start. Lazy: a tool starts when the consumer, having seen `ToolStarted`, goes on."""
+        """Start what may start. Lazy: a tool starts when the consumer, having seen `ToolStarted`, continues."""
         over = self._config.execute == "stream" or self._sources.ended is not None or self._reader.intake.full
         while over and self._execution.waiting.calls:
             ready = self._execution.next()
@@ -264,7 +264,7 @@ class Turn(EventStream[Event]):
         """End the turn from outside, while it is iterated: its tools are cancelled and answered, its source is closed.
 
         The iteration yields the answers and ends without an error; `finish` is `cancelled`. Calls that wait, for their
-        start or for a person, are answered too. Once the turn is over this does nothing. Call it in the event loop's
+        start or for a person, are also answered. Once the turn is over, this does nothing. Call it in the event loop's
         own thread.
         """
         self._unread = None
@@ -276,7 +276,7 @@ class Turn(EventStream[Event]):
             self._execution.cancel()
 
     async def _leave(self, *, early: bool) -> None:
-        """Stop what still goes on, and wait for it, at most `GRACE`."""
+        """Stop what is still running, and wait for it, at most `GRACE`."""
         reading = self._inbox.reading
         at_work = self._execution.cancel() if early else []
         if reading is not None and not reading.done():
@@ -286,7 +286,7 @@ class Turn(EventStream[Event]):
             await asyncio.wait(at_work, timeout=GRACE)
 
     def _rest(self) -> Iterator[Event]:
-        """What was read and not taken, and what the end of the response then brings."""
+        """The events that were read but not taken, and those that the end of the response then brings."""
         yield from self._fresh
         yield from self._reader.close(whole=False)
 
@@ -299,4 +299,4 @@ class Turn(EventStream[Event]):
         finally:
             self.results = self._execution.finish(self._reader.intake.calls)
             self._reader.intake.draft.close()
-            self._over.set()  # whatever went wrong: `aclose` waits for this
+            self._over.set()  # even after an error: `aclose` waits for this

@@ -1,6 +1,6 @@
-"""The calls that may run, until each starts: in what order, and which of them is kept back.
+"""The calls that may run, until each starts: their order, and which of them are kept back.
 
-Knows lines of calls that must not run beside each other, and the application's gate; starts nothing.
+Knows lines of calls that must not run concurrently, and the application's gate; starts nothing.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from agentkit.processor import lines
 from agentkit.processor.admission import Admitted
 
 Gate = Callable[[ToolCall], str | None]
-"""Asked once when a call is about to start: None lets it, words keep it from starting. (No gate lets every call.)"""
+"""Called once when a call is about to start: None lets it start, a string prevents it. (No gate lets all start.)"""
 
 
 class WaitingCalls:
     """The admitted calls of one response that have not started, in `calls`.
 
     Args:
-        gate: asked when a call is about to start; None lets every call start.
-        sequential: whether a call holds up those behind it.
-        wake: called when it is worth to ask again for one that is ready.
+        gate: called when a call is about to start; None lets every call start.
+        sequential: whether a call holds up those after it.
+        wake: called when it is worth asking again for one that is ready.
     """
 
     def __init__(self, gate: Gate | None, wake: Callable[[], None], *, sequential: bool) -> None:
@@ -30,11 +30,11 @@ class WaitingCalls:
         self.sequential = sequential
         self._gate = gate
         self._wake = wake
-        self._places: dict[int, lines.LinePlace] = {}  # of those that hold the head of their line
-        self._blocked: dict[int, str] = {}  # those that will never get it, and why
+        self._places: dict[int, lines.LinePlace] = {}  # of those at the head of their line
+        self._blocked: dict[int, str] = {}  # those that will never get there, and why
 
     def ready(self, undecided: Container[int]) -> Admitted | None:
-        """The call that may start now, as far as others are concerned.
+        """The call that may start now, as far as other calls are concerned.
 
         Args:
             undecided: the calls whose approval is being decided.
@@ -47,7 +47,7 @@ class WaitingCalls:
         return None
 
     def _heads(self, admitted: Admitted) -> bool:
-        """Whether no other call keeps this one of an exclusive tool waiting; it then holds its place in line."""
+        """Whether no other call keeps this call of an exclusive tool waiting; it then holds its place in line."""
         tool = admitted.tool
         if admitted.index in self._places:
             return True
@@ -62,12 +62,12 @@ class WaitingCalls:
         return place is not None
 
     def kept_back(self, ready: Admitted) -> str | None:
-        """Why a call that is ready does not start, and never will; None where it may."""
+        """Why a call that is ready does not start, and never will; None if it may."""
         blocked = self._blocked.pop(ready.index, None) if self._blocked else None
         return blocked or (None if self._gate is None else self._gate(ready.call))
 
     def take(self, admitted: Admitted) -> bool:
-        """Take out a call, which keeps its place in line; False where it is not there any more."""
+        """Remove a call, which keeps its place in line; False if it is no longer there."""
         calls = self.calls
         if calls and calls[0] is admitted:
             calls.popleft()
@@ -78,16 +78,16 @@ class WaitingCalls:
         return True
 
     def place(self, index: int) -> lines.LinePlace | None:
-        """The place in line of a call that starts; it is the call's from now on."""
+        """The place in line of a call that starts; it belongs to the call from now on."""
         return self._places.pop(index, None)
 
     def drop(self, admitted: Admitted) -> None:
-        """A call is not going to start."""
+        """A call will not start."""
         self.calls.remove(admitted)
         self.leave_line(admitted.index)
 
     def drop_all(self, after: int = -1) -> dict[int, ToolCall]:
-        """None of the calls behind this one is going to start; they."""
+        """Remove and return the calls after this one; none of them will start."""
         dropped = {a.index: a.call for a in self.calls if a.index > after}
         self.calls = deque(a for a in self.calls if a.index not in dropped)
         for index in dropped:
@@ -95,11 +95,11 @@ class WaitingCalls:
         return dropped
 
     def leave_line(self, index: int) -> None:
-        """Let another one have a place that this call may hold."""
+        """Release the place that this call may hold."""
         if (place := self.place(index)) is not None:
             place.task_over()
 
     def leave_lines(self) -> None:
-        """Let others have all places."""
+        """Release all places."""
         for index in list(self._places):
             self.leave_line(index)

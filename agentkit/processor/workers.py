@@ -1,8 +1,8 @@
 """Threads for tools written as plain functions. Knows callables and the event loop; knows no tool, no call, no event.
 
-The threads are daemons: a function that never returns releases its caller (who was cancelled or timed out) and does not
-hold up the interpreter's exit. The pools of asyncio and of anyio do: both join their threads. Its thread is lost until
-the function returns; once all threads are lost, whoever asks for one is told so at once.
+The threads are daemons: a function that never returns releases its caller (which was cancelled or timed out) and does
+not hold up the interpreter's exit. The pools of asyncio and anyio do: both join their threads. Its thread is lost until
+the function returns; once all threads are lost, any request for one fails immediately.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ IDLE = 10.0  # seconds after which a thread without work ends
 
 
 class NoThread(RuntimeError):
-    """A function was not run: every thread is held by one that does not return although nobody waits for it."""
+    """A function was not run: every thread is held by one that does not return although nothing waits for it."""
 
 
 class Unraisable(RuntimeError):
@@ -28,7 +28,7 @@ class Unraisable(RuntimeError):
 
 
 class Claim:
-    """On running something: who takes it first may, whichever thread that is."""
+    """A claim to run something: the first thread to take it may."""
 
     __slots__ = ("_lock",)
 
@@ -36,7 +36,7 @@ class Claim:
         self._lock = threading.Lock()
 
     def take(self) -> bool:
-        """Take it; False when it is taken."""
+        """Take it; False if it is already taken."""
         return self._lock.acquire(blocking=False)
 
 
@@ -45,14 +45,14 @@ class _Job:
 
     def __init__(self, function: Callable[[], Any], claim: Claim) -> None:
         self.claim = claim
-        self.lost = False  # it is at work, and nobody waits for it
+        self.lost = False  # it is running, and nothing waits for it
         self._function = function
         self._context = contextvars.copy_context()
         self._loop = asyncio.get_running_loop()
         self.answer: asyncio.Future[tuple[Any, BaseException | None]] = self._loop.create_future()
 
     def run(self) -> None:
-        """In a thread: run it, unless somebody else has the claim: its caller, who left while this waited."""
+        """In a thread: run it, unless its caller, having left while this waited, has taken the claim."""
         if self.answer.cancelled() or not self.claim.take():
             return
         try:
@@ -63,13 +63,13 @@ class _Job:
             self.settle(value, None)
 
     def settle(self, value: Any, error: BaseException | None) -> None:
-        """Tell the caller."""
+        """Wake the caller."""
         try:
-            self._loop.call_soon_threadsafe(self._told, value, error)
-        except RuntimeError:  # the loop was closed meanwhile: nobody waits
+            self._loop.call_soon_threadsafe(self._settle, value, error)
+        except RuntimeError:  # the loop was closed in the meantime: nothing waits
             return
 
-    def _told(self, value: Any, error: BaseException | None) -> None:
+    def _settle(self, value: Any, error: BaseException | None) -> None:
         if not self.answer.done():
             self.answer.set_result((value, error))
 
@@ -78,7 +78,7 @@ class Workers:
     """A pool of daemon threads that grows with the work, up to a limit, and shrinks again.
 
     Args:
-        limit: threads at most; further functions wait for a free one.
+        limit: how many threads at most; further functions wait for a free one.
         idle: seconds after which an idle thread ends.
     """
 
@@ -94,30 +94,30 @@ class Workers:
         self._threads = 0
         self._free = 0
         self._working: set[_Job] = set()
-        self._lost = 0  # threads whose function goes on although nobody waits for it
+        self._lost = 0  # threads whose function continues although nothing waits for it
 
     def state(self) -> str:
-        """What the threads do, in words."""
+        """What the threads are doing, in words."""
         with self._changed:
             busy, lost = self._threads - self._free, self._lost
         if lost and lost >= busy:
             return f"{lost} plain tools of this process have not returned"
         given_up = f", {lost} of which were given up" if lost else ""
-        return f"{busy} plain tools of this process are at work{given_up}"
+        return f"{busy} plain tools of this process are running{given_up}"
 
     async def run(self, function: Callable[[], Any], claim: Claim | None = None) -> Any:
         """Run a function in a thread, with the caller's context variables, and return what it returns.
 
-        When the caller is cancelled it is released at once; the function, if it has begun, runs on unheard.
+        If the caller is cancelled, it is released immediately; the function, if it has started, runs on unobserved.
 
         Args:
             function: what to run.
-            claim: taken when it begins; if somebody takes it before, the function never begins.
+            claim: taken when it starts; if something takes it before, the function never starts.
 
         Raises:
-            NoThread: no thread will ever be free, as far as can be told.
+            NoThread: no thread will ever be free, as far as is known.
             Unraisable: the function raised what a coroutine cannot raise or what would stop the loop, as its message
-                says (`StopIteration`, `KeyboardInterrupt`, `GeneratorExit`). Any other exception is raised as it is.
+                says (`StopIteration`, `KeyboardInterrupt`, `GeneratorExit`). Any other exception is raised unchanged.
         """
         job = _Job(function, Claim() if claim is None else claim)
         self._submit(job)
@@ -133,7 +133,7 @@ class Workers:
         return value
 
     def _submit(self, job: _Job) -> None:
-        if self._process != os.getpid():  # forked: the threads stayed behind
+        if self._process != os.getpid():  # forked: the threads stayed in the parent
             self._reset()
         with self._changed:
             if self._lost >= self.limit:
@@ -151,7 +151,7 @@ class Workers:
         )
 
     def _leave(self, job: _Job) -> None:
-        """A caller waits no more. Where that leaves no thread, those in line are told so."""
+        """A caller waits no more. If that leaves no thread, those in line fail with that."""
         with self._changed:
             if job not in self._working:
                 return
@@ -169,7 +169,7 @@ class Workers:
         self._threads += 1
         try:
             threading.Thread(target=self._work, name="agentkit-tool", daemon=True).start()
-        except RuntimeError:  # the system gives no more threads: leave the job to those there are
+        except RuntimeError:  # the system provides no more threads: leave the job to the existing ones
             self._threads -= 1
             if not self._threads:
                 self._jobs.pop()
@@ -179,7 +179,7 @@ class Workers:
         while (job := self._next()) is not None:
             job.run()
             self._done(job)
-            del job  # an idle thread holds on to nothing
+            del job  # an idle thread keeps nothing alive
 
     def _next(self) -> _Job | None:
         with self._changed:

@@ -1,1 +1,1 @@
-"""JSON Schema: walked, said in words, rewritten for each API."""
+"""JSON Schema: traversed, described in words, rewritten for each API."""

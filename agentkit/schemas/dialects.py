@@ -1,9 +1,10 @@
-"""What of JSON Schema each kind of constrained decoding accepts. Tables; `agentkit.schemas.rewriting` rewrites to them.
+"""The part of JSON Schema that each kind of constrained decoding accepts. Tables, used by `agentkit.schemas.rewriting`.
 
-OpenAI's strict mode wants: an object at the root; in every object all properties required and no others; optional ones
-nullable; a type (or `anyOf`, `enum`, `$ref`) everywhere; and no keyword but those in `KEPT`. Anthropic's structured
-outputs want objects without other properties, too; optional properties may be left out; no bounds, and no schema that
-holds itself. Engines that read schemas themselves accept more, and ignore in silence what they do not know.
+OpenAI's strict mode requires an object at the root; in every object, all properties required and no others; optional
+ones nullable; a type (or `anyOf`, `enum`, `$ref`) everywhere; and no keywords except those in `KEPT`. Anthropic's
+structured outputs also require objects without other properties; optional properties may be omitted; bounds and
+recursive schemas are not accepted. Engines that read schemas themselves accept more, and silently ignore what they do
+not know.
 Source: OpenAI's guide to structured outputs, "Supported schemas"; Anthropic's, "JSON Schema limitations"; xgrammar's
 JSON Schema converter, 0.2.6.
 """
@@ -25,46 +26,46 @@ KEPT: Final = frozenset(
 SILENT: Final = frozenset({"title", "$schema", "$id", "$comment", "examples", "deprecated", "discriminator"})
 """Keywords that restrict nothing, so that losing them needs no report."""
 
-TOLD: Final = frozenset(
+REPORTED: Final = frozenset(
     (
         *("pattern", "format", "minLength", "maxLength", "minItems", "maxItems", "uniqueItems"),
         *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
     )
 )
-"""Keywords that go into the description where they cannot stay."""
+"""Keywords that are moved to the description if they cannot stay."""
 
 STRING_FORMATS: Final = frozenset(
     ["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"]
 )
-"""The values of `format` that strict mode knows."""
+"""The values of `format` that strict mode supports."""
 
 MAX_LEVELS: Final = 10
-"""Strict mode's bound on nesting."""
+"""Strict mode's limit on nesting."""
 
 MAX_PROPERTIES: Final = 5_000
-"""Strict mode's bound on properties in one schema."""
+"""Strict mode's limit on properties in one schema."""
 
 MAX_ENUM: Final = 1_000
-"""Strict mode's bound on the values of all enums of one schema."""
+"""Strict mode's limit on the values of all enums of one schema."""
 
 LONG_ENUM: Final = 250
 MAX_LONG_ENUM: Final = 15_000
-"""Strict mode's bound on the characters of one enum of strings that has more than `LONG_ENUM` values."""
+"""Strict mode's limit on the characters of one enum of strings that has more than `LONG_ENUM` values."""
 
 MAX_CHARACTERS: Final = 120_000
-"""Strict mode's bound on the characters of all names of properties and definitions, and of all values of enums."""
+"""Strict mode's limit on the characters of all names of properties and definitions, and of all values of enums."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """What of JSON Schema one kind of constrained decoding accepts.
+    """The part of JSON Schema that one kind of constrained decoding accepts.
 
     Args:
-        kept: the keywords.
-        formats: the values of `format`.
-        optional: whether a property may be left out; else every one is required, and null stands for "left out".
-        recursive: whether a schema may hold itself.
-        sized: whether strict mode's bounds on enums and characters hold, and that on levels through references.
+        kept: the accepted keywords.
+        formats: the accepted values of `format`.
+        optional: whether a property may be omitted; otherwise every one is required, and null means "omitted".
+        recursive: whether a schema may contain itself.
+        sized: whether strict mode's limits on enums, on characters and on levels through references apply.
     """
 
     kept: frozenset[str]

@@ -28,11 +28,11 @@ def openai_responses(spec: ToolSpec, strict: bool = False) -> dict[str, Any]:
 def openai_strict(spec: ToolSpec) -> tuple[dict[str, Any], tuple[str, ...]]:
     """A tool of chat completions in strict mode, and what that mode cannot express of it.
 
-    Optional parameters become required and nullable there; a null for one of them counts as left out when the call is
+    Optional parameters become required and nullable there; a null for one of them counts as omitted when the call is
     validated.
 
     Returns:
-        The tool, and one line per loss, such as `/count: default 20 was removed …`; no lines when nothing is lost.
+        The tool, and one line per loss, such as `/count: default 20 was removed …`; no lines if nothing is lost.
     """
     parameters, report = strict_schema(spec.parameters)
     function = {"name": spec.name, "description": spec.description, "strict": True, "parameters": parameters}
@@ -60,11 +60,11 @@ def _only_strict(spec: ToolSpec) -> dict[str, Any]:
     return openai_strict(spec)[0]
 
 
-# ---------------------------------------------------------------- what the final reply must be
+# ---------------------------------------------------------------- the schema of the final reply
 
 
 def openai_chat_output(output: OutputSchema) -> dict[str, Any]:
-    """The `response_format` of chat completions: strict where strict mode can say all that the schema allows."""
+    """The `response_format` of chat completions: strict if strict mode can express all that the schema allows."""
     return {"type": "json_schema", "json_schema": _openai_output(output)}
 
 

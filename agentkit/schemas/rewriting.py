@@ -1,7 +1,8 @@
 """A JSON Schema rewritten to a dialect, with a report of what was lost. Pure.
 
-For providers, which refuse a schema that holds anything else, and for engines, which ignore it: the first get a schema
-that is closed and says all of its types, the second one that is self-contained and closed where it declares properties.
+For providers, which refuse a schema that contains anything else, and for engines, which ignore it: providers get a
+schema that is closed and states all of its types, engines one that is self-contained and closed where it declares
+properties.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from agentkit.schemas.dialects import (
     MAX_LONG_ENUM,
     MAX_PROPERTIES,
     OPENAI,
+    REPORTED,
     SILENT,
-    TOLD,
     Dialect,
 )
 from agentkit.schemas.walk import (
@@ -40,16 +41,16 @@ Path = tuple[str, ...]
 """Where in a schema: names of properties, `*` for the others, `[]` or `*` for the items of an array."""
 
 ANYTHING: Final[Mapping[str, Any]] = {"type": ["string", "number", "boolean", "null"]}
-"""What stands for a value of any kind, which strict mode does not have."""
+"""The replacement for a value of any kind, which strict mode does not have."""
 
 
 class Loss(NamedTuple):
     """Something that a schema says and its rewriting does not.
 
     Attributes:
-        path: where.
-        what: the keyword, or the loss in words.
-        narrows: whether a value that the schema allows cannot be said any more, or the schema would be refused.
+        path: where it was lost.
+        what: the keyword, or a description of the loss.
+        narrows: whether a value that the schema allows cannot be expressed any more, or the schema would be refused.
     """
 
     path: Path
@@ -74,9 +75,9 @@ def strict_schema(schema: Schema) -> tuple[dict[str, Any], tuple[str, ...]]:
 
 
 def constrained_schema(schema: Schema, dialect: Dialect) -> dict[str, Any] | None:
-    """Rewrite a schema of an object so that all that it allows can still be said; None where the dialect cannot.
+    """Rewrite a schema of an object so that all that it allows can still be expressed; None if the dialect cannot.
 
-    What comes back may allow more: a bound that the dialect does not know is left out, and is for the reader to check.
+    The result may allow more: a bound that the dialect does not know is omitted, and the reader must check it.
     """
     rewriter = _Provider(schema, dialect)
     out = rewriter.whole()
@@ -84,16 +85,16 @@ def constrained_schema(schema: Schema, dialect: Dialect) -> dict[str, Any] | Non
 
 
 def engine_schema(schema: Schema, dialect: Dialect) -> tuple[dict[str, Any], tuple[Loss, ...]]:
-    """Rewrite a schema for an engine that reads schemas; what it would ignore is left out and reported."""
+    """Rewrite a schema for an engine that reads schemas; what it would ignore is omitted and reported."""
     rewriter = _Engine(schema, dialect)
     return rewriter.whole(), tuple(dict.fromkeys(rewriter.losses))
 
 
 class _Rewriter:
-    """Walks one schema, and notes what is lost.
+    """Traverses one schema, and records what is lost.
 
     Attributes:
-        losses: what is.
+        losses: what is lost.
     """
 
     def __init__(self, schema: Schema, dialect: Dialect) -> None:
@@ -115,7 +116,7 @@ class _Provider(_Rewriter):
     """Rewrites for a provider, which refuses what it does not accept.
 
     Attributes:
-        properties: how many objects have in all.
+        properties: how many properties all objects have together.
     """
 
     def __init__(self, schema: Schema, dialect: Dialect) -> None:
@@ -135,7 +136,7 @@ class _Provider(_Rewriter):
         for said in _oversized(out) if self.dialect.sized else ():
             self.lose((), said, narrows=True)
         if not self.dialect.recursive and _holds_itself(self.definitions):
-            self.lose((), "a schema that holds itself", narrows=True)
+            self.lose((), "a schema that contains itself", narrows=True)
         return out
 
     def node(self, schema: Any, path: Path, level: int) -> dict[str, Any]:
@@ -155,14 +156,14 @@ class _Provider(_Rewriter):
         return out
 
     def reference(self, schema: Schema) -> dict[str, Any]:
-        """Strict mode allows nothing beside `$ref`: a description goes around it."""
+        """Strict mode allows nothing next to `$ref`: the reference is wrapped to keep its description."""
         reference = {"$ref": schema["$ref"]}
         return {"anyOf": [reference], "description": schema["description"]} if "description" in schema else reference
 
     def union(self, schema: Schema, path: Path, level: int) -> dict[str, Any]:
-        """`anyOf`, without what stands beside it."""
+        """`anyOf`, without the keywords next to it."""
         for keyword in sorted(schema.keys() - {"anyOf", "description", "type", *SILENT}):
-            self.lose(path, f"{keyword} beside anyOf was removed")
+            self.lose(path, f"{keyword} next to anyOf was removed")
         out: dict[str, Any] = {"anyOf": [self.node(member, path, level) for member in schema["anyOf"]]}
         return out | ({"description": schema["description"]} if "description" in schema else {})
 
@@ -184,20 +185,20 @@ class _Provider(_Rewriter):
         return {**out, "required": listed, "additionalProperties": False}
 
     def property(self, schema: Any, path: Path, level: int, *, optional: bool) -> dict[str, Any]:
-        """One property. Where the model must always send a value, a default is lost."""
+        """One property. If the model must always send a value, a default is lost."""
         if self.dialect.optional:
             return self.node(schema, path, level)
         if optional and "default" in schema:
             shown = json.dumps(schema["default"], ensure_ascii=False)
-            self.lose(path, f"default {shown} was removed; the model sends null to leave it out")
+            self.lose(path, f"default {shown} was removed; the model sends null to omit it")
         elif optional:
-            self.lose(path, "it is optional; the model sends null to leave it out")
+            self.lose(path, "it is optional; the model sends null to omit it")
         bare = {k: v for k, v in schema.items() if k != "default"} if isinstance(schema, Mapping) else {}
         out = self.node(bare, path, level)
         return self.nullable(out) if optional and not self.accepts_null(schema) else out
 
     def nullable(self, schema: dict[str, Any]) -> dict[str, Any]:
-        """The same or null."""
+        """The same schema, or null."""
         if "null" in named_types(schema):
             return schema
         if "anyOf" in schema:
@@ -208,7 +209,7 @@ class _Provider(_Rewriter):
         return {"anyOf": [schema, {"type": "null"}], **outer}
 
     def accepts_null(self, schema: Any, depth: int = 0) -> bool:
-        """Whether null is valid already."""
+        """Whether null is already valid."""
         if not isinstance(schema, Mapping) or depth > MAX_LEVELS:
             return False
         if (name := str(schema.get("$ref", "")).removeprefix("#/$defs/")) in self.definitions:
@@ -219,7 +220,7 @@ class _Provider(_Rewriter):
         return "null" in named_types(schema) or None in schema.get("enum", ())
 
     def folded(self, schema: Any, path: Path) -> dict[str, Any]:
-        """The same schema with the keywords that strict mode spells otherwise."""
+        """The same schema, with the keywords that strict mode spells differently."""
         out = dict(schema) if isinstance(schema, Mapping) else {}
         parts = out.pop("allOf", ())
         for part in parts:
@@ -230,7 +231,7 @@ class _Provider(_Rewriter):
         if "oneOf" in out:
             out["anyOf"] = [*out.get("anyOf", ()), *out.pop("oneOf")]
         if "prefixItems" in out:
-            self.lose(path, "a tuple became an array whose items may stand at any place")
+            self.lose(path, "a tuple became an array whose items may be in any position")
             out["items"] = _either(out.pop("prefixItems"))
         if "enum" in out and "type" not in out:
             out["type"] = _one_or_many(sorted({type_of(value) for value in out["enum"]}))
@@ -248,9 +249,9 @@ class _Provider(_Rewriter):
         return ANYTHING if path else {"type": "object"}
 
     def kept(self, schema: Schema, path: Path) -> dict[str, Any]:
-        """What the dialect knows; the rest is reported, and bounds are told in the description.
+        """What the dialect knows; the rest is reported, and bounds are stated in the description.
 
-        Keywords that hold schemas are the caller's.
+        Keywords that contain schemas are left to the caller.
         """
         kept = self.dialect.kept
         lost = sorted((schema.keys() - kept - SILENT - {"default"}) | (schema.keys() & {"anyOf"}))
@@ -261,17 +262,17 @@ class _Provider(_Rewriter):
             lost.append("format")
         inner = {"anyOf", "properties", "items", "required", "additionalProperties", "$defs"}
         out = {key: value for key, value in schema.items() if key in kept and key not in inner and key not in lost}
-        if told := {key: schema[key] for key in lost if key in TOLD}:
-            words = (schema.get("description", ""), f"Must satisfy {json.dumps(told, ensure_ascii=False)}")
+        if reported := {key: schema[key] for key in lost if key in REPORTED}:
+            words = (schema.get("description", ""), f"Must satisfy {json.dumps(reported, ensure_ascii=False)}")
             out["description"] = ". ".join(word.rstrip(". ") for word in words if word)
         return out
 
 
-# ---------------------------------------------------------------- strict mode's bounds
+# ---------------------------------------------------------------- strict mode's limits
 
 
 def _oversized(schema: Schema) -> Iterator[str]:
-    """The bounds of strict mode that a schema is beyond, but for those that the rewriting itself counts."""
+    """The limits of strict mode that a schema exceeds, except those that the rewriting itself counts."""
     enums = [s["enum"] for s in _schemas(schema) if "enum" in s]
     values = sum(map(len, enums))
     if values > MAX_ENUM:
@@ -290,7 +291,7 @@ def _oversized(schema: Schema) -> Iterator[str]:
 
 
 def _inner(schema: Schema) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """The schemas directly inside, and how many levels deeper they stand."""
+    """The schemas directly inside, and how many levels deeper they are."""
     for inner in schema.get("properties", {}).values():
         yield 1, inner
     if "items" in schema:
@@ -309,7 +310,7 @@ def _schemas(schema: Schema) -> Iterator[Mapping[str, Any]]:
 
 
 def _levels(schema: Schema, definitions: Mapping[str, Any], known: dict[str, int]) -> int:
-    """The levels of a schema, its references followed; where one leads back to itself, once."""
+    """The levels of a schema, following its references; one that leads back to itself is followed once."""
     if "$ref" in schema:
         name = schema["$ref"].removeprefix("#/$defs/")
         if name not in known:
@@ -342,7 +343,7 @@ def _one_or_many(names: list[str]) -> str | list[str]:
 
 
 class _Engine(_Rewriter):
-    """Rewrites for an engine: `$ref`s are gathered under `$defs`, `nullable` is written out."""
+    """Rewrites for an engine: `$ref`s are collected under `$defs`, `nullable` is written out."""
 
     def __init__(self, schema: Schema, dialect: Dialect) -> None:
         super().__init__(schema, dialect)
@@ -383,7 +384,7 @@ class _Engine(_Rewriter):
         )
 
     def tidy(self, out: dict[str, Any], schema: Schema, path: Path) -> None:
-        """What the engine wants otherwise than the schema says it."""
+        """What the engine expects in a form that differs from the schema's."""
         if "allOf" in out and len(out["allOf"]) > 1:
             self.lose(path, "allOf")
         if "oneOf" in out:

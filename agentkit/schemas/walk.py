@@ -1,4 +1,4 @@
-"""Walking a JSON Schema: where a `$ref` leads, what alternatives there are, what stands inside, of which type. Pure."""
+"""Traverses a JSON Schema: where a `$ref` leads, its alternatives, the schemas inside it, its types. Pure."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ TYPES: Final = frozenset((*_TYPES.values(), "null"))
 
 
 def type_of(value: Any, other: str = "null") -> str:
-    """The JSON type of a JSON value; `other` for one that is none of `_TYPES`."""
+    """The JSON type of a JSON value; `other` for one that is not in `_TYPES`."""
     return _TYPES.get(type(value), other)
 
 
 def kind_of(schema: Schema) -> str | None:
-    """The one type of a schema; guessed from its keywords where it names none. None for any type."""
+    """The one type of a schema; inferred from its keywords if it names none. None for any type."""
     kind = schema.get("type")
     if isinstance(kind, str):
         return kind if kind in TYPES else None
@@ -42,7 +42,7 @@ def named_types(schema: Schema) -> list[str]:
 
 
 def types_of(schema: Schema, root: Schema) -> frozenset[str]:
-    """The JSON types that a schema allows; empty when it allows any. An integer is a number too."""
+    """The JSON types that a schema allows; empty if it allows any. An integer is also a number."""
     found: set[str] = set()
     for option in alternatives(schema, root):
         kinds = [option["type"]] if "type" in option else [type_of(value) for value in listed(option) or ()]
@@ -53,7 +53,7 @@ def types_of(schema: Schema, root: Schema) -> frozenset[str]:
 
 
 def listed(schema: Schema) -> list[Any] | None:
-    """The values that a schema lists; None where it lists none."""
+    """The values that a schema lists; None if it lists none."""
     found = [schema["const"]] if "const" in schema else schema.get("enum")
     return found if isinstance(found, list) else None
 
@@ -64,7 +64,7 @@ _REFS = 32  # hops; a longer chain of $ref is a cycle
 
 
 def resolve(schema: Schema, root: Schema) -> Schema:
-    """Follow local `$ref`s (`#/$defs/…`) to a schema without one; the empty schema where they lead nowhere."""
+    """Follow local `$ref`s (`#/$defs/…`) to a schema without one; the empty schema if they lead nowhere."""
     for _ in range(_REFS):
         ref = schema.get("$ref")
         if not isinstance(ref, str):
@@ -79,11 +79,11 @@ def resolve(schema: Schema, root: Schema) -> Schema:
 
 
 _COMPOUND: Final = frozenset(("$ref", "anyOf", "oneOf", "allOf", "nullable"))
-"""What makes one schema several, beside a list of types."""
+"""The keywords that give one schema alternatives, in addition to a list of types."""
 
 
 def alternatives(schema: Schema, root: Schema) -> Iterable[Schema]:
-    """The plain schemas a value may satisfy: `$ref`, `anyOf`, `oneOf`, single `allOf` and type lists taken apart."""
+    """The plain schemas a value may satisfy: `$ref`, `anyOf`, `oneOf`, single `allOf` and type lists are expanded."""
     plain = _COMPOUND.isdisjoint(schema) and not isinstance(schema.get("type"), list)
     return (schema,) if plain else _taken_apart(schema, root)
 
@@ -123,26 +123,26 @@ def disjoint(options: Sequence[Any], root: Schema) -> bool:
     return any(len({v for f in fixed for m, v in f if m == n}) == len(options) for n in names)
 
 
-# ---------------------------------------------------------------- what stands inside
+# ---------------------------------------------------------------- what is inside
 
 BY_NAME: Final = frozenset(("properties", "patternProperties", "$defs", "definitions", "dependentSchemas"))
-"""Keywords that hold schemas by name."""
+"""Keywords that contain schemas by name."""
 SEVERAL: Final = frozenset(("anyOf", "oneOf", "allOf", "prefixItems"))
-"""Keywords that hold a list of schemas."""
+"""Keywords that contain a list of schemas."""
 ONE: Final = frozenset((
     "items", "propertyNames", "contains", "additionalProperties", "not", "if", "then", "else",
     "unevaluatedItems", "unevaluatedProperties", "contentSchema",
 ))  # fmt: skip
-"""Keywords that hold a schema."""
+"""Keywords that contain a schema."""
 
 
 def changed(keyword: str, value: Any, change: Callable[[Any, str], Any]) -> Any:
-    """A keyword's value with the schemas directly in it changed; any other value as it is.
+    """A keyword's value with the schemas directly in it changed; any other value unchanged.
 
     Args:
         keyword: the keyword.
-        value: what it holds.
-        change: is given a schema, and the name under which it stands there; `*` where it stands under none.
+        value: its value.
+        change: called with a schema and its name there; `*` if it has none.
     """
     if keyword in BY_NAME and isinstance(value, Mapping):
         return {name: change(inner, name) for name, inner in value.items()}
@@ -152,7 +152,7 @@ def changed(keyword: str, value: Any, change: Callable[[Any, str], Any]) -> Any:
 
 
 def child(schema: Schema, step: str | int) -> Any:
-    """The schema of a property or of an item; None or a boolean where there is none."""
+    """The schema of a property or of an item; None or a boolean if there is none."""
     if isinstance(step, str):
         return schema.get("properties", {}).get(step, schema.get("additionalProperties"))
     prefix = schema.get("prefixItems", ())

@@ -273,7 +273,7 @@ def test_a_run_that_is_left_keeps_a_valid_conversation() -> None:
     result = asyncio.run(main()).result
     assert result.finish == "cancelled"
     assert result.messages[-1] == ToolMessage(
-        "x", "hang", (TextPart("cancelled while it ran: what it had done by then may stand"),), "cancelled"
+        "x", "hang", (TextPart("cancelled while it ran: what it had done by then may have taken effect"),), "cancelled"
     )
 
 

@@ -232,7 +232,7 @@ def test_say_asks_an_agent_of_your_own(tmp_path: Path) -> None:
 
 def test_say_wants_one_who_answers(tmp_path: Path) -> None:
     threads = ThreadManager(tmp_path / "chat.db")
-    with pytest.raises(ConfigError, match=r"say\(…\) wants who answers: .* found neither"):
+    with pytest.raises(ConfigError, match=r"say\(…\) requires either .* found neither"):
         threads.say_sync("a", "Hi")  # type: ignore[call-overload]
     with pytest.raises(ConfigError, match="found both"):
         threads.say_sync("a", "Hi", ScriptedModel([]), agent=Agent(ScriptedModel([])))  # type: ignore[call-overload]
@@ -260,7 +260,7 @@ def test_a_manager_says_where_it_writes(
     with caplog.at_level(logging.INFO, "agentkit.threads"):
         threads = ThreadManager()
     assert repr(threads) == f"<ThreadManager: {tmp_path / 'agentkit.db'}>"
-    assert caplog.messages == [f"threads are kept in {tmp_path / 'agentkit.db'}"]
+    assert caplog.messages == [f"threads are stored in {tmp_path / 'agentkit.db'}"]
 
 
 def test_what_was_said_is_kept_though_the_manager_is_closed_behind_a_loop_that_was_left(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ NOT_A_NUMBER = float("nan")
         ({"timeout": NOT_A_NUMBER}, "timeout=nan): expected seconds above 0"),
         ({"max_output": None}, "max_output=None): expected an integer (200 characters or more)"),
         ({"native": "no"}, "native='no'): expected True or False"),
-        ({"formats": 5}, "formats=5): expected a format, its name, or several of them"),
+        ({"formats": 5}, "formats=5): expected a format, its name, or a list of them"),
         ({"keep": ["head"]}, "keep=['head']): expected one of head, tail, both"),
     ],
 )
@@ -117,7 +117,7 @@ def test_of_a_prompt(prompt: Any) -> None:
         ({"store": 42}, "ThreadManager(store=42): expected a store, the path of a SQLite file, or 'postgresql://…'"),
         ({"store": SQLiteStore}, "expected a store"),
         ({"registry": [print]}, "expected a ToolRegistry"),
-        ({"hooks": print}, "expected several functions"),
+        ({"hooks": print}, "expected a list of functions"),
         ({"compaction": {"window": 9_000}}, "expected a Compaction, or None"),
     ],
 )
@@ -157,7 +157,7 @@ async def test_of_what_is_written_to_a_thread() -> None:
         await threads.add_message(5, "Hi")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match=r"create_thread\(metadata=5\): expected a mapping"):
         await threads.create_thread(metadata=5)  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="is not empty"):
+    with pytest.raises(ConfigError, match="cannot be empty"):
         await threads.create_thread("")
     with pytest.raises(ConfigError, match=r"fork_thread\(until=9\): thread 't' has 1 entries, from 0"):
         await threads.fork_thread("t", until=9)

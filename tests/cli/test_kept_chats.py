@@ -378,7 +378,7 @@ def test_what_a_killed_chat_left_is_settled_when_it_is_opened_again(folder: Path
     assert (done.returncode, done.stderr) == (0, "")
     assert "started, no answer yet" in done.stdout
     assert done.stdout.splitlines()[-1] == "It was interrupted."
-    assert server.requests[1].body["messages"][-1]["content"].startswith("interrupted while it ran")
+    assert server.requests[1].body["messages"][-1]["content"].startswith("interrupted while running")
 
 
 def until(file: Path) -> None:

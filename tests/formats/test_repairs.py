@@ -95,16 +95,24 @@ def test_a_required_parameter_is_taken_out_of_a_value_that_was_not_closed() -> N
     assert call("invoke", tags) == ("weather", {"city": "Dallas", "state": "TX"}, ("missing_close",))
 
 
-@pytest.mark.parametrize(
-    "value",
-    ["<parameter=nothing>\nC", "<parameter=city>\nC", "<parameter=unit>\nC\n</parameter>"],
-    ids=["undeclared", "its own", "optional, and closed again"],
-)
-def test_what_is_not_missing_stays_in_the_value(value: str) -> None:
+def test_a_parameter_that_is_not_missing_and_closes_again_stays_in_the_value() -> None:
+    value = "<parameter=unit>\nC\n</parameter>"
     text = (
         f"<function=weather>\n<parameter=state>\nTX\n</parameter>\n<parameter=city>\n{value}\n</parameter>\n</function>"
     )
     assert call("qwen3_coder", text) == ("weather", {"state": "TX", "city": value}, ())
+
+
+@pytest.mark.parametrize("opening", ["<parameter=nothing>", "<parameter=city>"], ids=["undeclared", "its own"])
+def test_a_parameter_that_opens_in_a_value_and_does_not_close_is_ambiguous(opening: str) -> None:
+    """The closing that follows may be its own, and that of the value around it missing."""
+    text = (
+        "<function=weather>\n<parameter=state>\nTX\n</parameter>\n"
+        f"<parameter=city>\n{opening}\nC\n</parameter>\n</function>"
+    )
+    (error,) = (e for e in read("qwen3_coder", text) if isinstance(e, CallError))
+    assert error.code == "ambiguous_call"
+    assert "what opens and closes in it does not balance" in error.message
 
 
 def test_a_parameter_that_may_be_left_out_and_begins_in_a_value_is_ambiguous() -> None:

@@ -142,7 +142,7 @@ def test_who_is_told_by_an_error_is_not_warned_too() -> None:
             list(agent().stream("hi"))  # type: ignore[call-overload]
         with pytest.raises(TypeError, match="`async with`"):
             agent().stream("hi").__enter__()  # type: ignore[attr-defined]
-        with pytest.raises(ConfigError, match="is no tool of this agent"):
+        with pytest.raises(ConfigError, match="is not a tool of this agent"):
             asyncio.run(agent().run("hi", tool_choice="nope"))
 
     assert warned(use) == []

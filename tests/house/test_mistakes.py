@@ -183,18 +183,18 @@ RAISED = [
     (8, 'Agent(M, thread_id="ada")', "Agent has no argument 'thread_id': to keep a conversation write threads.say_sync('its id', "),
     (8, 'Agent(M, max_iterations=3)', "Agent has no argument 'max_iterations'; did you mean 'max_turns'? It takes "),
     (8, 'Agent(M).run_sync("hi", system="Be brief.")', "run_sync has no argument 'system': it belongs to the agent: Agent(…, system=…). It takes "),
-    (9, 'Agent("gpt-5")', "a model string is one of openai:, responses:, anthropic: and then the model's name; got 'gpt-5'; did you mean 'openai:gpt-5'?"),
-    (10, 'Agent("claude-sonnet-4-5")', "got 'claude-sonnet-4-5'; did you mean 'anthropic:claude-sonnet-4-5'?"),
-    (10, 'Agent("sonnet")', "got 'sonnet'; write the model's whole name, such as 'anthropic:claude-sonnet-4-5'"),
-    (10, 'Agent("Claude Sonnet 4.5")', "got 'Claude Sonnet 4.5'; did you mean 'anthropic:claude-sonnet-4-5'?"),
-    (10, 'Agent("gemini-2.5-pro")', "got 'gemini-2.5-pro'; for a server that speaks OpenAI's protocol write agentkit.model('openai:gemini-2.5-pro', base_url='https://generativelanguage.googleapis.com/v1beta/openai/', api_key=…)"),
-    (10, 'Agent("llama3.1:8b")', "got 'llama3.1:8b'; for a server that speaks OpenAI's protocol write agentkit.model('openai:llama3.1:8b', base_url='https://…', api_key=…)"),
-    (10, 'Agent("ollama/llama3")', "got 'ollama/llama3'; for a server that speaks OpenAI's protocol write agentkit.model('openai:llama3', base_url='http://127.0.0.1:11434/v1', api_key=…)"),
-    (10, 'Agent("http://localhost:8000/v1")', "got 'http://localhost:8000/v1'; a server's address is given beside the model's name: agentkit.model('openai:NAME', base_url='http://localhost:8000/v1', api_key=…)"),
-    (10, 'Agent("openai: gpt-5")', "got 'openai: gpt-5'; did you mean 'openai:gpt-5'?"),
-    (11, 'Agent("openai/gpt-5")', "got 'openai/gpt-5'; did you mean 'openai:gpt-5'?"),
-    (12, 'Agent("opeani:x")', "got 'opeani:x'; did you mean 'openai:x'?"),
-    (12, 'Agent("google:gemini-3")', "got 'google:gemini-3'; for a server that speaks OpenAI's protocol write agentkit.model('openai:gemini-3', base_url='https://generativelanguage.googleapis.com/v1beta/openai/', api_key=…)"),
+    (9, 'Agent("gpt-5")', "a model string is one of openai:, responses:, anthropic: and the model's name; found 'gpt-5'; did you mean 'openai:gpt-5'?"),
+    (10, 'Agent("claude-sonnet-4-5")', "found 'claude-sonnet-4-5'; did you mean 'anthropic:claude-sonnet-4-5'?"),
+    (10, 'Agent("sonnet")', "found 'sonnet'; write the model's full name, such as 'anthropic:claude-sonnet-4-5'"),
+    (10, 'Agent("Claude Sonnet 4.5")', "found 'Claude Sonnet 4.5'; did you mean 'anthropic:claude-sonnet-4-5'?"),
+    (10, 'Agent("gemini-2.5-pro")', "found 'gemini-2.5-pro'; for a server that speaks OpenAI's protocol write agentkit.model('openai:gemini-2.5-pro', base_url='https://generativelanguage.googleapis.com/v1beta/openai/', api_key=…)"),
+    (10, 'Agent("llama3.1:8b")', "found 'llama3.1:8b'; for a server that speaks OpenAI's protocol write agentkit.model('openai:llama3.1:8b', base_url='https://…', api_key=…)"),
+    (10, 'Agent("ollama/llama3")', "found 'ollama/llama3'; for a server that speaks OpenAI's protocol write agentkit.model('openai:llama3', base_url='http://127.0.0.1:11434/v1', api_key=…)"),
+    (10, 'Agent("http://localhost:8000/v1")', "found 'http://localhost:8000/v1'; pass a server's URL in addition to the model's name: agentkit.model('openai:NAME', base_url='http://localhost:8000/v1', api_key=…)"),
+    (10, 'Agent("openai: gpt-5")', "found 'openai: gpt-5'; did you mean 'openai:gpt-5'?"),
+    (11, 'Agent("openai/gpt-5")', "found 'openai/gpt-5'; did you mean 'openai:gpt-5'?"),
+    (12, 'Agent("opeani:x")', "found 'opeani:x'; did you mean 'openai:x'?"),
+    (12, 'Agent("google:gemini-3")', "found 'google:gemini-3'; for a server that speaks OpenAI's protocol write agentkit.model('openai:gemini-3', base_url='https://generativelanguage.googleapis.com/v1beta/openai/', api_key=…)"),
     (13, 'ScriptedModel("hello")', "a script is a list of turns, one for each request, or a function: write ScriptedModel(['hello'])"),
     (14, 'Agent(ScriptedModel([])).run_sync("hi")', "the script of 'scripted' has 0 turns, but this is request 1: add a turn that answers its last message, 'hi'"),
     (15, "Agent(M, [Needy])", "Needy cannot be constructed with no arguments: missing a required argument: 'root'; pass its arguments to register_tool(Needy, ...), or an instance"),
@@ -252,13 +252,13 @@ RAISED = [
     (47, 'ProcessorConfig(strategy="paralel")', "ProcessorConfig(strategy='paralel'): expected one of parallel, sequential; did you mean 'parallel'?"),
     (47, "Budget(cost=1)", "Budget(cost=…) requires prices: Budget(cost=1.0, prices={'openai:gpt-5': Price(…)})"),
     (48, 'Agent(M).run_sync("hi", decisions={"c1": True})', "expected Approved(…) or Denied(…) by call id"),
-    (49, 'model("openai:x", base_url="localhost:8765/v1")', "openai:x: base_url must be an address such as http://127.0.0.1:8000/v1, got 'localhost:8765/v1'"),
+    (49, 'model("openai:x", base_url="localhost:8765/v1")', "openai:x: base_url must be a URL such as http://127.0.0.1:8000/v1, found 'localhost:8765/v1'"),
     (50, "ToolRegistry(many)", "many: parameter '*numbers' is variadic, which no schema can describe; declare one list parameter, such as numbers: list[str]"),
     (50, "ToolRegistry(lambda: 1)", "a lambda has no name that a model could call; use a def, or register_function(..., name='...')"),
     (50, "ToolRegistry(WithoutSelf)", "WithoutSelf.read has no 'self': its first parameter is 'path'; write 'self' first, or decorate it with @staticmethod"),
     # made up by one who comes from openai-agents, pydantic-ai, LangChain and LangGraph
     (101, 'Agent("Assistant", M)', "Agent(model, tools): the model comes first; 'Assistant' would be name='Assistant'"),
-    (101, 'Agent("Assistant")', "agentkit.model('openai:Assistant', base_url='https://…', api_key=…); the agent's own name is given by name: name='Assistant'"),
+    (101, 'Agent("Assistant")', "agentkit.model('openai:Assistant', base_url='https://…', api_key=…); pass the agent's own name as a keyword: name='Assistant'"),
     (102, "Agent(M, input_guardrails=[print])", "Agent has no argument 'input_guardrails': hooks=[…] receive every event, and ProcessorConfig(requires_approval=…) decides which calls run. "),
     (103, "Agent(M, deps_type=int)", "Agent has no argument 'deps_type': it belongs to the run: agent.run(…, context=…). "),
     (104, "Agent(M, output_type=[int, str])", "which is not a type: for several values write output_type=list[int], for one of several types output_type=int | str"),
@@ -278,7 +278,7 @@ RAISED = [
     (116, 'Agent(M).run_sync("hi").messages[-1]["content"]', "AssistantMessage is not a dict: write `.content`, or `.text` for the text"),
     (117, 'Agent(M, budget={"tokens": 5})', "Agent(budget={'tokens': 5}): expected a Budget, such as Budget(tokens=100_000), or None"),
     (117, 'Agent(M, config={"formats": "xml"})', "Agent(config={'formats': 'xml'}): expected a ProcessorConfig, such as ProcessorConfig(formats='xml'), or None"),
-    (118, "model(M)", "model(…) takes a model string such as 'openai:gpt-5', found a ScriptedModel; what is a model already is given as it is: Agent(model)"),
+    (118, "model(M)", "model(…) expects a model string such as 'openai:gpt-5', found a ScriptedModel; pass a model object directly: Agent(model)"),
     (119, 'model("openai:x", api_key="k", timeout="5")', "model(timeout='5'): expected seconds above 0"),
     (119, 'model("openai:x", api_key="k", extra="x")', "model(extra='x'): expected fields of the request's body by name"),
     (120, 'runs(Agent(M).stream("hi"))', "a coroutine was expected, got <RunStream, which was not read yet: `async for event in …`, or `await` it>"),
@@ -379,7 +379,7 @@ RAISED = [
     (70, "Compaction(windw=10_000)", "Compaction has no argument 'windw'; did you mean 'window'? It takes window, "),
     (71, 'ToolRegistry().register_function(add, requires_confirmation=True)', "register_function has no argument 'requires_confirmation'"),
     (72, "Agent(M, tools=None)", "None is not a tool: if there are no tools, omit tools or pass tools=[]"),
-    (73, 'Agent("openai:")', "got 'openai:'; the model's name is missing behind 'openai'"),
+    (73, 'Agent("openai:")', "found 'openai:'; the model's name is missing after 'openai'"),
     (74, "@openapi_schema(one_at_a_time=True)", "look: @openapi_schema has no keyword 'one_at_a_time'; did you mean 'exclusive'?"),
 ]  # fmt: skip
 
@@ -474,7 +474,7 @@ def test_what_an_author_is_warned_of(caplog: pytest.LogCaptureFixture) -> None: 
     answers(returns(Opaque()))
     (message,) = caplog.messages
     assert message == (
-        "look returned an object of class Opaque, of which the model can read nothing: return text, numbers, a dict or "
+        "look returned an object of class Opaque, which the model cannot read: return a string, numbers, a dict or "
         "list of these, a dataclass, or give the class a __str__"
     )
 

@@ -178,7 +178,7 @@ def test_a_page_in_place_of_a_stream() -> None:
     error = failure(SSE.replace(b"event-stream", b"html"), b"<html>Log in</html>", path="")
     assert error.kind == "stream"
     assert str(error).partition(": ")[2] == (
-        "expected an event stream, got a page (text/html); 19 bytes had come, which begin '<html>Log in</html>' "
+        "expected an event stream, found a page (text/html); 19 bytes had come, which begin '<html>Log in</html>' "
         "(base_url has no path; most servers answer under /v1)"
     )
 
@@ -239,7 +239,7 @@ def test_calls_that_are_announced_and_do_not_come_are_asked_for_again() -> None:
     none = STOP.replace(b"stop", b"tool_calls")
     events, error = ask([SSE, none], [SSE, HI + STOP], max_retries=1, sleep=at_once)
     assert (events, error) == ([Text("Hi"), Finish("stop", "stop")], None)
-    assert "says that it calls tools (tool_calls), yet it holds no call and no text" in str(failure(SSE, none))
+    assert "says that it calls tools (tool_calls), but it has no call and no text" in str(failure(SSE, none))
 
 
 @given(st.data())
@@ -300,7 +300,7 @@ def test_nothing_shows_a_secret(prefix: str, status: bytes) -> None:
 
 @pytest.mark.parametrize("url", ["ada:canarypass@host", "http://ada:canarypass@host:port/v1", "ftp://canarypass@h/"])
 def test_an_address_that_is_none_is_refused_without_its_credentials(url: str) -> None:
-    with pytest.raises(ConfigError, match="base_url must be an address") as caught:
+    with pytest.raises(ConfigError, match="base_url must be a URL") as caught:
         model("openai:m", base_url=url)
     assert "canarypass" not in "".join(traceback.format_exception(caught.value))
 
@@ -322,5 +322,5 @@ def test_an_empty_conversation_is_not_sent(prefix: str) -> None:
         async for _ in made.stream(ModelRequest([UserMessage(()), user(" \n")])):
             pass
 
-    with pytest.raises(ConfigError, match="holds no message that says anything"):
+    with pytest.raises(ConfigError, match="has no message with any content"):
         asyncio.run(run())

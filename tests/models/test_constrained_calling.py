@@ -145,8 +145,8 @@ def test_keywords_that_no_grammar_says_are_left_to_the_reading() -> None:
         ("responses:gpt-5", {"format": "hermes"}, "the provider's own API does not"),
         ("anthropic:claude-opus-4-8", {"format": "xml"}, "the provider's own API does not"),
         ("openai:m", {"format": "hermes", "base_url": LOCAL}, "add server=, one of vllm, sglang, llamacpp"),
-        ("openai:m", {"format": "hermes", "base_url": LOCAL, "server": "ollama"}, "Ollama takes schemas for a whole"),
-        ("openai:m", {"base_url": LOCAL, "server": "vllm"}, "name their format too, as in format='hermes'"),
+        ("openai:m", {"format": "hermes", "base_url": LOCAL, "server": "ollama"}, "Ollama accepts schemas for a whole"),
+        ("openai:m", {"base_url": LOCAL, "server": "vllm"}, "also name their format, as in format='hermes'"),
         (
             "responses:m",
             {"format": "xml", "base_url": LOCAL, "server": "vllm"},
@@ -155,12 +155,12 @@ def test_keywords_that_no_grammar_says_are_left_to_the_reading() -> None:
         (
             "openai:m",
             {"format": "xml", "base_url": LOCAL, "server": "vllm", "extra": {"response_format": {"type": "text"}}},
-            "constrained= and extra={'response_format': …} both say what a reply must be",
+            "constrained= and extra={'response_format': …} both define what a reply must be",
         ),
         (
             "openai:m",
             {"format": "xml", "base_url": LOCAL, "server": "vlm"},
-            "a server that is none of them, or OpenAI; did you mean 'vllm'",
+            "OpenAI or any other server; did you mean 'vllm'",
         ),
         (
             "openai:m",
@@ -176,7 +176,7 @@ def test_a_model_that_cannot_be_constrained_is_not_made(name: str, settings: Map
 
 
 def test_a_model_without_a_server_cannot_be_constrained() -> None:
-    with pytest.raises(ConfigError, match="scripted: constrained= needs a server that holds replies to a grammar"):
+    with pytest.raises(ConfigError, match="scripted: constrained= needs a server that constrains replies by a grammar"):
         TextCalling(ScriptedModel([]), "xml", constrained=True)
 
 
@@ -188,7 +188,7 @@ def test_a_word_that_says_nothing_is_refused() -> None:
 
 def test_a_request_that_says_otherwise_is_refused() -> None:
     made = model("openai:m", base_url=LOCAL, server="llamacpp", format="xml", constrained=True)
-    with pytest.raises(ConfigError, match="both say what a reply must be"):
+    with pytest.raises(ConfigError, match="both define what a reply must be"):
         events_of(made, tools=PING, extra={"grammar": 'root ::= "x"'})
 
 
@@ -236,8 +236,8 @@ def test_a_forced_choice_tells_that_a_server_ignored_the_grammar() -> None:
     said = ends("Sure! <tool_call>", tool_choice="required")
     assert said is not None
     assert said.startswith(
-        "127.0.0.1:8000: a call was forced, yet the reply begins 'Sure! <tool_call>': the server did not hold it to "
-        "the grammar in 'grammar'. A server that does not know the field ignores it in silence"
+        "127.0.0.1:8000: a call was forced, yet the reply begins 'Sure! <tool_call>': the server did not enforce "
+        "the grammar in 'grammar'. A server that does not know the field silently ignores it"
     )
     assert ends("Sure!", tool_choice="auto") is None
     for fits in ("\n\n<tool_call>\n{", "<tool_c", "<think>Sure!", ""):
@@ -271,7 +271,7 @@ def test_check_constraint_finds_a_server_that_ignores_it() -> None:
         made = model("openai:m", base_url=server.url, server="vllm", format="hermes", constrained=True)
         with pytest.raises(ProviderError) as found:
             asyncio.run(check_constraint(made))
-    assert f"the model was to say 'agentkit-7', and said {FREE!r}: the server did not hold it" in str(found.value)
+    assert f"the model was to say 'agentkit-7', but said {FREE!r}: the server did not enforce" in str(found.value)
     assert "--structured-outputs-config.backend xgrammar" in str(found.value)
 
 
@@ -292,7 +292,7 @@ def test_check_constraint_says_what_went_wrong(answered: Any, said: str) -> None
 
 
 def test_check_constraint_wants_a_constrained_model() -> None:
-    with pytest.raises(ConfigError, match="is not constrained: make it with model"):
+    with pytest.raises(ConfigError, match="is not constrained: create it with model"):
         asyncio.run(check_constraint(ScriptedModel([], format="xml")))
 
 

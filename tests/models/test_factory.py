@@ -52,7 +52,7 @@ def test_text_calling_by_keyword() -> None:
 
 @pytest.mark.parametrize("name", ["gemini:x", "openai:", "openai", "", ":x"])
 def test_unknown_model_strings(name: str) -> None:
-    with pytest.raises(ConfigError, match="openai:, responses:, anthropic: and then the model's name"):
+    with pytest.raises(ConfigError, match="openai:, responses:, anthropic: and the model's name"):
         model(name, api_key="k")
 
 
@@ -107,7 +107,7 @@ def test_another_host_with_a_like_name() -> None:
 
 @pytest.mark.parametrize("url", ["localhost:8000", "ftp://x/v1", "http://"])
 def test_bad_address(url: str) -> None:
-    with pytest.raises(ConfigError, match="base_url must be an address such as"):
+    with pytest.raises(ConfigError, match="base_url must be a URL such as"):
         model("openai:m", base_url=url)
 
 

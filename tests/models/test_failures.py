@@ -119,7 +119,7 @@ def test_page_in_place_of_an_answer() -> None:
     page = Recording("<html>Log in</html>", 200, {"content-type": "application/json"})
     error = refusal(Replay([page]), "openai")
     assert error.kind == "stream"
-    assert "is no JSON" in str(error)
+    assert "is not JSON" in str(error)
     assert "<html>Log in</html>" in str(error)
 
 

@@ -130,7 +130,7 @@ def test_half_a_character_is_no_contradiction(prefix: str, way: str) -> None:
 def test_a_call_of_whose_arguments_nothing_is_said_does_not_run(prefix: str, way: str) -> None:
     """Not with what its tool makes up for them, though the response finished."""
     (said,) = results(prefix, way, clear, LEFT_OUT)
-    assert said == "no arguments of this call came, not even word that it has none; call again with them"
+    assert said == "no arguments of this call came, nor a statement that it has none; call again with them"
 
 
 @pytest.mark.parametrize("prefix", WIRES)
@@ -278,7 +278,7 @@ def test_what_waits_for_the_end_of_a_response_does_not_run_once_it_is_taken_back
     (result,) = [m for m in agent.run_sync("Hi").messages if isinstance(m, ToolMessage)]
     assert (result.error, result.text) == (
         "denied",
-        f"not run: the response finished with {reason}, and its calls with it",
+        f"not run: the response finished with {reason}, which retracts its calls",
     )
 
 
@@ -376,7 +376,7 @@ def test_an_item_that_is_done_decides_over_its_pieces(events: list[WireEvent], r
 
 def test_what_the_response_says_otherwise_after_a_call_has_ended_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     assert paths(read(ResponsesWire("r"), [ADDED, DELTA, item_done("a"), completed(item("bbb"))])) == ["a"]
-    assert "the finished response tells other arguments for the call 'c1' of 'clear'" in caplog.text
+    assert "the finished response has other arguments for the call 'c1' of 'clear'" in caplog.text
 
 
 def test_a_block_that_holds_other_input_than_its_pieces_does_not_run() -> None:
@@ -399,7 +399,5 @@ def test_a_call_that_is_announced_beside_words_and_does_not_come_is_told(caplog:
     with caplog.at_level(logging.WARNING, "agentkit.models"):
         events, error = answer(Replay([body]).model("openai:m"), stream=False)
     assert (events, error) == ([Text("I look."), Finish("tool_calls", "tool_calls")], None)
-    said = (
-        "says that it calls tools (tool_calls), yet it holds no call; the server may have dropped a call that it could"
-    )
+    said = "says that it calls tools (tool_calls), but it has no call; the server may have dropped a call that it could"
     assert said in caplog.text

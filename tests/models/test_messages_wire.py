@@ -202,7 +202,7 @@ def test_a_message_that_begins_in_the_middle_of_another_is_an_error() -> None:
     wire = MessagesWire("anthropic")
     for event in (begun, begun, start(0, type="text", text="Hi"), stop(0)):  # one begun twice says nothing twice
         wire.feed(event)
-    with pytest.raises(ErrorInStream, match="another message begins in the middle of this one"):
+    with pytest.raises(ErrorInStream, match="another message starts in the middle of this one"):
         wire.feed(begun)
 
 

@@ -66,7 +66,7 @@ def test_a_call_that_was_cut_out_is_told(server: str | None, advice: str) -> Non
     made = Replay([reply("", 24)]).model("openai:m", base_url=LOCAL, server=server, format="qwen3_coder")
     _, error = answer(made, tools=PING, stream=False)
     assert error is not None
-    assert str(error).startswith("127.0.0.1:8000: the model wrote 24 tokens, yet the reply holds no text: ")
+    assert str(error).startswith("127.0.0.1:8000: the model wrote 24 tokens, but the reply has no text: ")
     assert advice in str(error)
 
 

@@ -45,7 +45,10 @@ def test_an_exception_is_logged_with_its_place_and_traceback(tool: Any, caplog: 
     assert told(tool) == "KeyError: 'k'"
     (record,) = logged(caplog)
     here, line = Path(__file__), look.__code__.co_firstlineno + 2
-    assert record.getMessage() == f"the tool {tool.__name__} raised KeyError: 'k', at {here}:{line}; the model was told"
+    assert (
+        record.getMessage()
+        == f"the tool {tool.__name__} raised KeyError: 'k', at {here}:{line}; the error was sent to the model"
+    )
     assert (record.pathname, record.lineno) == (str(here), line)
     written = logging.Formatter().format(record)
     assert 'return {"a": "b"}["k"]' in written
@@ -125,7 +128,7 @@ def script(tmp_path: Path, setup: str) -> str:
 def test_a_program_without_logging_shows_one_line(tmp_path: Path) -> None:
     assert script(tmp_path, "") == (
         "the tool look raised ZeroDivisionError: division by zero, at "
-        f"{tmp_path / 'program.py'}:5; the model was told\n"
+        f"{tmp_path / 'program.py'}:5; the error was sent to the model\n"
     )
 
 

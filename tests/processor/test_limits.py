@@ -211,7 +211,7 @@ class Bank:
             "send",
             -5,
             ToolResult(
-                error="interrupted; what became of it could not be found out: LookupError: no such payment",
+                error="interrupted; its outcome could not be determined: LookupError: no such payment",
                 code="interrupted",
             ),
         ),

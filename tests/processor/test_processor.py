@@ -713,7 +713,7 @@ def test_a_plain_tool_lets_go_of_its_caller_at_its_timeout() -> None:
     message = result_of(hang, timeout=0.5)  # long enough for a thread to begin on a busy machine
     never.set()
     assert message.error == "timeout"
-    assert "may still be at work" in message.text
+    assert "may still be running" in message.text
 
 
 def test_a_tools_own_timeout_counts() -> None:
@@ -875,8 +875,8 @@ class Hanging:
             raise
 
 
-CANCELLED = ("cancelled", "cancelled while it ran: what it had done by then may stand")
-NOT_BEGUN = ("cancelled", "not run: the run was cancelled before this call began")
+CANCELLED = ("cancelled", "cancelled while it ran: what it had done by then may have taken effect")
+NOT_BEGUN = ("cancelled", "not run: the run was cancelled before this call started")
 
 
 def test_leaving_cancels_the_tools_at_work_and_answers_every_call() -> None:

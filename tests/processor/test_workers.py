@@ -115,7 +115,7 @@ async def test_what_never_began_was_not_stopped(tools: Tools, pool: Workers) -> 
     [told] = turn.results
     assert (told.error, told.text) == (
         "timeout",
-        "not run: no thread was free for it within 0.05 s: 2 plain tools of this process are at work",
+        "not run: no thread was free for it within 0.05 s: 2 plain tools of this process are running",
     )
     tools.gate.set()
     assert [r.text for r in (await at_work).results] == ["at last", "at last"]

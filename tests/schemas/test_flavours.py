@@ -75,7 +75,7 @@ def test_each_provider_writes_a_tool_in_its_own_way() -> None:
 
 def test_strict_requires_everything_and_reports_what_it_lost() -> None:
     strict = {"type": "function", "function": {**ABOUT, "strict": True, "parameters": STRICT_PARAMETERS}}
-    assert openai_strict(ADD) == (strict, ("/b: default 1 was removed; the model sends null to leave it out",))
+    assert openai_strict(ADD) == (strict, ("/b: default 1 was removed; the model sends null to omit it",))
     assert openai_chat(ADD, strict=True) == strict
     assert openai_responses(ADD, strict=True) == {
         "type": "function",
@@ -115,7 +115,7 @@ ANY = {"type": ["string", "number", "boolean", "null"]}
 
 
 def no_default(default: str, path: str = "/x") -> list[str]:
-    return [f"{path}: default {default} was removed; the model sends null to leave it out"]
+    return [f"{path}: default {default} was removed; the model sends null to omit it"]
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def no_default(default: str, path: str = "/x") -> list[str]:
                 "minItems": 2,
                 "maxItems": 2,
             },
-            ["/x: a tuple became an array whose items may stand at any place"],
+            ["/x: a tuple became an array whose items may be in any position"],
         ),
         (
             dict[str, int],
@@ -189,8 +189,8 @@ def test_strict_mode_by_type(hint: Any, default: tuple[Any, ...], schema: Any, r
 def test_nested_types_are_closed_too() -> None:
     _, report = strict(Node)
     assert report == [
-        "/$defs/Node/children: it is optional; the model sends null to leave it out",
-        '/$defs/Node/label: default "-" was removed; the model sends null to leave it out',
+        "/$defs/Node/children: it is optional; the model sends null to omit it",
+        '/$defs/Node/label: default "-" was removed; the model sends null to omit it',
     ]
 
 
@@ -211,7 +211,7 @@ def test_a_null_for_what_strict_mode_made_nullable_is_taken_back() -> None:
         ({"x": {"not": {"type": "string"}}}, None),
         ({"x": {"if": {}, "then": {}, "type": "string"}}, ["/x: if {} was removed", "/x: then {} was removed"]),
         ({"x": True}, None),
-        ({"x": {"properties": {"y": {"const": 1}}}}, ["/x/y: it is optional; the model sends null to leave it out"]),
+        ({"x": {"properties": {"y": {"const": 1}}}}, ["/x/y: it is optional; the model sends null to omit it"]),
     ],
 )
 def test_hand_written_schemas_are_rewritten_too(schema: Any, lost: list[str] | None) -> None:

@@ -191,9 +191,9 @@ async def test_an_approved_call_whose_tool_needs_no_approval_any_more() -> None:
 @pytest.mark.parametrize(
     ("now", "answer"),
     [
-        (act("x: int"), "= interrupted: interrupted while it ran"),
+        (act("x: int"), "= interrupted: interrupted while running"),
         (act("x: int", idempotent=True), "= ok: acted"),
-        (ToolRegistry(), "= interrupted: interrupted while it ran"),
+        (ToolRegistry(), "= interrupted: interrupted while running"),
         (act("y: str", idempotent=True), "= invalid_arguments: "),
     ],
     ids=["at most once", "idempotent", "gone", "other arguments"],
@@ -216,7 +216,7 @@ async def test_a_tool_that_takes_other_arguments_now_cannot_say_what_became_of_a
             return ToolResult("it happened")
 
     [answer, _] = await resumed("started", act("x: int"), ToolRegistry(Asked()))
-    assert answer.startswith("= interrupted: interrupted while it ran")
+    assert answer.startswith("= interrupted: interrupted while running")
 
 
 # ---------------------------------------------------------------- several people

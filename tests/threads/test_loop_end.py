@@ -132,5 +132,5 @@ def test_a_run_that_lives_keeps_the_others_out_and_the_hint_is_true(tmp_path: Pa
     told = asyncio.run(story())
     assert "this process on " in told
     assert told.endswith(
-        "Wait for that run: one that was left by `break` ends a moment later, `async with` waits for it"
+        "Wait for that run: after a `break` it ends a moment later, and `async with` waits for its end"
     )

@@ -175,7 +175,7 @@ def test_a_server_that_is_not_there_is_an_error(tmp_path: Path) -> None:
 
     async def run() -> None:
         async with PostgresStore(f"postgresql://me:secret@/db?host={tmp_path}") as store:
-            with pytest.raises(StoreError, match="cannot be reached, nothing was changed") as e:
+            with pytest.raises(StoreError, match="cannot be reached, so nothing was changed") as e:
                 await store.get("t")
             assert "secret" not in str(e.value)
 
@@ -190,9 +190,9 @@ def test_a_schema_of_a_newer_agentkit_is_refused(new_store: NewStore) -> None:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(sql, "SCHEMA_VERSION", 0)
             newer = reopened(store)
-            with pytest.raises(StoreError, match=r"the tables have version 2, this agentkit knows up to 0"):
+            with pytest.raises(StoreError, match=r"the tables have version 2, but this agentkit supports only up to 0"):
                 await newer.get("t")
-            with pytest.raises(StoreError, match=r"the tables have version 2, this agentkit knows up to 0"):
+            with pytest.raises(StoreError, match=r"the tables have version 2, but this agentkit supports only up to 0"):
                 await newer.create("u")
             await newer.aclose()
         await store.aclose()

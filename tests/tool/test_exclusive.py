@@ -153,8 +153,8 @@ def test_a_call_that_was_given_up_holds_its_line_until_its_thread_has_ended() ->
     counter = Counter()
     result = Agent(calling("hold", "inc"), [counter]).run_sync("go")
     assert answers(result) == [
-        ("timeout", "no result after 0.05 s: the tool was stopped; it may still be at work, and its effects may yet appear"),
-        ("limit", "not run: inc runs one call at a time, and an earlier call of it was given up and has not ended"),
+        ("timeout", "no result after 0.05 s: the tool was stopped; it may still be running, and its effects may yet appear"),
+        ("limit", "not run: inc runs one call at a time, and an earlier call of it was given up but has not ended"),
     ]  # fmt: skip
     counter.go.set()
     while lines._HELD:
@@ -201,7 +201,7 @@ def test_a_call_from_within_itself_is_answered_and_does_not_wait_for_itself() ->
             return answers(result)[0][1]
 
     assert answers(Agent(calling("ask"), [Asks()]).run_sync("go")) == [
-        (None, "not run: ask runs one call at a time, and this call is made from within another one of it, which would wait for it")
+        (None, "not run: ask runs one call at a time, and this call is made from within another call of it, so that each would wait for the other")
     ]  # fmt: skip
 
 

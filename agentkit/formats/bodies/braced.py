@@ -84,7 +84,7 @@ def _refuse_half(r: Reader, call: CallReader, value: Any) -> None:
 
 @cache
 def _calls(shape: Shape) -> Search:
-    """The opening of a call of this shape up to its values, behind which none ends."""
+    """The opening of a call of this shape up to its values, after which no call ends."""
     first, last = (pattern(str(text).strip()) for text in (shape.call[0], shape.call[-1]))
     return re.compile(rf"{first}\s*[\w.-]{{1,256}}\s*\{{(?!.*{last})", re.DOTALL).search
 
