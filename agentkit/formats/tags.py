@@ -58,6 +58,13 @@ def tag(name: str, *, closing: bool) -> Delimiter:
 
 
 @cache
+def named_tag(name: str, attribute: str) -> Delimiter:
+    """An opening tag up to the `=` of its first attribute, if that is this one."""
+    part = r"<[^\s<>/\"'=]{0,160}+(?>\s{1,64}+[^\s<>/\"'=]{0,80}+\s{0,64}+)?"
+    return Delimiter(rf"{opening_tag(name)}\s{{1,64}}{re.escape(attribute)}\s{{0,64}}=", part, re.IGNORECASE)
+
+
+@cache
 def closing(name: str) -> Delimiter:
     """A closing tag without a namespace: another tag cannot be its beginning, not even at the text's end."""
     part = re.sub(r"\\?[-_]", "[-_]", beginnings(f"</{name} >"))
