@@ -75,7 +75,7 @@ class CallReader:
         if self.known_only and not self.knows(name):
             raise Decline
         if not name.isprintable() and _CONTROL(name):
-            told = f"a tool's name has no control character, got {name[:80]!r}"
+            told = f"expected a tool's name without control characters, got {name[:80]!r}"
             raise Damage("invalid_json", told, r.offset)
         self.name, self.started = name, True
         self.tool = self.tools.get(name)

@@ -44,7 +44,7 @@ def get(name: str | Format) -> Format:
         if name == format.name or name in format.aliases:
             return format
     if name == "auto":
-        raise FormatError("'auto' is for reading what a model wrote; here one format is wanted: 'xml', 'hermes', …")
+        raise FormatError("'auto' only reads what a model wrote: name one format here, as 'xml' or 'hermes'")
     hint = did_you_mean(str(name), [alias for f in CATALOG for alias in (f.name, *f.aliases)], renamed.FORMATS)
     listed = "`agentkit formats` and agentkit.formats.names() list all"
     raise FormatError(f"no format is called {name!r}{then(hint, listed)}")

@@ -91,14 +91,14 @@ class Value:
         """
         r = self.r
         if (stray := self.end.stray(r.raw()[start - r.mark : end - r.mark])) >= 0:
-            wanted = f"expected a parameter or the end of the call behind {self.end.what} of {self.key!r}"
+            wanted = f"expected a parameter or the end of the call after {self.end.what} of {self.key!r}"
             r.at = self.over - r.base
             raise Damage("invalid_arguments", wanted, start + stray, got=True, end=self.over)
 
     def crossing(self, after: int) -> Damage:
         """The error for a value that was closed where another call begins, and closed again behind that."""
-        told = f"{self.end.what} of {self.key!r} stands before another call, and again behind it: close the call, and "
-        told += f"put a value that holds such markup in {CDATA_OPEN} … {CDATA_CLOSE}"
+        told = f"{self.end.what} of {self.key!r} comes before another call, and again after it: close the call, and "
+        told += f"put a value that contains such markup in {CDATA_OPEN} … {CDATA_CLOSE}"
         return Damage("ambiguous_call", told, self.seen.crossed, end=after)
 
     def truncated(self) -> Damage:
@@ -107,7 +107,7 @@ class Value:
             return Damage(
                 "ambiguous_call",
                 f"the first {self.end.what} closes an opening tag inside the value of {self.key!r}, and none is left "
-                f"to close the call: a value that holds this tag must stand in {CDATA_OPEN} … {CDATA_CLOSE}",
+                f"to close the call: put a value that contains this tag in {CDATA_OPEN} … {CDATA_CLOSE}",
                 self.seen.first_close,
                 ended=True,
             )

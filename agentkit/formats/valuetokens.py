@@ -63,7 +63,7 @@ class ValueTokens:
             if behind is None:
                 return True
             if behind.lastgroup == "value" and self.is_missing(behind):
-                wanted = f"expected no parameter behind the end of the call, which closes {self.key!r}"
+                wanted = f"expected no parameter after the end of the call, which closes {self.key!r}"
                 raise Damage("invalid_arguments", wanted, r.base + behind.start(), got=True)
             if behind.lastgroup not in ("tail", "section"):
                 return behind.lastgroup not in ("close", "fit", "odd", "end")
@@ -81,8 +81,8 @@ class ValueTokens:
         """The error for a value in which what opens and closes from `start` on does not balance."""
         return Damage(
             "ambiguous_call",
-            f"nobody can tell where the value of {self.key!r} ends: what opens and closes in it does not balance. "
-            f"Write {self.end.what} behind each value; one that holds parts of a call must stand in {CDATA_OPEN} … "
+            f"it is ambiguous where the value of {self.key!r} ends: what opens and closes in it does not balance. "
+            f"Write {self.end.what} after each value, and put one that contains parts of a call in {CDATA_OPEN} … "
             f"{CDATA_CLOSE}",
             start,
             ended=ended,

@@ -80,7 +80,7 @@ def test_a_call_behind_one_that_cannot_be_read_is_made() -> None:
     first, second = [e for e in read("mistral_compact", text, 3) if isinstance(e, CallEnd | CallError)]
     assert isinstance(first, CallError)
     assert first.call.raw == '[TOOL_CALLS]"add"[ARGS]{"a": 1}'
-    assert first.message == "a call of 'add' begins here and cannot be read at position 12"
+    assert first.message == "a call of 'add' starts here and cannot be read at position 12"
     assert isinstance(second, CallEnd)
 
 

@@ -123,7 +123,7 @@ def test_a_parameter_that_may_be_left_out_and_begins_in_a_value_is_ambiguous() -
     (error,) = (e for e in read("qwen3_coder", text) if isinstance(e, CallError))
     assert error.code == "ambiguous_call"
     assert error.message == (
-        "'unit' begins inside the value of 'city': close each value, and put one that holds such markup in "
+        "'unit' starts inside the value of 'city': close each value, and put one that contains such markup in "
         "<![CDATA[ … ]]> at position 120"
     )
 

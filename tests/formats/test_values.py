@@ -420,7 +420,7 @@ def test_what_stands_behind_a_value_s_closing_is_named() -> None:
     (error,) = (e for e in events if isinstance(e, CallError))
     assert error.code == "invalid_arguments"
     assert error.message == (
-        "expected a parameter or the end of the call behind </parameter> of 'command', "
+        "expected a parameter or the end of the call after </parameter> of 'command', "
         "got '\\n<cwd>/tmp</cwd>\\n</f' at position 51"
     )
     assert error.call.raw == text

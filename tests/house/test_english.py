@@ -58,7 +58,7 @@ PLAIN: Final = {
     r"(?<![Tt]here )\b(?:is|are|was|were|be|becomes?) no (?!longer\b|more\b|less\b)[a-z]+": "is not a …",
     r"(?<![Tt]here )\b(?:is|are|was|were) none\b(?! of\b)": "is not one; name what is rejected",
     r"\bthat there (?:is|are) not\b|\bwhat there is\b": "existing, or: unknown",
-    r"\bbehind\b": "after",
+    r"(?<![`\"])\bbehind\b(?![`\":])": "after",
     r"\bbeside\b": "in addition to, together with, other than, or: next to",
     r"\bmend(?:s|ed|ing)?\b": "fix; of calls: repair",
     r"\b(?:held|holds?) (?:\w+ ){0,4}against\b": "checked against",

@@ -75,7 +75,7 @@ def _refuse_half(r: Reader, call: CallReader, value: Any) -> None:
     match value:
         case str():
             if _calls(call.shape)(value):
-                told = "a call opens in a string, and does not end there: nobody can tell where the string ends"
+                told = "a call opens in a string, and does not end there: it is ambiguous where the string ends"
                 raise Damage("ambiguous_call", told, r.offset)
         case dict() | list():
             for item in value.values() if isinstance(value, dict) else value:

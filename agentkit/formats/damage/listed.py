@@ -301,7 +301,7 @@ def _how(first: FormatPart, known: str) -> tuple[str, str]:
         case Envelope(name=key):
             named = rf'"{re.escape(key)}"{_SPACE}:{_SPACE}"(?:{known})"'
         case _:
-            raise TypeError(f"calls that begin with {first!r} tell themselves")
+            raise TypeError(f"calls that begin with {first!r} are recognized without their section")
     return rf"\{{{_SPACE}{named}", named
 
 

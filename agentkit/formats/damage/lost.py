@@ -164,7 +164,7 @@ def _refuse(calls: Calls, entry: Opener, named: Named) -> Wait:
             section = False
             r.back_to(begins)
     r.at += max(begins + named.opening - r.offset, 0)  # the call's own opening belongs to what is refused
-    told = f"a call of {named.name!r} begins here and cannot be read"
+    told = f"a call of {named.name!r} starts here and cannot be read"
     if cut:
         told = f"the text ended in a call of {named.name!r}"
     yield from calls.damaged(call, Damage("truncated_call" if cut else "invalid_json", told, r.offset, ended=cut))

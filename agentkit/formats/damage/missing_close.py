@@ -58,7 +58,7 @@ def close_values(call: CallReader, end: int, *, repair: bool) -> None:
         if not sure or not repair:
             raise unsure(name, names[0] if names else _near(value, part, known), end, end)
         if edge.closes(value[: found[0].start()]):
-            told = f"expected a parameter or the end of the call behind {edge.what} of {name!r}"
+            told = f"expected a parameter or the end of the call after {edge.what} of {name!r}"
             raise Damage("invalid_arguments", told, end, end=end)
         starts = [0, *(f.end() for f in found)]
         stops = [*(f.start() for f in found), len(value)]
@@ -72,8 +72,8 @@ def unsure(name: str, swallowed: str, at: int, end: int) -> Damage:
     """The error for a value in which another parameter begins, so that its own end may be missing."""
     return Damage(
         "ambiguous_call",
-        f"{swallowed!r} begins inside the value of {name!r}: close each value, and put one that holds such markup in "
-        f"<![CDATA[ … ]]>",
+        f"{swallowed!r} starts inside the value of {name!r}: close each value, and put one that contains such markup "
+        f"in <![CDATA[ … ]]>",
         at,
         end=end,
     )
@@ -83,8 +83,8 @@ def _unopened(name: str, missing: str, what: str, end: int) -> Damage:
     """The error for a value in which another one ends, whose opening may be what is missing."""
     return Damage(
         "ambiguous_call",
-        f"{what} stands inside the value of {name!r}, and {missing!r} was not given: open each value, and put one that "
-        f"holds such markup in <![CDATA[ … ]]>",
+        f"{what} is inside the value of {name!r}, and {missing!r} is missing: open each value, and put one that "
+        f"contains such markup in <![CDATA[ … ]]>",
         end,
         end=end,
     )

@@ -63,7 +63,7 @@ def arguments_elsewhere(tool: ToolSpec | None, given: Mapping[str, Any]) -> tupl
     if tool is not None and flat.keys() <= known.keys() and _fits(tool, flat):
         doubtful = [] if found else sorted(idle.keys() - set(tool.parameters.get("required", ())))
         if doubtful:
-            raise NoReading("ambiguous_call", f"{doubtful[0]!r} may be the call's own, or an argument")
+            raise NoReading("ambiguous_call", f"{doubtful[0]!r} may be a key of the call or an argument")
         found.append((flat, (ARGUMENTS_KEY,)))
     if len(found) == 1:
         return found[0]
