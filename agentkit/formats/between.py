@@ -1,6 +1,6 @@
 """What is between calls: separators, ends written twice, the next call of a section, the fence around calls.
 
-Knows the calls before; what has no form of a call is prose.
+Knows the calls before; what does not have the form of a call is prose.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ANY: Final = re.compile(".").match
 
 
 def fence(calls: Calls) -> Generator[None, None, bool]:
-    """A code fence that opens the reply and holds a call is markup: the fence is only the call's wrapping."""
+    """A code fence that opens the reply and contains a call is markup: the fence is only the call's wrapping."""
     r = calls.r
     r.open()
     start = r.offset
@@ -48,9 +48,9 @@ def fence(calls: Calls) -> Generator[None, None, bool]:
 
 
 def after_call(calls: Calls) -> Generator[None, None, list[Opener] | None]:
-    """What stands behind a call, up to the next one; None at the text's end.
+    """What follows a call, up to the next one; None at the text's end.
 
-    What closes the call once more is markup; so are white space and the separator before another call, or before
+    What closes the call a second time is markup; so are white space and the separator before another call, or before
     the section's end.
     """
     r = calls.r
@@ -80,7 +80,7 @@ def after_call(calls: Calls) -> Generator[None, None, list[Opener] | None]:
 
 
 def _behind_call(calls: Calls, entries: list[Opener], held: str) -> Generator[None, None, list[Opener] | None]:
-    """What may open behind a call and the white space `held`: prose, if nothing does and no section is open."""
+    """What may open after a call and the white space `held`: prose, if nothing does and no section is open."""
     r = calls.r
     if r.at < len(r.buf) and (entries[0].kind == "aside" if entries else calls.section is None):
         r.unread(held)
@@ -93,7 +93,7 @@ def _behind_call(calls: Calls, entries: list[Opener], held: str) -> Generator[No
 
 
 def _reopens(calls: Calls, closed: Opener) -> Generator[None, None, list[Opener]]:
-    """The next call of a section that was just closed, where one stands here: then the section goes on."""
+    """The next call of a section that was just closed, if one is here: then the section continues."""
     r = calls.r
     if (listed := calls.openers.meant(closed).listed) is None:
         return []
@@ -104,7 +104,7 @@ def _reopens(calls: Calls, closed: Opener) -> Generator[None, None, list[Opener]
 
 
 def _listed(calls: Calls) -> bool:
-    """Whether calls like the last one are told apart by commas: bare ones are, and those in brackets."""
+    """Whether calls like the last one are separated by commas: bare ones are, and those in brackets."""
     if calls.section is not None and calls.section.shape.section is not None:
         edge = calls.section.shape.section.open
         python = isinstance(calls.section.shape.call[0], PythonCall)
@@ -114,13 +114,13 @@ def _listed(calls: Calls) -> bool:
 
 
 def _own_end(calls: Calls) -> str | Tag:
-    """What closes the section that is open; nothing without one."""
+    """What closes the open section; nothing without one."""
     section = calls.section.shape.section if calls.section is not None else None
     return section.close if section is not None else ""
 
 
 def _may_close_again(calls: Calls, last: Opener) -> bool:
-    """Whether what closes the last call, although it is closed, may stand here."""
+    """Whether what closes the last call may be here, although that is closed."""
     r = calls.r
     if r.at < len(r.buf) and not calls.openers.closes_again(last.format, _own_end(calls))(r.buf, r.at):
         return False
@@ -128,7 +128,7 @@ def _may_close_again(calls: Calls, last: Opener) -> bool:
 
 
 def _over_closers(calls: Calls, last: Opener, held: str) -> Generator[None, None, str]:
-    """Consume what closes the last call again behind white space `held`; returns the white space behind it."""
+    """Consume what closes the last call again after white space `held`; returns the white space after it."""
     own = _own_end(calls)
     for edge in calls.openers.table.closers[last.format.name]:
         while not begins(own, edge) and (found := (yield from calls.r.sees(edge_of(edge)))):
@@ -138,9 +138,9 @@ def _over_closers(calls: Calls, last: Opener, held: str) -> Generator[None, None
 
 
 def _next_in_section(calls: Calls, *, apart: bool) -> Generator[None, None, list[Opener]]:
-    """What may come next behind a call: in a section whose calls do not tell themselves, a call or its end.
+    """What may come next after a call: in a section whose calls are not recognizable alone, a call or its end.
 
-    Where what stands between two calls sets it `apart`, what has the form of a call is one, whatever its name.
+    If what is between two calls sets it `apart`, what has the form of a call is one, regardless of its name.
     """
     r = calls.r
     yield from r.more()
@@ -164,7 +164,7 @@ def _next_in_section(calls: Calls, *, apart: bool) -> Generator[None, None, list
 
 
 def _formed(calls: Calls, entries: Sequence[Opener]) -> Generator[None, None, list[Opener]]:
-    """The same openers, of which one is strong where what stands here has the form of its calls."""
+    """The same openers; one is strong if what is here has the form of its calls."""
     found = []
     for entry in entries:
         weak = entry.kind == "call" and entry.weak
@@ -183,7 +183,7 @@ def _without_opening(calls: Calls) -> list[Opener]:
 
 
 def _starts(calls: Calls, entry: Opener) -> Generator[None, None, bool]:
-    """Whether a call of a section can start here; its first character tells."""
+    """Whether a call of a section can start here; its first character decides."""
     r = calls.r
     yield from r.more()
     c = r.buf[r.at : r.at + 1]
@@ -191,7 +191,7 @@ def _starts(calls: Calls, entry: Opener) -> Generator[None, None, bool]:
 
 
 def token(calls: Calls, entry: Opener) -> Generator[None, None, bool]:
-    """What begins thinking or an answer, with all that follows up to its end; or mere markup."""
+    """The start of thinking or of an answer, with all that follows up to its end; or mere markup."""
     r = calls.r
     found = yield from r.sees(literal(entry.word) if entry.word else calls.openers.literal)
     if found is None and entry.word:
@@ -204,7 +204,7 @@ def token(calls: Calls, entry: Opener) -> Generator[None, None, bool]:
 
 
 def fence_end(calls: Calls) -> Generator[None, None, bool]:
-    """The end of a code fence that was the calls' wrapping."""
+    """The end of a code fence that wrapped the calls."""
     r = calls.r
     found = yield from r.sees(literal(calls.fenced))
     calls.fenced = ""

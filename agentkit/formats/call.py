@@ -1,4 +1,4 @@
-"""One call while it is read. Knows the reader and the declarations; knows no part: those are in `bodies/`."""
+"""One call while it is read. Knows the reader and the declarations, but not the parts, which are in `bodies/`."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _WRAPPERS = ("arguments", "input", "properties")
 class CallReader:
     """One call while it is read.
 
-    `known_only` tells that only an offered tool makes this a call, because what opened it is common in prose.
-    `raw` names the arguments that stood as plain text between delimiters, not in CDATA.
-    `elements` are those of the tools, where the format has some.
-    `blocked` tells that it stands in a block of Python, whose head tells whether it would run.
-    `listed` finds the next call of its section, where that is a list.
+    `known_only` means that only an offered tool makes this a call, because what opened it is common in prose.
+    `raw` names the arguments that were plain text between delimiters, not in CDATA.
+    `elements` are those of the tools, if the format has them.
+    `blocked` means that it is in a block of Python, whose head decides whether it would run.
+    `listed` finds the next call of its section, if that is a list.
     `body` is the offset at which a JSON body starts, -1 before it.
     """
 
@@ -62,10 +62,10 @@ class CallReader:
     def begin(self, r: Reader, name: str) -> None:
         """The name is known: from here on the call gets an answer.
 
-        Some models write a tool's name twice, `search.search`, as the name of its server and its own.
+        Some models write a tool's name twice, `search.search`, once as the name of its server.
 
         Raises:
-            Damage: the name holds a control character, as an escape in it may have made one of its letters.
+            Damage: the name contains a control character, which an escape in it may have produced.
         """
         if not name.isascii():
             name = str(without_surrogates(name))
@@ -83,12 +83,12 @@ class CallReader:
         r.out.append(CallStart(self.index, name))
 
     def knows(self, name: str) -> bool:
-        """Whether this is the name of an offered tool, or one behind that of a module, as prompts show tools."""
+        """Whether this is the name of an offered tool, or one after that of a module, as prompts show tools."""
         module, _, own = name.partition(".")
         return name in self.tools or (module in _MODULES and own in self.tools)
 
     def say_lead(self, r: Reader) -> None:
-        """What separates the call from the last one, and a section's opening, are markup and not part of it."""
+        """What separates the call from the last one, and a section's opening, are markup, not part of the call."""
         if self.before:
             r.out.append(Markup(self.before))
             self.before = ""
@@ -97,13 +97,13 @@ class CallReader:
             self.skip, self.lead = len(self.lead), ""
 
     def schema(self, parameter: str) -> tuple[walk.Schema, walk.Schema]:
-        """The schema of a parameter, and the one in which its references are looked up."""
+        """The schema of a parameter, and the one in which its references are resolved."""
         return (self.tool.schema_of(parameter), self.tool.parameters) if self.tool else (UNDECLARED, {})
 
     def put(self, r: Reader, parameter: str, text: str | None, *, nulls: bool = True) -> None:
-        """Take an argument written as text; None stands for one that was named without a value.
+        """Add an argument written as text; None stands for one that was named without a value.
 
-        Without `nulls`, the word null is no null where the parameter may be a string.
+        Without `nulls`, the word null is text if the parameter may be a string.
         """
         schema, root = self.schema(parameter)
         if text is None:
@@ -112,7 +112,7 @@ class CallReader:
             self.set(r, parameter, values.read(text, schema, root, nulls=nulls))
 
     def set(self, r: Reader, parameter: str, value: Any) -> None:
-        """Take an argument's value; a second one must be the same."""
+        """Add an argument's value; a second one must be the same."""
         try:
             values.refuse_other(self.arguments, parameter, value)
         except values.GivenTwice as e:
@@ -120,19 +120,19 @@ class CallReader:
         self.arguments[parameter] = value
 
     def note(self, repair: str) -> None:
-        """A repair was made."""
+        """Note that a repair was made."""
         if repair not in self.repairs:
             self.repairs.append(repair)
 
     def repair(self, allowed: frozenset[str]) -> None:
-        """Repair arguments that were read, by what the tool's schema says."""
+        """Repair arguments that were read, as the tool's schema requires."""
         if self.tool is not None and WRAPPED_ARGUMENTS in allowed:
             self.unwrap()
         if self.tool is not None and QUOTED_VALUE in allowed:
             self.unquote()
 
     def unquote(self) -> None:
-        """Take strings for the numbers, booleans, lists and objects that they write, where the schema has no string."""
+        """Read strings as the numbers, booleans, lists and objects they write, if the schema allows no string."""
         for name, value in self.arguments.items():
             if not isinstance(value, str):
                 continue
@@ -144,7 +144,7 @@ class CallReader:
                     self.note(QUOTED_VALUE)
 
     def unwrap(self) -> None:
-        """Take the arguments out of one that only wraps them, where the tool has no parameter of that name."""
+        """Take the arguments out of one that only wraps them, if the tool has no parameter of that name."""
         if self.tool is None or len(self.arguments) != 1:
             return
         ((name, value),) = self.arguments.items()
@@ -160,8 +160,8 @@ class CallReader:
 def until(r: Reader, ends: tuple[str, ...], never: Search | None = None) -> Generator[None, None, str | None]:
     """Consume the characters up to the first of some literals, which stays.
 
-    Returns None where they are too many for a name (one more than it may have is consumed), where `never` finds
-    something in them, or where the text ends.
+    Returns None if they are too many for a name (one more than it may have is consumed), if `never` finds
+    something in them, or if the text ends.
     """
     delimiter, first = _any_of(ends)
     pieces: list[str] = []

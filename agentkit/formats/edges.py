@@ -1,6 +1,6 @@
-"""What a format's calls and sections begin and end with: its literals and tags as they are read, and which are common.
+"""What a format's calls and sections begin and end with: its literals and tags as they are read, common or not.
 
-Knows the declarations; knows no tools and no text.
+Knows the declarations, but neither the tools nor the text.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _edge_of(edge: str) -> Delimiter:
         whole, part = pattern(behind_it), beginnings(behind_it)
     else:
         return literal(edge)
-    if bracket:  # the token behind it says that the list is over, with the bracket or without it
+    if bracket:  # the token after it says that the list is over, with the bracket or without it
         whole, part = rf"(?:\]\s{{0,1024}})?{whole}", rf"(?:\]\s{{0,1024}})?(?:{part})"
     return Delimiter(whole, part, re.IGNORECASE)
 
@@ -58,7 +58,7 @@ def lists_of(format: Format) -> tuple[Shape, ...]:
 
 @cache
 def closers(format: Format) -> tuple[str | Tag, ...]:
-    """What closes calls of this format, and the turn behind them."""
+    """What closes calls of this format, and the turn after them."""
     found: dict[str | Tag, None] = dict.fromkeys(format.ends)
     for shape in format.shapes:
         edges = [shape.call[-1], shape.section.close if shape.section is not None else ""]

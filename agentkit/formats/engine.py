@@ -1,4 +1,4 @@
-"""The only text parser: `feed(text)` gives events, `close()` the last ones; whole text is feed and close.
+"""The only text parser: `feed(text)` returns events, `close()` the last ones; for a whole text, call feed and close.
 
 One machine for every declared format. Knows declarations, text and events; knows no registry, no model and no I/O.
 """
@@ -28,15 +28,15 @@ from agentkit.toolspec import ToolSpec
 InCode = Literal["ignore", "reply", "execute"]
 
 _LOG = logging.getLogger("agentkit.formats")
-_LIMITS: Final = Limits()  # made once: a parser is made for every response
+_LIMITS: Final = Limits()  # created once: a parser is created for every response
 _ALL_REPAIRS: Final = frozenset(REPAIRS)
 
 
 def get(name: str | Format) -> Format:
-    """The format of this name or alias.
+    """The format with this name or alias.
 
     Raises:
-        FormatError: there is none; the message lists the names.
+        FormatError: there is none; the message says where the names are listed.
     """
     if isinstance(name, Format):
         return name
@@ -54,20 +54,20 @@ class Parser(Reader):
     """Find calls in one response, whole or streamed. One parser per response; never reused.
 
     Args:
-        formats: the format or formats in which calls count, as names or declarations; where two could open at the same
-            place the one named first is tried first.
+        formats: the format or formats in which calls count, as names or declarations; if two could open at the same
+            place, the one named first is tried first.
         tools: the offered tools: their tags, and the schemas that type the values.
         in_code: whether calls inside Markdown code spans and fenced blocks count: `ignore` leaves them text, `reply`
-            counts them where a fenced block opens the reply, `execute` counts them all, and those in what else is said
-            aside (`asides`: comments, examples, made-up results), too.
+            counts them if a fenced block opens the reply, `execute` counts them all, and also those in other asides
+            (`asides`: comments, examples, made-up results).
         repairs: what may be repaired in a finished, otherwise unreadable body; each repair made is named on its
-            `CallEnd`. What streamed of a repaired call's arguments may end where the damage was met.
-        thinking: the text starts inside thinking, as when the prompt ended with `<think>`.
-        limits: bounds on what is accepted.
+            `CallEnd`. What was streamed of a repaired call's arguments may end where the damage was found.
+        thinking: whether the text starts inside thinking, as when the prompt ended with `<think>`.
+        limits: limits on what is accepted.
 
-    However the text is cut into chunks, the merged events are the same. `Text`, `Thinking`, `Markup` and the `raw` of
-    calls, in order, are exactly the input. No text makes it raise: a fault of ours becomes the `internal_error` of the
-    call in which it showed, and is logged.
+    The merged events do not depend on how the text is cut into chunks. `Text`, `Thinking`, `Markup` and the `raw` of
+    calls, in order, are exactly the input. No text makes it raise: a bug of ours becomes the `internal_error` of the
+    call in which it appeared, and is logged.
     """
 
     __slots__ = ("calls", "faulty", "prose", "run")
@@ -88,7 +88,7 @@ class Parser(Reader):
         fence = openers.fence if in_code == "reply" else None
         self.prose = ProseReader(self, openers, Quoting(off=in_code == "execute"), fence)
         self.calls = Calls(self, openers, self.prose)
-        self.faulty = -1  # the last call in which a fault of ours showed
+        self.faulty = -1  # the last call in which a bug of ours appeared
         inside = declared[0].thinking[0][1] if thinking and declared and declared[0].thinking else None
         self.run = self._text(inside)
 
@@ -110,7 +110,7 @@ class Parser(Reader):
         self.accept("")
         self.ended = not self.surplus
         events = self._read_on()
-        while not self.ended:  # a call that was too long has been given up; read what came after it
+        while not self.ended:  # a call that was too long has been abandoned; read what came after it
             self.accept("")
             self.ended = not self.surplus
             events += self._read_on()
@@ -119,7 +119,7 @@ class Parser(Reader):
     def _read_on(self) -> list[SourceEvent]:
         """Read what has arrived, and return its events.
 
-        The one guard of reading: what raises in it is a fault of ours, and costs one call at most.
+        The only guard around reading: what raises in it is a bug of ours, and costs one call at most.
         """
         lost: Damage | None = None
         while True:
@@ -130,7 +130,7 @@ class Parser(Reader):
                     self.run.throw(lost)
             except StopIteration:
                 break
-            except Exception as fault:  # noqa: BLE001 - whatever it is, one call is its price, and no run ends
+            except Exception as fault:  # noqa: BLE001 - any bug costs one call, and ends no run
                 _LOG.exception("agentkit failed to read a model's text, at position %d", self.offset)
                 self.run, lost = self._after_fault(fault), None
                 continue
@@ -141,9 +141,9 @@ class Parser(Reader):
         return events
 
     def _after_fault(self, fault: Exception) -> Wait:
-        """Answer for the call in which a fault of ours showed, and read on behind it.
+        """Answer for the call in which a bug of ours appeared, and continue after it.
 
-        Where it showed outside a call, or again while the call was answered for, at least one character goes with it.
+        If it appeared outside a call, or again while the call was answered for, at least one character is skipped.
         """
         again, self.faulty = self.faulty == self.calls.count, self.calls.count
         if self.kept is None:
@@ -163,7 +163,7 @@ class Parser(Reader):
             yield from self._text()
 
     def _text(self, thinking: str | None = None) -> Wait:
-        """Text and calls by turns, to the text's end; it may start inside `thinking`."""
+        """Text and calls in turn, to the text's end; it may start inside `thinking`."""
         if thinking:
             yield from self.prose.region(Thinking, thinking)
         after_call = False
@@ -174,7 +174,7 @@ class Parser(Reader):
             after_call = False
             for entry in entries:
                 if entry.kind == "markup" and self.calls.section is None and (yield from answer(self.calls, entries)):
-                    after_call = True  # it opens a call or a section, be the first one damaged
+                    after_call = True  # it opens a call or a section, even if the first one is damaged
                     break
                 if (yield from self._enter(entry)):
                     after_call = entry.kind not in ("thinking", "answer", "markup", "aside")
@@ -193,9 +193,9 @@ class Parser(Reader):
                     self.prose.plain(self.at + 1)
 
     def _enter(self, entry: Opener) -> Generator[None, None, bool]:
-        """Try to read what opens here; False, with nothing consumed, where it is text after all.
+        """Try to read what opens here; False, with nothing consumed, if it is text after all.
 
-        No generator of its own: each that a chunk has to go through costs time.
+        It is not a separate generator: each one that a chunk has to go through costs time.
         """
         match entry.kind:
             case "section" | "call":

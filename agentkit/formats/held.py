@@ -1,6 +1,6 @@
-"""What is held of a raw value while only later text can tell where it ends; nothing is said of it until then.
+"""What is held of a raw value while only later text can show where it ends; it emits no event until then.
 
-Knows the reader, no format.
+Knows the reader, but no format.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from agentkit.formats.repairs import MISSING_CLOSE
 from agentkit.formats.valuetokens import ValueTokens
 
 _SENTENCE = re.compile(r"(?:[^\s<>]{0,256}>)?[ \t]+[^\s<]").match
-"""Behind the opening of a call, over the rest of its tag: more of a sentence, and nothing of a call."""
+"""After the opening of a call and the rest of its tag: more of a sentence, and nothing of a call."""
 
 
 @dataclass(slots=True)
@@ -24,10 +24,10 @@ class Seen:
 
     Args:
         depth: how many tags like its own are open in it, if one tag closes the value and its call.
-        first_close: offset of the first closing of one of these, -1 before it.
+        first_close: offset of the first closing of one of these tags, -1 before it.
         crossed: offset of a closing that another call follows, -1 for none.
-        closings: whether one of its own kind of closings was taken for content.
-        passed: whether an end of the enclosing call was taken for content, as a sentence continues after it.
+        closings: whether a closing of its own kind was read as content.
+        passed: whether an end of the enclosing call was read as content, because a sentence continues after it.
     """
 
     depth: int = 0
@@ -39,7 +39,7 @@ class Seen:
 
 @dataclass(slots=True)
 class Nesting:
-    """What has been opened and not closed: `open`, `value` or `call` each, the innermost last; `calls` counts calls."""
+    """What has been opened and not closed: `open` has `value` or `call` for each, in order; `calls` counts calls."""
 
     open: list[str] = field(default_factory=list)
     calls: int = 0
@@ -50,27 +50,27 @@ class Nesting:
         self.calls += kind == "call"
 
     def closed(self) -> None:
-        """The innermost thing that is open closes."""
+        """The innermost open thing closes."""
         self.calls -= self.open.pop() == "call"
 
 
 @dataclass(slots=True)
 class Held:
-    """What has been read since it became unsure where the value ends.
+    """What has been read since it became uncertain where the value ends.
 
     Args:
         start: absolute offset from which it is held.
         pieces: the text.
         nest: what has been opened and not closed.
-        first: where the value ends if everything is as it seemed at first: offset and what follows it; None if nothing.
+        first: where the value ends if everything is as it seemed at first: offset and what follows it; None if nowhere.
         fits: the same for each closing of something inside the value that could also be the value's own.
-        ends: the enclosing call's ends without this value's: where each starts and where it is over.
-        odd: offset of a closing behind which an undeclared tag stands, and what follows it.
+        ends: the enclosing call's ends without this value's end: where each starts and where it is over.
+        odd: offset of a closing that an undeclared tag follows, and what follows it.
         inside: offsets of ends of quoted calls whose own value was not closed.
         shut: how much of the text is up to the end of the last quoted call, -1 before one.
-        behind: offset behind the last opening of a call inside, -1 before one.
-        doubled: whether the enclosing call's end stands right behind that of a quoted one, and may be its double.
-        inner: whether `first` may as well close what opened inside, so that nothing may close behind it.
+        behind: offset after the last opening of a call inside, -1 before one.
+        doubled: whether the enclosing call's end immediately follows that of a quoted one, and may be its double.
+        inner: whether `first` may as well close what opened inside, so that nothing may close after it.
     """
 
     start: int
@@ -88,7 +88,7 @@ class Held:
 
 
 class Later:
-    """Reads on from where it became unsure whether the value ends; `over` is then where its call ends, if unclosed."""
+    """Reads from where it became uncertain whether the value ends; `over` is then where its call ends, if unclosed."""
 
     __slots__ = ("held", "index", "over", "seen", "start", "tokens")
 
@@ -97,10 +97,10 @@ class Later:
         self.over = -1
 
     def read(self) -> Generator[None, None, tuple[int, int]]:
-        """Read on without saying anything, until it is told where the value ends."""
+        """Continue reading without an event, until it is certain where the value ends."""
         held = self.held
         r = self.tokens.r
-        if held.first is not None:  # the closing itself was looked at
+        if held.first is not None:  # the closing itself was examined
             self.hold(held.first[1] - r.base)
         while True:
             found = self.tokens.end.stops(r.buf, r.at)
@@ -121,13 +121,13 @@ class Later:
             self.hold(r.at + size)
 
     def hold(self, end: int) -> None:
-        """Consume up to an index of the buffer in silence."""
+        """Consume up to an index of the buffer without an event."""
         held = self.held
         held.pieces.append(self.tokens.r.buf[self.tokens.r.at : end])
         self.tokens.r.at = end
 
     def weigh(self, token: re.Match[str]) -> Generator[None, None, tuple[int, int] | None]:
-        """Take a token into account; returns the end if it is told now."""
+        """Take a token into account; returns the end if it is certain now."""
         held = self.held
         r, kind = self.tokens.r, token.lastgroup
         here = (r.offset, r.base + token.end())
@@ -155,7 +155,7 @@ class Later:
         kind = token.lastgroup
         if held.nest.open and held.nest.open[-1] == "value":
             self.inner_closes(token, here)
-        elif kind == "fit" and held.nest.open and held.ends:  # a call behind this one that is not as it should be
+        elif kind == "fit" and held.nest.open and held.ends:  # a call after this one that is not as it should be
             held.nest.closed()
         elif kind == "fit" and self.is_unsure(token):
             raise self.ambiguous()
@@ -170,7 +170,7 @@ class Later:
         return None
 
     def inner_closes(self, token: re.Match[str], here: tuple[int, int]) -> None:
-        """A value's closing, where one was opened inside that is not closed yet."""
+        """A value's closing, if one was opened inside that is not closed yet."""
         held = self.held
         fits = token.lastgroup == "fit"
         if fits and token["over"] is not None and not held.nest.calls and not held.ends:
@@ -183,10 +183,10 @@ class Later:
         held.nest.closed()
 
     def closes_inside(self, here: tuple[int, int]) -> None:
-        """The value seems to end here with its call, while something is open inside: what comes next must tell.
+        """The value seems to end here with its call, while something is open inside: what comes next must decide.
 
-        What is open may be half a call that is quoted. Or all of one is, with an opening that cannot be read: then this
-        closes that one, and the value's own closing is still to come.
+        What is open may be half of a quoted call. Or a whole call is quoted, with an opening that cannot be read: then
+        this closes that one, and the value's own closing is still to come.
         """
         held = self.held
         held.first, held.inner = here, True
@@ -194,18 +194,19 @@ class Later:
         held.nest.calls = 0
 
     def is_again(self) -> bool:
-        """Whether the last opening inside is that of this very parameter: the value before it may lack its closing."""
+        """Whether the last opening inside is that of this same parameter: the value before it may lack its closing."""
         held = self.held
         found = self.tokens.end.own.finditer("".join(held.pieces)) if self.tokens.end.own is not None else ()
         names = [f.groupdict().get("name") for f in found if f["close"] is None]  # an element's tag is its name
         return bool(names) and (names[-1] or self.tokens.key).strip() == self.tokens.key
 
     def is_unsure(self, token: re.Match[str]) -> bool:
-        """Whether a closing that may be this value's may as well be another's.
+        """Whether a closing that may be this value's may as well be another value's.
 
-        This one's may have been before, and a call inside is open or does not balance; the enclosing call may have been
-        over before another one opened; or it is a closing too many behind a call that was over, or behind half of one,
-        as only the section ends behind this one; or one stood before the end of the call already, and no text opens it.
+        This value's closing may have come before, and a call inside is open or does not balance; the enclosing call may
+        have been over before another one opened; or it is one closing too many after a call that was over, or after
+        half of one, as only the section ends after it; or one came before the end of the call already, and nothing
+        opens it.
         """
         held = self.held
         over = held.first is not None or bool(held.ends)
@@ -222,7 +223,7 @@ class Later:
         return (bool(held.fits) or shut) and not self.tokens.end.balances("".join(held.pieces))
 
     def call_ends(self, token: re.Match[str]) -> Generator[None, None, tuple[int, int] | None]:
-        """A call's end: of one that was opened inside, or of the enclosing one."""
+        """A call's end: that of one opened inside, or that of the enclosing one."""
         held = self.held
         r = self.tokens.r
         clean = yield from self.tokens.is_clean(token)
@@ -244,7 +245,7 @@ class Later:
         return None
 
     def found(self, end: tuple[int, int]) -> tuple[int, int]:
-        """The value ends there: say what was held of it."""
+        """The value ends there: emit what was held of it."""
         held = self.held
         text = "".join(held.pieces)[: end[0] - held.start]
         if text:
@@ -265,9 +266,9 @@ class Later:
         raise self.tokens.truncated()
 
     def is_whole(self) -> bool:
-        """Whether the value up to the call's one end holds no half of another call, and no stray closing tag.
+        """Whether the value up to the call's only end contains neither half of another call nor a stray closing tag.
 
-        One that holds its own closing tag is refused later, in better words.
+        One that contains its own closing tag is refused later, with a better message.
         """
         held = self.held
         r = self.tokens.r
@@ -275,14 +276,14 @@ class Later:
         return self.tokens.end.stray(text) >= 0 or (self.tokens.end.whole(text) and not self.opens(text))
 
     def opens(self, text: str) -> bool:
-        """Whether a value opens in this text and is not closed, but for those of parameters that are still to come."""
+        """Whether a value opens in this text and is not closed, except those of parameters that are still to come."""
         if self.tokens.end.own is None:
             return False
         found = [f for f in self.tokens.end.own.finditer(text) if f["close"] or not self.tokens.is_missing(f)]
         return 2 * sum(f["close"] is None for f in found) > len(found)
 
     def ambiguous(self, *, ended: bool = False) -> Damage:
-        """The error for a value whose end nobody can tell; where the text ended, the last end is the call's own."""
+        """The error for a value whose end is ambiguous; if the text ended, the last end is the call's own."""
         held = self.held
         end = held.ends[-1][1] if held.ends else self.tokens.r.offset
         return self.tokens.unsure(held.start, end if ended else -1, ended=ended)

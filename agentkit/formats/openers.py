@@ -49,14 +49,14 @@ TAG: Final = Delimiter(
 
 
 _INSIDE: Final[Mapping[type, str]] = {Envelope: behind("[ {"), PythonCall: r"(?!\d{1,4}\])"}
-"""What may stand behind a section's opening of one character, by the part that its calls begin with."""
+"""What may follow a section's opening of one character, by the part that its calls begin with."""
 
 
 @dataclass(frozen=True, slots=True)
 class Opener:
-    """What an opener may open. `weak` tells that it is common in prose: there only an offered tool makes a call.
+    """What an opener may open. `weak` means that it is common in prose: there only an offered tool makes a call.
 
-    `word` is the opener of thinking or an answer that begins with a letter, and so counts at the start of a line only.
+    `word` is the opener of thinking or an answer that begins with a letter, and so only counts at the start of a line.
     """
 
     kind: Literal["call", "section", "close", "thinking", "answer", "markup", "fence", "fence_end", "aside"]
@@ -87,7 +87,7 @@ class Table:
         self.words: Final[list[str]] = []
         for format, shape in ((f, shape) for f in formats for shape in (*f.shapes, *lists_of(f))):
             self._add(format, shape, tools)
-        for format in formats:  # after all calls: what begins a call is never mere markup
+        for format in formats:  # after all calls: what begins a call is never only markup
             for tag_open, tag_close in format.thinking:
                 self._literal(tag_open, Opener("thinking", format, Shape(()), close=tag_close))
             for answer_open, answer_close in format.answer:
@@ -132,7 +132,7 @@ class Table:
 
     def _tag(self, name: str, closes: bool, entry: Opener) -> None:
         self.tags.setdefault((folded(name), closes), []).append(entry)
-        word = name[0].isalnum() or name[0] == "_"  # as most are: to escape each would cost more than all the rest
+        word = name[0].isalnum() or name[0] == "_"  # as most are: escaping each would cost more than all the rest
         self.behind.setdefault("<", set()).add(r"[/\w]" if word else rf"[/\w{re.escape(name[0])}]")
 
     def _literal(self, text: str, entry: Opener, follows: str | None = None) -> None:
@@ -149,7 +149,7 @@ class Table:
             entries.append(entry)
 
     def at_tag(self, found: re.Match[str], *, loose: bool) -> Iterable[Opener]:
-        """What this tag may open, the exactly spelt tool first; with `loose`, also where it is a literal misspelt."""
+        """What this tag may open, the exactly spelt tool first; with `loose`, also as a misspelt literal."""
         closes = bool(found["slash"])
         whole = folded(found[0].lstrip("</"))
         entries = self.tags.get((whole, closes)) or self.tags.get((folded(found["name"]), closes)) or []
@@ -173,7 +173,7 @@ class Table:
         return "|".join([any_of(self.spelt[key] for key in literals), *map(opening_tag, tags)])
 
     def share_beginnings(self) -> None:
-        """An opener that begins another one is tried after it."""
+        """An opener that is the beginning of another one is tried after it."""
         order = {key: n for n, key in enumerate(self.literals)}
         for long in sorted(self.literals, key=len, reverse=True):
             shorter = (long[:size] for size in range(1, len(long)))
@@ -182,7 +182,7 @@ class Table:
 
 
 class Meant:
-    """What follows from one opener, each part of it found when it is first needed."""
+    """What follows from one opener; each part of it is computed when it is first needed."""
 
     def __init__(self, entry: Opener, table: Table) -> None:
         self.entry, self._table = entry, table
@@ -199,12 +199,12 @@ class Meant:
 
     @cached_property
     def strong(self) -> Opener:
-        """The same opener if something else shows that a call is meant, whatever its name."""
+        """The same opener if something else shows that a call is meant, regardless of its name."""
         return replace(self.entry, weak=False)
 
     @cached_property
     def unopened(self) -> Opener | None:
-        """The same call without its opening literal, for behind another one; None if no envelope shows what it is.
+        """The same call without its opening literal, for use after another one; None if no envelope shows what it is.
 
         Source: 40 calls in the Berkeley leaderboard's results, as by Hermes 2 Pro 70B in parallel_186.
         """
@@ -216,7 +216,7 @@ class Meant:
 
     @cached_property
     def formed(self) -> Delimiter:
-        """What has the form of a call here, after its section's opening if that is here, whatever its name."""
+        """What has the form of a call here, after its section's opening if that is here, regardless of its name."""
         of, section = formed(self.entry.shape.call[0]), self.entry.shape.section
         if self.entry.kind == "section" and section is not None:
             edge = edge_of(section.open)
@@ -226,7 +226,7 @@ class Meant:
 
     @cached_property
     def listed(self) -> Listed | None:
-        """What finds the next call of a section; None if its calls show by themselves that they are calls."""
+        """What finds the next call of a section; None if its calls are recognizable alone."""
         entry, section, first = self.entry, self.entry.shape.section, self.entry.shape.call[0]
         if section is None or not isinstance(first, Envelope | KeyEnvelope | PythonCall):
             return None
@@ -253,9 +253,9 @@ class Meant:
 class Stops:
     """What finds where prose stops.
 
-    That is at openers as far as their second character shows, at backticks and line ends, which show what is quoted and
-    where a line starts. `search` is for prose at the start of a line or in a code span, `within` for all other: there a
-    line end needs no decision if what follows it opens nothing.
+    That is at openers, judged by their first two characters, and at backticks and line ends, which show what is quoted
+    and where a line starts. `search` is for prose at the start of a line or in a code span, `within` for all other
+    prose: there a line end needs no decision if what follows it opens nothing.
     """
 
     search: Search
@@ -264,12 +264,12 @@ class Stops:
 
 @dataclass(frozen=True, slots=True)
 class LineStart:
-    """What may begin a call at the start of a line only, and what it then opens.
+    """What may begin a call only at the start of a line, and what it then opens.
 
     Args:
-        opens: the beginnings: tools' names, and openers of letters.
+        opens: the beginnings: tools' names, and openers that begin with letters.
         entries: what they may open.
-        block: what begins a block of Python there; None if no call is Python.
+        block: what starts a block of Python there; None if no call is Python.
     """
 
     opens: Delimiter
@@ -280,7 +280,7 @@ class LineStart:
 class Openers:
     """Every literal and tag at which prose may stop, and what each may open.
 
-    `fence` is the fence that is the wrapping of a reply's calls; `may_be_loose` matches what may be a misspelt literal.
+    `fence` is the fence that wraps a reply's calls; `may_be_loose` matches what may be a misspelt literal.
     """
 
     __slots__ = (
@@ -318,11 +318,11 @@ class Openers:
     def meant(self, entry: Opener) -> Meant:
         """What follows from an opener."""
         if (found := self._meant.get(id(entry))) is None:
-            found = self._meant[id(entry)] = Meant(entry, self.table)  # holds it, so that its id is not used again
+            found = self._meant[id(entry)] = Meant(entry, self.table)  # kept here, so that its id is not used again
         return found
 
     def closes_again(self, format: Format, own: str | Tag) -> Search:
-        """Matches where what closes calls of this format is or begins, except its section's `own` end."""
+        """Matches what closes calls of this format, or the beginning of it, except its section's `own` end."""
         if (found := self._closing.get((format.name, own))) is None:
             edges = [edge_of(edge) for edge in self.table.closers[format.name] if not begins(own, edge)]
             either = [*(e.whole.pattern for e in edges), *(e.part.pattern for e in edges)]
@@ -344,17 +344,17 @@ def _stops(table: Table, tools: Sequence[ToolSpec], *, blocks: bool) -> Stops:
 
 @lru_cache(64)
 def _one_of(texts: tuple[str, ...]) -> Delimiter:
-    """One of several literals: those of a set of formats, whatever the tools are."""
+    """One of several literals: those of a set of formats, for any tools."""
     return Delimiter(any_of(texts), any_beginning(texts) or r"(?!)")
 
 
 def _tells(entry: Opener) -> bool:
-    """Whether nothing but a call begins so."""
+    """Whether nothing but a call begins like this."""
     return entry.kind in ("call", "section") and not entry.weak
 
 
 def _line_start(words: Sequence[str], tools: Sequence[ToolSpec]) -> Delimiter:
-    """The literals of letters, and the tools' names where arguments follow, that open a call at the start of a line."""
+    """The words, and the tools' names if arguments follow, that open a call at the start of a line."""
     names = sorted((tool.name for tool in tools), key=len, reverse=True)
     calls = [rf"(?:{'|'.join(map(re.escape, names))})(?=\s*[({{])"] if names else []
     part = [rf"{re.escape(name)}\s{{0,64}}" for name in names] + [beginnings(text) for text in (*names, *words)]
@@ -362,10 +362,10 @@ def _line_start(words: Sequence[str], tools: Sequence[ToolSpec]) -> Delimiter:
 
 
 _BLOCK: Final = Delimiter(rf"(?:{'|'.join(BLOCKS)})(?=[\s:(])", r"[a-z]{0,8}")
-_LABELLED: Final = re.compile(r"```\w*tool").match  # a fence that says that it holds calls
+_LABELLED: Final = re.compile(r"```\w*tool").match  # a fence whose label says that it contains calls
 _made: Remembered[Openers] = Remembered()
 
 
 def openers_of(formats: Sequence[Format], tools: Sequence[ToolSpec]) -> Openers:
-    """The openers for these very formats and tools, remembered: a parser is made for every response."""
+    """The openers for exactly these formats and tools, cached: a parser is created for every response."""
     return _made.get(formats, tools, lambda: Openers(formats, tools))

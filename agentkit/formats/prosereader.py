@@ -1,4 +1,4 @@
-"""What is said outside calls: visible text, thinking, answers and asides, up to what may open a call.
+"""What is written outside calls: visible text, thinking, answers and asides, up to what may open a call.
 
 Knows the reader and the openers; reads no call.
 """
@@ -18,18 +18,18 @@ from agentkit.formats.reader import Delimiter, Reader, Wait, literal, may_begin
 
 _LANGUAGE: Final = Delimiter(r"[\w+#.-]{0,23}[\w+#][ \t]{0,8}\r?\n", r"[\w+#.-]{0,24}[ \t]{0,8}\r?")
 """The name of a language after a fence: it does not end with a full stop, as a sentence does."""
-_EDGES: Final = ("<", "[")  # with which an aside begins
+_EDGES: Final = ("<", "[")  # what an aside begins with
 _MARKS: Final = ("`", "~")
 _UNDECIDED: Final = re.compile(r".\s{0,64}\Z", re.DOTALL).match
 _SPACE_RUN: Final = 1024  # white space after a call that is held back until it is known whether another call follows
 
 
 class ProseReader:
-    """Reads what is said outside calls.
+    """Reads what is written outside calls.
 
-    `silent` means that nothing visible was said yet; `opening_fence` is the fence that may be the wrapping of the calls
-    of a whole reply; `block`, how far the line is indented with which a block of Python begins; `blocked`, whether what
-    is here is in that block; `line_tried`, where a call was last looked for at the start of a line.
+    `silent` means that nothing visible was emitted yet; `opening_fence` is the fence that may be the wrapping of the
+    calls of a whole reply; `block`, the indentation of the line that starts a block of Python; `blocked`, whether this
+    place is in that block; `line_tried`, where a call was last looked for at the start of a line.
     """
 
     __slots__ = ("block", "blocked", "line_tried", "openers", "opening_fence", "quoting", "r", "silent")
@@ -72,9 +72,9 @@ class ProseReader:
                 self.plain(self.r.at + 1)
 
     def _say_to_stop(self) -> str:
-        """Say visible text up to the next place that needs a decision.
+        """Emit visible text up to the next place that needs a decision.
 
-        Returns the character there; a line end, already said; or nothing where more text is needed.
+        Returns the character there; a line end, already emitted; or nothing if more text is needed.
         """
         r = self.r
         inside = self.quoting.inside
@@ -84,12 +84,12 @@ class ProseReader:
             if not r.ended and not self.quoting.blank:
                 r.heat(self.openers.stops.within if self.quoting.inside else self.openers.stops.search, Text)
             return ""
-        if found[0] == "\n":  # the first line's end may need no decision once the line has been said
+        if found[0] == "\n":  # the first line's end may need no decision once the line has been emitted
             self.plain(found.end() if inside or found.start() == r.at else found.start())
             return "\n"
         self.plain(found.start())
         if found[0] != "`" and not r.ended and _UNDECIDED(r.buf, r.at):
-            return ""  # what stands behind it may tell that it opens nothing
+            return ""  # what follows it may show that it opens nothing
         return found[0]
 
     def _at_line_start(self, line: LineStart) -> Generator[None, None, list[Opener]]:
@@ -98,7 +98,7 @@ class ProseReader:
         if not self.quoting.blank or self.quoting.quoted:
             return []
         while len(held := (yield from self.over_space())) >= _SPACE_RUN:
-            self.show(held)  # more is never held back; a call may still open behind it
+            self.show(held)  # more is never held back; a call may still open after it
         named = r.at < len(r.buf) and (yield from r.sees(line.opens)) is not None
         if line.block is not None:
             yield from self._note_block(line.block, len(held) - held.rfind("\n") - 1, named=named)
@@ -112,7 +112,7 @@ class ProseReader:
         return []
 
     def _note_block(self, block: Delimiter, indent: int, *, named: bool) -> Wait:
-        """Note at the start of a line whether a block of Python begins there, or what stands there is in one."""
+        """Note at the start of a line whether a block of Python starts there, or the line is in one."""
         r = self.r
         if named:
             self.blocked = self.block is not None and indent > self.block
@@ -121,13 +121,13 @@ class ProseReader:
             self.block = indent
 
     def show(self, taken: str) -> None:
-        """What was consumed in silence is visible text."""
+        """What was consumed without an event is visible text."""
         if taken:
             self.r.out.append(Text(taken))
             self.quoting.said(taken)
 
     def ticks(self, quoting: Quoting) -> Wait:
-        """Say a run of backticks or tildes, which may begin or end what is quoted."""
+        """Emit a run of backticks or tildes, which may begin or end what is quoted."""
         r = self.r
         run, mark = 0, r.buf[r.at]
         while True:
@@ -153,7 +153,7 @@ class ProseReader:
         if aside and (found := (yield from r.sees(self.openers.asides.opens))):
             return [Opener("aside", self.openers.formats[0], Shape(()), aside=self.openers.asides.at(found))]
         while not r.ended and self.openers.literal.part.match(r.buf, r.at):
-            yield  # what stands here may be the beginning of a longer opener
+            yield  # this may be the beginning of a longer opener
         if found := self.openers.literal.match(r.buf, r.at):
             entries += self.openers.table.literals["".join(found[0].split())]
         if r.buf.startswith("<", r.at) and self._tag_may_open(entries) and (found := (yield from r.sees(TAG))):
@@ -161,7 +161,7 @@ class ProseReader:
         return entries
 
     def _tag_may_open(self, entries: Sequence[Opener]) -> bool:
-        """Whether the tag that stands here may open something, beside what its very letters do."""
+        """Whether the tag here may open something other than what its exact letters open."""
         if self.openers.table.tags or entries or self.openers.may_be_loose is None:
             return bool(self.openers.table.tags)
         return self.openers.may_be_loose(self.r.buf, self.r.at) is not None
@@ -177,7 +177,7 @@ class ProseReader:
             yield
 
     def consume(self, end: int) -> str:
-        """Consume up to `end` in silence; returns what was consumed."""
+        """Consume up to `end` without an event; returns what was consumed."""
         r = self.r
         taken, r.at = r.buf[r.at : end], end
         return taken
@@ -202,7 +202,7 @@ class ProseReader:
                 r.say(kind, r.at + 1)
 
     def aside(self, aside: Aside | None) -> Generator[None, None, bool]:
-        """What is said aside, with its edges, as visible text; nothing in it is a call."""
+        """An aside, with its edges, as visible text; nothing in it is a call."""
         r = self.r
         found = yield from r.sees(self.openers.asides.opens)
         if aside is None or found is None:

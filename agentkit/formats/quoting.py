@@ -9,13 +9,13 @@ from dataclasses import dataclass
 class Quoting:
     """Whether the prose is inside a code span or a fenced block, in the manner of Markdown.
 
-    A fence is of backticks or tildes, at the start of a line, and closed by as many of the same. One line alone opens
-    none with backticks (``` ```a``` ``` is a span), and one with a language's name, inside another, closes none: models
+    A fence is of backticks or tildes, at the start of a line, and closed by as many of them. A single line
+    with both (``` ```a``` ```) is a span, and a fence with a language's name, inside a block, does not close it: models
     show a block in a block like this.
 
     `fence` is the number of characters that opened the block, `mark` which, `inner` how many blocks are open in it, and
-    `opening` tells that its first line is not over; `span` the number that opened the span; 0 outside. `blank` tells
-    that the current line holds nothing but white space so far; `off`, that quoting does not count.
+    `opening` whether its first line is not over; `span` the number that opened the span; 0 outside. `blank` is whether
+    the current line has nothing but white space so far; `off`, whether quoting does not count.
     """
 
     off: bool = False
@@ -28,12 +28,12 @@ class Quoting:
 
     @property
     def quoted(self) -> bool:
-        """Whether what stands here is quoted."""
+        """Whether what is here is quoted."""
         return not self.off and (self.fence > 0 or self.span > 0)
 
     @property
     def inside(self) -> bool:
-        """Whether this is inside a line, and a line break changes nothing once more has been said in the next one."""
+        """Whether this is inside a line, and a line break changes nothing once the next line has more text."""
         return not (self.blank or self.span or self.opening)
 
     def said(self, text: str) -> None:

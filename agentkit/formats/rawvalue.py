@@ -1,9 +1,9 @@
 """Raw values read as they stream: entities in them are not decoded, markup in them is content.
 
-Where a value ends is told by what is balanced. The first closing tag that is followed by something that may follow it
-ends the value; what opens and closes again inside of it is content. Where a tag opens a value or a call inside the
-value, or the enclosing call ends without this value's end, later text tells: until then what comes is held, and nothing
-is said of it. Knows the reader, no format.
+What is balanced decides where a value ends. The first closing tag that is followed by something that may follow it
+ends the value; what opens and closes again inside it is content. If a tag opens a value or a call inside the value, or
+the enclosing call ends without this value's end, later text decides: until then the text is held, and emits no event.
+Knows the reader, but no format.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _NEWLINE = Delimiter(r"\r?\n", r"\r?")
 
 
 class Value:
-    """Read one raw value up to its end, telling it as deltas of `key`; `text` is the value once it has been read.
+    """Read one raw value up to its end, emitting it as deltas of `key`; `text` is the value once it has been read.
 
-    `verbatim` tells then whether it stood in CDATA, and so is meant to the letter; `unclosed`, that its closing tag was
-    missing, and `over`, where then the call's end is behind it. `missing` tells, by name, the parameters that the
-    call's tool declares and that were not given yet; `scalar`, whether this one takes numbers and words only.
+    `verbatim` is then whether it was in CDATA, and so is meant to the letter; `unclosed`, whether its closing tag was
+    missing, and `over`, where in that case the call is over. `missing` decides by name whether the call's tool declares
+    a parameter that has not been passed yet; `scalar`, whether this one only accepts numbers and words.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Value:
         self.over = -1
 
     def text(self) -> str:
-        """The value, byte-exact but for the newlines and CDATA marks that are not part of it."""
+        """The value, byte-exact except for the newlines and CDATA marks that are not part of it."""
         raw, mark = self.r.raw(), self.r.mark
         return "".join(raw[a - mark : b - mark] for a, b in self.spans)
 
@@ -60,8 +60,8 @@ class Value:
         """Consume the value and its closing tag.
 
         Raises:
-            Damage: `truncated_call` where the text ends first; `ambiguous_call` where what is inside the value does not
-            balance, so that nobody can tell where it ends.
+            Damage: `truncated_call` if the text ends first; `ambiguous_call` if what is inside the value does not
+            balance, so that its end is ambiguous.
         """
         r = self.r
         if not self.end.verbatim and (newline := (yield from r.sees(_NEWLINE))):
@@ -75,7 +75,7 @@ class Value:
         yield from self.plain()
 
     def wait(self, search: Search | None = None) -> Wait:
-        """Wait for more; what `search` finds nothing in goes by as part of the value."""
+        """Wait for more; text in which `search` finds nothing is part of the value."""
         r = self.r
         if r.ended:
             raise self.truncated()
@@ -84,10 +84,10 @@ class Value:
         yield
 
     def refuse_stray(self, start: int, end: int) -> None:
-        """A value that holds its own closing tag was closed: what stands behind that is wrong, no tag is missing.
+        """A value that contains its own closing tag was closed: what follows that is wrong, no tag is missing.
 
         Raises:
-            Damage: `invalid_arguments`; the call is over where its end stands.
+            Damage: `invalid_arguments`; the call is over at its end.
         """
         r = self.r
         if (stray := self.end.stray(r.raw()[start - r.mark : end - r.mark])) >= 0:
@@ -96,7 +96,7 @@ class Value:
             raise Damage("invalid_arguments", wanted, start + stray, got=True, end=self.over)
 
     def crossing(self, after: int) -> Damage:
-        """The error for a value that was closed where another call begins, and closed again behind that."""
+        """The error for a value that was closed where another call begins, and closed again after that."""
         told = f"{self.end.what} of {self.key!r} comes before another call, and again after it: close the call, and "
         told += f"put a value that contains such markup in {CDATA_OPEN} … {CDATA_CLOSE}"
         return Damage("ambiguous_call", told, self.seen.crossed, end=after)
@@ -142,7 +142,7 @@ class Value:
                 r.tell(r.at + 1, self.index, self.key)
 
     def ends_here(self) -> Generator[None, None, tuple[int, int] | None]:
-        """Where the value ends and where reading goes on, if it is what stands here that tells; None for content."""
+        """Where the value ends and where reading continues, if what is here decides it; None for content."""
         if self.end.nested is not None:
             return (yield from self.balanced(self.end.nested))
         token = yield from self.tokens.token(0)
@@ -155,7 +155,7 @@ class Value:
                 return here
             return (yield from self.later(Held(r.offset, first=here)))
         if kind == "close" and self.scalar is not None and self.scalar():
-            return here  # what stands behind it belongs to no number and to no word
+            return here  # what follows it cannot be part of a number or a word
         if kind == "close" and (yield from self.is_crossed(token.end() - r.at)):
             return here
         if kind == "end":
@@ -169,7 +169,7 @@ class Value:
         return (yield from self.later(Held(r.offset))) if unsure else None
 
     def balanced(self, nested: Delimiter) -> Generator[None, None, tuple[int, int] | None]:
-        """The same where one tag closes the value and its call."""
+        """The same if one tag closes the value and its call."""
         r = self.r
         if (yield from r.sees(nested)):
             self.seen.depth += 1
@@ -182,9 +182,9 @@ class Value:
         return None
 
     def is_crossed(self, ahead: int) -> Generator[None, None, bool]:
-        """Look behind a value's closing, so many characters ahead, behind which nothing fits.
+        """Look at what follows a value's closing, `ahead` characters from here, if nothing there fits.
 
-        Another call there makes the value unsure. The end of this call, misspelt, ends it: returns whether it does.
+        Another call there makes the value's end ambiguous. A misspelt end of this call ends it: returns if it does.
         """
         r, over = self.r, self.end.over
         self.seen.closings = True
@@ -234,7 +234,7 @@ class Value:
         return False
 
     def later(self, held: Held) -> Generator[None, None, tuple[int, int]]:
-        """Read on without saying anything, until it is known where the value ends."""
+        """Continue reading without an event, until it is known where the value ends."""
         later = Later(self.tokens, self.index, self.seen, self.start, held)
         ends = yield from later.read()
         if later.over >= 0:

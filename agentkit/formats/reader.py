@@ -2,8 +2,8 @@
 
 Reading is written as generators: a bare `yield` waits until more text has arrived or the text has ended. A chunk that
 needs no decision (plain prose, the inside of a string or of a raw value) never reaches a generator: `feed` turns it
-into one event at once. That is what keeps the cost per streamed delta near that of a plain loop. What needs a decision
-is told as narrowly as it can be: a line break is none inside a raw value unless what closes the value may follow.
+into one event immediately. That keeps the cost per streamed delta near that of a plain loop. What needs a decision is
+defined as narrowly as possible: a line break inside a raw value does so only if what closes the value may follow.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Wait = Generator[None, None, None]
 Search = Callable[..., re.Match[str] | None]
 
 _new = tuple.__new__
-_AT_ONCE: Final[tuple[None, ...]] = ()  # what is waited for where nothing is: no generator is made for it
+_AT_ONCE: Final[tuple[None, ...]] = ()  # nothing to wait for: no generator is created for it
 _SPACE = re.compile(r"\s*")
 
 _REWIND_FACTOR: Final = (
@@ -40,13 +40,13 @@ class Damage(Exception):
 
     Args:
         code: the error the model reads.
-        message: what was wanted; the position, and with `got` what stands there, is added once it is known how much of
+        message: what was expected; the position, and with `got` what is there, is added once it is known how much of
             the text belongs to the call, so that it does not depend on how the text was cut.
         position: absolute offset of the first character that cannot be read.
         ended: the text ended inside the call.
-        got: whether to say what stands at the position.
-        end: absolute offset behind all that belongs to the call, -1 where that is to be found.
-        in_tag: it stands in an opening tag, which is not over: nor is what another tag there seems to open.
+        got: whether to say what is at the position.
+        end: absolute offset after all that belongs to the call, -1 if that is still to be found.
+        in_tag: it is in an opening tag, which is not over, so that another tag there opens nothing.
     """
 
     def __init__(
@@ -78,11 +78,11 @@ class Damage(Exception):
 
 
 class Delimiter:
-    """A pattern that can tell "not here" from "not yet".
+    """A pattern that distinguishes "not here" from "not yet".
 
     Args:
         whole: a regular expression for the delimiter.
-        part: one for its beginnings, tried at the end of the text so far only. It may accept more than true beginnings:
+        part: one for its beginnings, only tried at the end of the text so far. It may accept more than real beginnings:
             then reading waits for a few characters it did not need.
     """
 
@@ -94,16 +94,16 @@ class Delimiter:
         self.match = self.whole.match
 
 
-_SOFT = r"\s{0,1024}"  # white space looked over inside a literal
+_SOFT = r"\s{0,1024}"  # white space skipped inside a literal
 
 
-_KEPT: Final = 4096  # literals remembered: those of the declarations, over and over, and the tools' names
+_KEPT: Final = 4096  # literals in the cache: those of the declarations, used again and again, and the tools' names
 
 
 def atoms(text: str) -> list[str]:
-    """A literal as it is read: character by character, and white space where any may stand or none.
+    """A literal as it is read: character by character, and white space where any or none may be.
 
-    That is where it has a run of white space, and around JSON's brackets.
+    White space may be where the literal has a run of it, and around JSON's brackets.
     """
     spaced = re.sub(r"(?<=\S)(?=[\[{])|(?<=[\[{}\]])(?=\S)", " ", text)
     return re.findall(r"\s+|\S", spaced)
@@ -125,7 +125,7 @@ def pattern(text: str) -> str:
 def beginnings(text: str) -> str:
     """A regular expression for every proper beginning of a literal, the empty one included.
 
-    It takes the longest one that stands there, and tries no shorter one: behind those the text does not end.
+    It matches the longest one there, and tries no shorter one: after those the text does not end.
     """
     out = ""
     for atom in reversed(_atoms(text)[:-1]):
@@ -134,11 +134,11 @@ def beginnings(text: str) -> str:
 
 
 _Branches = dict[str, Any]
-_WHOLE: Final = ""  # stands among a node's atoms where a text ends
+_WHOLE: Final = ""  # among a node's atoms, says that a literal ends there
 
 
 def _branches(texts: Iterable[str]) -> _Branches:
-    """Several literals as a tree: what they begin with alike stands there once, so that a mismatch is seen at once."""
+    """Several literals as a tree: a common beginning is there once, so that a mismatch is seen immediately."""
     root: _Branches = {}
     for text in texts:
         node = root
@@ -149,9 +149,9 @@ def _branches(texts: Iterable[str]) -> _Branches:
 
 
 def any_of(texts: Iterable[str]) -> str:
-    """A regular expression for one of several literals, the longest that stands there; for none, one without a match.
+    """A regular expression for one of several literals, the longest one there; without any, one that never matches.
 
-    White space in them matches the longest run: nothing in a literal that stands behind it could take a part of it.
+    White space in them matches the longest run: nothing after it in a literal could match a part of it.
     """
 
     def read(node: _Branches) -> str:
@@ -166,11 +166,11 @@ def any_of(texts: Iterable[str]) -> str:
 def any_beginning(texts: Iterable[str]) -> str:
     """A regular expression for every proper beginning of several literals, the empty one included.
 
-    Where one branch at most can be the right one, it tries no shorter beginning: behind those the text does not end.
+    If at most one branch can be the right one, it tries no shorter beginning: after those the text does not end.
     """
 
     def read(node: _Branches) -> tuple[str, bool]:
-        """What a node's texts begin with, and whether there is only one way to read that."""
+        """What a node's literals begin with, and whether there is only one way to read that."""
         inner = [(atom, *read(child)) for atom, child in node.items() if child.keys() - {_WHOLE}]
         firsts = {atom.casefold() for atom, _, _ in inner}
         sure = len(firsts) == len(inner) and (len(inner) < 2 or f"{_SOFT}+" not in firsts)
@@ -189,9 +189,9 @@ def literal(text: str) -> Delimiter:
 
 @lru_cache(_KEPT)
 def behind(text: str) -> str:
-    """A regular expression for what may stand behind a literal's first character: one more, over white space if any.
+    """A regular expression for what may follow a literal's first character: one more, over white space if any.
 
-    Empty where anything may. That the text may end there too is for the caller to add.
+    Empty if anything may. The caller adds that the text may also end there.
     """
     _, second, third, *_ = (*_atoms(text), "", "")
     if second != _SOFT:
@@ -200,7 +200,7 @@ def behind(text: str) -> str:
 
 
 def may_begin(text: str) -> str:
-    """A regular expression for the first character of a literal where the literal may begin."""
+    """A regular expression for the first character of a literal, where the literal may begin."""
     return rf"{re.escape(text[0])}(?={behind(text)}|\Z)"
 
 
@@ -208,8 +208,8 @@ def may_begin(text: str) -> str:
 def text_run(plain: str, escape: str) -> tuple[Callable[..., re.Match[str] | None], Search]:
     """For strings with escapes, given regular expressions for one plain character and for one whole escape.
 
-    Returns two functions: one matches the run of both that stands at a place, which may be empty; the other, the run
-    and a character that is not of it, so that it finds nothing in a text that is such a run as a whole.
+    Returns two functions: the first matches the run of both at a place, which may be empty; the second, the run and a
+    character that is not part of it, so that it finds nothing in a text that consists of such a run.
     """
     run = f"{plain}*+(?:{escape}{plain}*+)*+"
     return re.compile(run, re.DOTALL).match, re.compile(f"{run}.", re.DOTALL).match
@@ -218,7 +218,7 @@ def text_run(plain: str, escape: str) -> tuple[Callable[..., re.Match[str] | Non
 class Reader:
     """Characters in, events out; the base of the parser.
 
-    `buf[at:]` has arrived and is not consumed. `base` is the absolute offset of `buf[0]`. Within a call, `kept` holds
+    `buf[at:]` has arrived and is not consumed. `base` is the absolute offset of `buf[0]`. Within a call, `kept` has
     what was consumed of it and has left the buffer, and `since` is where in the buffer its consumed rest starts.
     """
 
@@ -242,7 +242,7 @@ class Reader:
         self.room = _UNBOUNDED  # absolute offset at which the open call is too long
         self.surplus = ""  # what has arrived beyond that
         self.rewound = 0
-        self.unclosed: set[int] = set()  # offsets of ends of calls before which, as was told, a value is not closed
+        self.unclosed: set[int] = set()  # offsets of ends of calls before which a value is known not to be closed
         self.hot: Search | None = None
         self.hot_kind: type[Text] | type[Thinking] | None = None
         self.hot_index = 0
@@ -256,7 +256,7 @@ class Reader:
         return self.base + self.at
 
     def accept(self, text: str) -> None:
-        """Take a chunk into the buffer; what was consumed leaves it. A call never sees what is beyond its room."""
+        """Add a chunk to the buffer; what was consumed leaves it. A call never sees what is beyond its limit."""
         buf = self.buf
         if self.surplus or self.base + len(buf) + len(text) > self.room:
             fits = max(self.room - self.base - len(buf), 0) if not self.surplus else 0
@@ -267,7 +267,7 @@ class Reader:
         self.buf = buf + text if buf else text
 
     def _drop(self) -> None:
-        """What was consumed leaves the buffer."""
+        """Remove what was consumed from the buffer."""
         if self.kept is not None and self.since < self.at:
             self.kept.append(self.buf[self.since : self.at])
         self.buf = self.buf[self.at :]
@@ -279,7 +279,7 @@ class Reader:
     ) -> None:
         """Promise: while `search` finds nothing in a chunk, the chunk as a whole is one event.
 
-        Only when everything before is consumed. `kind` None makes argument deltas of call `index`, parameter `key`.
+        Only when everything before is consumed. `kind` None creates argument deltas of call `index`, parameter `key`.
         """
         if self.at:
             self._drop()
@@ -353,7 +353,7 @@ class Reader:
     # ------------------------------------------------------------ reading
 
     def more(self) -> Iterable[None]:
-        """Wait for at least one character that is not consumed; returns at once at the text's end."""
+        """Wait for at least one character that is not consumed; returns immediately at the text's end."""
         return _AT_ONCE if self.at < len(self.buf) or self.ended else self._arrival()
 
     def _arrival(self) -> Wait:
@@ -361,7 +361,7 @@ class Reader:
             yield
 
     def have(self, n: int) -> Generator[None, None, bool]:
-        """Wait for `n` characters; False where the text ends before."""
+        """Wait for `n` characters; False if the text ends before."""
         while len(self.buf) - self.at < n:
             if self.ended:
                 return False
@@ -369,7 +369,7 @@ class Reader:
         return True
 
     def space_end(self, most: int) -> int:
-        """Where the white space here ends, an index of the buffer; at most `most` characters on."""
+        """Where the white space here ends, an index of the buffer; at most `most` characters further."""
         return _SPACE.match(self.buf, self.at, self.at + most).end()  # type: ignore[union-attr]  # it matches nothing too
 
     def space(self) -> Iterable[None]:
@@ -385,7 +385,7 @@ class Reader:
             self.at = self.space_end(_UNBOUNDED)
 
     def sees(self, delimiter: Delimiter) -> Generator[None, None, re.Match[str] | None]:
-        """The delimiter's match at this very place, or None; waits while it cannot be told."""
+        """The delimiter's match at exactly this place, or None; waits while that is uncertain."""
         while True:
             if found := delimiter.match(self.buf, self.at):
                 return found
@@ -395,7 +395,7 @@ class Reader:
                 return None
             yield
 
-    # ------------------------------------------------------------ saying
+    # ------------------------------------------------------------ emitting
 
     def say(self, kind: type[Text] | type[Thinking] | type[Markup], end: int) -> None:
         """Consume up to `end` (an index of the buffer) as one event."""

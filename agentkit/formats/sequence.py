@@ -1,4 +1,4 @@
-"""The calls of a response, one after another: each is read to its end, or damage is answered for.
+"""The calls of a response, one after another: each is read to its end, or its damage is reported.
 
 Knows the reader, the openers and the parts; knows nothing of what is between calls.
 """
@@ -32,9 +32,9 @@ _LAST_WORD: Final = re.compile(r"[\w.-]+\Z").match
 class Calls:
     """Reads calls, and knows where the last one was.
 
-    `call` is the one that is open, `count` how many there were before; `before` is the text between two calls, markup
+    `call` is the open one, `count` how many there were before; `before` is the text between two calls, which is markup
     if the second one is a call; `last` opened the last call, `section` the section that is open, `reopen` the one that
-    was just closed. `fenced` ends the fence around the calls: as many backticks as opened it, and no more.
+    was just closed. `fenced` ends the fence around the calls: exactly as many backticks as opened it.
     """
 
     __slots__ = ("before", "call", "count", "fenced", "last", "openers", "prose", "r", "reopen", "section")
@@ -50,7 +50,7 @@ class Calls:
         self.last: Opener | None = None
 
     def say_before(self) -> None:
-        """What was looked over behind a call is markup: it is one more call, or its end, that stands here."""
+        """What was skipped after a call is markup: another call, or the end of that one, is here."""
         if self.before:
             self.r.out.append(Markup(self.before))
             self.prose.quoting.said(self.before)
@@ -64,16 +64,16 @@ class Calls:
         return call
 
     def unknown(self) -> CallReader:
-        """A call of which nothing is known, not even how it begins."""
+        """A call about which nothing is known, not even how it begins."""
         call = CallReader(self.openers.formats[0], Shape(()), self.openers.table.named, self.count)
         call.before = self.before
         return call
 
     def read(self, entry: Opener, inside: int | None = None) -> Generator[None, None, bool]:
-        """Read one call, behind the opening of a section where that stands here.
+        """Read one call, after the opening of a section if that is here.
 
-        With `inside`, what was kept up to that offset is its wrapping, which becomes markup. False where it turns out
-        to be no call before anything was said of it.
+        With `inside`, what was kept up to that offset is its wrapping, which becomes markup. False if it turns out not
+        to be a call before any event of it was emitted.
         """
         r = self.r
         call = self.fresh(entry)
@@ -106,7 +106,7 @@ class Calls:
         return True
 
     def over(self) -> None:
-        """The open call has been told."""
+        """The open call has been reported."""
         self.r.shut()
         if self.before:
             self.prose.quoting.said(self.before)
@@ -115,7 +115,7 @@ class Calls:
         self.prose.silent = False
 
     def _undo(self, start: int, inside: int | None) -> bool:
-        """It was no call: go back to where it seemed to start."""
+        """It was not a call: go back to where it seemed to start."""
         self.call = None
         self.r.back_to(start)
         if inside is None:
@@ -123,7 +123,7 @@ class Calls:
         return False
 
     def section_start(self, entry: Opener, call: CallReader) -> Wait:
-        """The opening of a section, which becomes markup once the call behind it has begun."""
+        """The opening of a section, which becomes markup once the call after it has started."""
         r = self.r
         assert entry.shape.section is not None
         edge = entry.shape.section.open
@@ -137,23 +137,23 @@ class Calls:
         call.lead = r.raw()
 
     def _done(self, call: CallReader, arguments: dict[str, Any], raw: str, repairs: Sequence[str]) -> None:
-        """Say that the call is complete."""
+        """Report that the call is complete."""
         arguments = values.encodable(arguments, raw)
         halves = (LONE_SURROGATE,) if values.replaced(arguments, raw) else ()
         done = ToolCall(call.id, call.name, arguments, call.format.name, raw[call.skip :])
         self.r.out.append(CallEnd(call.index, done, (*repairs, *halves)))
 
     def _repair(self, call: CallReader) -> None:
-        """Repair arguments that were read, by what the tool's schema says."""
+        """Repair arguments that were read, as the tool's schema requires."""
         r = self.r
         close_values(call, r.offset, repair=MISSING_CLOSE in r.repairs)
         if not r.repairs.isdisjoint(WHOLE_CALL_REPAIRS):
             call.repair(r.repairs)
 
     def damaged(self, call: CallReader, damage: Damage) -> Wait:
-        """Repair a call that cannot be read as it stands, or answer for it, and find where reading goes on."""
+        """Repair a call that cannot be read as written, or report it, and find where reading continues."""
         r = self.r
-        # in another shape of the format, what the text's end cut off might have been read from further in front
+        # another shape of the format might have read what the text's end cut off from an earlier place
         unread = r.ended and call.body == damage.position
         cut = damage.position == r.cut or (unread and (damage.position < r.cut or _LAST_WORD(r.buf, r.at)))
         if cut and damage.code != "internal_error":
@@ -161,7 +161,7 @@ class Calls:
             damage = Damage("truncated_call", f"the text ended: {damage.message}", at, ended=True, got=damage.got)
         try:
             end = yield from resync_at(r, call, damage)
-        except Damage:  # no edge as far as a call may reach
+        except Damage:  # no edge within the length that a call may have
             end = r.offset
         raw = r.raw()[: end - r.mark]
         if r.may_rewind(end):
@@ -169,7 +169,7 @@ class Calls:
         else:
             raw = r.raw()
         repairable = damage.code == "invalid_json" and not damage.ended
-        if repairable and (yield from r.sees(GOES_ON)):  # what seemed to close the body stands in it
+        if repairable and (yield from r.sees(GOES_ON)):  # what seemed to close the body is inside it
             repairable = False
         if repairable and (read := repaired_call(r, call, raw)):
             call.arguments, call.repairs = read.arguments, [*read.repairs]
@@ -182,7 +182,7 @@ class Calls:
         self.refuse(call, doubtful(r, call, raw, damage) if repairable else damage, raw)
 
     def refuse(self, call: CallReader, damage: Damage, raw: str) -> None:
-        """Answer for a call that cannot be made."""
+        """Report a call that cannot be executed."""
         arguments = values.encodable(call.arguments, raw) if damage.code == "truncated_call" else {}
         call.say_lead(self.r)
         lost = ToolCall(call.id, call.name, arguments, call.format.name, raw[call.skip :])

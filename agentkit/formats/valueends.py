@@ -1,4 +1,4 @@
-"""What may stand in and behind a raw value: the tags and literals of its own kind of call, as one pattern.
+"""What may be in a raw value and after it: the tags and literals of its own kind of call, as one pattern.
 
 Knows the declarations; reads nothing.
 """
@@ -19,21 +19,21 @@ from agentkit.formats.tags import PREFIX, SPACES, TAG_PART, closing_tag, opening
 from agentkit.toolspec import ToolSpec
 
 _LAYOUT: Final = r"(?:\s|\\n){0,1024}"  # white space between pairs, where GLM models also write a newline as its escape
-_ALIKE: Final = 0.8  # of two texts, where one is the other misspelt
-_STRAY: Final = 64  # characters that may stand inside of a closing tag
+_ALIKE: Final = 0.8  # of two strings, if one is the other misspelt
+_STRAY: Final = 64  # extra characters that may be inside a closing tag
 _A_TAG: Final = re.compile(r"<(/?)([^\W\d][\w:.-]*)")
-_INSIDE: Final = r"[^<>]{0,512}"  # characters of an opening tag behind its name; a longer one is content
+_INSIDE: Final = r"[^<>]{0,512}"  # characters of an opening tag after its name; a longer one is content
 
 
 def alike(text: str, closing: str) -> bool:
-    """Whether a text is a closing tag misspelt."""
+    """Whether a string is a misspelt closing tag."""
     return SequenceMatcher(None, text, closing, autojunk=False).ratio() > _ALIKE
 
 
 def halved(text: str, closing: str) -> bool:
-    """Whether a text ends with the beginning of a closing tag, with most of it, or with one like it.
+    """Whether a string ends with the beginning of a closing tag, with most of it, or with one like it.
 
-    So it does where something stands inside of the closing tag.
+    A closing tag with something extra inside it is like one.
     """
     size, text = len(closing), text.rstrip()
     last = text[-size - _STRAY :]
@@ -50,7 +50,7 @@ class ValueEnd:
     """Where a raw value ends.
 
     Args:
-        token: matches what may end the value, or open or close something inside it; its groups are told below.
+        token: matches what may end the value, or open or close something inside it; its groups are listed below.
         stops: finds the first place at which a token may be.
         what: the closing tag, for messages.
         nested: matches an opening tag of the same name inside the value, whose closing tag is content; only for the
@@ -58,14 +58,13 @@ class ValueEnd:
         verbatim: whether a newline at the value's start belongs to the value.
         own: matches the closing of a value (group `close`), or the opening of one.
         calls: matches the end of a call (group `end`), or what looks like the opening of one.
-        over: the end of the enclosing call as it is written; empty where that is not one text.
-        sections: matches the end of a section (group `end`), or the opening of one; none where they are no markup.
+        over: the end of the enclosing call as written; empty if that is not a single string.
+        sections: matches the end of a section (group `end`), or the opening of one; None if these are not markup.
 
-    Groups of the token: `close`, a value's closing; `fit`, that what may follow it does, and in it `over`, that this is
-    the end of the call, and in that `shut`, that it is only its section's; `odd`, that a tag follows which nobody
-    declared; `value` and `call`, the opening of a value (with its `name`) and of a call; `end`, the call's end; `tail`,
-    what is written between that and the section's end; `section`, that end; `other`, the opening of another tool's
-    call.
+    Groups of the token: `close`, a value's closing; `fit`, something that may follow it does, and within it `over`, the
+    end of the call, and within that `shut`, only its section's end; `odd`, an undeclared tag follows; `value` and
+    `call`, the opening of a value (with its `name`) and of a call; `end`, the call's end; `tail`, what is written
+    between that and the section's end; `section`, that end; `other`, the opening of another tool's call.
     """
 
     token: Delimiter
@@ -79,15 +78,15 @@ class ValueEnd:
     sections: re.Pattern[str] | None = None
 
     def balances(self, text: str) -> bool:
-        """Whether as many values and calls end in this text as begin there."""
+        """Whether as many values and calls end in this text as start there."""
         values = [f["close"] is not None for f in self.own.finditer(text)] if self.own is not None else []
         calls = [f["end"] is not None for f in self.calls.finditer(text)] if self.calls is not None else []
         return 2 * sum(values) == len(values) and 2 * sum(calls) == len(calls)
 
     def whole(self, text: str) -> bool:
-        """Whether as many calls end in this text as begin there, and no tag is closed there that was not opened.
+        """Whether as many calls end in this text as start there, and no tag is closed there that was not opened.
 
-        Nor may a section begin there that does not end: behind a call that is damaged, another one's would.
+        Nor may a section start there that does not end: after a damaged call, that of another call would.
         """
         calls = [f["end"] is not None for f in self.calls.finditer(text)] if self.calls is not None else []
         around = [f["end"] is not None for f in self.sections.finditer(text)] if self.sections is not None else []
@@ -96,38 +95,38 @@ class ValueEnd:
         return closed and 2 * sum(calls) == len(calls) and 2 * sum(around) >= len(around)
 
     def closes(self, text: str) -> bool:
-        """Whether a closing of a value stands in this text, or a part of one at its end."""
+        """Whether this text contains a value's closing, or ends with a part of one."""
         found = self.own.finditer(text) if self.own is not None else ()
         return any(f["close"] for f in found) or halved(text, self.what)
 
     def crossed(self, text: str) -> bool:
-        """Whether a value is closed in this text that nothing there opens, and one is opened behind that."""
+        """Whether a value is closed in this text that nothing there opens, and one is opened after that."""
         behind = self.unopened(text)
         found = self.own.finditer(text, behind) if self.own is not None and behind >= 0 else ()
         return any(f["close"] is None for f in found)
 
     def stray(self, text: str) -> int:
-        """Where behind the first closing of a value that nothing in this text opens; -1 where there is none.
+        """The index after the first closing of a value that nothing in this text opens; -1 if there is none.
 
-        Small and capital letters are the same here: who wrote that closing meant the value to end with it. So are most
-        of it and all of it, at the text's end.
+        Upper and lower case are the same here: a model that wrote such a closing meant the value to end with it. At the
+        text's end, so are most of a closing and all of it.
         """
         if (behind := self.unopened(text)) >= 0:
             return behind
         return len(text.rstrip()) if halved(text, self.what) else -1
 
     def opened(self, text: str) -> int:
-        """How many more values are opened in this text than are closed there."""
+        """How many more values are opened in this text than closed."""
         found = [f["close"] is None for f in self.own.finditer(text)] if self.own is not None else []
         return 2 * sum(found) - len(found)
 
     def half(self, text: str) -> bool:
-        """Whether a call begins in this text that does not end there."""
+        """Whether a call starts in this text that does not end there."""
         ends = [f["end"] is not None for f in self.calls.finditer(text)] if self.calls is not None else []
         return 2 * sum(ends) < len(ends)
 
     def unopened(self, text: str) -> int:
-        """Where behind the first whole closing of a value that nothing in this text opens; -1 where there is none."""
+        """The index after the first whole closing of a value that nothing in this text opens; -1 if there is none."""
         depth = 0
         for found in self.own.finditer(text) if self.own is not None else ():
             depth += -1 if found["close"] else 1
@@ -138,7 +137,7 @@ class ValueEnd:
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """What one kind of call is made of, as regular expressions; empty for what there is none of."""
+    """What one kind of call consists of, as regular expressions; empty for what it does not have."""
 
     close: str
     value: str
@@ -151,7 +150,7 @@ class Marks:
     odd: str = ""
 
     def token(self, newline: str, space: str) -> str:
-        """All of them as one regular expression; `newline` may stand before what closes, `space` behind a value."""
+        """All of them as one regular expression; `newline` may precede what closes, `space` may follow a value."""
         shut = f"(?P<shut>{self.section})" if self.section else ""
         over = f"(?P<over>{'|'.join(filter(None, (self.end, shut)))})"
         fit = f"(?P<fit>(?={space}(?:{over}|{self.follow})))"
@@ -174,16 +173,16 @@ def _whole_tag(names: str) -> str:
 
 
 def _started_tag(names: str) -> str:
-    """The same for its beginnings, behind its name."""
+    """The same for its beginnings, after its name."""
     return rf"<{PREFIX}(?:{names})\s{_INSIDE}+"
 
 
 def end_of_value(shape: Shape, part: TagParameters | Pairs) -> ValueEnd:
-    """The end of a value of this kind of call, which is looked up by the declaration itself: its hash is dear."""
+    """The end of a value of this kind of call, looked up by the declaration's identity: its hash is expensive."""
     found = _known.get((id(shape), id(part)))
     if found is None:
         end = end_of_pair(shape, part) if isinstance(part, Pairs) else end_of_parameter(shape, part)
-        found = _known[id(shape), id(part)] = (shape, part, end)  # holds both, so that no id is used again
+        found = _known[id(shape), id(part)] = (shape, part, end)  # keeps both, so that no id is used again
     return found[2]
 
 
@@ -271,7 +270,7 @@ def end_of_pair(shape: Shape, part: Pairs) -> ValueEnd:
     return ValueEnd(token, search, close, verbatim=verbatim, own=own, calls=whole, over=rest[0], sections=around)
 
 
-_WORD: Final = re.compile(r"(?<=\S)[\s\"']")  # what stands in front of it names the literal
+_WORD: Final = re.compile(r"(?<=\S)[\s\"']")  # the text before it names the literal
 
 
 def _sections(shape: Shape) -> re.Pattern[str] | None:
@@ -285,16 +284,16 @@ def _sections(shape: Shape) -> re.Pattern[str] | None:
 
 
 def _name_of(shape: Shape) -> str:
-    """What must stand behind the literal that opens a call: the beginning of a name, where one comes next."""
+    """What must follow the literal that opens a call: the beginning of a name, if one comes next."""
     at = next(i for i, p in enumerate(shape.call) if isinstance(p, str) and p.strip())
     named = len(shape.call) > at + 1 and isinstance(shape.call[at + 1], Name)
     return r"(?=\s{0,64}[^\W\d])" if named else ""
 
 
 class Elements:
-    """The tools' elements: their tags, and where the values inside them end, made once for each.
+    """The tools' elements: their tags, and where the values inside them end, created once for each.
 
-    They live as long as what was made of these tools: an application may offer other ones with each request.
+    They live as long as what was created from these tools: an application may offer others with each request.
     """
 
     def __init__(self) -> None:
@@ -307,7 +306,7 @@ class Elements:
         if (found := self._ends.get(key)) is None:
             others = tuple(tag for tag in self.tags if tag != parents[-1])
             end = end_of_element(name, tuple(dict.fromkeys([*siblings, name])), parents, others)
-            found = self._ends[key] = (tool, end)  # holds it, so that its id is not used again
+            found = self._ends[key] = (tool, end)  # kept here, so that its id is not used again
         return found[1]
 
 
@@ -316,7 +315,7 @@ def end_of_element(name: str, siblings: tuple[str, ...], parents: tuple[str, ...
 
     Args:
         name: the child's.
-        siblings: the names that may stand beside it.
+        siblings: the names of elements that may be next to it.
         parents: the elements around it, the innermost first, the tool's own last.
         others: the tags of the other tools.
     """
@@ -340,7 +339,7 @@ _ELEMENT_STOPS: Final = re.compile(r"<(?=[/\w]|\Z)").search
 
 @cache
 def end_of_content(name: str) -> ValueEnd:
-    """The end of an element's own content: its closing tag, balanced against opening tags of the same name inside."""
+    """The end of an element's own content: its closing tag, balanced with opening tags of the same name inside."""
     whole = Delimiter(f"(?P<close>{closing_tag(name)})", TAG_PART, re.IGNORECASE)
     stops = re.compile(rf"<(?=[/\w{re.escape(name[0])}]|\Z)").search
     return ValueEnd(whole, stops, f"</{name}>", nested=tag(name, closing=False))

@@ -1,6 +1,6 @@
 """The tokens at which a raw value may end: which one is here, and what follows it.
 
-Knows the reader, no format.
+Knows the reader, but no format.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ CDATA_OPEN: Final = "<![CDATA["
 CDATA_CLOSE: Final = "]]>"
 _BLANK = re.compile(r"\s*")
 _LINE_OVER = re.compile(r"[ \t]*(?:\r|\n|\Z|[<\[\]])").match
-"""Behind the end of a call: the line's end, or what may open or close something; not more of a sentence."""
+"""After the end of a call: the line's end, or what may open or close something; not more of a sentence."""
 _SPACES_ONLY = re.compile(r"[ \t]*\r?\Z").match
-_TOLD: Final = ("fit", "call")  # all that they take to be told stands there; more text makes them nothing else
+_TOLD: Final = ("fit", "call")  # they are complete: more text cannot make them something else
 
 
 class ValueTokens:
-    """Looks at what may end the value of `key`; `missing` tells which parameters are still to come, by name."""
+    """Examines what may end the value of `key`; `missing` decides by name whether a parameter is still to come."""
 
     __slots__ = ("end", "key", "missing", "r")
 
@@ -30,7 +30,7 @@ class ValueTokens:
         self.r, self.key, self.end, self.missing = r, key, end, missing
 
     def token(self, ahead: int, *, over_space: bool = False) -> Generator[None, None, re.Match[str] | None]:
-        """The token that stands so many characters ahead, maybe over white space; waits until it can be told."""
+        """The token that is `ahead` characters from here, maybe over white space; waits until it is certain."""
         r, token = self.r, self.end.token
         while True:
             at = r.at + ahead
@@ -49,9 +49,9 @@ class ValueTokens:
         return name is not None and self.missing is not None and self.missing(name.strip())
 
     def is_over(self, token: re.Match[str]) -> Generator[None, None, bool]:
-        """Whether the value's closing ends it for sure: behind the call nothing closes once more.
+        """Whether the value's closing certainly ends it: after the call nothing closes a second time.
 
-        Only white space is looked over. Behind prose a closing may as well be all that is left of a damaged call, which
+        Only white space is skipped. After prose a closing may as well be all that is left of a damaged call, which
         must not cost this one.
         """
         if token["over"] is None or token.groupdict().get("section") is not None:
@@ -70,7 +70,7 @@ class ValueTokens:
             ahead = behind.end() - r.at
 
     def is_clean(self, token: re.Match[str]) -> Generator[None, None, bool]:
-        """Whether the call may be over behind this: its line ends there, or other markup follows."""
+        """Whether the call may be over after this: its line ends there, or other markup follows."""
         r = self.r
         ahead = token.end() - r.at
         while not r.ended and _SPACES_ONLY(r.buf, r.at + ahead):
@@ -78,7 +78,7 @@ class ValueTokens:
         return _LINE_OVER(r.buf, r.at + ahead) is not None
 
     def unsure(self, start: int, end: int, *, ended: bool = False) -> Damage:
-        """The error for a value in which what opens and closes from `start` on does not balance."""
+        """The error for a value in which, from `start`, what opens and closes does not balance."""
         return Damage(
             "ambiguous_call",
             f"it is ambiguous where the value of {self.key!r} ends: what opens and closes in it does not balance. "

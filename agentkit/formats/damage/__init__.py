@@ -1,1 +1,1 @@
-"""What is read after damage: where reading goes on, what is repaired, what is completed."""
+"""What is read after damage: where reading continues, what is repaired, what is completed."""

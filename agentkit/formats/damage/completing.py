@@ -1,6 +1,6 @@
 """Repair the finished, otherwise unreadable JSON body of a call.
 
-Every repair has a name; none changes the inside of a string. Knows the call in progress and the reader.
+Every repair has a name; no repair changes the inside of a string. Knows the call in progress and the reader.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ class Repaired:
 
 
 def repaired_call(r: Reader, call: CallReader, raw: str) -> Repaired | None:
-    """Read a damaged call; None where the permitted repairs do not suffice.
+    """Read a damaged call; None if the permitted repairs are not enough.
 
-    Says that the call has begun where that was not yet known.
+    Reports that the call has started, if that was not yet known.
 
     Args:
-        r: the parser, which says what may be repaired.
-        call: the call; its `body` tells where its JSON starts.
+        r: the parser, which defines what may be repaired.
+        call: the call; its `body` is where its JSON starts.
         raw: the call's whole text, its closing literal included.
     """
     if call.body < 0 or not r.repairs:
@@ -59,13 +59,13 @@ def repaired_call(r: Reader, call: CallReader, raw: str) -> Repaired | None:
 
 
 def _misplaced(call: CallReader, arguments: dict[str, Any]) -> bool:
-    """Whether a parameter that was not given stands inside another one: the missing brace belongs before it."""
+    """Whether a parameter that was not passed is inside another one: the missing brace belongs before it."""
     missing = (call.tool.parameters.get("properties", {}) if call.tool else {}).keys() - arguments.keys()
     return any(isinstance(value, dict) and missing & value.keys() for value in arguments.values())
 
 
 def doubtful(r: Reader, call: CallReader, raw: str, damage: Damage) -> Damage:
-    """What to say of a call that was not repaired: which number in it may be none, else what the damage says."""
+    """The error for a call that was not repaired: the number in it that is doubtful; otherwise, the damage itself."""
     if call.body >= 0 and r.repairs:
         try:
             Literals(raw, call.body - r.mark).value()
@@ -79,10 +79,11 @@ def doubtful(r: Reader, call: CallReader, raw: str, damage: Damage) -> Damage:
 def _repaired_body(
     call: CallReader, raw: str, start: int, allowed: frozenset[str], *, ended: bool
 ) -> tuple[Any, tuple[str, ...], int] | None:
-    """The body that starts at `start`, the repairs, and where in `raw` the call ends; None where it cannot be told.
+    """The body that starts at `start`, the repairs, and where in `raw` the call ends; None if that is ambiguous.
 
-    The closing literal tells that the body is whole. Where a format has none, or it was forgotten before the next call,
-    only a body whose own brackets are balanced is. What is damaged and not closed where the text `ended` was cut off.
+    The closing literal shows that the body is whole. If a format has none, or it was forgotten before the next call,
+    only a body whose own brackets are balanced is whole. A damaged body that is not closed when the text `ended` was
+    cut off.
     """
     last = call.shape.call[-1]
     closing = pattern(last.strip()) if isinstance(last, str) and last.strip() else ""
@@ -104,9 +105,9 @@ _NONE: Final[tuple[Any, tuple[str, ...]]] = (None, ())
 
 
 def _arguments(r: Reader, call: CallReader, value: Any) -> tuple[Any, tuple[str, ...]]:
-    """The arguments in a body that has been read, and the repairs it took; None where it is none of this call's."""
+    """The arguments in a body that has been read, and the repairs it took; None if it is not a body of this call."""
     part = next((p for p in call.shape.call if isinstance(p, Envelope | KeyEnvelope)), None)
-    if part is None:  # a body behind the name; also one that stands where parameters between tags may
+    if part is None:  # a body after the name; also one in the place of parameters between tags
         return value, ()
     if not isinstance(value, dict):
         return _NONE
@@ -126,7 +127,7 @@ def _arguments(r: Reader, call: CallReader, value: Any) -> tuple[Any, tuple[str,
 
 
 def _enveloped(call: CallReader, part: Envelope, value: dict[str, Any]) -> tuple[Any, Any, tuple[str, ...]]:
-    """The name and the arguments in an envelope, and the repairs that it took; no name where it is no call."""
+    """The name and the arguments in an envelope, and the repairs that it took; no name if it is not a call."""
     inner = next((value[key] for key in NESTED if isinstance(value.get(key), dict)), None)
     if inner is not None and part.name not in value:
         value = {**{key: v for key, v in value.items() if key not in NESTED}, **inner}

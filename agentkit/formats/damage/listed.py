@@ -1,7 +1,8 @@
-"""What stands in a section and is no call: where the next call behind it starts, if the text plainly writes one.
+"""What is in a section and is not a call: where the next call after it starts, if the text plainly writes one.
 
-A section is a run of calls that do not tell themselves: JSON objects or Python calls in a list. What is damaged before
-a tool's name is known would otherwise be text, and the calls behind it with it. Knows the declarations; reads nothing.
+A section is a run of calls that are not recognizable alone: JSON objects or Python calls in a list. A call damaged
+before a tool's name is known would otherwise be text, together with the calls after it. Knows the declarations; reads
+nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from agentkit.formats.reader import Delimiter, Search, pattern
 from agentkit.formats.tags import closing_tag, opening_tag
 
 REACH: Final = 8192
-"""Characters looked over for the next call; what is longer than that is left as it is."""
+"""Characters searched for the next call; anything longer is left unchanged."""
 _REACH_IN_PROSE: Final = 2048
 
 _SPACE: Final = r"\s{0,64}"
@@ -32,25 +33,25 @@ _LIKE_A_CALL: Final = re.compile(
     rf"[^\w\],.;:!?-]{{0,64}}[\w.-]{{0,{REACH}}}(?:\s{{1,64}}[\w.-]{{1,128}})?\s{{0,64}}"
     rf"(?:{_TAG}(?P<mark>\Z)|(?:{_TAG}>)?"
     r"(?:[(){=\"'\[*+/%]|\][\w.-]{0,128}(?:(?<=[\w.-])[(=]|(?P<word>\Z))|(?P<open>\Z))))"
-    r"|[\w.-]{0,128}[^\w\s\[\]()'\"][\w.-]{0,128}(?:\(|(?P<joined>\Z))"  # one character of its name is another one
+    r"|[\w.-]{0,128}[^\w\s\[\]()'\"][\w.-]{0,128}(?:\(|(?P<joined>\Z))"  # one character of its name is wrong
 )
-"""What a list of calls begins with, be the first one damaged; a named group where more of the text must tell."""
+"""What a list of calls begins with, even if the first one is damaged; a named group if more text must decide."""
 _ITEM: Final = re.compile(rf"\]?[^\w\],.;:!?-]{{0,64}}[\w.-]{{0,{REACH}}}\s{{0,64}},\s{{0,64}}")
 _BLANK_LINE: Final = re.compile(r"\n[ \t\r]*\n")
 _BRACKET: Final = re.compile(r"\]")
-_BEHIND: Final = 512  # characters looked over behind what looks like the end of a section that holds damage
-_BEHIND_PROSE: Final = 96  # the same behind a bracket that may be one of prose
+_BEHIND: Final = 512  # characters searched after what looks like the end of a damaged section
+_BEHIND_PROSE: Final = 96  # the same after a bracket that may belong to prose
 _IN_LIST: Final = re.compile(r"\(\)|[\])},;\"']|\Z")
 _IN_CALL: Final = re.compile(r"[\w.-]{1,128}(?:[(=]|(?P<open>\Z))")
-"""What stands behind a bracket that was written inside a call, in the place of another character."""
+"""What follows a bracket that was written inside a call, in place of another character."""
 _ONLY_PUNCTUATION: Final = re.compile(r"(?:[\s\[\](){},;]|(?<![^\s;])#[^\n]*(?=\n))*\Z")
 
 
 @dataclass(frozen=True, slots=True)
 class Next:
-    """What was found, and up to where: a `call` starts there; calls are `lost` up to there; `none` is written.
+    """What was found, and up to where: a `call` starts there; calls are `lost` up to there; or there is `none`.
 
-    `told` says that the section ends there.
+    `told` means that the section is known to end there.
     """
 
     kind: Literal["call", "lost", "none"]
@@ -90,12 +91,12 @@ class CallForms:
 class Listed:
     """Looks for the next call of a section.
 
-    `told` tells that its calls are found without it: JSON objects in prose.
+    `told` means that its calls are found without it: JSON objects in prose.
 
     Args:
-        section: what stands around the calls.
-        firsts: what its calls begin with; first, what these ones do.
-        names: of the offered tools.
+        section: what is around the calls.
+        firsts: what its calls can begin with; the first entry is what these calls begin with.
+        names: the offered tools' names.
         strong: whether what opens the section is uncommon in prose.
     """
 
@@ -137,20 +138,20 @@ class Listed:
         self.over = None if alone or not strong else re.compile(over, re.IGNORECASE)
 
     def reach(self, text: str, at: int, *, opened: bool) -> int:
-        """How many characters are looked over from this place; more where no prose begins like this."""
+        """How many characters are searched from this place; more if no prose begins like this."""
         return REACH if opened or self.strong or self.no_prose(text, at) else _REACH_IN_PROSE
 
     def next(self, text: str, *, whole: bool, opened: bool, inside: Inside = OUTSIDE) -> Next | None:
         """What comes next in a section.
 
         Args:
-            text: what follows in it, at most `reach` characters.
-            whole: whether that is all there is to look over.
-            opened: whether the section is known to be one, because a call stood in it.
+            text: what follows in it, at most `reach` characters of it.
+            whole: whether that is all that can be searched.
+            opened: whether the section is known to be one, because it had a call.
             inside: the brackets of a damaged call that are open where `text` starts.
 
         Returns:
-            None while more of the text must tell.
+            None while more text must decide.
         """
         if opened or self.strong or not self.python:
             return self._found(text, whole=whole, opened=opened, inside=inside)
@@ -160,9 +161,9 @@ class Listed:
         return Next("none") if found is not None and self._opens_again(text, found) else found
 
     def _opens_again(self, text: str, found: Next) -> bool:
-        """Whether a list of calls begins in what was found, with a bracket of its own: then that before it is prose's.
+        """Whether a list of calls starts in what was found, with its own bracket: then the one before it is prose.
 
-        Damage at one place leaves no such text: where the first call of a list is damaged, no second one begins a list.
+        Damage at one place leaves no such text: if the first call of a list is damaged, no second one starts a list.
         """
         opening = self.open.search(text, 0, found.end + _REACH_IN_PROSE)
         if found.kind == "none" or opening is None or opening.start() >= found.end:
@@ -174,7 +175,7 @@ class Listed:
         return before.depth == 0 and (before.at == opening.start() or not self._closes(text, before.at))
 
     def _closes(self, text: str, at: int) -> bool:
-        """Whether the string that may begin there ends in this text."""
+        """Whether the string that may start there ends in this text."""
         string = self.forms.token.match(text, at)
         return string is not None and len(string[0]) > 1
 
@@ -192,7 +193,7 @@ class Listed:
         return self._without(within, end, told=told, limited=limit is not None)
 
     def _like_calls(self, text: str, *, whole: bool) -> bool | None:
-        """Whether a list in prose may be one of calls, by its first item; None while more of the text must tell."""
+        """Whether a list in prose may be one of calls, by its first item; None while more text must decide."""
         item = _ITEM.match(text)
         if item is not None and (starts := self.starts(text[item.end() :], whole=whole)) is not False:
             return starts
@@ -201,10 +202,10 @@ class Listed:
         return like is not None if told else None if not whole else False
 
     def _without(self, text: str, end: int, *, told: bool, limited: bool) -> Next:
-        """What it means that no call starts up to where the section ends, or as far as it is looked over."""
+        """What it means that no call starts up to where the section ends, or as far as it is searched."""
         mentions = list(self.forms.mention.finditer(text, 0, end))
         if not mentions and self.fence and limited and text.strip():
-            return Next("lost", end, told)  # it says that it holds calls, and what it holds is none
+            return Next("lost", end, told)  # its label promises calls, and its content is not a call
         if not mentions:
             return Next("none", end, told)
         if not told:
@@ -213,9 +214,9 @@ class Listed:
         return Next("lost", end, told)
 
     def _beyond(self, text: str, end: int, *, whole: bool, opened: bool) -> int | None:
-        """How far behind what looks like the section's end its calls go on: one more call and an end stand there.
+        """How far after what looks like the section's end its calls continue, with another call and an end.
 
-        None while more of the text must tell.
+        None while more text must decide.
         """
         behind = _BEHIND if opened else _BEHIND_PROSE
         if not opened and (call := _IN_CALL.match(text, end + 1)):
@@ -235,7 +236,7 @@ class Listed:
         return 1 + ends[-1].start() if ends else 0
 
     def inside(self, text: str) -> Inside:
-        """What is open at the end of a text that begins with a call; a string that is open there is looked at again."""
+        """What is open at the end of a text that begins with a call; a string that is open there is examined again."""
         depth = lists = 0
         for token in self.forms.token.finditer(text):
             if self._opens_string(token[0]):
@@ -244,11 +245,11 @@ class Listed:
         return Inside(depth, lists, len(text))
 
     def _opens_string(self, c: str) -> bool:
-        """Whether this is a quote that no other one follows."""
+        """Whether this is a quote not followed by another."""
         return c == '"' or (c == "'" and self.python)
 
     def _walk(self, text: str, *, whole: bool, opened: bool, inside: Inside) -> tuple[bool, int]:
-        """Whether a call starts, and where; else where the section ends, -1 where that is not told."""
+        """Whether a call starts, and where; otherwise where the section ends, -1 if that is unknown."""
         depth, lists, past = inside.depth, inside.lists, 0
         prose = not (opened or self.strong)
         for token in self.forms.token.finditer(text):
@@ -261,7 +262,7 @@ class Listed:
                 return True, at
             if self._opens_string(c):
                 past = at
-                break  # nothing behind it is known to be outside of a string
+                break  # nothing after it is known to be outside a string
             if c == "]" and self.close is None and not depth and not lists:
                 return False, at
             depth, lists, past = *_counted(c, depth, lists), token.end()
@@ -274,7 +275,7 @@ class Listed:
         return (c == "{" or self.python) and self.forms.start(text, at) is not None and self._is_item(text, at)
 
     def _is_item(self, text: str, at: int) -> bool:
-        """Whether what starts there is one of the section's calls, and no part of what Python would compute."""
+        """Whether what starts there is one of the section's calls, and not part of a larger Python expression."""
         if not self.python:
             return True
         before = text[:at].rstrip(" \t")
@@ -284,7 +285,7 @@ class Listed:
         return before[-1:] in ("[", ",", ";", "\n")
 
     def starts(self, text: str, *, whole: bool) -> bool | None:
-        """Whether a call starts right here; None while more of the text must tell."""
+        """Whether a call starts exactly here; None while more text must decide."""
         if self.forms.start(text):
             return True
         return None if not whole and self.forms.begins(text) else False
@@ -310,7 +311,7 @@ _ANY_NAME: Final = r"[^\W\d][\w.-]{0,255}"
 
 @cache
 def formed(first: FormatPart) -> Delimiter:
-    """What has the form of a call that begins with this part, whatever its name."""
+    """What has the form of a call that begins with this part, regardless of its name."""
     match first:
         case PythonCall():
             return Delimiter(rf"{_ANY_NAME}{_SPACE}\(", rf"(?:{_ANY_NAME}{_SPACE})?")
@@ -325,9 +326,9 @@ def formed(first: FormatPart) -> Delimiter:
 
 
 def _blank(text: str, start: int, token: re.Match[str] | None = None, depth: int = 0) -> int:
-    """Where from `start` to the end of a token, or of the text, a blank line ends what stands in prose; -1 for nowhere.
+    """Where, from `start` to the end of a token or of the text, a blank line ends what is in prose; -1 for nowhere.
 
-    One in a string, `depth` brackets deep, is part of a value.
+    A blank line in a string, `depth` brackets deep, is part of a value.
     """
     found = _BLANK_LINE.search(text, start, token.end() if token is not None else len(text))
     if found is None:
@@ -337,22 +338,22 @@ def _blank(text: str, start: int, token: re.Match[str] | None = None, depth: int
 
 
 def _in_value(text: str, at: int) -> bool:
-    """Whether a value may start here: an apostrophe in a word starts none."""
+    """Whether a value may start here: an apostrophe in a word does not start one."""
     return text[:at].rstrip()[-1:] in (":", "=", ",", "(", "[", "{")
 
 
 def _counted(c: str, depth: int, lists: int) -> tuple[int, int]:
-    """How many brackets and square brackets are open behind this token."""
+    """How many brackets and square brackets are open after this token."""
     depth += (c in ("{", "(")) - (c in ("}", ")"))
     lists += (c == "[") - (c == "]")
     return max(depth, 0), max(lists, 0)
 
 
 def later(size: int) -> int:
-    """How long a text must have become to be looked over again: what a long one costs in small pieces stays linear."""
+    """How long a text must become to be searched again: the cost of a long one in small pieces stays linear."""
     return size + 16 + size // 4
 
 
 def only_punctuation(text: str) -> bool:
-    """Whether nothing stands there but brackets, commas, white space and Python's comments: no call is lost with it."""
+    """Whether this has only brackets, commas, white space and Python's comments: no call is lost with it."""
     return _ONLY_PUNCTUATION.match(text) is not None

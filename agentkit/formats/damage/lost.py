@@ -1,6 +1,6 @@
-"""Answers for what opens and cannot be read as a call, where the text plainly writes one; otherwise it is text.
+"""Reports what opens and cannot be read as a call, if the text plainly writes one; otherwise it is text.
 
-Knows the calls before, and reads over the damage to the next one.
+Knows the calls before, and skips the damage up to the next one.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from agentkit.formats.openers import Opener
 from agentkit.formats.reader import Damage, Decline, Wait
 from agentkit.formats.sequence import Calls
 
-_FEW: Final = 64  # characters of what may be a list of calls that are looked over with each that comes
+_FEW: Final = 64  # characters of what may be a list of calls that are searched again with each new one
 _NO_CALL: Final = "expected one of the calls, or their end"
 
 
 def answer(calls: Calls, entries: Sequence[Opener]) -> Generator[None, None, bool]:
-    """Answer for what opens here and is no call that can be read; False where it is text."""
+    """Report what opens here and is not a readable call; False if it is text."""
     return (yield from _over_damage(calls, entries)) or (yield from _unread(calls, entries))
 
 
 def _over_damage(calls: Calls, entries: Sequence[Opener]) -> Generator[None, None, bool]:
-    """Answer for what stands in a section and is no call, where the section writes a call behind it.
+    """Report what is in a section and is not a call, if the section writes a call after it.
 
-    False, with nothing consumed, where it writes none: then this is text.
+    False, with nothing consumed, if it does not: then this is text.
     """
     opened = calls.section
     for entry in entries if opened is None else (opened,):
@@ -40,7 +40,7 @@ def _over_damage(calls: Calls, entries: Sequence[Opener]) -> Generator[None, Non
 
 
 def _over(calls: Calls, entry: Opener, listed: Listed, *, opened: bool) -> Generator[None, None, bool]:
-    """The same in one section, which `opened` tells is open; else it may open here."""
+    """The same in one section, which is open if `opened`; otherwise it may open here."""
     r = calls.r
     skip, formed = 0, False
     if not opened:
@@ -58,7 +58,7 @@ def _over(calls: Calls, entry: Opener, listed: Listed, *, opened: bool) -> Gener
     coming = yield from _coming(calls, listed, skip, opened=opened)
     r.rewound += coming.end
     if formed and coming.kind == "call" and (yield from calls.read(calls.openers.meant(entry).strong)):
-        calls.section = calls.last = entry  # a list of calls, the first of which has an unknown name
+        calls.section = calls.last = entry  # a list of calls whose first one has an unknown name
         return True
     if not opened and listed.told:
         return False
@@ -88,7 +88,7 @@ def _coming(calls: Calls, listed: Listed, skip: int, *, opened: bool) -> Generat
 
 
 def _answer_for(calls: Calls, entry: Opener, coming: Next, text: str, skip: int, *, opened: bool) -> Wait:
-    """What stands in a section up to the next call is markup where it says nothing, else an error."""
+    """What is in a section up to the next call is markup if it is only punctuation, otherwise an error."""
     r = calls.r
     r.open()
     call = calls.fresh(entry)
@@ -111,7 +111,7 @@ def _answer_for(calls: Calls, entry: Opener, coming: Next, text: str, skip: int,
 
 
 def _over_junk(calls: Calls, junk: str) -> None:
-    """Say what stands in a section and is no call."""
+    """Emit what is in a section and is not a call."""
     r = calls.r
     if only_punctuation(junk):
         calls.say_before()
@@ -123,9 +123,9 @@ def _over_junk(calls: Calls, junk: str) -> None:
 
 
 def _unread(calls: Calls, entries: Sequence[Opener]) -> Generator[None, None, bool]:
-    """Answer for a call that cannot be read from its beginning on, where what stands here plainly writes one.
+    """Report a call that cannot be read from its beginning, if what is here plainly writes one.
 
-    False, with nothing consumed, where it does not: then this is text.
+    False, with nothing consumed, if it does not: then this is text.
     """
     for entry in entries:
         if (looker := calls.openers.meant(entry).unread) is None or calls.prose.quoting.quoted:
@@ -137,7 +137,7 @@ def _unread(calls: Calls, entries: Sequence[Opener]) -> Generator[None, None, bo
 
 
 def _names_a_tool(calls: Calls, looker: Unread) -> Generator[None, None, Named | Literal[False]]:
-    """Whether a tool is named behind the opening that stands here."""
+    """Whether a tool is named after the opening here."""
     r = calls.r
     enough = 0
     while True:
@@ -150,7 +150,7 @@ def _names_a_tool(calls: Calls, looker: Unread) -> Generator[None, None, Named |
 
 
 def _refuse(calls: Calls, entry: Opener, named: Named) -> Wait:
-    """The error for a call that names this tool, and no more of which can be read."""
+    """The error for a call that names this tool; no more of it can be read."""
     r = calls.r
     cut = r.ended and (named.ended or r.cut >= r.offset)
     r.open()
@@ -160,10 +160,10 @@ def _refuse(calls: Calls, entry: Opener, named: Named) -> Wait:
     if section:
         try:
             yield from calls.section_start(entry, call)
-        except Decline:  # it is written too badly to be one
+        except Decline:  # it is too malformed to be one
             section = False
             r.back_to(begins)
-    r.at += max(begins + named.opening - r.offset, 0)  # the call's own opening belongs to what is refused
+    r.at += max(begins + named.opening - r.offset, 0)  # the call's own opening is part of what is refused
     told = f"a call of {named.name!r} starts here and cannot be read"
     if cut:
         told = f"the text ended in a call of {named.name!r}"
@@ -175,6 +175,6 @@ def _refuse(calls: Calls, entry: Opener, named: Named) -> Wait:
 
 
 def _opens(calls: Calls, entry: Opener, skip: int) -> bool:
-    """Whether a section's opening is whole after so many characters, or at the end of the tag that it is."""
+    """Whether a section's opening is whole after this number of characters, or at the end of its tag."""
     tag = isinstance(entry.shape.section and entry.shape.section.open, Tag)
     return not tag or calls.r.buf[calls.r.at + skip :].lstrip().startswith(">")

@@ -1,10 +1,10 @@
 """Values whose closing tag was forgotten: the next parameter's opening then stands in the middle of one.
 
-Told only after the whole call, by what the tool's schema says: where a required parameter is missing, and its opening
-stands in the value of another one and is not closed there, that value ends there. Where it is a parameter that may be
-left out, nobody can tell; nor where a closing tag stands in a value, nothing there opens it, and it is no part of a
-sentence; nor where something stands there that is nearly the opening of a parameter that was not given. Knows the call
-in progress and the declarations.
+This is decided only after the whole call, by the tool's schema: if a required parameter is missing, and its opening is
+in the value of another one and is not closed there, that value ends there. If the parameter is optional, the call is
+ambiguous; so it is if a value contains a closing tag that nothing there opens and that is not part of a sentence, or
+something that is nearly the opening of a parameter that was not passed. Knows the call in progress and the
+declarations.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from agentkit.formats.valueends import ValueEnd, end_of_pair, end_of_parameter
 
 
 def close_values(call: CallReader, end: int, *, repair: bool) -> None:
-    """Give back to missing parameters what an unclosed value before them swallowed.
+    """Return to missing parameters what an unclosed value before them swallowed.
 
     Args:
         call: the call, which has been read.
-        end: absolute offset behind it.
-        repair: whether that is permitted.
+        end: absolute offset after it.
+        repair: whether this repair is permitted.
 
     Raises:
         Damage: `ambiguous_call` where the swallowed parameter may as well be missing.
@@ -52,7 +52,7 @@ def close_values(call: CallReader, end: int, *, repair: bool) -> None:
         closed = bool(found) and closing.search(value, found[0].end()) is not None
         empty = any(closing.match(value, _SPACE(value, f.end()).end()) for f in found)  # type: ignore[union-attr]
         if (closed and not empty and edge.opened(value) <= 0) or not (found or _near(value, part, known)):
-            continue  # balanced, and none that was emptied; or none: content
+            continue  # balanced, and none of them was emptied; or there is none: content
         names = [known[int((f.lastgroup or "_0")[1:])] for f in found]
         sure = found and not closed and len(set(names)) == len(names) and not set(names).isdisjoint(required)
         if not sure or not repair:
@@ -69,7 +69,7 @@ def close_values(call: CallReader, end: int, *, repair: bool) -> None:
 
 
 def unsure(name: str, swallowed: str, at: int, end: int) -> Damage:
-    """The error for a value in which another parameter begins, so that its own end may be missing."""
+    """The error for a value in which another parameter starts, so that its own end may be missing."""
     return Damage(
         "ambiguous_call",
         f"{swallowed!r} starts inside the value of {name!r}: close each value, and put one that contains such markup "
@@ -91,7 +91,7 @@ def _unopened(name: str, missing: str, what: str, end: int) -> Damage:
 
 
 def _misspelt(value: str, edge: ValueEnd, missing: Sequence[str]) -> bool:
-    """Whether a tag stands behind a closing one that names a parameter which was not given, and opens nothing."""
+    """Whether a tag after a closing one names a parameter that was not passed, and opens nothing."""
     if edge.own is None:
         return False
     names = re.compile(rf"<[^\n]{{0,64}}?\b(?:{'|'.join(map(re.escape, missing))})\b")
@@ -103,13 +103,13 @@ def _misspelt(value: str, edge: ValueEnd, missing: Sequence[str]) -> bool:
 
 
 def _near(value: str, part: Pairs | TagParameters, missing: Sequence[str]) -> str:
-    """The first of these parameters whose opening, misspelt, stands in a value; nothing if none does."""
+    """The first of these parameters whose misspelt opening is in a value; empty if there is none."""
     text = "".join(value.split())
     return next((name for name in missing if _nearly(text, part, name)), "")
 
 
 def _nearly_closed(value: str, edge: ValueEnd) -> bool:
-    """Whether a value's closing stands in a value but for one character, and is not that of another tag."""
+    """Whether a value contains a value's closing except for one character, and that is not another tag's closing."""
     close = "".join(edge.what.split())
     own = _CLOSING.sub(lambda tag: "" if f"<{tag[1]}" in value else tag[0], value)
     return _near_to("".join(own.split()), ((close[: len(close) // 2], close[len(close) // 2 :]),))
@@ -119,7 +119,7 @@ _CLOSING = re.compile(r"</([^\W\d][\w:.-]*)\s*>")
 
 
 def _nearly(text: str, part: Pairs | TagParameters, name: str) -> bool:
-    """Whether the opening of a parameter stands in a text but for one character, or its end behind another tag.
+    """Whether a text contains the opening of a parameter except for one character, or its end after another tag.
 
     Neither has white space.
     """
@@ -128,14 +128,14 @@ def _nearly(text: str, part: Pairs | TagParameters, name: str) -> bool:
 
 @lru_cache(256)
 def _tails(part: Pairs | TagParameters, name: str) -> tuple[str, ...]:
-    """What may be left of what is written before the value of a parameter, from the name on or from before it."""
+    """What may remain of what is written before the value of a parameter, from its name or from before it."""
     written = ["".join(opening.split()) for opening in _written(part, name)]
     before = part.key if isinstance(part, Pairs) else f'<{part.name}{part.attribute}="'
     return tuple({opening[n:] for opening in written for n in range(1, len("".join(before.split())) + 1)})
 
 
 def _near_to(text: str, halves: Iterable[tuple[str, str]]) -> bool:
-    """Whether what one of these pairs makes stands in a text but for one character."""
+    """Whether a text contains what one of these pairs forms, except for one character."""
     for first, last in halves:
         if first in text and any(_but_for_one(rest, last) for rest in _beside(text, first)):
             return True
@@ -153,7 +153,7 @@ def _halves(part: Pairs | TagParameters, name: str) -> tuple[tuple[str, str], ..
 
 
 def _beside(text: str, piece: str) -> Iterator[str]:
-    """What stands behind a piece of a text, each time."""
+    """What follows each occurrence of a piece of a text."""
     at = text.find(piece)
     while at >= 0:
         yield text[at + len(piece) : at + 2 * len(piece) + 4]
@@ -161,16 +161,16 @@ def _beside(text: str, piece: str) -> Iterator[str]:
 
 
 def _but_for_one(text: str, wanted: str) -> bool:
-    """Whether a text begins so, with one character that is another one, too many or missing."""
+    """Whether a text begins like this, with one character that is wrong, too many or missing."""
     n = next((i for i, (a, b) in enumerate(zip(text, wanted, strict=False)) if a != b), min(len(text), len(wanted)))
     ways = ((text[n + 1 :], wanted[n + 1 :]), (text[n:], wanted[n + 1 :]), (text[n + 1 :], wanted[n:]))
     return n < len(wanted) and any(have.startswith(rest) for have, rest in ways)
 
 
 def _is_shut(value: str, edge: ValueEnd, part: Pairs | TagParameters, call: CallReader, missing: Sequence[str]) -> bool:
-    """Whether a value is closed inside, as far as anybody can tell, and what stands behind that is another one's.
+    """Whether a value seems to be closed inside, and what follows that belongs to another one.
 
-    By a closing that nothing there opens; or by the last one, where it opens a call that does not end there.
+    By a closing that nothing there opens; or by the last one, if a call opens there and does not end.
     """
     if edge.own is None:
         return False
@@ -184,9 +184,9 @@ def _is_shut(value: str, edge: ValueEnd, part: Pairs | TagParameters, call: Call
 def _in_a_sentence(
     value: str, behind: int, edge: ValueEnd, part: Pairs | TagParameters, call: CallReader, missing: Sequence[str]
 ) -> bool:
-    """Whether a closing tag is part of a sentence, or of a line of code, that goes on behind it.
+    """Whether a closing tag is part of a sentence, or of a line of code, that continues after it.
 
-    Not where what stands there is all that is left of the opening of a parameter that was not given, or its value.
+    Not if what is there is all that is left of the opening of a parameter that was not passed, or its value.
     """
     rest = value[behind:]
     if rest and _SENTENCE(rest) is None and not _in_marks(value, behind, edge):
@@ -203,7 +203,7 @@ def _in_a_sentence(
 
 
 def _in_marks(value: str, behind: int, edge: ValueEnd) -> bool:
-    """Whether quotes or brackets stand around the closing tag that ends here."""
+    """Whether quotes or brackets enclose the closing tag that ends here."""
     found = next((f for f in edge.own.finditer(value) if f.end() == behind), None) if edge.own is not None else None
     before = value[found.start() - 1 : found.start()] if found else ""
     return before in _MARKS and value.startswith(_MARKS[before], behind)
@@ -220,7 +220,7 @@ def _written(part: Pairs | TagParameters, name: str) -> Iterator[str]:
 
 
 def _opening(part: Pairs | TagParameters, name: str) -> str:
-    """A regular expression for all that stands before the value of a parameter."""
+    """A regular expression for all that precedes the value of a parameter."""
     if isinstance(part, Pairs):
         middle = pattern(part.middle.rstrip())
         if part.kind:
@@ -232,7 +232,7 @@ def _opening(part: Pairs | TagParameters, name: str) -> str:
 
 
 def _trimmed(part: Pairs | TagParameters, text: str, *, first: bool, last: bool) -> str:
-    """A piece of a value without the newlines that belong to the format: before an opening, and behind one."""
+    """A piece of a value without the newlines that belong to the format: before an opening, and after one."""
     if not first and (isinstance(part, TagParameters) or part.newlines != "none"):
         text = _NEWLINE_AT_START.sub("", text)
     return text if last else _NEWLINE_AT_END.sub("", text)
@@ -241,7 +241,7 @@ def _trimmed(part: Pairs | TagParameters, text: str, *, first: bool, last: bool)
 _TYPES = ("string", "integer", "number", "boolean", "array", "object", "null")
 _SPACE = re.compile(r"\s*").match
 _SENTENCE = re.compile(r"[ \t]+[^\s<]|[,.;:!?]+(?:[\s<]|\Z)|\\[nrt\"'\\]").match
-"""Behind a tag, how a sentence or a line of code goes on."""
+"""After a tag, how a sentence or a line of code continues."""
 _MARKS = {'"': '"', "'": "'", "`": "`", "(": ")", "[": "]", "{": "}", "\\": "\\"}
 _NEWLINE_AT_START = re.compile(r"\A\r?\n")
 _NEWLINE_AT_END = re.compile(r"\r?\n\Z")

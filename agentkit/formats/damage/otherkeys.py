@@ -1,6 +1,6 @@
-"""Where an envelope's arguments stand if not under the key of its format; and what describes a tool, not a call.
+"""Where an envelope's arguments are if not under the key of its format; and what describes a tool, not a call.
 
-Pure; decided by what the tool's schema says. Knows tools, no reader.
+Pure; the tool's schema decides. Knows tools, but no reader.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from agentkit.schemas import walk
 from agentkit.toolspec import ToolSpec
 
 BESIDE: Final = ("type", "id", "index", "call_id", "tool_call_id")
-"""Keys that may stand beside name and arguments and say nothing of the call."""
+"""Keys that may be next to name and arguments and mean nothing for the call."""
 
 _IDS: Final = ("id", "call_id", "tool_call_id")
 
@@ -23,17 +23,17 @@ _OF_APIS: Final = ("function", "tool_call", "tool_use", "function_call")
 """What APIs write as the `type` of a call."""
 
 NESTED: Final = ("function", "function_call", "tool_call")
-"""Keys under which an envelope may hold another one, as OpenAI's API writes a call."""
+"""Keys under which an envelope may contain another one, as OpenAI's API writes a call."""
 
 OTHER_ARGUMENTS: Final = (
     "arguments", "parameters", "args", "input", "params", "inputs", "kwargs", "tool_input", "tool_args",
     "tool_arguments", "function_arguments", "action_input", "payload",
 )  # fmt: skip
-"""Keys under which models write the arguments where their format has another one."""
+"""Keys under which models write the arguments although their format has another one."""
 
 
 class NoReading(ValueError):
-    """The keys of an envelope can be read as arguments in no way, or in two."""
+    """The keys of an envelope cannot be read as arguments, or can be read in more than one way."""
 
     def __init__(self, code: ErrorCode, message: str) -> None:
         super().__init__(message)
@@ -41,14 +41,14 @@ class NoReading(ValueError):
 
 
 def arguments_elsewhere(tool: ToolSpec | None, given: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The arguments of a call, and the repairs that it took to read them, where only one reading fits the tool.
+    """The arguments of a call, and the repairs that it took to read them, if exactly one reading fits the tool.
 
     Args:
-        tool: the tool; None for one that is not offered.
-        given: what the envelope holds beside the name, under keys that are not its format's.
+        tool: the tool; None if it is not offered.
+        given: what the envelope contains in addition to the name, under keys that are not its format's.
 
     Raises:
-        NoReading: none fits, or more than one; or a key may be the call's own as well as an argument.
+        NoReading: no reading fits, or more than one; or a key may belong to the call or be an argument.
     """
     known = tool.parameters.get("properties", {}) if tool is not None else {}
     given, idle = {k: v for k, v in given.items() if k not in BESIDE}, own_beside(tool, given)
@@ -74,7 +74,7 @@ def arguments_elsewhere(tool: ToolSpec | None, given: Mapping[str, Any]) -> tupl
 
 
 def own_beside(tool: ToolSpec | None, given: Mapping[str, Any]) -> dict[str, Any]:
-    """What stands beside name and arguments and is called as one of the tool's parameters."""
+    """What is next to name and arguments and has the name of one of the tool's parameters."""
     known = tool.parameters.get("properties", {}) if tool is not None else {}
     return {
         key: value
@@ -90,7 +90,7 @@ def id_of(given: Mapping[str, Any]) -> str:
 
 
 def either(tool: ToolSpec | None, arguments: Any, given: Mapping[str, Any]) -> str:
-    """A key of the envelope of a call without arguments that may as well be its one argument; empty where none is."""
+    """A key of the envelope of a call without arguments that may as well be its argument; empty if there is none."""
     if tool is None or arguments or given.get("type") in _OF_APIS:
         return ""
     schemas = tool.parameters.get("properties", {})
@@ -99,14 +99,14 @@ def either(tool: ToolSpec | None, arguments: Any, given: Mapping[str, Any]) -> s
 
 
 def _may_be(value: Any, schema: walk.Schema, root: walk.Schema) -> bool:
-    """Whether a value is of a type that its schema has."""
+    """Whether a value is of a type that its schema allows."""
     if isinstance(value, str):
         return values.accepts(value, schema, root)
     return type(values.read(values.dump(value), schema, root)) is type(value)
 
 
 def beside(tool: ToolSpec | None, given: Mapping[str, Any]) -> list[str]:
-    """What an envelope holds beside its arguments that would be arguments, too: dropping it would change the call."""
+    """What an envelope has next to its arguments that would also be arguments: dropping it would change the call."""
     known = tool.parameters.get("properties", {}) if tool is not None else {}
     return [
         key for key, value in given.items() if key in known or (key in OTHER_ARGUMENTS and value not in (None, {}, ""))
@@ -114,7 +114,7 @@ def beside(tool: ToolSpec | None, given: Mapping[str, Any]) -> list[str]:
 
 
 def _decoded(value: Any) -> tuple[Any, tuple[str, ...]]:
-    """What stands under a key of arguments, which may be JSON inside a string, or null for none."""
+    """The value under a key of arguments, which may be JSON inside a string, or null for none."""
     if not isinstance(value, str):
         return ({} if value is None else value), ()
     try:
@@ -142,13 +142,13 @@ def is_schema(value: Any) -> bool:
 def describes(
     tool: ToolSpec | None, others: Mapping[str, Any] | frozenset[str], arguments: Any, *, prose: bool = False
 ) -> bool:
-    """Whether an envelope describes a tool: it says what the tool does, or has a JSON Schema for arguments.
+    """Whether an envelope describes a tool: it explains what the tool does, or has a JSON Schema for arguments.
 
     Args:
-        tool: the tool that it names; None for one that is not offered.
-        others: its keys beside name and arguments.
-        arguments: what it holds as arguments; None without.
-        prose: nothing marks it as a call, so that a description alone tells.
+        tool: the tool that it names; None if that is not offered.
+        others: its keys other than name and arguments.
+        arguments: what it has as arguments; None if there are none.
+        prose: whether nothing marks it as a call, so that a description alone decides.
     """
     if "description" not in others and not (isinstance(arguments, dict) and "type" in arguments):
         return False

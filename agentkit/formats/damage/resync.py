@@ -1,4 +1,4 @@
-"""Where to go on reading after damage, so that a damaged call costs its neighbours nothing.
+"""Where to continue reading after damage, so that a damaged call does not affect its neighbours.
 
 Knows the call in progress, the reader and the declarations.
 """
@@ -32,7 +32,7 @@ _OVERLAP = 2048  # characters: longer than any edge with its white space
 
 @cache
 def _edges(shape: Shape) -> tuple[str, str]:
-    """Regular expressions for how a call of this shape starts and how it ends; what never matches where none tells."""
+    """Regular expressions for how a call of this shape starts and ends; one that never matches if nothing shows it."""
     first, last = shape.call[0], shape.call[-1]
     starts = ends = _NEVER
     match first:
@@ -66,19 +66,19 @@ def _section_end(shape: Shape) -> str:
 
 
 _RAW = (TagParameters, Pairs, TextArgument, NestedTags, Braced)
-"""Bodies in whose values a call may stand as it is."""
+"""Bodies whose values may contain a call unchanged."""
 _CDATA = r"<!\[CDATA\[(?s:.*?)(?:\]\]>|\Z)"
-"""What is marked as meant to the letter, up to its own end alone: a call that stands there is quoted."""
+"""What is marked as meant to the letter, up to its own end: a call in it is quoted."""
 _INSIDE_TAG = re.compile(r"""<[^\s<>/]+(?:[^<>"']|"[^"]*"|'[^']*')*["']?\Z""")
 
 
 def resync_at(r: Reader, call: CallReader, damage: Damage) -> Generator[None, None, int]:
-    """The absolute offset at which reading goes on, waiting for more text where it is not yet told.
+    """The absolute offset at which reading continues, waiting for more text while it is uncertain.
 
-    Where the text ended inside the call, or the damage lies behind the end of one call and the start of another (an
-    unclosed string ran over them), reading goes on behind that first end. Else it goes on behind the call's own end, or
-    at the start of another call, whichever comes first after the damage. Damage inside an element's opening tag may
-    also end with that tag, where it closes itself.
+    If the text ended inside the call, or the damage comes after the end of one call and the start of another (an
+    unclosed string ran over them), reading continues after that first end. Otherwise it continues after the call's own
+    end, or at the start of another call, whichever comes first after the damage. Damage inside an element's opening tag
+    may also end with that tag, if it closes itself.
     """
     if damage.code == "limit":
         return r.offset
@@ -107,7 +107,7 @@ def resync_at(r: Reader, call: CallReader, damage: Damage) -> Generator[None, No
 
 
 def _over(r: Reader, damage: Damage, starts: str, ends: str) -> int:
-    """The end of a call that another one follows, in front of the damage: a string that was not closed ran over it."""
+    """The end of a call that another one follows, before the damage: a string that was not closed ran over it."""
     if starts is _NEVER and ends is _NEVER:
         return r.offset
     between = re.compile(f"{_CDATA}|(?P<end>{ends})(?=\\s*(?:{starts}))", re.IGNORECASE)
@@ -116,12 +116,12 @@ def _over(r: Reader, damage: Damage, starts: str, ends: str) -> int:
 
 
 def _starts_here(r: Reader, damage: Damage, starts: str) -> bool:
-    """Whether another call starts right where the damage is."""
+    """Whether another call starts exactly where the damage is."""
     return not damage.ended and re.match(starts, r.raw()[damage.position - r.mark :], re.IGNORECASE) is not None
 
 
 def _in_list(r: Reader, listed: Listed, call: CallReader, damage: Damage) -> Generator[None, None, int]:
-    """Where the next call of a section starts behind a damaged one, or where the section ends; -1 if nothing tells."""
+    """Where the next call of a section starts after a damaged one, or where the section ends; -1 if that is unknown."""
     before = r.raw()[max(call.skip, len(call.lead)) : damage.position - r.mark]
     start = damage.position - len(before)
     if listed.over is not None and (over := listed.over.search(before)):
@@ -140,7 +140,7 @@ def _in_list(r: Reader, listed: Listed, call: CallReader, damage: Damage) -> Gen
             found, enough = listed.next(text[:REACH], whole=whole, opened=True, inside=inside), later(len(text))
         if found is None:
             yield
-    # what is looked over is read again: it counts as gone back over, by what does not depend on how the text is cut
+    # what is searched is read again: it counts as read twice, by an amount that does not depend on how the text is cut
     r.rewound += found.end if found.told or found.kind == "call" else min(len(text), REACH)
     if found.kind == "none" and not found.told:
         return -1
@@ -152,7 +152,7 @@ def _in_list(r: Reader, listed: Listed, call: CallReader, damage: Damage) -> Gen
 
 
 def _closes_itself(r: Reader) -> Generator[None, None, bool]:
-    """Consume the rest of an opening tag; whether the tag closes itself."""
+    """Consume the rest of an opening tag; returns whether the tag closes itself."""
     slash = False
     while True:
         found = _TAG_END.search(r.buf, r.at)
@@ -169,16 +169,16 @@ _TAG_END = re.compile("[<>]")
 
 
 def _next_edge(r: Reader, edge: re.Pattern[str]) -> Wait:
-    """Consume up to the next start of a call, or over the next end of one, or up to the text's end."""
+    """Consume up to the next start of a call, or past the next end of one, or up to the text's end."""
     if found := (yield from _found(r, edge)):
         r.at = found.start() if found["start"] else found.end()
 
 
 def _found(r: Reader, edge: re.Pattern[str]) -> Generator[None, None, re.Match[str] | None]:
-    """The next edge once it is told which one it is; what cannot begin one is consumed."""
+    """The next edge, once it is certain which one it is; what cannot begin one is consumed."""
     while True:
         found = edge.search(r.buf, r.at)
-        if found and (r.ended or len(r.buf) - found.start() >= _OVERLAP):  # else more may come that makes it another
+        if found and (r.ended or len(r.buf) - found.start() >= _OVERLAP):  # otherwise more text may make it another one
             return found
         r.at = max(r.at, found.start() if found else len(r.buf) - (0 if r.ended else _OVERLAP))
         if r.ended:
@@ -187,11 +187,11 @@ def _found(r: Reader, edge: re.Pattern[str]) -> Generator[None, None, re.Match[s
 
 
 def _over_quoted(r: Reader, damage: Damage, starts: str, ends: str, closes: str) -> Generator[None, None, int]:
-    """Where to go on behind damage in a call of raw values: what starts behind it may be quoted in one.
+    """Where to continue after damage in a call of raw values: what starts after it may be quoted in one.
 
-    A call that starts right at the damage is the next one, unless it is where a value ends that nobody can tell, or in
-    an opening tag, whose rest its own value may be. Any other belongs to the damaged call until that has ended: behind
-    as many ends as there were starts, or, where they are too few, behind the first.
+    A call that starts exactly at the damage is the next one, unless the damage is the ambiguous end of a value, or in
+    an opening tag, whose rest its own value may be. Any other belongs to the damaged call until that has ended: after
+    as many ends as there were starts, or, if they are too few, after the first.
     """
     if r.offset > damage.position:
         r.back_to(damage.position)
@@ -211,6 +211,6 @@ def _over_quoted(r: Reader, damage: Damage, starts: str, ends: str, closes: str)
                 first = r.offset
             if not depth:
                 break
-    except Damage:  # the call is too long: it is over where it may have been
+    except Damage:  # the call is too long: it is over at the first place where it may have been
         pass
     return r.offset if not depth or first < 0 else first

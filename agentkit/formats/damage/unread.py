@@ -1,7 +1,7 @@
-"""What stands behind an opening that nothing but calls has, and cannot be read as one: whether it plainly names a tool.
+"""What follows an opening that only calls have, and cannot be read as a call: whether it plainly names a tool.
 
-Where it does, a call was written and is lost, and the model must hear of it. Where it does not, the opening is text:
-prose may speak of one ("the token <tool_call> begins a call"), and a tool's name in a sentence makes it no call. Knows
+If it does, a call was written and is lost, and the model must be shown that. If it does not, the opening is text: prose
+may mention one ("the token <tool_call> begins a call"), and a tool's name in a sentence does not make it a call. Knows
 the declarations; reads nothing.
 """
 
@@ -16,14 +16,14 @@ from agentkit.formats.format import CountedName, Name, NameTag, Shape, Tag
 from agentkit.formats.reader import beginnings, pattern
 from agentkit.formats.tags import TAG_PART, opening_tag, tag_of
 
-_REACH: Final = 1024  # pieces of what is no sentence that are looked over for the name
-_LONG: Final = 8192  # characters of one word, a number among them
+_REACH: Final = 1024  # pieces other than a sentence that are searched for the name
+_LONG: Final = 8192  # characters of one word or number
 _SPACE: Final = r"\s{0,64}"
 
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A tool is named: how long the opening is, and whether the text ended before more could be told."""
+    """A tool is named: how long the opening is, and whether the text ended before more could be known."""
 
     opening: int
     name: str
@@ -31,7 +31,7 @@ class Named:
 
 
 class Unread:
-    """Looks for a tool's name behind one opening; made by `behind` or by `in_tag`."""
+    """Looks for a tool's name after one opening; created by `behind` or by `in_tag`."""
 
     __slots__ = ("_cut", "_part", "_tool", "_whole")
 
@@ -42,7 +42,7 @@ class Unread:
         self._tool = tool
 
     def named(self, text: str, at: int, *, ended: bool) -> Named | Literal[False] | None:
-        """What tool is named behind the opening that stands here; False for none, None while more must tell."""
+        """The tool that is named after the opening here; False if there is none, None while more text must decide."""
         if ended and (cut := self._cut(text, at)):
             return Named(len(cut["open"]), self._tool or cut["joined"] or cut["apart"], ended=True)
         if found := self._whole(text, at):
@@ -51,16 +51,16 @@ class Unread:
 
 
 def behind(opening: str, begun: str, names: Iterable[str], stop: str) -> Unread:
-    """What tells of a tool's name behind an opening.
+    """What finds a tool's name after an opening.
 
     Between the two there may be brackets, quotes, tags, keys, and words to which such a character is joined, but no
-    words of a sentence, no code and no other opening. Behind the name, no sentence goes on, unless the name is joined
+    words of a sentence, no code and no other opening. After the name, no sentence continues, unless the name is joined
     to the opening.
 
     Args:
         opening: a regular expression for what nothing but calls begins with.
-        begun: one for its beginnings.
-        names: of the offered tools.
+        begun: a regular expression for its beginnings.
+        names: the offered tools' names.
         stop: a regular expression for all openings of calls, and for what ends this one.
     """
     known = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True)) or "(?!)"
@@ -81,12 +81,12 @@ def behind(opening: str, begun: str, names: Iterable[str], stop: str) -> Unread:
 
 
 def in_tag(tag: str, tool: str, parameters: Iterable[str]) -> Unread:
-    """What tells that a tool's own tag calls it: it is whole, or something in it is given as attributes are.
+    """What shows that a tool's own tag calls it: it is whole, or something in it is written like an attribute.
 
-    At the text's end, a parameter's name in it tells, too.
+    At the text's end, a parameter's name in it also shows that.
     """
     begins = rf"(?P<open>(?i:{opening_tag(tag)}))"
-    stray = r"<[|｜][^<>]{0,64}>|<(?=[\w.-]{1,64}=[\"'])"  # a token, or a character in the place of another one
+    stray = r"<[|｜][^<>]{0,64}>|<(?=[\w.-]{1,64}=[\"'])"  # a token, or a character in place of another one
     plain = rf"(?!\n[ \t\r]{{0,64}}\n)[^<>`\"=]|=(?!\s{{0,8}}[\"'])|{stray}"
     opened = rf"{begins}(?:{plain}){{0,512}}+"
     whole = rf"{opened}(?:=\s{{0,8}}[\"']|>|(?:(?<=[\w,:])|(?<=\w[^\w\s<>`.;!?]))\")"
@@ -103,7 +103,7 @@ _BEFORE_LIST: Final = re.compile(r"(.*[>\]])\s*\[").fullmatch
 def opening_of(shape: Shape, *, section: bool) -> tuple[str, str] | None:
     """Regular expressions for what a call of this shape begins with, and for the beginnings of that.
 
-    With `section`, in front of it stands what opens its section. None where a name tells that it is a call.
+    With `section`, what opens its section precedes it. None if a name shows that it is a call.
     """
     first = next(part for part in shape.call if not isinstance(part, str) or part.strip())
     own = prefix = ""
