@@ -191,7 +191,7 @@ def _starts(calls: Calls, entry: Opener) -> Generator[None, None, bool]:
 
 
 def token(calls: Calls, entry: Opener) -> Generator[None, None, bool]:
-    """The start of thinking or of an answer, with all that follows up to its end; or mere markup."""
+    """The start of thinking or of an answer, with all that follows up to its end; or only markup."""
     r = calls.r
     found = yield from r.sees(literal(entry.word) if entry.word else calls.openers.literal)
     if found is None and entry.word:

@@ -144,7 +144,7 @@ class CallReader:
                     self.note(QUOTED_VALUE)
 
     def unwrap(self) -> None:
-        """Take the arguments out of one that only wraps them, if the tool has no parameter of that name."""
+        """Unwrap arguments from one that only wraps them, if the tool has no parameter of that name."""
         if self.tool is None or len(self.arguments) != 1:
             return
         ((name, value),) = self.arguments.items()

@@ -60,7 +60,7 @@ class Parser(Reader):
         in_code: whether calls inside Markdown code spans and fenced blocks count: `ignore` leaves them text, `reply`
             counts them if a fenced block opens the reply, `execute` counts them all, and also those in other asides
             (`asides`: comments, examples, made-up results).
-        repairs: what may be repaired in a finished, otherwise unreadable body; each repair made is named on its
+        repairs: what may be repaired in a finished, otherwise unreadable body; each repair is named on its
             `CallEnd`. What was streamed of a repaired call's arguments may end where the damage was found.
         thinking: whether the text starts inside thinking, as when the prompt ended with `<think>`.
         limits: limits on what is accepted.

@@ -150,7 +150,7 @@ class Later:
     def value_closes(
         self, token: re.Match[str], here: tuple[int, int]
     ) -> Generator[None, None, tuple[int, int] | None]:
-        """A value's closing: of one that was opened inside, or the value's own."""
+        """A value's closing: that of one opened inside, or the value's own."""
         held = self.held
         kind = token.lastgroup
         if held.nest.open and held.nest.open[-1] == "value":

@@ -106,7 +106,7 @@ class ProseReader:
             self.line_tried = r.offset
             self.show(held)
             return line.entries
-        lines = held.rfind("\n") + 1  # whole lines of white space: not looked at again
+        lines = held.rfind("\n") + 1  # whole lines of white space: not examined again
         self.show(held[:lines])
         r.unread(held[lines:])
         return []
@@ -144,7 +144,7 @@ class ProseReader:
         quoting.ticks(mark, run, opens=named)
 
     def entries(self) -> Generator[None, None, list[Opener]]:
-        """What may open at this very place, unless it is quoted."""
+        """What may open at exactly this place, unless it is quoted."""
         r = self.r
         if self.quoting.quoted:
             return []

@@ -1,4 +1,4 @@
-"""The buffer under the parser: what has arrived, where reading stands, and how to wait for more.
+"""The buffer under the parser: what has arrived, where the reader is, and how to wait for more.
 
 Reading is written as generators: a bare `yield` waits until more text has arrived or the text has ended. A chunk that
 needs no decision (plain prose, the inside of a string or of a raw value) never reaches a generator: `feed` turns it

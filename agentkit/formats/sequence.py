@@ -33,7 +33,7 @@ class Calls:
     """Reads calls, and knows where the last one was.
 
     `call` is the open one, `count` how many there were before; `before` is the text between two calls, which is markup
-    if the second one is a call; `last` opened the last call, `section` the section that is open, `reopen` the one that
+    if the second one is a call; `last` opened the last call, `section` the open section, `reopen` the one that
     was just closed. `fenced` ends the fence around the calls: exactly as many backticks as opened it.
     """
 

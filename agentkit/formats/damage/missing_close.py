@@ -1,4 +1,4 @@
-"""Values whose closing tag was forgotten: the next parameter's opening then stands in the middle of one.
+"""Values whose closing tag was forgotten: the next parameter's opening is then in the middle of one.
 
 This is decided only after the whole call, by the tool's schema: if a required parameter is missing, and its opening is
 in the value of another one and is not closed there, that value ends there. If the parameter is optional, the call is
