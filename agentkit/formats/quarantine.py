@@ -1,6 +1,7 @@
 """Text that no model wrote, as a model reads it: results and tool declarations in which every marker is broken.
 
 A marker is text that any format reads as a call, or any family's template as special (`control`). Pure; knows no
+registry.
 """
 
 from __future__ import annotations
