@@ -36,8 +36,8 @@ from agentkit.testing import ScriptedModel
 from agentkit.threads import Log, Store, ThreadManager
 
 BUSY = re.compile(
-    r"thread 't\d+': (somebody else runs it|lease \d+ was lost, nothing was written)"
-    r"(; process \d+ on '.+' holds it for another \d+\.\d s|; nobody holds it now)"
+    r"thread 't\d+': (it is already being run|lease \d+ was lost(, so nothing was written)?)"
+    r"(; process \d+ on '.+' holds it for another \d+\.\d s|; no one holds it now)"
 )
 """The error of a client that was turned away: it says by whom."""
 

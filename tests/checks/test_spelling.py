@@ -116,7 +116,7 @@ def meant(name: str) -> str:
     """What a refused model string is told behind itself."""
     with pytest.raises(ConfigError) as caught:
         known(name)
-    return str(caught.value).partition("; got ")[2].removeprefix(repr(name))
+    return str(caught.value).partition("; found ")[2].removeprefix(repr(name))
 
 
 def test_every_string_that_is_said_is_taken() -> None:

@@ -339,7 +339,7 @@ def test_a_denied_call_is_not_run_and_the_model_reads_why(say: Say, folder: Path
         typed(server, "Send it.\n", *POST)
         assert say("threads", "deny", "post", "call_1", "--reason", "Bob is away")[0] == 0
         assert typed(server, "", *POST).returncode == 0
-    assert server.requests[1].body["messages"][-1]["content"].endswith("refused this call: Bob is away")
+    assert server.requests[1].body["messages"][-1]["content"].endswith("denied this call: Bob is away")
     assert sent(folder) == ""
 
 

@@ -365,20 +365,6 @@ def test_no_value_holds_a_quote_of_which_the_other_one_is_gone(value: str) -> No
     assert outcomes(read("gemma4", text)) == ["invalid_json"]
 
 
-@pytest.mark.parametrize(
-    ("name", "quote"), [("gemma4", '<|"|>'), ("functiongemma", "<escape>")], ids=["gemma4", "functiongemma"]
-)
-def test_no_string_ends_where_one_began_in_a_call_that_it_quotes(name: str, quote: str) -> None:
-    format = formats.get(name)
-    text = formats.render_calls(format, [ToolCall("", "bash", {"command": "VALUE"})], TOOLS)
-    for quoted in (quote, quote[:2] + ":" + quote[3:], quote[1:], quote[:-1], ""):
-        value = f"see {text.replace(quote, quoted, 1).replace('VALUE', 'ls')} end"
-        made = [e.call for e in read(format, text.replace("VALUE", value)) if isinstance(e, CallEnd)]
-        assert not [call for call in made if call.arguments != {"command": "ls"}], made
-    prose = f"the token {text[:8]}"
-    assert outcomes(read(format, text.replace("VALUE", prose))) == [("bash", {"command": prose}, ())]
-
-
 @pytest.mark.parametrize("name", ["glm45", "hy_v3", "k2_horizon"])
 def test_no_value_begins_with_the_tag_of_a_value(name: str) -> None:
     format = formats.get(name)

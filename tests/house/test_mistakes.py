@@ -285,7 +285,7 @@ RAISED = [
     (121, 'runs(reads(closed(Agent(M).run("hi"))))', "agent.run(…) returns a single result: write `await agent.run(…)`; to iterate over events, write `async for event in agent.stream(…)`"),
     (122, 'runs(reads(Agent(M).run_sync("hi")))', "this is already the result; for the events write `async for event in agent.stream(…)`, without `await`"),
     (123, "over().text", "'RunStream' object has no attribute 'text': it exists once the run is over: write `await` first, as in `(await threads.run_thread(…)).text`; or iterate over the run with `async for`, and then read .result.text"),
-    (124, 'threads.say_sync("t", "hi", "You are brief.", M)', "got 'You are brief.'; for a server that speaks OpenAI's protocol write agentkit.model('openai:NAME', base_url='https://…', api_key=…); instructions are given by name: system='…'"),
+    (124, 'threads.say_sync("t", "hi", "You are brief.", M)', "found 'You are brief.'; for a server that speaks OpenAI's protocol write agentkit.model('openai:NAME', base_url='https://…', api_key=…); pass instructions as a keyword: system='…'"),
     (125, 'threads.say_sync("t", "hi", Agent(M))', "say(…, model=…) is an Agent; pass an agent by name: say(thread_id, message, agent=agent)"),
     (125, 'threads.say_sync("t", "hi", agent=M)', "expected an Agent; pass a model as model=…"),
     (125, 'threads.run_thread("t", "Be brief.", Agent(M))', "run_thread(…, model=…) is an Agent; write run_agent(thread_id, agent)"),

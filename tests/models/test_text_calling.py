@@ -107,7 +107,7 @@ def test_no_tools_no_prompt() -> None:
 
 
 def test_unknown_tool_choice() -> None:
-    with pytest.raises(ConfigError, match="'sub' is none of them"):
+    with pytest.raises(ConfigError, match="found 'sub'"):
         asked("xml", [user("Hi")], tool_choice="sub")
 
 

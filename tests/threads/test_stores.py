@@ -76,7 +76,7 @@ def test_statements_are_reported_before_and_after(new_store: Callable[..., Store
 def test_an_answer_goes_with_answered_and_always_then(make: Callable[..., object]) -> None:
     with pytest.raises(ValueError, match="'answered' requires one"):
         make(status="answered")
-    with pytest.raises(ValueError, match="no other may have one"):
+    with pytest.raises(ValueError, match="others have none"):
         make(status="planned", answer={})
 
 

@@ -13,10 +13,10 @@ from typing import Any, Final
 from agentkit.errors import FormatError
 from agentkit.formats import values
 from agentkit.formats.call import CallReader
-from agentkit.formats.format import Braced, Shape
+from agentkit.formats.format import Braced
 from agentkit.formats.kind import PartKind, Writing
 from agentkit.formats.literals import PYTHON_WORDS, Literals, NotALiteral
-from agentkit.formats.reader import Damage, Reader, Search, Wait, literal, may_begin, pattern
+from agentkit.formats.reader import Damage, Reader, Search, Wait, literal, may_begin
 from agentkit.formats.repairs import PYTHON_QUOTES
 
 _KEY = re.compile(r"\s*([^\s:{}\[\],]+)\s*:\s*")
@@ -61,32 +61,8 @@ def read_braced(r: Reader, call: CallReader, part: Braced) -> Wait:
         if depth <= 0 and not string:
             break
     reader = _Braced(r.raw()[start - r.mark :], part.quote, start)
-    read = reader.object()
-    _refuse_half(r, call, read)
-    _take(r, call, part, read, reader.plain_quotes)
+    _take(r, call, part, reader.object(), reader.plain_quotes)
     call.complete = True
-
-
-def _refuse_half(r: Reader, call: CallReader, value: Any) -> None:
-    """Refuse a string in which another call opens up to its values: its end may be where that one's string began.
-
-    Strings open and close by the same token, so that nothing tells which of the two it is.
-    """
-    match value:
-        case str():
-            if _calls(call.shape)(value):
-                told = "a call opens in a string, and does not end there: it is ambiguous where the string ends"
-                raise Damage("ambiguous_call", told, r.offset)
-        case dict() | list():
-            for item in value.values() if isinstance(value, dict) else value:
-                _refuse_half(r, call, item)
-
-
-@cache
-def _calls(shape: Shape) -> Search:
-    """The opening of a call of this shape up to its values, after which no call ends."""
-    first, last = (pattern(str(text).strip()) for text in (shape.call[0], shape.call[-1]))
-    return re.compile(rf"{first}\s*[\w.-]{{1,256}}\s*\{{(?!.*{last})", re.DOTALL).search
 
 
 def _take(r: Reader, call: CallReader, part: Braced, read: dict[str, Any], plain_quotes: str) -> None:
