@@ -70,7 +70,6 @@ class Held:
         shut: how much of the text is up to the end of the last quoted call, -1 before one.
         behind: offset after the last opening of a call inside, -1 before one.
         doubled: whether the enclosing call's end immediately follows that of a quoted one, and may be its double.
-        inner: whether `first` may as well close what opened inside, so that nothing may close after it.
     """
 
     start: int
@@ -84,7 +83,6 @@ class Held:
     shut: int = -1
     behind: int = -1
     doubled: bool = False
-    inner: bool = False
 
 
 class Later:
@@ -131,8 +129,6 @@ class Later:
         held = self.held
         r, kind = self.tokens.r, token.lastgroup
         here = (r.offset, r.base + token.end())
-        if held.inner and kind in ("close", "fit", "odd", "end"):
-            raise self.ambiguous()
         match kind:
             case "call" | "other" | "value" if held.first is not None and not held.nest.open:
                 return self.found(held.first)
@@ -154,13 +150,11 @@ class Later:
         held = self.held
         kind = token.lastgroup
         if held.nest.open and held.nest.open[-1] == "value":
-            self.inner_closes(token, here)
+            return self.inner_closes(token, here)
         elif kind == "fit" and held.nest.open and held.ends:  # a call after this one that is not as it should be
             held.nest.closed()
         elif kind == "fit" and self.is_unsure(token):
             raise self.ambiguous()
-        elif kind == "fit" and held.nest.open and token["over"] is not None:
-            self.closes_inside(here)
         elif kind == "fit":
             if held.first is not None or (yield from self.tokens.is_over(token)):
                 return self.found(here)
@@ -169,29 +163,18 @@ class Later:
             held.odd = held.odd or here
         return None
 
-    def inner_closes(self, token: re.Match[str], here: tuple[int, int]) -> None:
+    def inner_closes(self, token: re.Match[str], here: tuple[int, int]) -> tuple[int, int] | None:
         """A value's closing, if one was opened inside that is not closed yet."""
         held = self.held
         fits = token.lastgroup == "fit"
         if fits and token["over"] is not None and not held.nest.calls and not held.ends:
             if held.fits or self.is_again():
                 raise self.ambiguous()
-            self.closes_inside(here)
-            return
+            return self.found(here)
         if fits:
             held.fits.append(here)
         held.nest.closed()
-
-    def closes_inside(self, here: tuple[int, int]) -> None:
-        """The value seems to end here with its call, while something is open inside: what comes next must decide.
-
-        What is open may be half of a quoted call. Or a whole call is quoted, with an opening that cannot be read: then
-        this closes that one, and the value's own closing is still to come.
-        """
-        held = self.held
-        held.first, held.inner = here, True
-        held.nest.open.clear()
-        held.nest.calls = 0
+        return None
 
     def is_again(self) -> bool:
         """Whether the last opening inside is that of this same parameter: the value before it may lack its closing."""

@@ -46,13 +46,12 @@ def close_values(call: CallReader, end: int, *, repair: bool) -> None:
     for name, value in list(call.arguments.items()):
         if not isinstance(value, str) or name not in call.raw:
             continue
-        if _is_shut(value, edge, part, call, known) or _misspelt(value, edge, known) or _nearly_closed(value, edge):
+        if _is_shut(value, edge, part, call, known) or _misspelt(value, edge, known):
             raise _unopened(name, known[0], edge.what, end)
         found = list(opening.finditer(value))
         closed = bool(found) and closing.search(value, found[0].end()) is not None
-        empty = any(closing.match(value, _SPACE(value, f.end()).end()) for f in found)  # type: ignore[union-attr]
-        if (closed and not empty and edge.opened(value) <= 0) or not (found or _near(value, part, known)):
-            continue  # balanced, and none of them was emptied; or there is none: content
+        if (closed and edge.opened(value) <= 0) or not (found or _near(value, part, known)):
+            continue  # balanced, or there is none: content
         names = [known[int((f.lastgroup or "_0")[1:])] for f in found]
         sure = found and not closed and len(set(names)) == len(names) and not set(names).isdisjoint(required)
         if not sure or not repair:
@@ -108,30 +107,9 @@ def _near(value: str, part: Pairs | TagParameters, missing: Sequence[str]) -> st
     return next((name for name in missing if _nearly(text, part, name)), "")
 
 
-def _nearly_closed(value: str, edge: ValueEnd) -> bool:
-    """Whether a value contains a value's closing except for one character, and that is not another tag's closing."""
-    close = "".join(edge.what.split())
-    own = _CLOSING.sub(lambda tag: "" if f"<{tag[1]}" in value else tag[0], value)
-    return _near_to("".join(own.split()), ((close[: len(close) // 2], close[len(close) // 2 :]),))
-
-
-_CLOSING = re.compile(r"</([^\W\d][\w:.-]*)\s*>")
-
-
 def _nearly(text: str, part: Pairs | TagParameters, name: str) -> bool:
-    """Whether a text contains the opening of a parameter except for one character, or its end after another tag.
-
-    Neither has white space.
-    """
-    return _near_to(text, _halves(part, name)) or any(f">{tail}" in text for tail in _tails(part, name))
-
-
-@lru_cache(256)
-def _tails(part: Pairs | TagParameters, name: str) -> tuple[str, ...]:
-    """What may remain of what is written before the value of a parameter, from its name or from before it."""
-    written = ["".join(opening.split()) for opening in _written(part, name)]
-    before = part.key if isinstance(part, Pairs) else f'<{part.name}{part.attribute}="'
-    return tuple({opening[n:] for opening in written for n in range(1, len("".join(before.split())) + 1)})
+    """Whether a text contains the opening of a parameter except for one character; neither has white space."""
+    return _near_to(text, _halves(part, name))
 
 
 def _near_to(text: str, halves: Iterable[tuple[str, str]]) -> bool:
