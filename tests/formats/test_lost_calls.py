@@ -20,7 +20,7 @@ from agentkit.formats.format import NameTag, Tag, edge
 
 TOOLS = (PING, NOTE, ADD, ASK)
 SEED = int(os.environ.get("AGENTKIT_FUZZ_SEED", "0"))
-REMAIN = 0.0005
+REMAIN = 0.001
 """What may become text, of the calls that must be answered for: a whole call of another format stands in a tool's own
 tag, or a bare list of one call has a wrong bracket."""
 

@@ -95,20 +95,23 @@ def test_a_required_parameter_is_taken_out_of_a_value_that_was_not_closed() -> N
     assert call("invoke", tags) == ("weather", {"city": "Dallas", "state": "TX"}, ("missing_close",))
 
 
-def test_a_parameter_that_is_not_missing_and_closes_again_stays_in_the_value() -> None:
-    value = "<parameter=unit>\nC\n</parameter>"
+@pytest.mark.parametrize(
+    "value",
+    ["<parameter=nothing>\nC", "<parameter=unit>\nC\n</parameter>"],
+    ids=["undeclared", "optional, and closed again"],
+)
+def test_what_is_not_missing_stays_in_the_value(value: str) -> None:
     text = (
         f"<function=weather>\n<parameter=state>\nTX\n</parameter>\n<parameter=city>\n{value}\n</parameter>\n</function>"
     )
     assert call("qwen3_coder", text) == ("weather", {"state": "TX", "city": value}, ())
 
 
-@pytest.mark.parametrize("opening", ["<parameter=nothing>", "<parameter=city>"], ids=["undeclared", "its own"])
-def test_a_parameter_that_opens_in_a_value_and_does_not_close_is_ambiguous(opening: str) -> None:
-    """The closing that follows may be its own, and that of the value around it missing."""
+def test_a_parameter_that_opens_in_its_own_value_and_closes_once_is_ambiguous() -> None:
+    """The closing that follows may be that of the inner one, and that of the outer one missing."""
     text = (
         "<function=weather>\n<parameter=state>\nTX\n</parameter>\n"
-        f"<parameter=city>\n{opening}\nC\n</parameter>\n</function>"
+        "<parameter=city>\n<parameter=city>\nC\n</parameter>\n</function>"
     )
     (error,) = (e for e in read("qwen3_coder", text) if isinstance(e, CallError))
     assert error.code == "ambiguous_call"

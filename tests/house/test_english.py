@@ -92,8 +92,13 @@ def passages(path: Path) -> Iterator[tuple[int, str]]:
         return
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT or token.type == tokenize.STRING or "STRING_MIDDLE" in _kind(token):
-            for number, line in enumerate(token.string.splitlines(), token.start[0]):
+            words = _EXPRESSION.sub("{}", token.string) if _IS_FORMATTED(token.string) else token.string
+            for number, line in enumerate(words.splitlines(), token.start[0]):
                 yield number, line
+
+
+_IS_FORMATTED: Final = re.compile(r"[rR]?[fF][rR]?[\"']").match  # one token on Python 3.11, its expressions included
+_EXPRESSION: Final = re.compile(r"\{[^{}\n]*\}")
 
 
 def _kind(token: tokenize.TokenInfo) -> str:
