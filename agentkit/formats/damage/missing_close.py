@@ -10,7 +10,7 @@ declarations.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from agentkit.formats import values
@@ -109,12 +109,7 @@ def _near(value: str, part: Pairs | TagParameters, missing: Sequence[str]) -> st
 
 def _nearly(text: str, part: Pairs | TagParameters, name: str) -> bool:
     """Whether a text contains the opening of a parameter except for one character; neither has white space."""
-    return _near_to(text, _halves(part, name))
-
-
-def _near_to(text: str, halves: Iterable[tuple[str, str]]) -> bool:
-    """Whether a text contains what one of these pairs forms, except for one character."""
-    for first, last in halves:
+    for first, last in _halves(part, name):
         if first in text and any(_but_for_one(rest, last) for rest in _beside(text, first)):
             return True
         back = first[::-1]
