@@ -13,8 +13,8 @@ import pytest
 from damaged_texts import CALLED, call_text, shapes
 
 from agentkit.events import CallEnd, CallError, Event, SourceEvent, Text, merge
-from agentkit.formats import CATALOG, Format, Parser
-from agentkit.formats.format import Envelope, Json, KeyEnvelope, Shape, edge
+from agentkit.formats import CATALOG, Format, Parser, get
+from agentkit.formats.format import Braced, Envelope, Json, KeyEnvelope, Shape, edge
 from agentkit.messages import ToolCall
 
 GIVEN: Final[dict[str, Any]] = {
@@ -60,6 +60,20 @@ def test_a_call_whose_end_stands_inside_its_json_never_runs_with_a_part_of_it(fo
             plain = '"mixed"' in head + body[: found.end()] and "```" not in head  # any code may stand in a fence
             assert answers or not plain, text
             assert [e.call.arguments for e in answers if isinstance(e, CallEnd) and e.call.arguments != GIVEN] == []
+
+
+@pytest.mark.parametrize("name", ["gemma4", "functiongemma"])
+def test_nor_does_one_whose_arguments_are_in_braces_outside_of_its_strings(name: str) -> None:
+    format = get(name)
+    (part,) = (part for part in format.call if isinstance(part, Braced))
+    before, body, after = call_text(format, format.shapes[0], ToolCall("", "mixed", GIVEN), 0)
+    quote = re.escape(part.quote)
+    for found in [*re.finditer(rf"{quote}.*?{quote}|\w+|[{{}}\[\]:,]", body)][:-1]:
+        text = f"{before}{body[: found.end()]}{after}{body[found.end() :]}{after}"
+        events = read(format, text, len(text))
+        assert events == read(format, text, 7)
+        assert any(isinstance(e, CallError) for e in events), text
+        assert not any(isinstance(e, CallEnd) and e.call.name == "mixed" for e in events), text
 
 
 @pytest.mark.parametrize(
