@@ -44,7 +44,7 @@ def goes_on(keys: tuple[str, ...]) -> Delimiter:
     comma = rf"{space}(?:[}}\]]{space}){{0,16}}+,{space}"
     item = rf"(?:-?\d[\d.eE+-]{{0,32}}|true|false|null|None|True|False|'[^'\n]{{0,64}}'){space}"
     no_call = rf'"(?!\w{{0,32}}\Z)(?!(?:{"|".join(keys)})")' if keys else '"'
-    begun = rf"-?[\w.+-]{{0,32}}{space}|'[^'\n]{{0,64}}'?{space}|\{{{space}(?:\"\w{{0,32}})?"
+    begun = rf"-?[\w.+-]{{0,33}}{space}|'[^'\n]{{0,64}}'?{space}|\{{{space}(?:\"\w{{0,32}})?"
     return Delimiter(
         rf"{comma}(?:[\"\[]|{item}[,:}}\]]|\{{{space}(?:[^\s\"]|{no_call}))",
         rf"{space}(?:[}}\]]{space}){{0,16}}+(?:,{space}(?:{begun})?)?",

@@ -47,39 +47,48 @@ def test_of_many_damaged_texts_no_call_is_lost(share: int) -> None:
     hold((SEED + 2) * SEEDS + share * 10_000, 10_000)
 
 
-@pytest.mark.parametrize(
-    ("format", "text", "code"),
-    [
-        ("mistral_compact", "[TOOL_CALLS]ping<cwd>/tmp</cwd>{}", "invalid_json"),
-        ("mistral_compact", '[TOOL_CALLS]"ping"[ARGS]{}', "invalid_json"),
-        ("mistral_compact", "[TOOL_CALLS]ping[CALL_ID]call2S]{} x", "invalid_json"),
-        ("mistral_compact", "[TOOL_CALLS]ping[CALL_ID]call2", "truncated_call"),
-        ("functiongemma", "<start_function_call>call:ping<cwd>/tmp</cwd>{}<end_function_call>", "invalid_json"),
-        ("k2_horizon", "<ifm|tool_call>ping,</ifm|tool_call>", "invalid_json"),
-        ("kimi_k2", "<|tool_call_begin|>functions.ping ping:0<|tool_call_argument_begin|>{}", "invalid_json"),
-        ("hermes", '<tool_call>\n"{"name": "ping", "arguments": {}}\n</tool_call>', "invalid_json"),
-        ("hermes", '<tool_call><x/>{"name": "ping, "arguments": {}}</tool_call>', "invalid_json"),
-        ("deepseek_v31", "<｜tool▁call▁begin｜>ping<｜tool▁s", "truncated_call"),
-        ("glm45", "Sure.\n<tool_call>ping", "truncated_call"),
-        ("olmo3", '<function_calls>\n"ping"()\n</function_calls>', "invalid_json"),
-        ("llama4_pythonic", '<|python_start|>[{"name": "ping", "input": {}}]<|python_end|>', "invalid_json"),
-        ("invoke", '<invoke naAe="ping"></invoke>', "invalid_json"),
-        ("olmo3", "<function_calls>\nping)\n</function_calls>", "invalid_json"),
-        ("llama4_pythonic", "<|python_start|>[ask\"text='x')]<|python_end|>", "invalid_json"),
-        ("solar_open", "<|tool_call:begin|>c1<|tool_call:name|>ping ping<|tool_call:args|>{}", "invalid_json"),
-        ("dr_tulu", '<call_tool<call_tool name="note"> name="ask" a="1">x</call_tool>', "ambiguous_call"),
-        ("xml", '<add a, b="2"/>', "invalid_json"),
-        ("xml", '<add <tool_input>a="1" b="2"/>', "invalid_json"),
-        ("xml", '<add <umber="2"/>', "invalid_json"),
-        ("legacy", '<note <｜tool▁call▁end｜>text="2">x</note>', "invalid_json"),
-        ("legacy", "Sure.\n<note tex", "truncated_call"),
-    ],
-)
+UNREADABLE: list[tuple[str, str, str]] = [
+    ("mistral_compact", "[TOOL_CALLS]ping<cwd>/tmp</cwd>{}", "invalid_json"),
+    ("mistral_compact", '[TOOL_CALLS]"ping"[ARGS]{}', "invalid_json"),
+    ("mistral_compact", "[TOOL_CALLS]ping[CALL_ID]call2S]{} x", "invalid_json"),
+    ("mistral_compact", "[TOOL_CALLS]ping[CALL_ID]call2", "truncated_call"),
+    ("functiongemma", "<start_function_call>call:ping<cwd>/tmp</cwd>{}<end_function_call>", "invalid_json"),
+    ("k2_horizon", "<ifm|tool_call>ping,</ifm|tool_call>", "invalid_json"),
+    ("kimi_k2", "<|tool_call_begin|>functions.ping ping:0<|tool_call_argument_begin|>{}", "invalid_json"),
+    ("hermes", '<tool_call>\n"{"name": "ping", "arguments": {}}\n</tool_call>', "invalid_json"),
+    ("mistral", '[TOOL_CALLS]<cwd>x</cwd>{"name": "add add", "arguments": {"a": 1}}', "invalid_json"),
+    ("hermes", '<tool_call><x/>{"name": "ping, "arguments": {}}</tool_call>', "invalid_json"),
+    ("deepseek_v31", "<｜tool▁call▁begin｜>ping<｜tool▁s", "truncated_call"),
+    ("glm45", "Sure.\n<tool_call>ping", "truncated_call"),
+    ("olmo3", '<function_calls>\n"ping"()\n</function_calls>', "invalid_json"),
+    ("llama4_pythonic", '<|python_start|>[{"name": "ping", "input": {}}]<|python_end|>', "invalid_json"),
+    ("invoke", '<invoke naAe="ping"></invoke>', "invalid_json"),
+    ("olmo3", "<function_calls>\nping)\n</function_calls>", "invalid_json"),
+    ("llama4_pythonic", "<|python_start|>[ask\"text='x')]<|python_end|>", "invalid_json"),
+    ("solar_open", "<|tool_call:begin|>c1<|tool_call:name|>ping ping<|tool_call:args|>{}", "invalid_json"),
+    ("dr_tulu", '<call_tool<call_tool name="note"> name="ask" a="1">x</call_tool>', "ambiguous_call"),
+    ("xml", '<add a, b="2"/>', "invalid_json"),
+    ("xml", '<add <tool_input>a="1" b="2"/>', "invalid_json"),
+    ("xml", '<add <umber="2"/>', "invalid_json"),
+    ("legacy", '<note <｜tool▁call▁end｜>text="2">x</note>', "invalid_json"),
+    ("legacy", "Sure.\n<note tex", "truncated_call"),
+]
+
+
+@pytest.mark.parametrize(("format", "text", "code"), UNREADABLE)
 def test_what_names_a_tool_behind_its_opening_and_cannot_be_read_is_an_error(format: str, text: str, code: str) -> None:
     for size in (len(text), 1):
         events = read(format, text, size)
         assert [e.code for e in events if isinstance(e, CallError)] == [code]
         assert not any(isinstance(e, CallEnd) for e in events)
+
+
+@pytest.mark.parametrize(("format", "text"), [(format, text) for format, text, _ in UNREADABLE])
+def test_where_such_a_text_is_cut_in_two_makes_no_difference(format: str, text: str) -> None:
+    whole = read(format, text, len(text))
+    for at in range(1, len(text)):
+        parser = Parser(format, TOOLS)
+        assert merge([*parser.feed(text[:at]), *parser.feed(text[at:]), *parser.close()]) == whole, text[:at]
 
 
 def test_a_call_behind_one_that_cannot_be_read_is_made() -> None:

@@ -80,7 +80,8 @@ def behind(opening: str, begun: str, names: Iterable[str], openings: str, ends: 
     whole = rf"{opened}(?:(?P<joined>{known})(?=[^\w-])|{between}(?P<apart>{known})(?:\s{{1,8}}(?P=apart))?(?={after}))"
     cut = rf"{opened}(?:(?P<joined>{known})(?::\d{{0,9}})?|{between}(?<=[\"'=:{{\[(>])(?P<apart>{known}){quotes})\s*"
     fence = rf"{_SPACE}`{{1,3}}\w{{0,16}}{_SPACE}"
-    tail = rf"\w{{0,{_LONG}}}(?:{quotes},?{_SPACE}[\w.-]{{0,64}}\s{{0,8}}=?|{fence})"
+    over = rf"(?:{quotes},?{_SPACE}[\w.-]{{0,64}}\s{{0,8}}=?|{fence}|\)\s{{0,64}}(?:[^\w\s]\s{{0,1024}}\S{{0,64}})?)"
+    tail = rf"(?:(?P<twice>{known})\s{{1,8}}(?P=twice)|\w{{0,{_LONG}}}){over}"
     return Unread(whole, cut, rf"{begun}|(?:{opening}){between}{tail}")
 
 
