@@ -51,7 +51,7 @@ class _Wrapping(NamedTuple):
 class _Balanced(NamedTuple):
     """Text that opens whatever thinking it closes, so it ends no thinking before it.
 
-    It is thinking between tags, which stays text in a native model's reply, or a call that does not count.
+    It is thinking between tags, which stays text in a native model's reply, or a whole call that does not count.
     """
 
     text: str
@@ -236,7 +236,7 @@ class Recovery:
             case CallEnd(_, call):
                 self._judge(event, call)
             case CallError(_, _, _, call):
-                self._refuse(call)
+                self._refuse(call, whole=False)
 
     def _say(self, text: str, *, balanced: bool = False) -> None:
         if self._held.loose and text.strip(FILLER):
@@ -264,21 +264,21 @@ class Recovery:
     def _judge(self, end: CallEnd, call: ToolCall) -> None:
         standing = self._standing(call)
         if standing == "quoted" or not self._counts(call):
-            self._refuse(call)
+            self._refuse(call, whole=True)
             return
         if self._quoted is not None and (quote := self._quoted(call)) is not None:
             self._held.put(quote)
-            self._refuse(call)
+            self._refuse(call, whole=True)
             return
         self._held.hold(_Found(self._lead, (*self._open, end), call, standing == "loose"))
         self._lead, self._open, self._led_to_text = "", [], False
 
-    def _refuse(self, call: ToolCall) -> None:
-        """It is text."""
+    def _refuse(self, call: ToolCall, *, whole: bool) -> None:
+        """It is text. One that is damaged may extend beyond the end of the thinking that it is in."""
         standing = self._standing(call)
         text, self._led_to_text = self._lead + call.raw, bool(self._lead)
         self._lead, self._open = "", []
-        self._say(text, balanced=not _ends_thinking(text))
+        self._say(text, balanced=whole and not _ends_thinking(text))
         self._before.call_was_text(standing)
 
     def _standing(self, call: ToolCall) -> Standing:

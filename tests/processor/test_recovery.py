@@ -418,6 +418,10 @@ def test_thinking_tags_within_a_call_that_does_not_count_end_no_thinking(name: s
     stays(f"maybe\n{call}\n{other.replace('<think>', '')}")
 
 
+def test_a_damaged_call_may_extend_beyond_the_end_of_thinking() -> None:
+    stays(f'maybe\n{HERMES}\nor <tool_call>{{"name": "add", "arguments": {{"a": "<think>", no\n</think>Hello')
+
+
 @pytest.mark.parametrize("name", WRITTEN)
 def test_quoted_calls_stay_text(name: str) -> None:
     call = WRITTEN[name]
