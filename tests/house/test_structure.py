@@ -128,7 +128,6 @@ OPTIONS = {"ModelSettings", "ProcessorConfig"}
 
 WIDE = {
     "Reader": "every step uses the buffer: with one more attribute access, a short call took 3 to 6 % longer",
-    "CallReader": "every part reads and writes it; still to be divided into what opened a call and what was read of it",
 }
 """Classes that may have more attributes, each with its reason."""
 

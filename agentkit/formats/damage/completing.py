@@ -39,9 +39,9 @@ def repaired_call(r: Reader, call: CallReader, raw: str) -> Repaired | None:
         call: the call; its `body` is where its JSON starts.
         raw: the call's whole text, its closing literal included.
     """
-    if call.body < 0 or not r.repairs:
+    if call.arguments.body < 0 or not r.repairs:
         return None
-    start = call.body - r.mark
+    start = call.arguments.body - r.mark
     found = _repaired_body(call, raw, start, r.repairs, ended=r.ended and r.at >= len(r.buf))
     if found is None:
         return None
@@ -66,9 +66,9 @@ def _misplaced(call: CallReader, arguments: dict[str, Any]) -> bool:
 
 def doubtful(r: Reader, call: CallReader, raw: str, damage: Damage) -> Damage:
     """The error for a call that was not repaired: the number in it that is doubtful; otherwise, the damage itself."""
-    if call.body >= 0 and r.repairs:
+    if call.arguments.body >= 0 and r.repairs:
         try:
-            Literals(raw, call.body - r.mark).value()
+            Literals(raw, call.arguments.body - r.mark).value()
         except Doubtful as e:
             return Damage(damage.code, str(e), r.mark + e.position)
         except (NotALiteral, RecursionError):
