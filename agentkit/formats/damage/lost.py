@@ -95,7 +95,7 @@ def _answer_for(calls: Calls, entry: Opener, coming: Next, text: str, skip: int,
     if not opened:
         yield from calls.section_start(entry, call)
         text = text.lstrip().removeprefix(">")
-    position, r.at = r.offset, r.since + skip + coming.end
+    position, r.at = r.offset, r.mark - r.base + skip + coming.end
     calls.section = calls.last = entry
     if coming.kind == "call" and only_punctuation(text):
         calls.say_before()
