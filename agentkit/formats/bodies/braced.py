@@ -15,9 +15,10 @@ from agentkit.formats import values
 from agentkit.formats.call import CallReader
 from agentkit.formats.format import Braced
 from agentkit.formats.kind import PartKind, Writing
-from agentkit.formats.literals import PYTHON_WORDS, Literals, NotALiteral
+from agentkit.formats.literals import PYTHON_WORDS, Literals
 from agentkit.formats.reader import Damage, Reader, Search, Wait, literal, may_begin
 from agentkit.formats.repairs import PYTHON_QUOTES
+from agentkit.formats.stringliterals import NotALiteral
 
 _KEY = re.compile(r"\s*([^\s:{}\[\],]+)\s*:\s*")
 _PLAIN = re.compile(r"[^,{}\[\]]*")

@@ -14,9 +14,10 @@ from agentkit.formats import values
 from agentkit.formats.call import CallReader
 from agentkit.formats.format import PythonCall
 from agentkit.formats.kind import PartKind, Writing
-from agentkit.formats.literals import Literals, NotALiteral
+from agentkit.formats.literals import Literals
 from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Search, Wait, text_run
 from agentkit.formats.repairs import ARITHMETIC, INNER_QUOTES, LEADING_ZEROS, MISSING_COMMA
+from agentkit.formats.stringliterals import NotALiteral
 
 _NAME = Delimiter(r"(?P<name>[^\W\d][\w.-]{0,255})\s{0,64}\(", r"(?:[^\W\d][\w.-]{0,255}\s{0,64})?")
 _ARGUMENT = Delimiter(

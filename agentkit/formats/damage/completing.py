@@ -13,9 +13,10 @@ from agentkit.formats.call import CallReader
 from agentkit.formats.damage.otherkeys import BESIDE, NESTED, NoReading, arguments_elsewhere, describes, either, id_of
 from agentkit.formats.format import Envelope, KeyEnvelope
 from agentkit.formats.jsontext import GOES_ON
-from agentkit.formats.literals import Doubtful, Literals, NotALiteral, repaired
+from agentkit.formats.literals import Literals, repaired
 from agentkit.formats.reader import Damage, Decline, Reader, pattern
 from agentkit.formats.repairs import DOUBLY_ENCODED, MISSING_BRACE
+from agentkit.formats.stringliterals import Doubtful, NotALiteral
 from agentkit.formats.values import load
 from agentkit.unicode import without_surrogates
 
