@@ -111,8 +111,8 @@ class CallReader:
         if self.known_only and not self.knows(name):
             raise Decline
         if not name.isprintable() and _CONTROL(name):
-            told = f"expected a tool's name without control characters, got {name[:80]!r}"
-            raise Damage("invalid_json", told, r.offset)
+            message = f"expected a tool's name without control characters, got {name[:80]!r}"
+            raise Damage("invalid_json", message, r.offset)
         self.name, self.started = name, True
         self.arguments.tool = self.tools.get(name)
         self.lead.say(r)

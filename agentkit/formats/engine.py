@@ -149,8 +149,8 @@ class Parser(Reader):
         if self.kept is None:
             self.open()
         call = self.calls.call
-        told = f"agentkit failed to read this call ({type(fault).__name__}: {str(fault)[:200]})"
-        damage = Damage("internal_error", told, self.offset)
+        message = f"agentkit failed to read this call ({type(fault).__name__}: {str(fault)[:200]})"
+        damage = Damage("internal_error", message, self.offset)
         if call is not None and not again:
             yield from self.calls.damaged(call, damage)
         else:

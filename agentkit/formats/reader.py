@@ -69,7 +69,7 @@ class Damage(Exception):
         self.end = end
         self.in_tag = in_tag
 
-    def told(self, raw: str, mark: int) -> str:
+    def full_message(self, raw: str, mark: int) -> str:
         """The message with its position, given the call's text and the offset at which it starts."""
         found = raw[self.position - mark :][:20] if self.got else ""
         got = f", got {found!r}" if found else ""

@@ -53,7 +53,7 @@ class Calls:
         """What was skipped after a call is markup: another call, or the end of that one, is here."""
         if self.before:
             self.r.out.append(Markup(self.before))
-            self.prose.quoting.said(self.before)
+            self.prose.quoting.note(self.before)
             self.before = ""
 
     def fresh(self, entry: Opener) -> CallReader:
@@ -104,7 +104,7 @@ class Calls:
         """The open call has been reported."""
         self.r.shut()
         if self.before:
-            self.prose.quoting.said(self.before)
+            self.prose.quoting.note(self.before)
         self.call, self.before = None, ""
         self.count += 1
         self.prose.silent = False
@@ -181,4 +181,6 @@ class Calls:
         arguments = values.encodable(call.arguments.by_name, raw) if damage.code == "truncated_call" else {}
         call.lead.say(self.r)
         lost = ToolCall(call.id, call.name, arguments, call.format.name, raw[call.lead.size :])
-        self.r.out.append(CallError(call.index, damage.code, damage.told(raw, self.r.mark), lost, damage.position))
+        self.r.out.append(
+            CallError(call.index, damage.code, damage.full_message(raw, self.r.mark), lost, damage.position)
+        )

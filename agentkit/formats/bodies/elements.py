@@ -39,8 +39,8 @@ def read_name_tag(r: Reader, call: CallReader, part: NameTag) -> Wait:
         opening = yield from attributes.read()
     except Decline:
         if (yield from r.sees(tags.named_tag(part.name, part.attribute))):  # with the rest of this tag as its value
-            told = f"<{part.name}> opens in the opening tag of another one"
-            raise Damage("invalid_arguments", told, r.offset, in_tag=True) from None
+            message = f"<{part.name}> opens in the opening tag of another one"
+            raise Damage("invalid_arguments", message, r.offset, in_tag=True) from None
         raise
     name = opening.attributes.get(part.attribute)
     if not name:

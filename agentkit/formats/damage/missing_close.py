@@ -57,8 +57,8 @@ def close_values(call: CallReader, end: int, *, repair: bool) -> None:
         if not sure or not repair:
             raise unsure(name, names[0] if names else _near(value, part, known), end, end)
         if edge.closes(value[: found[0].start()]):
-            told = f"expected a parameter or the end of the call after {edge.what} of {name!r}"
-            raise Damage("invalid_arguments", told, end, end=end)
+            message = f"expected a parameter or the end of the call after {edge.what} of {name!r}"
+            raise Damage("invalid_arguments", message, end, end=end)
         starts = [0, *(f.end() for f in found)]
         stops = [*(f.start() for f in found), len(value)]
         for key, start, stop in zip((name, *names), starts, stops, strict=True):
