@@ -105,16 +105,17 @@ class CallReader:
         """
         if not name.isascii():
             name = str(without_surrogates(name))
-        if name not in self.tools and "." in name:
+        tools = self.openers.table.named
+        if name not in tools and "." in name:
             server, _, own = name.partition(".")
-            name = own if server == own and own in self.tools else name
+            name = own if server == own and own in tools else name
         if self.known_only and not self.knows(name):
             raise Decline
         if not name.isprintable() and _CONTROL(name):
             message = f"expected a tool's name without control characters, got {name[:80]!r}"
             raise Damage("invalid_json", message, r.offset)
         self.name, self.started = name, True
-        self.arguments.tool = self.tools.get(name)
+        self.arguments.tool = tools.get(name)
         self.lead.say(r)
         r.out.append(CallStart(self.index, name))
 

@@ -5,7 +5,6 @@ Knows the declarations of the tool, but neither how the call is written nor what
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 from agentkit.formats import values
@@ -18,7 +17,6 @@ _WRAPPERS = ("arguments", "input", "properties")
 """Source: vLLM's parsers of DeepSeek V3.2 (`arguments`, `input`) and of MiniCPM 5 (`properties`), with their tests."""
 
 
-@dataclass(slots=True)
 class CallArguments:
     """What was read of a call's arguments.
 
@@ -27,11 +25,14 @@ class CallArguments:
     `body` is the offset at which a JSON body starts, -1 before it.
     """
 
-    tool: ToolSpec | None = None
-    by_name: dict[str, Any] = field(default_factory=dict)
-    plain: set[str] = field(default_factory=set)
-    repairs: list[str] = field(default_factory=list)
-    body: int = -1
+    __slots__ = ("body", "by_name", "plain", "repairs", "tool")
+
+    def __init__(self) -> None:
+        self.tool: ToolSpec | None = None
+        self.by_name: dict[str, Any] = {}
+        self.plain: set[str] = set()
+        self.repairs: list[str] = []
+        self.body = -1
 
     def schema(self, parameter: str) -> tuple[walk.Schema, walk.Schema]:
         """The schema of a parameter, and the one in which its references are resolved."""

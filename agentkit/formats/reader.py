@@ -338,7 +338,8 @@ class Reader:
         """A call may start here: keep its text from here on."""
         mark = self.base + self.at
         self.kept = kept = Kept(self.at, mark, mark + self.limits.call)
-        self.buf = kept.within(self.buf, self.base)
+        if self.base + len(self.buf) > kept.room:
+            self.buf = kept.within(self.buf, self.base)
 
     def raw(self) -> str:
         """The open call's text, from its start to here."""
