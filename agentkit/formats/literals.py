@@ -246,7 +246,7 @@ class Literals(Strings):
     def closed(self, closer: str) -> bool:
         """Whether the container ends here; at the text's end, a missing end is added if that is allowed.
 
-        Not after a comma or an opening bracket, behind which more was to follow: that would be half a value.
+        Not after a comma or an opening bracket: more was to follow, so that it would be half a value.
         """
         c = self.space()
         if c == closer:

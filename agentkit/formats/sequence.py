@@ -26,7 +26,7 @@ from agentkit.formats.reader import Damage, Decline, Reader, Wait
 from agentkit.formats.repairs import LONE_SURROGATE, MISSING_BRACE, MISSING_CLOSE, WHOLE_CALL_REPAIRS
 from agentkit.messages import ToolCall
 
-_INSIDE: Final = "expected the end of the JSON before the end of the call, behind which more of it follows"
+_INSIDE: Final = "expected the end of the JSON before the end of the call, after which more of it follows"
 _LAST_WORD: Final = re.compile(r"[\w.-]+\Z").match
 
 
