@@ -40,6 +40,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "processor": PURE | {"tool"},
     "agent": PURE | {"tool", "models", "processor"},
     "threads": PURE | {"tool", "models", "processor", "agent"},
+    "sandbox": VALUES,
     "telemetry": VALUES | {"models", "agent", "__init__"},
     "testing": PURE | RUNTIME | {"tool"},
     # drivers
