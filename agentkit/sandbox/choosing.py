@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
+from typing import Final
 
 from agentkit.checks.bounds import one_of, refuse
-from agentkit.errors import SandboxUnavailable
-from agentkit.sandbox.confined import Settings
-from agentkit.sandbox.launching import Unconfined
+from agentkit.errors import SandboxError, SandboxUnavailable
+from agentkit.sandbox.bubblewrap import Bubblewrapped
+from agentkit.sandbox.confined import Confined, Setup
+from agentkit.sandbox.launching import Landlocked, Unconfined
+from agentkit.sandbox.probing import probe
 from agentkit.sandbox.protocol import Sandbox
 from agentkit.sandbox.quota import SandboxLimits
 
@@ -40,12 +46,63 @@ def sandbox(
         SandboxUnavailable: the kind does not work here, or, for `auto`, no kind does. Never a weaker one instead.
     """
     refuse("sandbox", {"kind": kind}, {"kind": one_of(KINDS)})
-    settings = Settings(
+    setup = Setup(
         None if workdir is None else Path(workdir),
         tuple(Path(path) for path in read),
         dict(env or {}),
         limits or SandboxLimits(),
     )
     if kind == "none":
-        return Unconfined(settings)
-    raise SandboxUnavailable(f"sandbox {kind!r}: not yet here")
+        return Unconfined(setup)
+    candidates = {kind: MAKERS[kind]} if kind != "auto" else MAKERS
+    missing: dict[str, str] = {}
+    for name, variants in candidates.items():
+        for make in variants:
+            if not (wrong := found_wrong(make)):
+                return make(setup)
+            missing[name] = f"{missing[name]}; or: {wrong}" if name in missing else wrong
+    listed = "".join(f"\n- {name}: {wrong}" for name, wrong in missing.items())
+    raise SandboxUnavailable(
+        f"no sandbox of kind {kind!r} works on this machine; nothing weaker is used instead:{listed}"
+    )
+
+
+def bubblewrapped(setup: Setup) -> Confined:
+    """By bubblewrap."""
+    return Bubblewrapped(setup)
+
+
+def landlocked(setup: Setup) -> Confined:
+    """By the launcher with namespaces."""
+    return Landlocked(setup)
+
+
+def landlocked_alone(setup: Setup) -> Confined:
+    """By the launcher where namespaces are forbidden, as they are in most containers."""
+    return Landlocked(setup, namespaces=())
+
+
+MAKERS: Final[dict[str, tuple[Callable[[Setup], Confined], ...]]] = {
+    "bwrap": (bubblewrapped,),
+    "landlock": (landlocked, landlocked_alone),
+}
+"""By kind, the backends in order of strength."""
+
+
+@cache
+def found_wrong(make: Callable[[Setup], Confined]) -> str:
+    """What is wrong with a backend on this machine, in words; empty if all attempts to escape were contained.
+
+    Found out once per process. Runs in a thread, because the caller may be inside an event loop.
+    """
+    with ThreadPoolExecutor(1) as thread:
+        try:
+            found = thread.submit(lambda: asyncio.run(_probed(make))).result()
+        except (SandboxError, OSError) as e:
+            return str(e)
+    return "; ".join(f"{name}: {reached}" for name, reached in found.items() if reached)
+
+
+async def _probed(make: Callable[[Setup], Confined]) -> dict[str, str | None]:
+    async with make(Setup()) as box:
+        return await probe(box, thorough=False)

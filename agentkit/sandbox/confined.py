@@ -13,7 +13,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, NamedTuple, Self
 
-from agentkit.errors import SandboxError
+from agentkit.errors import SandboxError, SandboxUnavailable
+from agentkit.sandbox import cgroups
 from agentkit.sandbox.placing import place
 from agentkit.sandbox.quota import SandboxLimits, SandboxOutcome, checked_wall
 from agentkit.sandbox.tree import ProcessTree, Started
@@ -35,10 +36,12 @@ SETTINGS: Final = (
 )
 """What programs need of /etc. The rest may hold secrets, which root reads regardless of their mode."""
 
+NOBODY: Final = 65534
+
 MAX_COMMAND: Final = 1 << 17  # bytes of one argument: MAX_ARG_STRLEN of Linux
 
 
-class Settings(NamedTuple):
+class Setup(NamedTuple):
     """How a sandbox is set up.
 
     Attributes:
@@ -73,15 +76,38 @@ class Confined:
 
     name = ""
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+    def __init__(self, setup: Setup) -> None:
+        self._setup = setup
+        self._uid: int | None = None
         self._private = Path(tempfile.mkdtemp(prefix="agentkit-sandbox-")).resolve()
         self._tmp = self._private / "tmp"
         self._tmp.mkdir()
-        self._workdir = (settings.workdir or self._private / "work").resolve()
+        self._workdir = (setup.workdir or self._private / "work").resolve()
         self._workdir.mkdir(parents=True, exist_ok=True)
         self._running: set[ProcessTree] = set()
         self._closed = False
+
+    def _own(self, *, safe_as_root: bool = True) -> None:
+        """Decide who runs the commands. The kernel does not limit how many processes root starts.
+
+        Args:
+            safe_as_root: whether root has no capabilities inside.
+
+        Raises:
+            SandboxUnavailable: as root, neither a control group nor another user can be had.
+        """
+        if os.geteuid() != 0 or (safe_as_root and "pids" in cgroups.parents()):
+            return
+        if self._setup.workdir is not None:
+            self._remove()
+            raise SandboxUnavailable(
+                "as root, commands are confined only by user namespaces and by a control group that limits how many "
+                "processes there are, and this machine does not allow both; run as an ordinary user, or omit "
+                "`workdir`, and the user nobody runs the commands"
+            )
+        self._uid = NOBODY
+        for path in (self._private, self._workdir, self._tmp):
+            os.chown(path, NOBODY, NOBODY)
 
     @property
     def workdir(self) -> Path:
@@ -97,7 +123,7 @@ class Confined:
     def readable(self) -> list[Path]:
         """What commands may read besides their folder: the system, this Python, what the caller listed."""
         own = (sys.base_prefix, sys.base_exec_prefix, sys.prefix, sys.exec_prefix)
-        paths = dict.fromkeys(Path(path) for path in (*SYSTEM, *SETTINGS, *own, *self._settings.read))
+        paths = dict.fromkeys([*map(Path, (*SYSTEM, *SETTINGS, *own)), *self._setup.read])
         return [path for path in paths if path.exists()]
 
     async def run(
@@ -112,7 +138,7 @@ class Confined:
         """Run one command to its end, or to its limits; see `Sandbox.run`."""
         if files:
             place(self._workdir, files)
-        wall = (limits or self._settings.limits).wall
+        wall = (limits or self._setup.limits).wall
         async with await self.start(command, env=env, limits=limits, wall=wall) as tree:
             feeding = asyncio.create_task(feed(tree, stdin))
             try:
@@ -136,8 +162,8 @@ class Confined:
         wall = checked_wall(wall)
         order = Order(
             checked_command(command),
-            {**self._environment(), **checked_env(self._settings.env), **checked_env(env or {})},
-            limits or self._settings.limits,
+            {**self._environment(), **checked_env(self._setup.env), **checked_env(env or {})},
+            limits or self._setup.limits,
         )
         tree = ProcessTree(await self._launch(order), order.limits, wall)
         self._running = {tree, *(other for other in self._running if other.running)}
@@ -162,6 +188,9 @@ class Confined:
         for tree in self._running:
             await tree.terminate()
         self._running.clear()
+        self._remove()
+
+    def _remove(self) -> None:
         shutil.rmtree(self._private, ignore_errors=True)
 
     async def __aenter__(self) -> Self:
@@ -195,7 +224,7 @@ def checked_command(command: Sequence[str]) -> tuple[str, ...]:
 def checked_env(env: Mapping[str, str]) -> dict[str, str]:
     """Variables, if the system can pass them on. A refused value is not quoted: it may be a secret."""
     for name, value in env.items():
-        if not isinstance(name, str) or not isinstance(value, str) or not name or "=" in name:
+        if not all(isinstance(word, str) for word in (name, value)) or not name or "=" in name:
             raise SandboxError(f"env: expected names without '=' and strings as values, got {name!r}")
         _passable(f"env: the name {name!r}", name)
         _passable(f"env: the value of {name!r}", value)

@@ -1,4 +1,4 @@
-"""Starts one command confined, as a separate program: `python -I -S launcher.py <fd>`. Imports only the standard library.
+"""Starts one command confined, as a separate program: `python -I -S launcher.py <fd>`. Standard library only.
 
 Its order is a JSON object in the memory file `fd`, and its report is written there. A separate program, because code
 between fork and exec is unsafe in a process with threads. It stays as the parent of everything the command starts and
@@ -29,7 +29,25 @@ CLONE_NEW: Final = {
     "net": 0x40000000,
     "ipc": 0x08000000,
     "uts": 0x04000000,
+    "mount": 0x00020000,
 }
+
+LANDLOCK_CREATE, LANDLOCK_ADD, LANDLOCK_RESTRICT = 444, 445, 446  # the numbers of these calls are the same everywhere
+MOUNT_SETATTR: Final = 442
+AT_FDCWD: Final = -100
+AT_RECURSIVE: Final = 0x8000
+MS_BIND, MS_REC, MS_PRIVATE = 0x1000, 0x4000, 0x40000
+MOUNT_ATTR_RDONLY: Final = 1
+
+EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
+TRUNCATE, IOCTL_DEV = 1 << 14, 1 << 15
+OF_FILES: Final = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV
+TO_READ: Final = EXECUTE | READ_FILE | READ_DIR
+DEVICE: Final = READ_FILE | WRITE_FILE
+MAKE_CHAR, MAKE_BLOCK = 1 << 6, 1 << 11
+
+LEAST_ABI: Final = 3
+"""Linux 6.2: before it, Landlock does not stop files from being truncated."""
 
 LIBC: Final = ctypes.CDLL(None, use_errno=True)
 
@@ -89,6 +107,8 @@ def supervise(order: dict[str, Any], fd: int) -> int:
     if order["uid"] is not None:
         become(order["uid"])
     separate(order["namespaces"])
+    if "mount" in order["namespaces"]:
+        seal(order["landlock"]["write"])
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     child = 0
     try:
@@ -128,6 +148,23 @@ def separate(namespaces: list[str]) -> None:
     for name, text in (("setgroups", "deny"), ("uid_map", f"1000 {uid} 1"), ("gid_map", f"1000 {gid} 1")):
         with open(f"/proc/self/{name}", "w") as mapping:
             mapping.write(text)
+
+
+def seal(writable: list[str]) -> None:
+    """Make every mount read-only except the given folders, so that what Landlock does not see, such as chmod, fails."""
+    checked(LIBC.mount(None, b"/", None, MS_REC | MS_PRIVATE, None), "mount / as private")
+    for path in map(os.fsencode, writable):
+        checked(LIBC.mount(path, path, None, MS_BIND, None), f"bind {path!r}")
+    read_only(b"/", True, AT_RECURSIVE)
+    for path in map(os.fsencode, writable):
+        read_only(path, False, 0)
+
+
+def read_only(path: bytes, on: bool, flags: int) -> None:
+    """Set or clear a mount's read-only flag."""
+    attributes = struct.pack("QQQQ", MOUNT_ATTR_RDONLY if on else 0, 0 if on else MOUNT_ATTR_RDONLY, 0, 0)
+    result = LIBC.syscall(MOUNT_SETATTR, AT_FDCWD, path, flags, attributes, ctypes.c_size_t(len(attributes)))
+    checked(result, f"mount {path!r} {'read-only' if on else 'writable'}")
 
 
 def first(order: dict[str, Any], fd: int) -> NoReturn:
@@ -214,8 +251,32 @@ def descendants() -> set[int]:
 
 
 def landlock(order: dict[str, Any]) -> None:
-    """Restrict this process to the given paths."""
-    raise Failed("Landlock: not yet here")
+    """Restrict this process to the given paths, and its signals and abstract sockets to itself where possible."""
+    abi = LIBC.syscall(LANDLOCK_CREATE, None, 0, 1)
+    if abi < LEAST_ABI:
+        raise Failed(f"Landlock: found version {max(abi, 0)}, expected {LEAST_ABI} or later (Linux 6.2)")
+    handled = (1 << (16 if abi >= 5 else 15)) - 1
+    rules = struct.pack("QQQ", handled, 0b11 if abi >= 4 else 0, 0b11 if abi >= 6 else 0)
+    size = 24 if abi >= 6 else 16 if abi >= 4 else 8
+    ruleset = checked(LIBC.syscall(LANDLOCK_CREATE, rules, ctypes.c_size_t(size), 0), "landlock_create_ruleset")
+    writing = handled & ~(MAKE_CHAR | MAKE_BLOCK | IOCTL_DEV)
+    for kind, rights in (("read", TO_READ), ("write", writing), ("devices", DEVICE)):
+        for path in order[kind]:
+            allow(ruleset, path, rights & handled)
+    checked(LIBC.syscall(LANDLOCK_RESTRICT, ruleset, 0), "landlock_restrict_self")
+    os.close(ruleset)
+
+
+def allow(ruleset: int, path: str, rights: int) -> None:
+    """Add one rule."""
+    fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    try:
+        if not os.path.isdir(path):
+            rights &= OF_FILES
+        rule = struct.pack("=Qi", rights, fd)
+        checked(LIBC.syscall(LANDLOCK_ADD, ruleset, 1, rule, 0), f"landlock_add_rule for {path}")
+    finally:
+        os.close(fd)
 
 
 def seccomp(program: bytes) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 from agentkit.checks.bounds import SECONDS, Bound, Bounds, number, refuse, whole
 
 LimitName = Literal["cpu", "wall", "memory", "file_size"]
-"""The limits that can end a process. Exceeding `processes` makes a fork fail; exceeding `output` only cuts the output."""
+"""The limits that can end a process. Beyond `processes` a fork fails; beyond `output` the output is cut."""
 
 _DAY: Final = 86_400.0
 _DURATION: Final = number("seconds above 0, at most a day", above=0, most=_DAY)
@@ -90,7 +90,8 @@ class SandboxOutcome:
         timed_out: whether it was killed at the deadline.
         limit: which limit ended it, if that is known.
         wall: seconds from start to end.
-        cpu: seconds of processor time of the whole tree, the sandbox's own included.
+        cpu: seconds of processor time of the whole tree, the sandbox's own included; None if the system does not say,
+            as in `bwrap` without control groups.
         stdout_cut: bytes dropped from stdout.
         stderr_cut: bytes dropped from stderr.
     """
@@ -102,7 +103,7 @@ class SandboxOutcome:
     timed_out: bool = False
     limit: LimitName | None = None
     wall: float = 0.0
-    cpu: float = 0.0
+    cpu: float | None = None
     stdout_cut: int = 0
     stderr_cut: int = 0
 

@@ -29,11 +29,13 @@ class Ended(NamedTuple):
         code: the exit code, or minus the signal; None if unknown.
         out_of_memory: whether the kernel killed for want of memory.
         failed: why the command was not started; empty if it was.
+        cpu: seconds of processor time of the whole tree; None if unknown.
     """
 
     code: int | None
     out_of_memory: bool = False
     failed: str = ""
+    cpu: float | None = None
 
 
 class Started(NamedTuple):
@@ -42,18 +44,21 @@ class Started(NamedTuple):
     Attributes:
         popen: the outermost process, with three pipes.
         stop: kills the whole tree; may be called repeatedly, and after its end.
-        ended: called once with the status of the outermost process, when the tree is gone.
+        ended: called once with the status of the outermost process and its seconds of processor time, when the tree
+            is gone.
         released: called last; frees what the start has taken.
+        inner: a descriptor of the process with which all others die, if that is not the outermost.
     """
 
     popen: subprocess.Popen[bytes]
     stop: Callable[[], None]
-    ended: Callable[[int], Ended]
+    ended: Callable[[int, float], Ended]
     released: Callable[[], None]
+    inner: int | None = None
 
 
 class ProcessTree:
-    """One command in a sandbox with everything it starts, while it runs. An async context manager: leaving it kills all.
+    """One command in a sandbox with everything it starts, while it runs; see `Running`.
 
     Belongs to the event loop that started it.
     """
@@ -70,13 +75,15 @@ class ProcessTree:
         self._changed = asyncio.Event()
         self._gone = asyncio.Event()
         popen = started.popen
-        assert popen.stdin is not None and popen.stdout is not None and popen.stderr is not None
-        self._out = Stream(popen.stdout.fileno(), limits.output, self._changed.set)
-        self._err = Stream(popen.stderr.fileno(), limits.output, self._changed.set)
-        popen.stdout.close()
-        popen.stderr.close()
+        stdin, stdout, stderr = popen.stdin, popen.stdout, popen.stderr
+        if stdin is None or stdout is None or stderr is None:
+            raise ValueError("a process tree needs a process with three pipes")
+        self._out = Stream(stdout.fileno(), limits.output, self._changed.set)
+        self._err = Stream(stderr.fileno(), limits.output, self._changed.set)
+        stdout.close()
+        stderr.close()
         self._pidfd = os.pidfd_open(popen.pid)
-        os.set_blocking(popen.stdin.fileno(), False)
+        os.set_blocking(stdin.fileno(), False)
         self._loop.add_reader(self._pidfd, self._reap)
         self._deadline = None if wall is None else self._loop.call_later(wall, self._expire)
 
@@ -206,19 +213,21 @@ class ProcessTree:
         )
 
     async def _finish(self, cpu: float, wall: float) -> None:
-        self._loop.call_later(GRACE, self._out.close)
-        self._loop.call_later(GRACE, self._err.close)
-        await self._out.closed.wait()
-        await self._err.closed.wait()
+        if self._started.inner is not None:
+            await readable(self._started.inner)
+        closing = [self._loop.call_later(GRACE, stream.close) for stream in (self._out, self._err)]
+        for stream, timer in zip((self._out, self._err), closing, strict=True):
+            await stream.closed.wait()
+            timer.cancel()
         self.close_stdin()
-        ended = self._started.ended(self._started.popen.returncode)
+        ended = self._started.ended(self._started.popen.returncode, cpu)
         self._started.released()
         self._failed = ended.failed
-        self._outcome = self._judged(ended, cpu, wall)
+        self._outcome = self._judged(ended, wall)
         self._gone.set()
         self._changed.set()
 
-    def _judged(self, ended: Ended, cpu: float, wall: float) -> SandboxOutcome:
+    def _judged(self, ended: Ended, wall: float) -> SandboxOutcome:
         code = None if self._timed_out else ended.code
         name = "SIGKILL" if self._timed_out else None if code is None or code >= 0 else signal_name(-code)
         out, err = self._out.gathered.take(), self._err.gathered.take()
@@ -227,7 +236,7 @@ class ProcessTree:
             limit = "wall"
         elif ended.out_of_memory:
             limit = "memory"
-        elif name == "SIGXCPU" or (name == "SIGKILL" and cpu >= self._limits.cpu):
+        elif name == "SIGXCPU" or (name == "SIGKILL" and (ended.cpu or 0) >= self._limits.cpu):
             limit = "cpu"
         elif name == "SIGXFSZ":
             limit = "file_size"
@@ -238,11 +247,22 @@ class ProcessTree:
             signal=name,
             timed_out=self._timed_out,
             limit=limit,
-            wall=round(wall, 6),
-            cpu=round(cpu, 6),
+            wall=wall,
+            cpu=ended.cpu,
             stdout_cut=out.left_out,
             stderr_cut=err.left_out,
         )
+
+
+async def readable(fd: int) -> None:
+    """Wait until a descriptor can be read."""
+    loop = asyncio.get_running_loop()
+    ready = asyncio.Event()
+    loop.add_reader(fd, ready.set)
+    try:
+        await ready.wait()
+    finally:
+        loop.remove_reader(fd)
 
 
 def signal_name(number: int) -> str:
