@@ -15,7 +15,7 @@ from typing import Final
 
 from agentkit.errors import SandboxError, SandboxUnavailable
 from agentkit.sandbox import seccomp
-from agentkit.sandbox.cgroups import Group
+from agentkit.sandbox.cgroups import Group, parents
 from agentkit.sandbox.confined import Confined, Order, Setup
 from agentkit.sandbox.launching import rlimits
 from agentkit.sandbox.tree import Ended, Started, readable
@@ -82,8 +82,12 @@ class Bubblewrapped(Confined):
 
     def __init__(self, setup: Setup) -> None:
         self._program, self._known = program()
+        if os.geteuid() == 0 and "pids" not in parents():
+            raise SandboxUnavailable(
+                "as root, the number of processes can only be limited by a control group, and none can be created in "
+                "/sys/fs/cgroup; run as an ordinary user"
+            )
         super().__init__(setup)
-        self._own()
 
     def _environment(self) -> dict[str, str]:
         return super()._environment() | {"TMPDIR": "/tmp"}
@@ -161,9 +165,6 @@ class Bubblewrapped(Confined):
             env={},
             cwd="/",
             pass_fds=fds,
-            user=self._uid,
-            group=self._uid,
-            extra_groups=None if self._uid is None else [],
         )
 
     async def _reported(self, popen: subprocess.Popen[bytes], info: int) -> int:

@@ -13,8 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, NamedTuple, Self
 
-from agentkit.errors import SandboxError, SandboxUnavailable
-from agentkit.sandbox import cgroups
+from agentkit.errors import SandboxError
 from agentkit.sandbox.placing import place
 from agentkit.sandbox.quota import SandboxLimits, SandboxOutcome, checked_wall
 from agentkit.sandbox.tree import ProcessTree, Started
@@ -35,8 +34,6 @@ SETTINGS: Final = (
     "/etc/ssl/openssl.cnf",
 )
 """What programs need of /etc. The rest may hold secrets, which root reads regardless of their mode."""
-
-NOBODY: Final = 65534
 
 MAX_COMMAND: Final = 1 << 17  # bytes of one argument: MAX_ARG_STRLEN of Linux
 
@@ -78,7 +75,6 @@ class Confined:
 
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
-        self._uid: int | None = None
         self._private = Path(tempfile.mkdtemp(prefix="agentkit-sandbox-")).resolve()
         self._tmp = self._private / "tmp"
         self._tmp.mkdir()
@@ -86,28 +82,6 @@ class Confined:
         self._workdir.mkdir(parents=True, exist_ok=True)
         self._running: set[ProcessTree] = set()
         self._closed = False
-
-    def _own(self, *, safe_as_root: bool = True) -> None:
-        """Decide who runs the commands. The kernel does not limit how many processes root starts.
-
-        Args:
-            safe_as_root: whether root has no capabilities inside.
-
-        Raises:
-            SandboxUnavailable: as root, neither a control group nor another user can be had.
-        """
-        if os.geteuid() != 0 or (safe_as_root and "pids" in cgroups.parents()):
-            return
-        if self._setup.workdir is not None:
-            self._remove()
-            raise SandboxUnavailable(
-                "as root, commands are confined only by user namespaces and by a control group that limits how many "
-                "processes there are, and this machine does not allow both; run as an ordinary user, or omit "
-                "`workdir`, and the user nobody runs the commands"
-            )
-        self._uid = NOBODY
-        for path in (self._private, self._workdir, self._tmp):
-            os.chown(path, NOBODY, NOBODY)
 
     @property
     def workdir(self) -> Path:

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from agentkit.errors import SandboxUnavailable
 from agentkit.sandbox import seccomp
-from agentkit.sandbox.cgroups import Group
+from agentkit.sandbox.cgroups import Group, parents
 from agentkit.sandbox.confined import Confined, Order, Setup
 from agentkit.sandbox.quota import SandboxLimits
 from agentkit.sandbox.tree import Ended, Started
@@ -51,6 +51,8 @@ class Unconfined(Confined):
         }
 
 
+NOBODY: Final = 65534
+
 DEVICES: Final = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 
 NAMESPACES: Final = ("user", "pid", "net", "ipc", "uts", "mount")
@@ -70,7 +72,26 @@ class Landlocked(Unconfined):
             raise SandboxUnavailable(f"no filter of system calls for {platform.machine()}: x86_64 and aarch64 only")
         super().__init__(setup)
         self._namespaces = list(namespaces)
-        self._own(safe_as_root="user" in self._namespaces)
+        self._uid: int | None = None
+        if os.geteuid() == 0 and ("user" not in self._namespaces or "pids" not in parents()):
+            self._demote()
+
+    def _demote(self) -> None:
+        """Let nobody run the commands: root keeps capabilities, or is not limited in how many processes it starts.
+
+        Raises:
+            SandboxUnavailable: nobody could not write to the folder.
+        """
+        if self._setup.workdir is not None:
+            self._remove()
+            raise SandboxUnavailable(
+                "as root, commands are confined only by user namespaces together with a control group that limits how "
+                "many processes there are, and this machine does not allow both; run as an ordinary user, or omit "
+                "`workdir`, and the user nobody runs the commands"
+            )
+        self._uid = NOBODY
+        for path in (self._private, self._workdir, self._tmp):
+            os.chown(path, NOBODY, NOBODY)
 
     async def _launch(self, order: Order) -> Started:
         group = Group(order.limits, own=3)
