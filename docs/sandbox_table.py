@@ -14,7 +14,7 @@ from pathlib import Path
 
 from _pytest.outcomes import Skipped
 
-from agentkit.sandbox.escapes import ATTEMPTS
+from agentkit.sandbox.attempts import ATTEMPTS
 
 PAGE = Path(__file__).parent / "sandbox.md"
 sys.path.append(str(PAGE.parent.parent / "tests" / "support"))

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from agentkit.errors import SandboxUnavailable
 from agentkit.sandbox import seccomp
-from agentkit.sandbox.cgroups import Group, parents
+from agentkit.sandbox.cgroups import ControlGroup, parents
 from agentkit.sandbox.confined import Confined, Order, Setup
 from agentkit.sandbox.quota import SandboxLimits
 from agentkit.sandbox.tree import Ended, Started
@@ -114,7 +114,7 @@ class Landlocked(Unconfined):
             os.chown(path, NOBODY, NOBODY)
 
     async def _launch(self, order: Order) -> Started:
-        group = Group(order.limits, own=3)
+        group = ControlGroup(order.limits, own=3)
         return launch(self._plan(order), group)
 
     def _plan(self, order: Order) -> dict[str, Any]:
@@ -161,7 +161,7 @@ def rlimits(limits: SandboxLimits, *, others: int) -> dict[str, tuple[int, int]]
     }
 
 
-def launch(order: dict[str, Any], group: Group | None = None) -> Started:
+def launch(order: dict[str, Any], group: ControlGroup | None = None) -> Started:
     """Start the launcher with an order; it joins the group first."""
     order["cgroups"] = group.doors if group else []
     memory = os.memfd_create("agentkit-order")

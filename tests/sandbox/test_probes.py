@@ -7,7 +7,7 @@ import re
 import pytest
 from sandboxes import CONFINED, ROOT, USERS, attempts_as
 
-from agentkit.sandbox.escapes import ATTEMPTS
+from agentkit.sandbox.attempts import ATTEMPTS
 
 NAMES = {*(attempt.__name__ for attempt in ATTEMPTS), "cpu_loop", "daemon"}
 
