@@ -313,6 +313,32 @@ def test_a_session_ends_at_its_own_deadline_or_when_told(box: Sandbox) -> None:
     asyncio.run(main())
 
 
+def test_it_can_be_killed_at_any_moment(box: Sandbox) -> None:
+    """Also before the sandbox is set up."""
+
+    async def main() -> None:
+        for wait in (0, 0, 0.001, 0.005, 0.01, 0.02, 0.03, 0.05, 0.08):
+            running = await box.start(["sleep", "60"])
+            await asyncio.sleep(wait)
+            outcome = await running.terminate()
+            assert (outcome.exit_code, outcome.signal) == (None, "SIGKILL")
+        for wait in (0, 0.001, 0.005, 0.01, 0.02, 0.05):
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(wait):
+                    await box.run(["sleep", "60"])
+
+    asyncio.run(main())
+
+
+def test_if_its_end_is_collected_by_others_it_is_an_error_and_no_hang(box: Sandbox) -> None:
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel then collects it
+    try:
+        with pytest.raises(SandboxError, match="another part of this process has collected how the command ended"):
+            run(box, "true")
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+
+
 def test_several_commands_run_at_the_same_time(box: Sandbox) -> None:
     async def main() -> list[str]:
         outcomes = await asyncio.gather(*(box.run(["sh", "-c", f"sleep 0.1; echo {n}"]) for n in range(8)))
