@@ -219,7 +219,7 @@ class ProcessTree:
         try:
             _, status, usage = os.wait4(self._started.popen.pid, 0)
             cpu, code = usage.ru_utime + usage.ru_stime, os.waitstatus_to_exitcode(status)
-        except ChildProcessError:  # SIGCHLD is ignored, or somebody waits for any child
+        except ChildProcessError:  # somebody waits for any child
             self._failed = "another part of this process has collected how the command ended"
         self._started.popen.returncode = code
         if self._deadline is not None:

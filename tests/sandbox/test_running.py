@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from sandboxes import EVERY, FAST, ROOT, opened
 
-from agentkit.sandbox import Sandbox, SandboxError, SandboxLimits, SandboxOutcome
+from agentkit.sandbox import Sandbox, SandboxError, SandboxLimits, SandboxOutcome, sandbox
 
 DAEMON = """
 import os, time
@@ -330,13 +330,26 @@ def test_it_can_be_killed_at_any_moment(box: Sandbox) -> None:
     asyncio.run(main())
 
 
-def test_if_its_end_is_collected_by_others_it_is_an_error_and_no_hang(box: Sandbox) -> None:
-    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel then collects it
+def test_if_nobody_can_learn_how_it_ends_it_is_not_started() -> None:
+    box = opened("none")
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     try:
-        with pytest.raises(SandboxError, match="another part of this process has collected how the command ended"):
-            run(box, "true")
+        with pytest.raises(SandboxError, match="SIGCHLD is ignored in this process"):
+            run(box, "touch", "x")
     finally:
         signal.signal(signal.SIGCHLD, before)
+    assert list(box.workdir.iterdir()) == []
+    asyncio.run(box.close())
+
+
+def test_if_others_have_collected_its_end_that_is_an_error_and_no_hang() -> None:
+    async def main() -> None:
+        async with sandbox("none") as box, await box.start(["true"]) as running:
+            os.waitpid(-1, 0)  # noqa: ASYNC222 - as others might
+            with pytest.raises(SandboxError, match="another part of this process has collected how the command ended"):
+                await running.wait()
+
+    asyncio.run(main())
 
 
 def test_several_commands_run_at_the_same_time(box: Sandbox) -> None:
