@@ -32,7 +32,7 @@ class Ended(NamedTuple):
     Attributes:
         code: the exit code, or minus the signal; None if unknown.
         out_of_memory: whether the kernel killed for want of memory.
-        failed: why the command was not started; empty if it was.
+        failed: why the command was not started; empty if it was. More may be in its stderr.
         cpu: seconds of processor time of the whole tree; None if unknown.
     """
 
@@ -73,6 +73,7 @@ class ProcessTree:
         self._limits = limits
         self._since = monotonic()
         self._timed_out = False
+        self._killed = False
         self._outcome = SandboxOutcome()
         self._failed = ""
         self._finishing: asyncio.Task[None] | None = None
@@ -199,6 +200,7 @@ class ProcessTree:
     def kill(self) -> None:
         """Kill the command and everything it started, without waiting."""
         if self.running:
+            self._killed = True
             self._started.stop()
             self._loop.call_later(GRACE, self._force)
 
@@ -230,8 +232,9 @@ class ProcessTree:
         try:
             await self._drained()
             ended = self._started.ended(self._started.popen.returncode, cpu)
-            self._failed = self._failed or ended.failed
             self._outcome = self._judged(ended, wall)
+            if ended.failed and not self._killed:
+                self._failed = f"{ended.failed}: {self._outcome.stderr.strip()}".removesuffix(": ")
         except BaseException as e:
             self._failed = f"how the command ended is unknown: {type(e).__name__}: {e}"
             raise

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import hashlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -350,6 +351,12 @@ def test_if_others_have_collected_its_end_that_is_an_error_and_no_hang() -> None
                 await running.wait()
 
     asyncio.run(main())
+
+
+def test_a_sandbox_that_cannot_be_set_up_is_an_error_and_no_outcome(box: Sandbox) -> None:
+    box.workdir.rmdir()
+    with pytest.raises(SandboxError, match=re.escape(str(box.workdir)) + "|No such file or directory"):
+        run(box, "true")
 
 
 def test_several_commands_run_at_the_same_time(box: Sandbox) -> None:
