@@ -47,7 +47,7 @@ def opened(variant: str, *, workdir: Path | None = None, limits: SandboxLimits =
 def attempts_as(user: str, variant: str) -> dict[str, str | None]:
     """What `python -m agentkit.sandbox` finds as one of `USERS`; the test is skipped where it is not available."""
     reasons = []
-    for command in commands_of(user):
+    for command in commands_of(user, 60_000 + CONFINED.index(variant)):
         done = subprocess.run(
             [*command, "-m", "agentkit.sandbox", "--json", variant],
             env={"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1", "PATH": "/usr/local/bin:/usr/bin:/bin"},
@@ -66,7 +66,7 @@ def attempts_as(user: str, variant: str) -> dict[str, str | None]:
 
 
 @cache
-def commands_of(user: str) -> tuple[tuple[str, ...], ...]:
+def commands_of(user: str, uid: int) -> tuple[tuple[str, ...], ...]:
     """How to run Python as one of `USERS`: this Python, and the system's, which another user can read too."""
     if user == "root" and os.geteuid() != 0:
         pytest.skip("the tests do not run as root")
@@ -74,7 +74,7 @@ def commands_of(user: str) -> tuple[tuple[str, ...], ...]:
     if user != "root" and os.geteuid() == 0:
         if shutil.which("setpriv") is None:
             pytest.skip("setpriv is not installed, which runs a program as another user")
-        become = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+        become = ("setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups")  # its own, as processes are counted
     script = f"import sys, subprocess; sys.path.insert(0, {str(ROOT)!r}); import agentkit.sandbox; "
     script += "subprocess.run([sys.executable, '-c', ''], check=True)"
     usable = [
