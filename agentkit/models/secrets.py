@@ -109,10 +109,10 @@ class _Blots(logging.Filter):
         return True
 
 
-def watch_logs(owner: object, secrets: Iterable[str]) -> None:
-    """Redact secrets in what the underlying libraries log, for as long as the owner lives."""
+def watch_logs(owner: object, secrets: Iterable[str], more: Iterable[str] = ()) -> None:
+    """Redact secrets in what the underlying libraries, and `more` loggers, log, for as long as the owner lives."""
     blots = _Blots(tuple(secrets))
-    for name in LOGGERS:
+    for name in (*LOGGERS, *more):
         logger = logging.getLogger(name)
         logger.addFilter(blots)
         weakref.finalize(owner, logger.removeFilter, blots)
