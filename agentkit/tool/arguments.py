@@ -303,7 +303,7 @@ def _checker(schema: Mapping[str, Any], where: str) -> Validator:
 
     choices = {key: _or_null(Draft202012Validator.VALIDATORS[key]) for key in NULLABLE}
     made = extend(Draft202012Validator, choices)  # type: ignore[no-untyped-call]
-    checker: Validator = made(schema, registry=Registry())  # an empty one: the default one would download what is missing
+    checker: Validator = made(schema, registry=Registry())  # the default one downloads what is missing
     return checker
 
 

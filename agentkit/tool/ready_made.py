@@ -57,8 +57,12 @@ def tool_from_schema(
 ) -> BoundTool:
     """A tool with a ready-made JSON Schema.
 
-    >>> tool = tool_from_schema(lambda arguments, context: arguments["q"], "echo", "Repeat q.",
-    ...     {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]})
+    >>> tool = tool_from_schema(
+    ...     lambda arguments, context: arguments["q"],
+    ...     "echo",
+    ...     "Repeat q.",
+    ...     {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]},
+    ... )
     >>> tool.invoke(tool.validate({"q": "hello"}, lenient=False), None)
     'hello'
 
@@ -109,5 +113,3 @@ def without_patterns(schema: Any) -> Any:
         for keyword, value in schema.items()
         if keyword not in _EXPRESSIONS and keyword not in loose
     }
-
-
