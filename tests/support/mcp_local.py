@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import sys
 from typing import Any
 
 import anyio
@@ -51,32 +49,27 @@ async def crash(context: Any, arguments: dict[str, Any]) -> types.CallToolResult
     raise RuntimeError("broken")
 
 
-async def leave(context: Any, arguments: dict[str, Any]) -> types.CallToolResult:
-    print("my last words", file=sys.stderr, flush=True)
-    os._exit(3)
-
-
 async def sleep(context: Any, arguments: dict[str, Any]) -> types.CallToolResult:
     try:
         await anyio.sleep(60)
     except BaseException:
-        print("cancelled", file=open(os.environ["MCP_NOTES"], "a"), flush=True)  # noqa: SIM115
+        CANCELLED.set()
         raise
     return text("rested")
+
+
+CANCELLED = asyncio.Event()
+
+
+async def cancelled(context: Any, arguments: dict[str, Any]) -> types.CallToolResult:
+    await CANCELLED.wait()
+    return text("sleep")
 
 
 async def steps(context: Any, arguments: dict[str, Any]) -> types.CallToolResult:
     for n in (1, 2):
         await context.session.report_progress(n, 2, f"step {n}")
     return text("done")
-
-
-async def environment(context: Any, arguments: dict[str, Any]) -> types.CallToolResult:
-    return text("\n".join(f"{name}={value}" for name, value in sorted(os.environ.items())))
-
-
-async def large(context: Any, arguments: dict[str, Any]) -> types.CallToolResult:
-    return text("x" * 3_000_000)
 
 
 async def ask(context: Any, arguments: dict[str, Any]) -> types.CallToolResult:
@@ -86,22 +79,17 @@ async def ask(context: Any, arguments: dict[str, Any]) -> types.CallToolResult:
     return text(f"{answer.action} {answer.content}")
 
 
-async def process(context: Any, arguments: dict[str, Any]) -> types.CallToolResult:
-    return text(str(os.getpid()))
-
-
 TOOLS = {
     "echo": (echo, TEXT), "picture": (picture, NONE), "structured": (structured, NONE), "fail": (fail, NONE),
-    "crash": (crash, NONE), "leave": (leave, NONE), "sleep": (sleep, NONE), "steps": (steps, NONE),
-    "environment": (environment, NONE), "large": (large, NONE), "ask": (ask, NONE), "process": (process, NONE),
+    "crash": (crash, NONE), "sleep": (sleep, NONE), "steps": (steps, NONE),
+    "cancelled": (cancelled, NONE), "ask": (ask, NONE),
 }  # fmt: skip
 
 
 async def list_tools(context: Any, params: Any) -> types.ListToolsResult:
-    note = os.environ.get("MCP_DESCRIPTION", "")
     return types.ListToolsResult(
         tools=[
-            types.Tool(name=name, description=f"Shows {name}.{note if name == 'echo' else ''}", input_schema=schema)
+            types.Tool(name=name, description=f"Shows {name}.", input_schema=schema)
             for name, (_, schema) in TOOLS.items()
         ]
     )

@@ -204,6 +204,7 @@ class Session:
             self._now = Connection(self._where, self._options, self._changed)
         connection = self._now
         try:
+            await connection.opened()
             async with asyncio.timeout(self._options.connect_timeout):
                 self._stale = False
                 self._listed(await connection.use(_all_tools))
