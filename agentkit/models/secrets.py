@@ -98,6 +98,9 @@ def shown(url: str) -> str:
     return bare + ("?…" if query else "")
 
 
+_FORMATTER: Final = logging.Formatter()
+
+
 class _Blots(logging.Filter):
     def __init__(self, secrets: Sequence[str]) -> None:
         super().__init__()
@@ -106,6 +109,9 @@ class _Blots(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         said = record.getMessage()
         record.msg, record.args = without_secrets(said, self._secrets), None
+        if record.exc_info:  # a traceback ends with its error's message, which may quote a URL
+            record.exc_text = without_secrets(_FORMATTER.formatException(record.exc_info), self._secrets)
+            record.exc_info = None
         return True
 
 

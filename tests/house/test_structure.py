@@ -51,7 +51,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 ONLY_FOR_TYPES = {("events", "tool")}
 """Upward, yet only under TYPE_CHECKING: an event carries a result that it never looks into."""
 
-HEAVY = ("openai", "anthropic", "lxml", "jsonschema", "httpx", "httpx2", "pydantic", "docstring_parser")
+HEAVY = ("openai", "anthropic", "mcp", "lxml", "jsonschema", "httpx", "httpx2", "pydantic", "docstring_parser")
 
 
 def imports(tree: ast.AST, typing: bool = False) -> Iterator[tuple[str, bool]]:
@@ -183,7 +183,14 @@ def test_imports_point_downward(file: Path) -> None:
     "file", sorted([*ROOT.glob("tools/**/*.py"), *ROOT.glob("examples/*.py")]), ids=lambda f: f.name
 )
 def test_ready_made_tools_and_examples_use_the_public_api(file: Path) -> None:
-    public = {"agentkit", "agentkit.messages", "agentkit.events", "agentkit.errors", "agentkit.testing"}
+    public = {
+        "agentkit",
+        "agentkit.messages",
+        "agentkit.events",
+        "agentkit.errors",
+        "agentkit.testing",
+        "agentkit.interop.mcp",
+    }
     modules = {
         node.module
         for node in ast.walk(ast.parse(file.read_text()))

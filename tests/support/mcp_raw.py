@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 TOOLS = Path(sys.argv[1])
+FORM = {"type": "object", "properties": {"name": {"type": "string"}}}
 NOTES = Path(sys.argv[2]) if len(sys.argv) > 2 else Path(os.devnull)
 
 
@@ -49,7 +50,7 @@ def call(id: Any, name: str, arguments: dict[str, Any]) -> None:
             say(id=id, result={"content": [], "structuredContent": json.loads("[" * 900 + "]" * 900)})
         case "unsolicited":
             for n, method in enumerate(("sampling/createMessage", "elicitation/create", "roots/list")):
-                params = {"messages": [], "maxTokens": 5, "message": "password?", "requestedSchema": {"type": "object"}}
+                params = {"messages": [], "maxTokens": 5, "message": "password?", "requestedSchema": FORM}
                 say(id=f"server-{n}", method=method, params=params)
             say(id=id, result=text("asked"))
         case "change":

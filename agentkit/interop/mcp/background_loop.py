@@ -78,7 +78,8 @@ def _run(loop: asyncio.AbstractEventLoop) -> None:
         loop.run_forever()
         left = asyncio.all_tasks(loop)
         for task in left:
-            task.cancel()
+            if not task.cancelling():  # a second time would interrupt what ends a process
+                task.cancel()
         if left:
             loop.run_until_complete(asyncio.wait(left, timeout=LEAVE))
         loop.run_until_complete(loop.shutdown_asyncgens())

@@ -41,7 +41,6 @@ async def http_streams(server: RemoteServer, cap: int) -> AsyncIterator[Any]:
     client = httpx2.AsyncClient(
         transport=guarded,
         headers={**address.headers, **server.headers, "Accept-Encoding": "identity"},
-        params=dict(address.query) or None,
         timeout=httpx2.Timeout(_SECONDS, read=_IDLE, write=_IDLE, pool=None),
     )
     async with client, streamable_http_client(address.url, http_client=client, max_sse_event_size=cap) as streams:
@@ -66,16 +65,27 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send it; an answer in any case."""
         refusal = ""
+        sent = self._complete(request)
         for attempt in range(_ATTEMPTS):
+            await asyncio.sleep(0.05 * 2**attempt if attempt else 0)
             try:
-                return await self._judged(request, await self._inner.handle_async_request(request))
+                return await self._judged(request, await self._inner.handle_async_request(sent))
             except (httpx2.ConnectError, httpx2.ConnectTimeout) as e:
                 refusal = safe_words(e, self._server.secrets)
-                await asyncio.sleep(0.1 * 2**attempt)
             except httpx2.TransportError as e:
                 said = safe_words(e, self._server.secrets)
                 return self._error(request, LOST, f"the connection to {self._server} broke: {said}")
         return self._error(request, UNSENT, f"cannot connect to {self._server}: {refusal}")
+
+    def _complete(self, request: httpx2.Request) -> httpx2.Request:
+        """The request with the query of the server's URL, which may hold a key: only here, since URLs are logged."""
+        query = self._server.address.query
+        if not query:
+            return request
+        url = request.url.copy_merge_params(dict(query))
+        return httpx2.Request(
+            request.method, url, headers=request.headers, stream=request.stream, extensions=request.extensions
+        )
 
     async def _judged(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()

@@ -157,16 +157,22 @@ async def _end(process: asyncio.subprocess.Process) -> None:
     """Close its input, wait, then end it and everything that it has started."""
     if process.stdin is not None:
         process.stdin.close()
-    for patience, kind in ((_EXIT, signal.SIGTERM), (_KILL, signal.SIGKILL)):
-        await _exited(process, patience)
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, kind)
-    await _exited(process, _KILL)
-    transport = getattr(
-        process, "_transport", None
-    )  # a grandchild may still hold the pipes; nothing public closes them
-    if transport is not None:
-        transport.close()
+    try:
+        await _exited(process, _EXIT)
+        _signal(process, signal.SIGTERM)
+        await _exited(process, _KILL)
+    finally:  # even if this is cancelled
+        _signal(process, signal.SIGKILL)
+        await _exited(process, _KILL)
+        transport = getattr(process, "_transport", None)  # a grandchild may hold the pipes; nothing public closes them
+        if transport is not None:
+            transport.close()
+
+
+def _signal(process: asyncio.subprocess.Process, kind: signal.Signals) -> None:
+    """Signal the process and all it has started: they are a group of their own."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, kind)
 
 
 async def _exited(process: asyncio.subprocess.Process, patience: float) -> None:

@@ -160,9 +160,9 @@ class Connection:
     def close(self) -> None:
         """End it now, with all its calls."""
         self.broken = True
+        if not self._leave.is_set() and not self._ready.done():
+            self._task.cancel()  # once: a second time would interrupt the end of the process
         self._leave.set()
-        if not self._ready.done():
-            self._task.cancel()
 
     async def ended(self) -> None:
         """Wait for its end."""
