@@ -58,7 +58,7 @@ def test_512_calls_in_flight_through_one_session_are_all_answered() -> None:
         ("gzip", "answered in 'gzip', which was not asked for"),
         ("page", "answered with HTTP 503 Service Unavailable"),
         ("large", "the answer is larger than 1,000,000 bytes"),
-        ("truncated", "the answer broke off"),
+        ("truncated", "the answer was interrupted"),
         ("hang_up", "the connection to the MCP server was lost during this call, which may have taken effect"),
         ("redirect", "Redirect to http://127.0.0.1:9/mcp not followed"),
     ],

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from agentkit.interop.mcp.endpoints import LocalServer, RemoteServer
-from agentkit.interop.mcp.mcp_tools import MCPProgress, MCPTools
+from agentkit.interop.mcp.mcp_options import MCPProgress
+from agentkit.interop.mcp.mcp_tools import MCPTools
 from agentkit.interop.mcp.serving import mcp_app, mcp_server
 
 __all__ = ["LocalServer", "MCPProgress", "MCPTools", "RemoteServer", "mcp_app", "mcp_server"]

@@ -118,7 +118,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
 
 
 class _Capped(httpx2.AsyncByteStream):
-    """A body that raises what the SDK takes as damage of this one answer: if it is too long, or breaks off."""
+    """A body that raises what the SDK takes as damage of this one answer: if it is too long, or cut."""
 
     def __init__(self, stream: Any, cap: int) -> None:
         self._stream = stream
@@ -133,7 +133,7 @@ class _Capped(httpx2.AsyncByteStream):
                     raise httpx2.StreamError(f"the answer is larger than {self._cap:,} bytes")
                 yield chunk
         except httpx2.TransportError as e:
-            raise httpx2.StreamError(f"the answer broke off: {type(e).__name__}") from None
+            raise httpx2.StreamError(f"the answer was interrupted: {type(e).__name__}") from None
 
     async def aclose(self) -> None:
         await self._stream.aclose()

@@ -122,7 +122,7 @@ class LocalProcess:
                 text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
                 process.stdin.write(text.encode() + b"\n")
                 await process.stdin.drain()
-        except (OSError, RuntimeError):  # it reads no more; whoever waits for an answer learns that there will be none
+        except (OSError, RuntimeError):  # it reads no more: nobody need wait for an answer any longer
             await said.aclose()
 
     async def _listen(self, process: asyncio.subprocess.Process) -> None:

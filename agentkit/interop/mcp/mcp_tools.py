@@ -6,70 +6,32 @@ import asyncio
 import json
 import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Self, Unpack
 
-from agentkit.checks.bounds import SECONDS, Bounds, refuse, whole
+from agentkit.checks.spelling import takes
 from agentkit.errors import ConfigError, FormatError, SchemaError
 from agentkit.interop.mcp.background_loop import BackgroundLoop
 from agentkit.interop.mcp.contents import result_of
-from agentkit.interop.mcp.declarations import Declaration, Rename, local_name, refuse_large, spec_of
+from agentkit.interop.mcp.declarations import Declaration, local_name, refuse_large, spec_of
 from agentkit.interop.mcp.endpoints import Endpoint, LocalServer, endpoint, redacted, safe_words
-from agentkit.interop.mcp.handlers import Elicit, Sample, elicitation_callback, sampling_callback
+from agentkit.interop.mcp.mcp_options import OUTER, MCPKeywords, MCPOptions, MCPProgress
 from agentkit.interop.mcp.pins import Pins
 from agentkit.interop.mcp.server_file import read_server_file
-from agentkit.interop.mcp.session import CallFailed, Reporter, Session, SessionOptions
+from agentkit.interop.mcp.session import CallFailed, Reporter, Session
 from agentkit.models.secrets import watch_logs
 from agentkit.tool import BoundTool, ToolContext, ToolResult, tool_from_schema
-from agentkit.tool.policy import Keep, Predicate
 from agentkit.unicode import escaped
 
 _LOG: Final = logging.getLogger("agentkit.mcp")
 _SDK: Final = ("mcp.client.streamable_http", "mcp.shared.jsonrpc_dispatcher", "mcp.client.client", "client")
 
-OUTER: Final = 5.0
-"""Seconds that a run grants beyond `timeout`, so that the model reads this adapter's message and not a general one."""
 
-Approver = Callable[[str], bool]
-"""Is shown the exact command of a local server before its first start; False refuses it."""
-
-
-@dataclass(frozen=True, slots=True)
-class MCPProgress:
-    """How far a call is, as its server reports it.
-
-    Args:
-        server: the server's name.
-        tool: the tool's name here.
-        call_id: the call.
-        progress: so far.
-        total: of how much; None if the server does not know.
-        message: what it is doing; None without one.
-    """
-
-    server: str
-    tool: str
-    call_id: str
-    progress: float
-    total: float | None = None
-    message: str | None = None
-
-
-_BOUNDS: Final[Bounds] = {
-    "timeout": SECONDS,
-    "connect_timeout": SECONDS,
-    "max_message": whole(1024),
-    "max_description": whole(100),
-    "max_tools": whole(1),
-    "max_in_flight": whole(1),
-}
-
-
+@takes(MCPKeywords, such="MCPTools('https://example.org/mcp')")
 class MCPTools:
     """The tools of one MCP server.
 
@@ -113,76 +75,32 @@ class MCPTools:
     """
 
     def __init__(
-        self,
-        server: str | Sequence[str] | Mapping[str, Any] | Endpoint,
-        *,
-        name: str | None = None,
-        prefix: str | None = None,
-        rename: Rename | None = None,
-        only: Sequence[str] | None = None,
-        headers: Mapping[str, str] | None = None,
-        env: Mapping[str, str] | None = None,
-        cwd: str | os.PathLike[str] | None = None,
-        timeout: float = 60.0,
-        connect_timeout: float = 60.0,
-        max_message: int = 16 * 1024 * 1024,
-        max_description: int = 4_000,
-        max_tools: int = 256,
-        max_in_flight: int = 1_024,
-        pins: str | os.PathLike[str] | None = None,
-        approve: Approver | None = None,
-        on_change: Callable[[str, str], None] | None = None,
-        on_progress: Callable[[MCPProgress], None] | None = None,
-        elicit: Elicit | None = None,
-        sample: Sample | None = None,
-        requires_approval: bool | Predicate = False,
-        max_output: int | None = None,
-        keep: Keep | None = None,
+        self, server: str | Sequence[str] | Mapping[str, Any] | Endpoint, **options: Unpack[MCPKeywords]
     ) -> None:
-        given = (timeout, connect_timeout, max_message, max_description, max_tools, max_in_flight)
-        refuse("MCPTools", dict(zip(_BOUNDS, given, strict=True)), _BOUNDS)
-        if isinstance(only, str):
-            raise ConfigError(f"MCPTools(only={only!r}): expected a list of names: only=[{only!r}]")
         if find_spec("mcp") is None:
             raise ConfigError('MCP is not installed: pip install "agentkit[mcp]"')
-        self._where = endpoint(server, headers, env, None if cwd is None else os.fspath(cwd))
-        self.name = name if name is not None else self._where.name
+        self._options = given = MCPOptions(**options)
+        where = endpoint(server, given.headers, given.env, None if given.cwd is None else os.fspath(given.cwd))
+        self._where = where
+        self.name = given.name if given.name is not None else where.name
         self.changed: dict[str, str] = {}
         """The tools that are disabled because their declaration changed, by the server's names, with the difference."""
         self.refused: dict[str, str] = {}
         """The tools that are not offered because of their declaration, by the server's names, with the reason."""
-        self._naming = (f"{self.name}_" if prefix is None else prefix, rename, None if only is None else tuple(only))
-        self._policy: dict[str, Any] = {
-            "timeout": timeout + connect_timeout + OUTER,
-            "requires_approval": requires_approval,
-            "max_output": max_output,
-            "keep": keep,
-        }
-        self._bounds = (max_description, max_tools)
-        self._timeout = timeout
-        self._slots_at_once = max_in_flight
-        self._slots = asyncio.Semaphore(max_in_flight)
-        self._pins = Pins(pins, self.name)
-        self._approve = approve
-        self._on_change = on_change
-        self._on_progress = on_progress
         self._declared: dict[str, Declaration] = {}
-        self._shown = False
-        self._closed = False
-        options = SessionOptions(
-            timeout, connect_timeout, max_message, elicitation_callback(elicit), sampling_callback(sample)
-        )
-        self._options = options
-        self._session = Session(self._where, options, self._listed)
+        self._pins = Pins(given.pins, self.name)
+        self._slots = asyncio.Semaphore(given.max_in_flight)
+        self._session = Session(where, given.session, self._listed)
         self._loop = BackgroundLoop(f"MCP {self.name}")
-        if self._where.secrets:
-            watch_logs(self, self._where.secrets, _SDK)
+        self._shown = self._closed = False
+        if where.secrets:
+            watch_logs(self, where.secrets, _SDK)
 
     def __repr__(self) -> str:
         return f"MCPTools({str(self._where)!r}, name={self.name!r})"
 
     @classmethod
-    def from_file(cls, path: str | os.PathLike[str], **options: Any) -> tuple[Self, ...]:
+    def from_file(cls, path: str | os.PathLike[str], **options: Unpack[MCPKeywords]) -> tuple[Self, ...]:
         """The servers of an `mcpServers` file, as other applications use it; `${NAME}` is read from the environment.
 
         Args:
@@ -192,7 +110,12 @@ class MCPTools:
         Raises:
             ConfigError: the file cannot be read, or an environment variable is not set.
         """
-        return tuple(cls(where, name=name, **options) for name, where in read_server_file(Path(path)).items())
+        made: list[Self] = []
+        for name, where in read_server_file(Path(path)).items():
+            each: MCPKeywords = {"name": name}
+            each.update(options)
+            made.append(cls(where, **each))
+        return tuple(made)
 
     # -------------------------------------------------------------- tools
 
@@ -204,7 +127,10 @@ class MCPTools:
         """
         if not self._declared or self._closed:
             self._announce()
-            self._reached(partial(self._loop.run, self._session.open(), self._options.connect_timeout + OUTER))
+            try:
+                self._loop.run(self._session.open(), self._options.connect_timeout * 2 + OUTER)
+            except (CallFailed, TimeoutError) as e:
+                raise ConfigError(f"MCP server {self.name!r}: {e}") from None
         return self._tools()
 
     async def connect(self) -> Self:
@@ -220,12 +146,6 @@ class MCPTools:
             raise ConfigError(f"MCP server {self.name!r}: {e}") from None
         return self
 
-    def _reached(self, open_: Callable[[], Any]) -> None:
-        try:
-            open_()
-        except (CallFailed, TimeoutError) as e:
-            raise ConfigError(f"MCP server {self.name!r}: {e}") from None
-
     def _announce(self) -> None:
         """Show the command of a local server before its first start."""
         self._closed = False
@@ -233,16 +153,16 @@ class MCPTools:
             return
         command = escaped(str(self._where))
         if not self._pins.approved(command):
-            if self._approve is None:
+            if self._options.approve is None:
                 _LOG.warning("starts the MCP server %r: %s", self.name, command)
-            elif self._approve(command) is not True:
+            elif self._options.approve(command) is not True:
                 raise ConfigError(f"MCP server {self.name!r}: not started, because its command was refused: {command}")
             else:
                 self._pins.approve(command)
         self._shown = True
 
     def _tools(self) -> tuple[BoundTool, ...]:
-        prefix, rename, only = self._naming
+        only, most = self._options.only, self._options.max_tools
         missing = [name for name in only or () if name not in self._declared and name not in self.refused]
         if missing:
             raise ConfigError(
@@ -250,11 +170,11 @@ class MCPTools:
             )
         made: list[BoundTool] = []
         for declared in self._declared.values():
-            name = _renamed(declared.name, prefix, rename)
+            name = self._name(declared.name)
             if declared.name in self.changed or name is None or (only is not None and declared.name not in only):
                 continue
-            if len(made) == self._bounds[1]:
-                self._refuse(declared.name, f"it has more than {self._bounds[1]} tools (max_tools)")
+            if len(made) == most:
+                self._refuse(declared.name, f"it has more than {most} tools (max_tools)")
                 continue
             try:
                 made.append(self._tool(declared, name))
@@ -262,10 +182,18 @@ class MCPTools:
                 self._refuse(declared.name, str(e))
         return tuple(made)
 
+    def _name(self, tool: str) -> str | None:
+        """A tool's name here; None to omit it."""
+        rename = self._options.rename
+        if callable(rename):
+            return rename(tool)
+        prefix = f"{self.name}_" if self._options.prefix is None else self._options.prefix
+        return rename[tool] if rename is not None and tool in rename else local_name(tool, prefix)
+
     def _tool(self, declared: Declaration, name: str) -> BoundTool:
-        spec = spec_of(declared, name, self._bounds[0])
+        spec = spec_of(declared, name, self._options.max_description)
         answer = partial(self._answer, declared.name)
-        return tool_from_schema(answer, name, spec.description, spec.parameters, patterns=False, **self._policy)
+        return tool_from_schema(answer, name, spec.description, spec.parameters, patterns=False, **self._options.policy)
 
     def _refuse(self, tool: str, why: str) -> None:
         if tool not in self.refused:
@@ -291,8 +219,8 @@ class MCPTools:
         self._declared, self.changed = declared, changes
 
     def _tell_change(self, tool: str, difference: str) -> None:
-        if self._on_change is not None:
-            self._on_change(tool, difference)
+        if self._options.on_change is not None:
+            self._options.on_change(tool, difference)
             return
         _LOG.warning(
             "MCP server %r: the tool %r is disabled, because it is no longer declared as it was when it was first "
@@ -326,7 +254,7 @@ class MCPTools:
         except ValueError as e:
             return ToolResult(error=f"the arguments cannot be sent: {e}", code="invalid_arguments")
         loop = asyncio.get_running_loop()
-        report = None if self._on_progress is None else partial(self._report, loop, context)
+        report = None if self._options.on_progress is None else partial(self._report, loop, context)
         return await self._loop.wait(self._call(tool, arguments, report))
 
     async def _call(self, tool: str, arguments: Mapping[str, Any], report: Reporter | None) -> ToolResult:
@@ -340,7 +268,9 @@ class MCPTools:
                     return ToolResult(error=self._disabled(tool), code="denied")
                 answer = await self._session.call(tool, arguments, report)
         except TimeoutError:
-            return ToolResult(error=f"no answer after {self._timeout:g} s: the call was cancelled", code="timeout")
+            return ToolResult(
+                error=f"no answer after {self._options.timeout:g} s: the call was cancelled", code="timeout"
+            )
         except CallFailed as e:
             return ToolResult(error=safe_words(str(e), self._where.secrets))
         return result_of(answer, self._unseen)
@@ -363,8 +293,8 @@ class MCPTools:
     ) -> None:
         said = None if message is None else self._unseen(message)
         told = MCPProgress(self.name, context.name, context.call_id, progress, total, said)
-        if self._on_progress is not None and not loop.is_closed():
-            loop.call_soon_threadsafe(self._on_progress, told)
+        if self._options.on_progress is not None and not loop.is_closed():
+            loop.call_soon_threadsafe(self._options.on_progress, told)
 
     # -------------------------------------------------------------- the end
 
@@ -375,7 +305,7 @@ class MCPTools:
             return
         self._loop.run(self._session.close(), 30)
         self._loop.stop()
-        self._slots = asyncio.Semaphore(self._slots_at_once)  # the old one belongs to the loop that has ended
+        self._slots = asyncio.Semaphore(self._options.max_in_flight)  # the old one belongs to the loop that has ended
 
     async def aclose(self) -> None:
         """The same, without blocking the event loop."""
@@ -394,11 +324,3 @@ class MCPTools:
         self, kind: type[BaseException] | None, e: BaseException | None, t: TracebackType | None
     ) -> None:
         await self.aclose()
-
-
-def _renamed(tool: str, prefix: str, rename: Rename | None) -> str | None:
-    if callable(rename):
-        return rename(tool)
-    if rename is not None and tool in rename:
-        return rename[tool]
-    return local_name(tool, prefix)

@@ -188,7 +188,7 @@ class Session:
         self._opening: asyncio.Task[Connection] | None = None
 
     async def open(self) -> Connection:
-        """The session, open and with its tools listed; whoever comes while it is opened waits for the same one.
+        """The session, open and with its tools listed; all that need it while it is opened wait for the same one.
 
         Raises:
             CallFailed: it cannot be opened.
@@ -197,6 +197,7 @@ class Session:
             return self._now
         if self._opening is None or self._opening.done():
             self._opening = asyncio.create_task(self._open())
+            self._opening.add_done_callback(_seen)
         return await asyncio.shield(self._opening)
 
     async def _open(self) -> Connection:
@@ -291,6 +292,12 @@ async def _all_tools(client: Client) -> list[Tool]:
         if (cursor := page.next_cursor) is None:
             return found
     raise ValueError(f"its list of tools has more than {PAGES} pages")
+
+
+def _seen(task: asyncio.Task[Any]) -> None:
+    """Its failure was seen, even if all that waited for it have been cancelled."""
+    if not task.cancelled():
+        task.exception()
 
 
 async def _unchecked(name: str, result: Any) -> None:
