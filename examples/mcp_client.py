@@ -59,7 +59,7 @@ async def main(folder: str) -> None:
         )
         result = await Agent(model, [server]).run("Tell me about these words.")
     for message in result.messages:
-        print(f"{type(message).__name__:17} {message.text}")
+        print(f"{type(message).__name__:17} {message.content}")
     assert result.text.startswith("Tea comes twice")
 
 
