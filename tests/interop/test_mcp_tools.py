@@ -7,6 +7,8 @@ import json
 import logging
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ import pytest
 
 pytest.importorskip("mcp", reason="the official SDK is not installed: agentkit[mcp]")
 
-from mcp_kit import LOCAL, acall, call, declared, notes, raw
+from mcp_kit import LOCAL, SUPPORT, acall, call, declared, notes, raw
 
 from agentkit import Agent, ImagePart, TextPart, ThreadManager, ToolRegistry
 from agentkit.errors import ConfigError, SchemaError
@@ -231,6 +233,8 @@ def test_a_silent_server_is_given_up(tmp_path: Path) -> None:
         ("http://x", {"env": {"A": "b"}}, "gets headers="),
         (["x"], {"env": {"A": 1}}, "expected strings by name"),
         (["x"], {"timeout": 0}, "seconds above 0"),
+        (["x"], {"timout": 5}, "did you mean 'timeout'"),
+        ("http://x", {"headers": {"A": "b\nc"}}, "'A' contains a character that HTTP cannot carry"),
         (["x"], {"only": "read"}, r"only=\['read'\]"),
     ],
 )
@@ -285,3 +289,18 @@ def test_two_servers_cannot_shadow_each_other(tmp_path: Path) -> None:
         pytest.raises(SchemaError, match="'read' is taken"),
     ):
         ToolRegistry(a, b)
+
+
+def test_a_program_that_closes_nothing_ends_and_leaves_no_process(tmp_path: Path) -> None:
+    program = (
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "from pathlib import Path\n"
+        "from agentkit import ToolRegistry\n"
+        "from mcp_kit import call, raw\n"
+        "print(call(ToolRegistry(raw(Path(sys.argv[2]), 'look')), 'raw_look').text)\n"
+    )
+    words = [sys.executable, "-W", "error", "-c", program, str(SUPPORT), str(tmp_path)]
+    ran = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    with pytest.raises(ProcessLookupError):
+        os.kill(json.loads(ran.stdout)["pid"], 0)

@@ -80,6 +80,12 @@ def test_row_39_a_changed_tool_is_disabled_and_the_difference_shown(
         assert "raw_read" in ToolRegistry(server).tools
 
 
+def test_row_39_names_that_become_one_cost_the_second_tool(tmp_path: Path) -> None:
+    with raw(tmp_path, "a.b", "a_b", "a/b") as server:
+        assert list(ToolRegistry(server).tools) == ["raw_a_b"]
+        assert list(server.refused) == ["a_b", "a/b"]
+
+
 @pytest.mark.parametrize(
     "after",
     [
@@ -251,6 +257,19 @@ def test_row_42_a_catastrophic_pattern_costs_nothing(tmp_path: Path, keyword: st
         assert time.perf_counter() - since < 2
 
 
+def test_row_42_a_result_is_not_checked_by_the_servers_own_pattern(tmp_path: Path) -> None:
+    tool = {**declared("structured"), "outputSchema": {"type": "object", "properties": {"a": {"pattern": "^(a+)+$"}}}}
+    with raw(tmp_path, tool) as server:
+        assert call(ToolRegistry(server), "raw_structured").output == {"a": "a" * 60 + "!"}
+
+
+def test_row_42_a_schema_of_depth_1000_is_a_clear_error(tmp_path: Path) -> None:
+    said = r"cannot list the tools of .*: its answer cannot be read"
+    bad = {**declared("bad"), "inputSchema": nested(500)}
+    with raw(tmp_path, bad, "good") as server, pytest.raises(ConfigError, match=said):
+        ToolRegistry(server)
+
+
 def test_row_42_recursive_schemas_are_accepted(tmp_path: Path) -> None:
     tree = {"type": "object", "properties": {"below": {"type": "array", "items": {"$ref": "#/$defs/tree"}}}}
     with raw(
@@ -275,9 +294,11 @@ def test_a_secret_of_the_environment_appears_nowhere(tmp_path: Path, caplog: pyt
             return f"{server!r} {result!r} {server.refused} {server.changed}"
 
     with caplog.at_level(logging.DEBUG):
-        server = raw(tmp_path, "look", "exit", env={"SERVICE_KEY": CANARY}, approve=None)
+        look = declared("look", f"Uses {CANARY}.", properties={"a": {"type": "string", "default": CANARY}})
+        server = raw(tmp_path, look, "exit", env={"SERVICE_KEY": CANARY}, approve=None, pins=tmp_path / "pins.json")
         shown = asyncio.run(main(server))
-    (tmp_path / "notes").unlink()
+    (tmp_path / "notes").unlink()  # what the server itself wrote
+    (tmp_path / "tools.json").unlink()
     assert CANARY not in shown
     assert CANARY not in caplog.text
     assert not [file.name for file in tmp_path.iterdir() if CANARY.encode() in file.read_bytes()]

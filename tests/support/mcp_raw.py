@@ -18,6 +18,13 @@ FORM = {"type": "object", "properties": {"name": {"type": "string"}}}
 NOTES = Path(sys.argv[2]) if len(sys.argv) > 2 else Path(os.devnull)
 
 
+FIXED: dict[str, Any] = {
+    "malformed": {"content": "not a list"},
+    "deep": {"content": [], "structuredContent": json.loads("[" * 900 + "]" * 900)},
+    "structured": {"content": [], "structuredContent": {"a": "a" * 60 + "!"}},
+}
+
+
 def note(text: str) -> None:
     with NOTES.open("a") as file:
         file.write(text + "\n")
@@ -44,10 +51,8 @@ def call(id: Any, name: str, arguments: dict[str, Any]) -> None:
         case "garbage":
             print("Listening on port 3000 …\n\x00\xff{{{", flush=True)
             say(id=id, result=text("after garbage"))
-        case "malformed":
-            say(id=id, result={"content": "not a list"})
-        case "deep":
-            say(id=id, result={"content": [], "structuredContent": json.loads("[" * 900 + "]" * 900)})
+        case "malformed" | "deep" | "structured":
+            say(id=id, result=FIXED[name])
         case "unsolicited":
             for n, method in enumerate(("sampling/createMessage", "elicitation/create", "roots/list")):
                 params = {"messages": [], "maxTokens": 5, "message": "password?", "requestedSchema": FORM}

@@ -34,7 +34,7 @@ def result_of(answer: CallToolResult, shown: Shown = str) -> ToolResult:
     kept: list[dict[str, Any]] = []
     parts = [_clean(part, shown) for block in answer.content for part in _parts(block, kept)]
     about: dict[str, Any] = {}
-    structured = _redacted(answer.structured_content, shown)
+    structured = everywhere(answer.structured_content, shown)
     if structured is not None:
         about["structured"] = structured
     if kept:
@@ -54,14 +54,15 @@ def _clean(part: TextPart | ImagePart, shown: Shown) -> TextPart | ImagePart:
     return TextPart(shown(part.text)) if isinstance(part, TextPart) else part
 
 
-def _redacted(value: Any, shown: Shown) -> Any:
+def everywhere(value: Any, shown: Shown) -> Any:
+    """A JSON value with each of its texts changed."""
     match value:
         case str():
             return shown(value)
         case Mapping():
-            return {shown(str(key)): _redacted(inner, shown) for key, inner in value.items()}
+            return {shown(str(key)): everywhere(inner, shown) for key, inner in value.items()}
         case list():
-            return [_redacted(inner, shown) for inner in value]
+            return [everywhere(inner, shown) for inner in value]
         case _:
             return value
 

@@ -19,6 +19,7 @@ from agentkit.toolspec import ToolSpec
 
 MAX_DEPTH: Final = 64  # levels of a schema; the deepest of a published server that we know of has 14
 MAX_SCHEMA: Final = 256 * 1024  # characters of a schema as JSON
+MAX_KEPT: Final = 20_000  # characters of a description that are pinned; all of it is compared
 MAX_NAME: Final = 64  # what providers accept
 
 Rename = Mapping[str, str] | Callable[[str], str | None]
@@ -36,11 +37,12 @@ class Declaration:
     @property
     def digest(self) -> str:
         """Changes whenever anything in it does."""
-        return hashlib.sha256(json.dumps(self.as_json(), sort_keys=True).encode()).hexdigest()
+        everything = [self.name, self.description, self.schema]
+        return hashlib.sha256(json.dumps(everything, sort_keys=True).encode()).hexdigest()
 
     def as_json(self) -> dict[str, Any]:
-        """As it is kept."""
-        return {"name": self.name, "description": self.description, "schema": self.schema}
+        """As it is kept, to show a difference."""
+        return {"name": self.name, "description": cut(self.description, MAX_KEPT), "schema": self.schema}
 
 
 def spec_of(declared: Declaration, name: str, max_description: int) -> ToolSpec:

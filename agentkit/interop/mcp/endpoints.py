@@ -113,7 +113,7 @@ def endpoint(
     if isinstance(server, str) and server.startswith(("http://", "https://")):
         if env or cwd:
             raise ConfigError("env= and cwd= are for a local server; a server with a URL gets headers=")
-        return RemoteServer(_address(server), _strings("headers", headers))
+        return RemoteServer(_address(server), _checked(_strings("headers", headers)))
     if isinstance(server, str):
         raise ConfigError(
             f"MCPTools({server!r:.100}): expected a URL, https://…, or a command as a list of words, "
@@ -155,6 +155,14 @@ def _strings(what: str, given: Mapping[str, str] | None) -> dict[str, str]:
         if not all(isinstance(word, str) for word in (name, value)):
             raise ConfigError(f"{what}: expected strings by name; {name!r:.60} has a {type(value).__name__}")
     return dict(given or {})
+
+
+def _checked(headers: dict[str, str]) -> dict[str, str]:
+    """Headers that HTTP can carry; the error of the HTTP client would quote their values."""
+    for name, value in headers.items():
+        if not (name.isascii() and value.isascii() and (name + value).isprintable()):
+            raise ConfigError(f"headers: {name!r:.60} contains a character that HTTP cannot carry")
+    return headers
 
 
 def _hides(name: str, value: str) -> bool:

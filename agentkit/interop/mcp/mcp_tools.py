@@ -8,7 +8,6 @@ import logging
 import os
 from collections.abc import Mapping, Sequence
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, Unpack
@@ -16,11 +15,12 @@ from typing import Any, Final, Self, Unpack
 from agentkit.checks.spelling import takes
 from agentkit.errors import ConfigError, FormatError, SchemaError
 from agentkit.interop.mcp.background_loop import BackgroundLoop
-from agentkit.interop.mcp.contents import result_of
+from agentkit.interop.mcp.contents import everywhere, result_of
 from agentkit.interop.mcp.declarations import Declaration, local_name, refuse_large, spec_of
 from agentkit.interop.mcp.endpoints import Endpoint, LocalServer, endpoint, redacted, safe_words
 from agentkit.interop.mcp.mcp_options import OUTER, MCPKeywords, MCPOptions, MCPProgress
 from agentkit.interop.mcp.pins import Pins
+from agentkit.interop.mcp.sdk import require_sdk
 from agentkit.interop.mcp.server_file import read_server_file
 from agentkit.interop.mcp.session import CallFailed, Reporter, Session
 from agentkit.models.secrets import watch_logs
@@ -77,8 +77,7 @@ class MCPTools:
     def __init__(
         self, server: str | Sequence[str] | Mapping[str, Any] | Endpoint, **options: Unpack[MCPKeywords]
     ) -> None:
-        if find_spec("mcp") is None:
-            raise ConfigError('MCP is not installed: pip install "agentkit[mcp]"')
+        require_sdk()
         self._options = given = MCPOptions(**options)
         where = endpoint(server, given.headers, given.env, None if given.cwd is None else os.fspath(given.cwd))
         self._where = where
@@ -168,7 +167,7 @@ class MCPTools:
             raise ConfigError(
                 f"MCP server {self.name!r} has no tool {missing[0]!r}; it has {', '.join(map(repr, self._declared))}"
             )
-        made: list[BoundTool] = []
+        made: dict[str, BoundTool] = {}
         for declared in self._declared.values():
             name = self._name(declared.name)
             if declared.name in self.changed or name is None or (only is not None and declared.name not in only):
@@ -176,11 +175,14 @@ class MCPTools:
             if len(made) == most:
                 self._refuse(declared.name, f"it has more than {most} tools (max_tools)")
                 continue
+            if name in made:
+                self._refuse(declared.name, f"another of its tools is called {name!r} here, too")
+                continue
             try:
-                made.append(self._tool(declared, name))
+                made[name] = self._tool(declared, name)
             except (SchemaError, FormatError) as e:
                 self._refuse(declared.name, str(e))
-        return tuple(made)
+        return tuple(made.values())
 
     def _name(self, tool: str) -> str | None:
         """A tool's name here; None to omit it."""
@@ -211,7 +213,8 @@ class MCPTools:
             except (SchemaError, RecursionError) as e:
                 self._refuse(tool.name, str(e))
                 continue
-            declared[tool.name] = Declaration(tool.name, tool.description or tool.title or "", tool.input_schema)
+            description = self._unseen(tool.description or tool.title or "")
+            declared[tool.name] = Declaration(tool.name, description, everywhere(tool.input_schema, self._unseen))
         changes = self._pins.check(declared.values())
         for tool, difference in changes.items():
             if self.changed.get(tool) != difference:

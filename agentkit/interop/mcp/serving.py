@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from agentkit.errors import ConfigError
 from agentkit.events import CallEnd, ToolCompleted, ToolFailed, ToolSkipped
 from agentkit.interop.mcp.contents import answer_of
+from agentkit.interop.mcp.sdk import require_sdk
 from agentkit.messages import ToolCall
 from agentkit.processor import ProcessorConfig, ResponseProcessor
 from agentkit.processor.processor import call_id as new_call_id
@@ -48,6 +49,7 @@ def mcp_server(
             has nobody to ask.
         config: limits and timeouts.
     """
+    require_sdk()
     from mcp.server import Server
     from mcp_types import ListToolsResult, Tool
 

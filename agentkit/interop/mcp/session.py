@@ -25,6 +25,9 @@ _LOG: Final = logging.getLogger("agentkit.mcp")
 PAGES: Final = 100
 """Pages of a list of tools that are read: a server could send them forever."""
 
+LISTED: Final = 5_000
+"""Tools of a list that are read."""
+
 
 class Reporter(Protocol):
     """Receives a call's progress, its total, and a message."""
@@ -112,7 +115,8 @@ class Connection:
                 self._ready.set_result(client)
                 await self._leave.wait()
         except asyncio.CancelledError:
-            self._fail(f"the session with the MCP server was closed ({self._where})")
+            if not self._ready.done():
+                self._fail(f"the session with the MCP server was closed ({self._where})")
             raise
         except BaseException as e:  # noqa: BLE001 - any fault of the SDK or the server, even a group, becomes a CallFailed
             self._fail(f"cannot use the MCP server ({self._where}): {await self.words(e)}")
@@ -289,6 +293,8 @@ async def _all_tools(client: Client) -> list[Tool]:
     for _ in range(PAGES):
         page = await client.list_tools(cursor=cursor)
         found += page.tools
+        if len(found) > LISTED:
+            raise ValueError(f"it lists more than {LISTED:,} tools")
         if (cursor := page.next_cursor) is None:
             return found
     raise ValueError(f"its list of tools has more than {PAGES} pages")
