@@ -17,13 +17,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mcp_kit import call, declared, notes, raw
 
-from agentkit import ThreadManager, ToolRegistry, formats
+from agentkit import ImagePart, ThreadManager, ToolRegistry, formats
 from agentkit.errors import ConfigError
 from agentkit.formats import control
 from agentkit.interop.mcp import MCPTools
+from agentkit.interop.mcp.contents import result_of
 from agentkit.interop.mcp.declarations import Declaration, spec_of
 from agentkit.messages import ToolCall, ToolMessage
 from agentkit.testing import ScriptedModel
+from agentkit.unicode import clean
 
 CANARY = "canary-7f3a9b21c4"
 
@@ -302,3 +304,41 @@ def test_a_secret_of_the_environment_appears_nowhere(tmp_path: Path, caplog: pyt
     assert CANARY not in shown
     assert CANARY not in caplog.text
     assert not [file.name for file in tmp_path.iterdir() if CANARY.encode() in file.read_bytes()]
+
+
+# ---------------------------------------------------------------- whatever a server sends
+
+
+TEXTS = st.text(max_size=20)
+BLOCKS = st.one_of(
+    st.builds(lambda t: {"type": "text", "text": t}, TEXTS),
+    st.builds(
+        lambda kind, data, mime: {"type": kind, "data": data, "mimeType": mime},
+        st.sampled_from(["image", "audio"]),
+        st.sampled_from(["", "AAAA", "%%%", "iVBORw0KGgoAAAANSUhEUgAA"]),
+        st.sampled_from(["image/png", "image/jpeg", "audio/wav", "text/plain", "", "image/<svg>"]),
+    ),
+    st.builds(lambda u, t: {"type": "resource", "resource": {"uri": u, "text": t}}, TEXTS, TEXTS),
+    st.builds(
+        lambda u, b: {"type": "resource", "resource": {"uri": u, "blob": b}}, TEXTS, st.sampled_from(["AAAA", "%"])
+    ),
+    st.builds(lambda n, u: {"type": "resource_link", "name": n, "uri": u}, TEXTS, TEXTS),
+)
+
+
+@given(st.lists(BLOCKS, max_size=4), st.none() | st.dictionaries(TEXTS, st.integers() | TEXTS), st.booleans())
+def test_nothing_that_a_server_sends_is_lost_or_raises(
+    blocks: list[dict[str, Any]], structured: dict[str, Any] | None, is_error: bool
+) -> None:
+    from mcp_types import CallToolResult
+
+    sent = CallToolResult.model_validate({"content": blocks, "structuredContent": structured, "isError": is_error})
+    result = result_of(sent)
+    kept = result.metadata.get("mcp", {})
+    assert result.ok is not is_error
+    assert kept.get("structured") == structured
+    images = sum(isinstance(part, ImagePart) for part in result.content)
+    assert images + len(kept.get("data", ())) == sum("data" in b or "blob" in b.get("resource", {}) for b in blocks)
+    for block in blocks:
+        said = block.get("text") or block.get("resource", {}).get("text") or ""
+        assert clean(said) in result.text or json.loads(said) == structured
