@@ -179,23 +179,37 @@ def test_row_41_damage_costs_one_call(tmp_path: Path, tool: str, said: str) -> N
 
 
 def test_row_41_a_call_without_an_answer_ends_at_its_deadline(tmp_path: Path) -> None:
-    with raw(tmp_path, "never", "look", timeout=0.5) as server:
+    with raw(tmp_path, "never", "look", timeout=1.5) as server:
         tools = ToolRegistry(server)
         result = call(tools, "raw_never")
-        assert (result.code, result.error) == ("timeout", "no answer after 0.5 s: the call was cancelled")
+        assert (result.code, result.error) == ("timeout", "no answer after 1.5 s: the call was cancelled")
         assert call(tools, "raw_look").ok
         assert [n for n in notes(tmp_path) if "notifications/cancelled" in n]
+
+
+def messages(folder: Path) -> list[dict[str, Any]]:
+    """What a raw server was sent."""
+    return [json.loads(n) for n in notes(folder) if n.startswith("{")]
+
+
+def answers_to_server(tools: ToolRegistry, folder: Path) -> dict[str, dict[str, Any]]:
+    """The answers to the three requests of a raw server; other calls are made until all have arrived."""
+    answers: dict[str, dict[str, Any]] = {}
+    while len(answers) < 3:
+        assert call(tools, "raw_look").ok
+        answers = {m["id"]: m for m in messages(folder) if str(m.get("id")).startswith("server-")}
+    return answers
 
 
 def test_row_41_sampling_elicitation_and_roots_are_refused(tmp_path: Path) -> None:
     with raw(tmp_path, "unsolicited", "look") as server:
         tools = ToolRegistry(server)
         assert call(tools, "raw_unsolicited").text == "asked"
-        call(tools, "raw_look")  # so that the answers to the server have been sent
-        told = [json.loads(n) for n in notes(tmp_path) if n.startswith("{")]
-        answers = {m["id"]: "error" in m for m in told if str(m.get("id")).startswith("server-")}
-        [initialize] = [m for m in told if m.get("method") == "initialize"]
-    assert answers == {"server-0": True, "server-1": True, "server-2": True}
+        answers = answers_to_server(tools, tmp_path)
+        [initialize] = [m for m in messages(tmp_path) if m.get("method") == "initialize"]
+    assert {id: "error" in answer for id, answer in answers.items()} == dict.fromkeys(
+        ("server-0", "server-1", "server-2"), True
+    )
     assert initialize["params"]["capabilities"].keys().isdisjoint({"sampling", "elicitation", "roots"})
 
 
@@ -204,11 +218,7 @@ def test_row_41_a_handler_may_answer(tmp_path: Path) -> None:
     with raw(tmp_path, "unsolicited", "look", **handlers) as server:
         tools = ToolRegistry(server)
         call(tools, "raw_unsolicited")
-        answers: dict[str, Any] = {}
-        while len(answers) < 3:
-            call(tools, "raw_look")
-            told = [json.loads(n) for n in notes(tmp_path) if n.startswith("{")]
-            answers = {m["id"]: m.get("result") for m in told if str(m.get("id")).startswith("server-")}
+        answers = {id: answer.get("result") for id, answer in answers_to_server(tools, tmp_path).items()}
     assert answers["server-0"]["content"] == {"type": "text", "text": "a text"}
     assert answers["server-1"] == {"action": "accept", "content": {"name": "password?"}}
     assert answers["server-2"] is None

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _LOG: Final = logging.getLogger("agentkit.mcp")
 _EXIT: Final = 2.0  # seconds to exit after its input was closed, as the MCP specification asks
 _KILL: Final = 1.0  # seconds to exit after SIGTERM
-_NOTICE: Final = 0.3  # seconds between the end of its output and the news that it has exited
+_NOTICE: Final = 1.0  # seconds, on a busy machine, between the end of its output and the news that it has exited
 _WORDS: Final = 20  # lines of its standard error that are kept
 _QUOTED: Final = 3  # of them, in a message
 _ENDS: Final = 200  # characters of an unreadable line in which its id is looked for
