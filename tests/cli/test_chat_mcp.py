@@ -56,6 +56,7 @@ def test_without_a_terminal_nothing_unapproved_starts(tmp_path: Path, options: l
     assert (done.returncode, complaint in done.stderr) == (1, True), done.stderr
 
 
+@pytest.mark.soak  # in the library, each run tests it
 def test_a_changed_tool_is_not_offered(tmp_path: Path) -> None:
     file = servers(tmp_path)
     with MCPTools.from_file(file, pins=tmp_path / "servers.pins.json", approve=lambda _: True)[0] as desk:

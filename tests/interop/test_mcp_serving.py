@@ -169,6 +169,7 @@ def test_row_40_other_machines_need_a_token_and_a_name(options: dict[str, Any]) 
 # ---------------------------------------------------------------- the command line
 
 
+@pytest.mark.soak  # the page and the example of MCP use the command in each run
 def test_the_command_serves_over_stdio_and_prints_do_not_disturb_it(tmp_path: Path) -> None:
     (tmp_path / "noisy.py").write_text(
         'def shout(text: str) -> str:\n    "Shout."\n    print("hi")\n    return text.upper()\n'
