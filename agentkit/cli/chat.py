@@ -10,11 +10,12 @@ import asyncio
 import shlex
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any
 
 from agentkit.cli.keyboard import as_text, typed
 from agentkit.cli.screen import Screen
+from agentkit.cli.serve_mcp import servers
 from agentkit.cli.terminal import plain, visible, width
 from agentkit.cli.threads import STORE, add_store, store_option
 from agentkit.errors import ConfigError, ProviderError, StoreError, ThreadBusy
@@ -45,6 +46,9 @@ def add(commands: Any) -> None:
     command.add_argument(
         "--tools", nargs="+", default=[], metavar="MODULE:CLASS", help="such as agentkit_tools.files:Files"
     )
+    command.add_argument(
+        "--mcp", metavar="FILE", help="also the tools of the MCP servers in this file, such as servers.json"
+    )
     command.add_argument("--thread", metavar="NAME", help="keep the conversation under this name, and continue it")
     add_store(command, default=None)
     command.add_argument("--require-approval", action="store_true", help="require approval for every call")
@@ -69,9 +73,12 @@ def run(arguments: argparse.Namespace) -> int:
         raise ConfigError("--thread requires a name")
     chosen = model(arguments.model, format=arguments.format, base_url=arguments.base_url)
     config = ProcessorConfig(requires_approval=True if arguments.require_approval else None)
-    agent = Agent(chosen, arguments.tools, system=arguments.system, config=config)
-    with OwnLoop() as loop:
+    mcp = servers(arguments.mcp, arguments.approve)
+    with OwnLoop() as loop, ExitStack() as started:
+        for server in mcp:
+            started.enter_context(server)
         try:
+            agent = Agent(chosen, [*arguments.tools, *mcp], system=arguments.system, config=config)
             return Chat(agent, arguments, loop).run()
         finally:
             if hasattr(chosen, "aclose"):

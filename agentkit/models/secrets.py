@@ -98,6 +98,9 @@ def shown(url: str) -> str:
     return bare + ("?…" if query else "")
 
 
+_FORMATTER: Final = logging.Formatter()
+
+
 class _Blots(logging.Filter):
     def __init__(self, secrets: Sequence[str]) -> None:
         super().__init__()
@@ -106,13 +109,16 @@ class _Blots(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         said = record.getMessage()
         record.msg, record.args = without_secrets(said, self._secrets), None
+        if record.exc_info:  # a traceback ends with its error's message, which may quote a URL
+            record.exc_text = without_secrets(_FORMATTER.formatException(record.exc_info), self._secrets)
+            record.exc_info = None
         return True
 
 
-def watch_logs(owner: object, secrets: Iterable[str]) -> None:
-    """Redact secrets in what the underlying libraries log, for as long as the owner lives."""
+def watch_logs(owner: object, secrets: Iterable[str], more: Iterable[str] = ()) -> None:
+    """Redact secrets in what the underlying libraries, and `more` loggers, log, for as long as the owner lives."""
     blots = _Blots(tuple(secrets))
-    for name in LOGGERS:
+    for name in (*LOGGERS, *more):
         logger = logging.getLogger(name)
         logger.addFilter(blots)
         weakref.finalize(owner, logger.removeFilter, blots)

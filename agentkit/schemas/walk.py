@@ -159,11 +159,18 @@ def child(schema: Schema, step: str | int) -> Any:
     return prefix[step] if step < len(prefix) else schema.get("items")
 
 
+_REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
+
+
 def references(schema: Any) -> Iterator[str]:
-    """Every `$ref` in a schema."""
+    """Every reference in a schema, also of the rare kinds."""
     if isinstance(schema, Mapping):
         for key, value in schema.items():
-            yield from (value,) if key == "$ref" and isinstance(value, str) else references(value)
+            yield from (
+                (value,)
+                if key in ("$ref", "$dynamicRef", "$recursiveRef") and isinstance(value, str)
+                else references(value)
+            )
     elif isinstance(schema, list):
         for inner in schema:
             yield from references(inner)

@@ -1,8 +1,8 @@
 """Tools: a decorated method of a class becomes a bound tool that any model can call.
 
 `declare` stores what the decorators receive; `signature`, `hints` and `handwritten` read the function; `arguments`
-and `element` define what it accepts; `binding` binds one method of one instance; `registry` finds it by name and tag.
-Each name is loaded on first use.
+and `element` define what it accepts; `binding` binds one method of one instance; `ready_made` makes tools that are not
+methods; `registry` finds them by name and tag. Each name is loaded on first use.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         xml_schema,
     )
     from agentkit.tool.policy import ToolPolicy
+    from agentkit.tool.ready_made import ToolSource, tool_from_schema
     from agentkit.tool.registry import ToolRegistry
     from agentkit.tool.result import Tool, ToolContext, ToolResult
 
@@ -40,9 +41,11 @@ _HOMES = {
     "ToolRegistry": "agentkit.tool.registry",
     "ToolResult": "agentkit.tool.result",
     "ToolSchema": "agentkit.tool.declare",
+    "ToolSource": "agentkit.tool.ready_made",
     "XMLMapping": "agentkit.tool.declare",
     "XMLSchema": "agentkit.tool.declare",
     "openapi_schema": "agentkit.tool.declare",
+    "tool_from_schema": "agentkit.tool.ready_made",
     "xml_schema": "agentkit.tool.declare",
 }
 
@@ -58,9 +61,11 @@ __all__ = [
     "ToolRegistry",
     "ToolResult",
     "ToolSchema",
+    "ToolSource",
     "XMLMapping",
     "XMLSchema",
     "openapi_schema",
+    "tool_from_schema",
     "xml_schema",
 ]
 

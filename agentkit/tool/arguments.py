@@ -187,6 +187,25 @@ def offer(signature: Signature, declared: OpenAPISchema) -> Offer:
     return Offer(name, text or "", policy, Arguments(schema, validator.validate_json, checker, to_json))
 
 
+def arguments_of_schema(schema: Mapping[str, Any], checked: Mapping[str, Any], where: str) -> Arguments:
+    """What a tool accepts that has a schema but no signature.
+
+    Args:
+        schema: JSON Schema of the arguments object, as the model sees it.
+        checked: the schema that arguments are checked against.
+        where: for messages.
+
+    Raises:
+        SchemaError: the schema is invalid, or refers to something outside itself.
+    """
+    from pydantic_core import from_json, to_json
+
+    def accept(text: bytes, *, strict: bool) -> dict[str, Any]:
+        return from_json(text)  # type: ignore[no-any-return]  # the checker has seen an object
+
+    return Arguments(schema, accept, _checker(checked, where), to_json)
+
+
 def _keywords(signature: Signature, declared: OpenAPISchema) -> tuple[dict[str, Any], dict[str, Any]]:
     """The decorator's keywords: those of the tool, and the parameters' descriptions or schemas.
 
@@ -280,9 +299,11 @@ def _checker(schema: Mapping[str, Any], where: str) -> Validator:
     refuse_invalid(schema, where)
     from jsonschema import Draft202012Validator
     from jsonschema.validators import extend
+    from referencing import Registry
 
     choices = {key: _or_null(Draft202012Validator.VALIDATORS[key]) for key in NULLABLE}
-    checker: Validator = extend(Draft202012Validator, choices)(schema)  # type: ignore[no-untyped-call]
+    made = extend(Draft202012Validator, choices)  # type: ignore[no-untyped-call]
+    checker: Validator = made(schema, registry=Registry())  # the default one downloads what is missing
     return checker
 
 

@@ -99,6 +99,15 @@ class BoundTool:
         """The method's own name, regardless of the name it is registered under."""
         return self.where.rpartition(".")[2]
 
+    def renamed(self, name: str) -> BoundTool:
+        """The same tool under another name; only for a tool without a tag.
+
+        Raises:
+            SchemaError: providers would refuse the name.
+        """
+        refuse_name(name, self.where)
+        return replace(self, name=name, spec=replace(self.spec, name=name))
+
     def __getitem__(self, key: Literal["instance", "method", "schema"]) -> Any:
         """An entry as in AgentPress: `["instance"]`, `["method"]` (the method's name), `["schema"]`."""
         match key:
@@ -143,12 +152,21 @@ def looks_like_tool(tool: Any) -> bool:
 def bind_methods(tool: Any, function_names: FunctionNames | None, kwargs: Mapping[str, Any]) -> list[BoundTool]:
     """Bind the decorated methods of a class or an instance; see `ToolRegistry.register_tool`."""
     owner = tool if isinstance(tool, type) else type(tool)
+    if callable(getattr(owner, "bound_tools", None)):
+        return _brought(_instance(tool, owner, kwargs), owner, function_names)
     methods = declared(owner)
     if not methods:
         raise SchemaError(not_a_tool(tool) or undecorated(tool, owner))
     chosen = _chosen(function_names, methods, owner)
     instance = _instance(tool, owner, kwargs)
     return [_bind_method(instance, owner, method, name, methods[method]) for method, name in chosen.items()]
+
+
+def _brought(source: Any, owner: type, function_names: FunctionNames | None) -> list[BoundTool]:
+    """The tools of a `ToolSource`, under their names or new ones."""
+    tools = {bound.name: bound for bound in source.bound_tools()}
+    chosen = _chosen(function_names, tools, owner, "tool")
+    return [tools[name] if new is None else tools[name].renamed(new) for name, new in chosen.items()]
 
 
 def bind_function(
@@ -185,6 +203,7 @@ def _chosen(
     function_names: FunctionNames | None,
     methods: Iterable[str],
     owner: type,
+    what: str = "decorated method",
 ) -> dict[str, str | None]:
     """Which methods to register, and their new names; None keeps the declared name."""
     if function_names is None:
@@ -209,7 +228,7 @@ def _chosen(
     for name in wanted:
         if name not in methods:
             raise SchemaError(
-                f"{name_of(owner)} has no decorated method {name!r}; it has {', '.join(map(repr, methods))}"
+                f"{name_of(owner)} has no {what} {name!r}; it has {', '.join(map(repr, methods))}"
                 f"{did_you_mean(name, methods)}"
             )
     return {method: wanted[method] for method in methods if method in wanted}
@@ -279,10 +298,10 @@ def _bind(
     xml = _only(XMLSchema, schemas, where)
     signature = read_signature(source.function, where, source.owner, bound=source.bound)
     made = offer(signature, api)
-    _refuse_control_tokens(made.arguments.schema, where)
+    refuse_control_tokens(made.arguments.schema, where)
     own_name = source.name if made.name is None else made.name
     name = new_name or own_name
-    _refuse_name(name, where)
+    refuse_name(name, where)
     tag = kebab(name) if name != own_name else None
     element = element_of(xml, name, made.arguments.schema, where, tag=tag) if xml is not None else None
     spec = ToolSpec(name, made.description, made.arguments.schema, element)
@@ -295,7 +314,7 @@ def _bind(
         spec=spec,
         schema=api,
         xml_schema=xml,
-        is_async=_is_async(source.function),
+        is_async=is_async(source.function),
         policy=policy_of({**made.policy, **{k: v for k, v in policy.items() if v is not None}}, instance, where),
         where=where,
         arguments=made.arguments,
@@ -328,7 +347,8 @@ def _refuse_example(spec: ToolSpec, arguments: Arguments, where: str) -> None:
         )
 
 
-def _refuse_name(name: Any, where: str) -> None:
+def refuse_name(name: Any, where: str) -> None:
+    """Refuse a name that a provider would refuse."""
     if not isinstance(name, str) or not NAME.match(name):
         raise SchemaError(
             f"{where}: {name!r} cannot be a tool's name: providers accept 1 to 64 letters, digits, '_' and '-'; "
@@ -336,7 +356,7 @@ def _refuse_name(name: Any, where: str) -> None:
         )
 
 
-def _refuse_control_tokens(schema: Mapping[str, Any], where: str) -> None:
+def refuse_control_tokens(schema: Mapping[str, Any], where: str) -> None:
     """Refuse control tokens as values: a model that writes one ends its reply, and one in the prompt may end that."""
     for word, place in words(schema):
         if token := control.token_in(word):
@@ -355,7 +375,7 @@ def _only(kind: type[Any], schemas: Schemas, where: str) -> Any:
     return found[0] if found else None
 
 
-def _is_async(function: Callable[..., Any]) -> bool:
+def is_async(function: Callable[..., Any]) -> bool:
     """Whether the function itself is async: a sync wrapper around an async function may run it on its own."""
     call = getattr(function, "__call__", None)  # noqa: B004 (of a callable object; it may be async)
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)

@@ -79,7 +79,7 @@ def refuse_invalid(schema: Mapping[str, Any], where: str) -> None:
         at = "/".join(str(step) for step in e.absolute_path) or "its root"
         raise SchemaError(f"{where}: the hand-written schema is not valid JSON Schema at {at}: {e.message}") from e
     for reference in references(schema):
-        if reference != "#" and not resolve({"$ref": reference}, schema):
+        if reference != "#" and not (reference.startswith("#/") and resolve({"$ref": reference}, schema)):
             raise SchemaError(
                 f"{where}: the hand-written schema refers to {reference!r}, which it does not contain; put the "
                 "definition under '$defs' and refer to '#/$defs/...'"

@@ -23,6 +23,7 @@ from agentkit.messages import UserMessage, user
 from agentkit.models import ModelRequest, model
 from agentkit.models.model_options import ModelSettings
 from agentkit.models.provider import RemoteModel
+from agentkit.models.secrets import watch_logs
 from agentkit.models.sse import EventReader
 
 HI = b'data: {"choices": [{"index": 0, "delta": {"content": "Hi"}}]}\n\n'
@@ -324,3 +325,18 @@ def test_an_empty_conversation_is_not_sent(prefix: str) -> None:
 
     with pytest.raises(ConfigError, match="has no message with any content"):
         asyncio.run(run())
+
+
+def test_a_logged_traceback_shows_no_key(caplog: pytest.LogCaptureFixture) -> None:
+    class Owner:
+        pass
+
+    owner = Owner()
+    watch_logs(owner, ["canary-123456"])
+    with caplog.at_level(logging.DEBUG):
+        try:
+            raise ValueError("for url 'http://x/?key=canary-123456'")
+        except ValueError:
+            logging.getLogger("httpx2").debug("failed", exc_info=True)
+    assert "ValueError: for url 'http://x/?key=[key]'" in caplog.text
+    assert "canary" not in caplog.text

@@ -1,0 +1,118 @@
+"""`agentkit mcp`: the tools of a class as an MCP server, over stdio or streamable HTTP.
+
+And what `agentkit chat --mcp` needs: the servers of a file, whose commands are shown and approved at the terminal.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import socket
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agentkit.cli.keyboard import typed
+from agentkit.cli.terminal import plain
+from agentkit.errors import ConfigError
+
+if TYPE_CHECKING:
+    from mcp.server import Server
+
+    from agentkit.interop.mcp import MCPTools
+
+
+def add(commands: Any) -> None:
+    """Declare the command and its options."""
+    command = commands.add_parser(
+        "mcp",
+        help="serve tools to MCP clients",
+        description="Serve tools over the Model Context Protocol: over standard input and output, or with --http.",
+    )
+    command.add_argument(
+        "--tools", nargs="+", required=True, metavar="MODULE:CLASS", help="such as agentkit_tools.files:Files"
+    )
+    command.add_argument("--name", default="agentkit", help="the server's name; default: agentkit")
+    command.add_argument("--http", action="store_true", help="serve streamable HTTP, at /mcp")
+    command.add_argument("--host", default="127.0.0.1", help="the address to listen at; default: 127.0.0.1")
+    command.add_argument("--port", type=int, default=8000, help="default: 8000; 0 chooses a free one")
+    command.add_argument(
+        "--allow-host", action="append", default=[], metavar="NAME", help="a further name by which clients call it"
+    )
+    command.add_argument("--token-env", metavar="NAME", help="the environment variable with the token of its clients")
+    command.add_argument(
+        "--approve",
+        choices=("always", "never"),
+        default="never",
+        help="what to do with calls that need approval: a server has nobody to ask; default: never",
+    )
+    command.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Serve until the input ends, or until Ctrl-C."""
+    from agentkit.interop.mcp import mcp_server
+    from agentkit.tool.registry import ToolRegistry
+
+    registry = ToolRegistry(*arguments.tools)
+    server = mcp_server(registry, name=arguments.name, approve_all=arguments.approve == "always")
+    asyncio.run(_http(server, arguments) if arguments.http else _stdio(server))
+    return 0
+
+
+async def _stdio(server: Server[Any]) -> None:
+    from mcp.server.stdio import stdio_server
+
+    async with stdio_server() as (read, write):
+        await server.run(read, write, server.create_initialization_options())
+
+
+async def _http(server: Server[Any], arguments: argparse.Namespace) -> None:
+    import uvicorn
+
+    from agentkit.interop.mcp import mcp_app
+
+    token = None
+    if arguments.token_env is not None and not (token := os.environ.get(arguments.token_env)):
+        raise ConfigError(f"--token-env: the environment variable {arguments.token_env} is not set")
+    app: Any = mcp_app(server, host=arguments.host, allowed_hosts=arguments.allow_host, token=token)
+    family = socket.AF_INET6 if ":" in arguments.host else socket.AF_INET
+    with socket.create_server((arguments.host, arguments.port), family=family, backlog=2048) as listening:
+        host = f"[{arguments.host}]" if ":" in arguments.host else arguments.host
+        print(f"serving MCP at http://{host}:{listening.getsockname()[1]}/mcp", file=sys.stderr, flush=True)
+        await uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="on")).serve(sockets=[listening])
+
+
+# ---------------------------------------------------------------- the servers of a chat
+
+
+def servers(path: str | None, approve: str) -> Sequence[MCPTools]:
+    """The servers of a file, not yet started.
+
+    Args:
+        path: the `mcpServers` file; None for no servers.
+        approve: as `--approve` of the chat.
+
+    Raises:
+        ConfigError: the file cannot be read.
+    """
+    if path is None:
+        return ()
+    from agentkit.interop.mcp import MCPTools
+
+    def asked(command: str) -> bool:
+        if approve != "ask":
+            return approve == "always"
+        if not sys.stdin.isatty():
+            raise ConfigError(
+                f"the MCP server {command!r} was never approved, and nobody can be asked here: start this chat once in "
+                "a terminal, or pass --approve always"
+            )
+        print(plain(f"starts the MCP server: {command}"))
+        while (answer := typed("start it? (y/n) ").strip().lower()) not in ("y", "yes", "n", "no"):
+            pass
+        return answer in ("y", "yes")
+
+    return MCPTools.from_file(path, pins=Path(path).with_suffix(".pins.json"), approve=asked)

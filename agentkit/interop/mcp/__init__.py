@@ -1,0 +1,10 @@
+"""MCP both ways, by the official SDK (extra `mcp`): a server's tools as ours, and ours as a server."""
+
+from __future__ import annotations
+
+from agentkit.interop.mcp.endpoints import LocalServer, RemoteServer
+from agentkit.interop.mcp.mcp_options import MCPProgress
+from agentkit.interop.mcp.mcp_tools import MCPTools
+from agentkit.interop.mcp.serving import mcp_app, mcp_server
+
+__all__ = ["LocalServer", "MCPProgress", "MCPTools", "RemoteServer", "mcp_app", "mcp_server"]

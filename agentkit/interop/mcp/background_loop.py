@@ -1,0 +1,95 @@
+"""An event loop in a thread of its own: a session outlives the loops of the runs that use it.
+
+`Agent.run_sync` makes a new loop for each run, and an MCP session belongs to one loop for its whole life.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import weakref
+from collections.abc import Coroutine
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as Expired
+from typing import Any, Final, TypeVar
+
+T = TypeVar("T")
+
+LEAVE: Final = 6.0
+"""Seconds that sessions have to close: a local server gets 2 to exit by itself and 1 after SIGTERM."""
+
+
+class BackgroundLoop:
+    """Runs coroutines in a daemon thread, started on first use; stopped by `stop`, or when the program ends."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
+        self._stop: Any = None
+
+    def _running(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._loop is None or self._loop.is_closed():
+                self._loop = asyncio.new_event_loop()
+                self._thread = threading.Thread(target=_run, args=(self._loop,), name=self._name, daemon=True)
+                self._thread.start()
+                self._stop = weakref.finalize(self, _stop, self._loop, self._thread)
+            return self._loop
+
+    def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        """Start a coroutine; its future can be cancelled from any thread."""
+        return asyncio.run_coroutine_threadsafe(work, self._running())
+
+    async def wait(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine there and wait for it here; a cancellation is passed on."""
+        return await asyncio.wrap_future(self.submit(work))
+
+    def run(self, work: Coroutine[Any, Any, T], timeout: float) -> T:
+        """Run a coroutine there and block until it ends.
+
+        Raises:
+            TimeoutError: it took longer than `timeout` seconds.
+            RuntimeError: called from the thread itself, which would wait for itself.
+        """
+        if threading.current_thread() is self._thread:
+            work.close()
+            raise RuntimeError("called from a handler of this MCP session: nothing here may wait for the session")
+        future = self.submit(work)
+        try:
+            return future.result(timeout)
+        except Expired:
+            future.cancel()
+            raise TimeoutError(f"no answer after {timeout:g} s") from None
+        except BaseException:
+            future.cancel()
+            raise
+
+    def stop(self) -> None:
+        """Cancel everything, wait for it briefly, and end the thread. It can be used again afterwards."""
+        if self._stop is not None:
+            self._stop()
+
+
+def _run(loop: asyncio.AbstractEventLoop) -> None:
+    asyncio.set_event_loop(loop)
+    try:
+        loop.run_forever()
+        left = asyncio.all_tasks(loop)
+        for task in left:
+            if not task.cancelling():  # a second time would interrupt what ends a process
+                task.cancel()
+        if left:
+            loop.run_until_complete(asyncio.wait(left, timeout=LEAVE))
+        loop.run_until_complete(loop.shutdown_asyncgens())
+    finally:
+        asyncio.set_event_loop(None)
+        loop.close()
+
+
+def _stop(loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(loop.stop)
+    if thread is not threading.current_thread():
+        thread.join(LEAVE + 1)

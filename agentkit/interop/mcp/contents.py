@@ -1,0 +1,132 @@
+"""Results, from a server's form to ours and back; nothing that a server sent is dropped. Pure.
+
+| MCP | agentkit |
+|---|---|
+| text | text |
+| image | image |
+| audio, other binary data | a note with its type and size for the model; the data in `metadata["mcp"]["data"]` |
+| embedded text resource | its text, preceded by its URI |
+| link to a resource | its name and URI as text |
+| structured content | `metadata["mcp"]["structured"]`; also the output, if the text is missing or repeats it |
+| `isError` | an error with the text as its message |
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from agentkit.messages import ImagePart, ResultContent, TextPart
+from agentkit.tool.result import ToolResult
+
+if TYPE_CHECKING:
+    from mcp_types import CallToolResult, ContentBlock
+
+Shown = Callable[[str], str]
+"""Removes from a text what must not be seen."""
+
+
+def result_of(answer: CallToolResult, shown: Shown = str) -> ToolResult:
+    """A server's result as ours."""
+    kept: list[dict[str, Any]] = []
+    parts = [_clean(part, shown) for block in answer.content for part in _parts(block, kept)]
+    about: dict[str, Any] = {}
+    structured = everywhere(answer.structured_content, shown)
+    if structured is not None:
+        about["structured"] = structured
+    if kept:
+        about["data"] = kept
+    metadata = {"mcp": about} if about else {}
+    if answer.is_error:
+        texts = [part.text for part in parts if isinstance(part, TextPart)]
+        said = "\n".join(texts) or ("" if structured is None else json.dumps(structured, ensure_ascii=False))
+        return ToolResult(error=said, content=tuple(p for p in parts if isinstance(p, ImagePart)), metadata=metadata)
+    texts = [part.text for part in parts if isinstance(part, TextPart)]
+    if structured is not None and (not texts or _repeats(texts, structured)):
+        return ToolResult(structured, content=tuple(p for p in parts if isinstance(p, ImagePart)), metadata=metadata)
+    return ToolResult(content=tuple(parts), metadata=metadata)
+
+
+def _clean(part: TextPart | ImagePart, shown: Shown) -> TextPart | ImagePart:
+    return TextPart(shown(part.text)) if isinstance(part, TextPart) else part
+
+
+def everywhere(value: Any, shown: Shown) -> Any:
+    """A JSON value with each of its texts changed."""
+    match value:
+        case str():
+            return shown(value)
+        case Mapping():
+            return {shown(str(key)): everywhere(inner, shown) for key, inner in value.items()}
+        case list():
+            return [everywhere(inner, shown) for inner in value]
+        case _:
+            return value
+
+
+def _repeats(texts: list[str], structured: Any) -> bool:
+    """Whether the text is the structured content once more, as older clients need it."""
+    try:
+        return len(texts) == 1 and bool(json.loads(texts[0]) == structured)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _parts(block: ContentBlock, kept: list[dict[str, Any]]) -> Iterable[TextPart | ImagePart]:
+    """What the model reads of one block; data that it cannot read goes to `kept`."""
+    match block.type:
+        case "text":
+            yield TextPart(block.text)
+        case "image" | "audio":
+            yield _binary(block.data, block.mime_type, kept)
+        case "resource_link":
+            about = f" ({block.mime_type})" if block.mime_type else ""
+            more = f": {block.description}" if block.description else ""
+            yield TextPart(f"resource {block.title or block.name!r}{about} at {block.uri}{more}")
+        case "resource":
+            resource = block.resource
+            if hasattr(resource, "text"):
+                yield TextPart(f"{resource.uri}:\n{resource.text}")
+            else:
+                yield _binary(resource.blob, resource.mime_type or "application/octet-stream", kept, resource.uri)
+
+
+def _binary(data: str, kind: str, kept: list[dict[str, Any]], uri: str | None = None) -> TextPart | ImagePart:
+    """An image, if a model can read it; otherwise a note."""
+    try:
+        decoded = base64.b64decode(data, validate=True)
+        if kind.startswith("image/"):
+            return ImagePart(decoded, kind)
+        size = f"{len(decoded):,} bytes"
+    except (binascii.Error, ValueError) as e:
+        size = f"damaged: {e}"
+    kept.append({"media_type": kind, "base64": data, **({"uri": uri} if uri else {})})
+    return TextPart(f"[{kind}, {size}{f', {uri}' if uri else ''}: not shown]")
+
+
+def answer_of(result: ToolResult, parts: ResultContent) -> CallToolResult:
+    """Our result as a server's.
+
+    Args:
+        result: the result.
+        parts: what a model may read of it.
+    """
+    from mcp_types import CallToolResult
+
+    structured = result.output if isinstance(result.output, dict) and result.ok else None
+    return CallToolResult(
+        content=[_block(part) for part in parts], structured_content=structured, is_error=not result.ok
+    )
+
+
+def _block(part: TextPart | ImagePart) -> ContentBlock:
+    from mcp_types import ImageContent, ResourceLink, TextContent
+
+    if isinstance(part, TextPart):
+        return TextContent(type="text", text=part.text)
+    if part.data is None:
+        return ResourceLink(type="resource_link", name="image", uri=part.url or "")
+    return ImageContent(type="image", data=part.base64, mime_type=part.media_type)

@@ -1,0 +1,139 @@
+"""The HTTP client below a session: capped answers, no compression, and a fault costs only the request that met it.
+
+In the official SDK, an exception of the HTTP client ends the whole session with every call in flight. Here it becomes
+a JSON-RPC error of its own request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+import httpx2
+
+from agentkit.interop.mcp.endpoints import RemoteServer, safe_words
+
+UNSENT: Final = -32_090
+"""The JSON-RPC error code, of our own, for a request that has not reached the server."""
+LOST: Final = -32_091
+"""The same, for a request that may have reached it."""
+
+_ATTEMPTS: Final = 4  # connections tried for one request, with pauses of 0.1 s, 0.2 s, …: a busy server refuses some
+_SECONDS: Final = 10.0  # for one attempt to connect
+_IDLE: Final = 300.0  # seconds without a byte after which an answer is given up
+
+
+@asynccontextmanager
+async def http_streams(server: RemoteServer, cap: int) -> AsyncIterator[Any]:
+    """The two streams of messages of a streamable HTTP server.
+
+    Args:
+        server: where it is.
+        cap: bytes that one answer may have.
+    """
+    from mcp.client.streamable_http import streamable_http_client
+
+    address = server.address
+    guarded = GuardedTransport(server, cap)
+    client = httpx2.AsyncClient(
+        transport=guarded,
+        headers={**address.headers, **server.headers, "Accept-Encoding": "identity"},
+        timeout=httpx2.Timeout(_SECONDS, read=_IDLE, write=_IDLE, pool=None),
+    )
+    async with client, streamable_http_client(address.url, http_client=client, max_sse_event_size=cap) as streams:
+        yield streams
+
+
+class GuardedTransport(httpx2.AsyncBaseTransport):
+    """An HTTP transport whose faults are answers.
+
+    Args:
+        server: for its secrets.
+        cap: bytes that one answer may have; of a stream of events, each event is capped by its reader.
+    """
+
+    def __init__(self, server: RemoteServer, cap: int) -> None:
+        # not limited: a call that waits for its turn would count as one in flight, and the pool would drop it
+        limits = httpx2.Limits(max_connections=None, max_keepalive_connections=100)
+        self._inner = httpx2.AsyncHTTPTransport(limits=limits, trust_env=False)
+        self._server = server
+        self._cap = cap
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Send it; an answer in any case."""
+        refusal = ""
+        sent = self._complete(request)
+        for attempt in range(_ATTEMPTS):
+            await asyncio.sleep(0.05 * 2**attempt if attempt else 0)
+            try:
+                return await self._judged(request, await self._inner.handle_async_request(sent))
+            except (httpx2.ConnectError, httpx2.ConnectTimeout) as e:
+                refusal = safe_words(e, self._server.secrets)
+            except httpx2.TransportError as e:
+                said = safe_words(e, self._server.secrets)
+                return self._error(request, LOST, f"the connection to {self._server} broke: {said}")
+        return self._error(request, UNSENT, f"cannot connect to {self._server}: {refusal}")
+
+    def _complete(self, request: httpx2.Request) -> httpx2.Request:
+        """The request with the query of the server's URL, which may hold a key: only here, since URLs are logged."""
+        query = self._server.address.query
+        if not query:
+            return request
+        url = request.url.copy_merge_params(dict(query))
+        return httpx2.Request(
+            request.method, url, headers=request.headers, stream=request.stream, extensions=request.extensions
+        )
+
+    async def _judged(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
+        kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+        encoding = response.headers.get("content-encoding", "identity").strip().lower()
+        status = response.status_code
+        if encoding not in ("", "identity"):
+            await response.aclose()
+            return self._error(request, LOST, f"{self._server} answered in {encoding!r:.40}, which was not asked for")
+        if status >= 400 and status not in (404, 405) and kind != "application/json" and request.method == "POST":
+            await response.aclose()
+            return self._error(request, LOST, f"{self._server} answered with HTTP {status} {response.reason_phrase}")
+        if kind != "text/event-stream":
+            response.stream = _Capped(response.stream, self._cap)
+        return response
+
+    def _error(self, request: httpx2.Request, code: int, message: str) -> httpx2.Response:
+        """An answer that says what went wrong, in the form of the request."""
+        if request.method == "DELETE":  # the end of a session that is gone already
+            return httpx2.Response(204, request=request)
+        try:
+            number = json.loads(request.content).get("id")
+        except (ValueError, AttributeError, httpx2.RequestNotRead):
+            number = None
+        body = {"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": message}}
+        return httpx2.Response(502, json=body, request=request)
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        await self._inner.aclose()
+
+
+class _Capped(httpx2.AsyncByteStream):
+    """A body that raises what the SDK takes as damage of this one answer: if it is too long, or cut."""
+
+    def __init__(self, stream: Any, cap: int) -> None:
+        self._stream = stream
+        self._cap = cap
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        size = 0
+        try:
+            async for chunk in self._stream:
+                size += len(chunk)
+                if size > self._cap:
+                    raise httpx2.StreamError(f"the answer is larger than {self._cap:,} bytes")
+                yield chunk
+        except httpx2.TransportError as e:
+            raise httpx2.StreamError(f"the answer was interrupted: {type(e).__name__}") from None
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()

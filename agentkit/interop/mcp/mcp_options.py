@@ -1,0 +1,138 @@
+"""The settings of one server's tools, checked at once. Connects to nothing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypedDict
+
+from agentkit.checks.bounds import CALLABLE, SECONDS, Bounds, or_none, refuse, whole
+from agentkit.errors import ConfigError
+from agentkit.interop.mcp.declarations import Rename
+from agentkit.interop.mcp.handlers import Elicit, Sample, elicitation_callback, sampling_callback
+from agentkit.interop.mcp.session import SessionOptions
+from agentkit.tool.policy import Keep, Predicate
+
+OUTER: Final = 5.0
+"""Seconds that a run grants beyond a call's own time, so that the model reads this adapter's message."""
+
+Approver = Callable[[str], bool]
+"""Is shown the exact command of a local server before its first start; anything but True refuses it."""
+
+
+@dataclass(frozen=True, slots=True)
+class MCPProgress:
+    """How far a call is, as its server reports it.
+
+    Args:
+        server: the server's name.
+        tool: the tool's name here.
+        call_id: the call.
+        progress: so far.
+        total: of how much; None if the server does not know.
+        message: what it is doing; None without one.
+    """
+
+    server: str
+    tool: str
+    call_id: str
+    progress: float
+    total: float | None = None
+    message: str | None = None
+
+
+class MCPKeywords(TypedDict, total=False):
+    """The settings of `MCPTools`, described there."""
+
+    name: str | None
+    prefix: str | None
+    rename: Rename | None
+    only: Sequence[str] | None
+    headers: Mapping[str, str] | None
+    env: Mapping[str, str] | None
+    cwd: str | os.PathLike[str] | None
+    timeout: float
+    connect_timeout: float
+    max_message: int
+    max_description: int
+    max_tools: int
+    max_in_flight: int
+    pins: str | os.PathLike[str] | None
+    approve: Approver | None
+    on_change: Callable[[str, str], None] | None
+    on_progress: Callable[[MCPProgress], None] | None
+    elicit: Elicit | None
+    sample: Sample | None
+    requires_approval: bool | Predicate
+    max_output: int | None
+    keep: Keep | None
+
+
+_BOUNDS: Final[Bounds] = {
+    "timeout": SECONDS,
+    "connect_timeout": SECONDS,
+    "max_message": whole(1024, "bytes"),
+    "max_description": whole(100, "characters"),
+    "max_tools": whole(1),
+    "max_in_flight": whole(1),
+    **dict.fromkeys(("approve", "on_change", "on_progress", "elicit", "sample"), or_none(CALLABLE)),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class MCPOptions:
+    """The same settings with their defaults.
+
+    Raises:
+        ConfigError: a value is wrong.
+    """
+
+    name: str | None = None
+    prefix: str | None = None
+    rename: Rename | None = None
+    only: Sequence[str] | None = None
+    headers: Mapping[str, str] | None = None
+    env: Mapping[str, str] | None = None
+    cwd: str | os.PathLike[str] | None = None
+    timeout: float = 60.0
+    connect_timeout: float = 60.0
+    max_message: int = 16 * 1024 * 1024
+    max_description: int = 4_000
+    max_tools: int = 256
+    max_in_flight: int = 1_024
+    pins: str | os.PathLike[str] | None = None
+    approve: Approver | None = None
+    on_change: Callable[[str, str], None] | None = None
+    on_progress: Callable[[MCPProgress], None] | None = None
+    elicit: Elicit | None = None
+    sample: Sample | None = None
+    requires_approval: bool | Predicate = False
+    max_output: int | None = None
+    keep: Keep | None = None
+
+    def __post_init__(self) -> None:
+        refuse("MCPTools", {name: getattr(self, name) for name in _BOUNDS}, _BOUNDS)
+        if isinstance(self.only, str):
+            raise ConfigError(f"MCPTools(only={self.only!r}): expected a list of names: only=[{self.only!r}]")
+
+    @property
+    def session(self) -> SessionOptions:
+        """How the session is opened."""
+        return SessionOptions(
+            self.timeout,
+            self.connect_timeout,
+            self.max_message,
+            elicitation_callback(self.elicit),
+            sampling_callback(self.sample),
+        )
+
+    @property
+    def policy(self) -> dict[str, Any]:
+        """How its tools may be run, as keywords of `ToolPolicy`."""
+        return {
+            "timeout": self.timeout + self.connect_timeout + OUTER,
+            "requires_approval": self.requires_approval,
+            "max_output": self.max_output,
+            "keep": self.keep,
+        }

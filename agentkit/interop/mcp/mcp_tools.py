@@ -1,0 +1,329 @@
+"""`MCPTools`: a server's tools as tools of ours, for any registry, agent or thread manager."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self, Unpack
+
+from agentkit.checks.spelling import takes
+from agentkit.errors import ConfigError, FormatError, SchemaError
+from agentkit.interop.mcp.background_loop import BackgroundLoop
+from agentkit.interop.mcp.contents import everywhere, result_of
+from agentkit.interop.mcp.declarations import Declaration, local_name, refuse_large, spec_of
+from agentkit.interop.mcp.endpoints import Endpoint, LocalServer, endpoint, redacted, safe_words
+from agentkit.interop.mcp.mcp_options import OUTER, MCPKeywords, MCPOptions, MCPProgress
+from agentkit.interop.mcp.pins import Pins
+from agentkit.interop.mcp.sdk import require_sdk
+from agentkit.interop.mcp.server_file import read_server_file
+from agentkit.interop.mcp.session import CallFailed, Reporter, Session
+from agentkit.models.secrets import watch_logs
+from agentkit.tool import BoundTool, ToolContext, ToolResult, tool_from_schema
+from agentkit.unicode import escaped
+
+_LOG: Final = logging.getLogger("agentkit.mcp")
+_SDK: Final = ("mcp.client.streamable_http", "mcp.shared.jsonrpc_dispatcher", "mcp.client.client", "client")
+
+
+@takes(MCPKeywords, such="MCPTools('https://example.org/mcp')")
+class MCPTools:
+    """The tools of one MCP server.
+
+    `Agent(model, [MCPTools("https://…/mcp")])`, `registry.register(…)` and `threads.add_tool(…)` connect to the server,
+    list its tools and register them. All calls share one session, in a thread of its own; it is opened again after it
+    has broken. In an async program, `await tools.connect()` first, so that registering does not block the event loop.
+
+    Args:
+        server: an `http(s)://` URL (streamable HTTP); a command as a list of strings; or an entry of an `mcpServers`
+            file: `{"command": …, "args": […], "env": {…}}` or `{"url": …, "headers": {…}}`.
+        name: the server's name, for the names of its tools, for messages and for pins; by default from the command or
+            the host.
+        prefix: precedes the names of its tools; by default the name and `_`.
+        rename: new names for some tools, complete and without prefix: a mapping from the server's names, or a function,
+            which returns None to omit a tool.
+        only: the tools to offer, by the server's names; None offers all.
+        headers: HTTP headers, sent to this server only; never shown.
+        env: environment variables for a local server, which inherits only `HOME`, `LOGNAME`, `PATH`, `SHELL`, `TERM`
+            and `USER`; their values are never shown.
+        cwd: a local server's working folder.
+        timeout: seconds that one call may take, once the session is open.
+        connect_timeout: seconds for starting the server and listing its tools.
+        max_message: bytes that one message from the server may have.
+        max_description: characters of a description that the model reads.
+        max_tools: how many of its tools are offered; the others are refused.
+        max_in_flight: calls that run at the same time; further ones wait.
+        pins: a file that keeps what each tool declared when it was first used; None keeps it in memory.
+        approve: called with the exact command before a local server first starts; by default the command is logged as a
+            warning. With `pins`, an approved command is not asked about again.
+        on_change: called with a tool's name and the difference if its declaration is no longer the pinned one; by
+            default it is logged as a warning. The tool is disabled in any case, until `accept`.
+        on_progress: called with each `MCPProgress`, in the event loop of the run that made the call.
+        elicit: answers a server that asks the user for something; by default this is refused.
+        sample: answers a server that asks for a model's text; by default this is refused.
+        requires_approval: whether a person must approve its calls, see `ToolPolicy`.
+        max_output: characters of a result that the model reads; None uses the processor's setting.
+        keep: which part of a longer result is kept.
+
+    Raises:
+        ConfigError: a setting is wrong. Registering raises it if the server cannot be used.
+    """
+
+    def __init__(
+        self, server: str | Sequence[str] | Mapping[str, Any] | Endpoint, **options: Unpack[MCPKeywords]
+    ) -> None:
+        require_sdk()
+        self._options = given = MCPOptions(**options)
+        where = endpoint(server, given.headers, given.env, None if given.cwd is None else os.fspath(given.cwd))
+        self._where = where
+        self.name = given.name if given.name is not None else where.name
+        self.changed: dict[str, str] = {}
+        """The tools that are disabled because their declaration changed, by the server's names, with the difference."""
+        self.refused: dict[str, str] = {}
+        """The tools that are not offered because of their declaration, by the server's names, with the reason."""
+        self._declared: dict[str, Declaration] = {}
+        self._pins = Pins(given.pins, self.name)
+        self._slots = asyncio.Semaphore(given.max_in_flight)
+        self._session = Session(where, given.session, self._listed)
+        self._loop = BackgroundLoop(f"MCP {self.name}")
+        self._shown = self._closed = False
+        if where.secrets:
+            watch_logs(self, where.secrets, _SDK)
+
+    def __repr__(self) -> str:
+        return f"MCPTools({str(self._where)!r}, name={self.name!r})"
+
+    @classmethod
+    def from_file(cls, path: str | os.PathLike[str], **options: Unpack[MCPKeywords]) -> tuple[Self, ...]:
+        """The servers of an `mcpServers` file, as other applications use it; `${NAME}` is read from the environment.
+
+        Args:
+            path: the JSON file. A server with `"disabled": true` is omitted.
+            options: for each of them, as for `MCPTools`.
+
+        Raises:
+            ConfigError: the file cannot be read, or an environment variable is not set.
+        """
+        made: list[Self] = []
+        for name, where in read_server_file(Path(path)).items():
+            each: MCPKeywords = {"name": name}
+            each.update(options)
+            made.append(cls(where, **each))
+        return tuple(made)
+
+    # -------------------------------------------------------------- tools
+
+    def bound_tools(self) -> tuple[BoundTool, ...]:
+        """Its tools, for a registry; connects if necessary, and blocks while it does.
+
+        Raises:
+            ConfigError: the server cannot be used.
+        """
+        if not self._declared or self._closed:
+            self._announce()
+            try:
+                self._loop.run(self._session.open(), self._options.connect_timeout * 2 + OUTER)
+            except (CallFailed, TimeoutError) as e:
+                raise ConfigError(f"MCP server {self.name!r}: {e}") from None
+        return self._tools()
+
+    async def connect(self) -> Self:
+        """Connect, without blocking the event loop.
+
+        Raises:
+            ConfigError: the server cannot be used.
+        """
+        self._announce()
+        try:
+            await self._loop.wait(self._session.open())
+        except CallFailed as e:
+            raise ConfigError(f"MCP server {self.name!r}: {e}") from None
+        return self
+
+    def _announce(self) -> None:
+        """Show the command of a local server before its first start."""
+        self._closed = False
+        if self._shown or not isinstance(self._where, LocalServer):
+            return
+        command = escaped(str(self._where))
+        if not self._pins.approved(command):
+            if self._options.approve is None:
+                _LOG.warning("starts the MCP server %r: %s", self.name, command)
+            elif self._options.approve(command) is not True:
+                raise ConfigError(f"MCP server {self.name!r}: not started, because its command was refused: {command}")
+            else:
+                self._pins.approve(command)
+        self._shown = True
+
+    def _tools(self) -> tuple[BoundTool, ...]:
+        only, most = self._options.only, self._options.max_tools
+        missing = [name for name in only or () if name not in self._declared and name not in self.refused]
+        if missing:
+            raise ConfigError(
+                f"MCP server {self.name!r} has no tool {missing[0]!r}; it has {', '.join(map(repr, self._declared))}"
+            )
+        made: dict[str, BoundTool] = {}
+        for declared in self._declared.values():
+            name = self._name(declared.name)
+            if declared.name in self.changed or name is None or (only is not None and declared.name not in only):
+                continue
+            if len(made) == most:
+                self._refuse(declared.name, f"it has more than {most} tools (max_tools)")
+                continue
+            if name in made:
+                self._refuse(declared.name, f"another of its tools is called {name!r} here, too")
+                continue
+            try:
+                made[name] = self._tool(declared, name)
+            except (SchemaError, FormatError) as e:
+                self._refuse(declared.name, str(e))
+        return tuple(made.values())
+
+    def _name(self, tool: str) -> str | None:
+        """A tool's name here; None to omit it."""
+        rename = self._options.rename
+        if callable(rename):
+            return rename(tool)
+        prefix = f"{self.name}_" if self._options.prefix is None else self._options.prefix
+        return rename[tool] if rename is not None and tool in rename else local_name(tool, prefix)
+
+    def _tool(self, declared: Declaration, name: str) -> BoundTool:
+        spec = spec_of(declared, name, self._options.max_description)
+        answer = partial(self._answer, declared.name)
+        return tool_from_schema(answer, name, spec.description, spec.parameters, patterns=False, **self._options.policy)
+
+    def _refuse(self, tool: str, why: str) -> None:
+        if tool not in self.refused:
+            self.refused[tool] = escaped(why)
+            _LOG.warning("MCP server %r: the tool %r is not offered: %s", self.name, tool, escaped(why))
+
+    def _listed(self, tools: Sequence[Any]) -> None:
+        """The server has listed its tools: keep those that can be used, and compare them with the pinned ones."""
+        declared: dict[str, Declaration] = {}
+        for tool in tools:
+            try:
+                refuse_large(tool.input_schema, tool.name)
+                if tool.name in declared:
+                    raise SchemaError(f"{tool.name!r} is declared twice")
+            except (SchemaError, RecursionError) as e:
+                self._refuse(tool.name, str(e))
+                continue
+            description = self._unseen(tool.description or tool.title or "")
+            declared[tool.name] = Declaration(tool.name, description, everywhere(tool.input_schema, self._unseen))
+        changes = self._pins.check(declared.values())
+        for tool, difference in changes.items():
+            if self.changed.get(tool) != difference:
+                self._tell_change(tool, difference)
+        self._declared, self.changed = declared, changes
+
+    def _tell_change(self, tool: str, difference: str) -> None:
+        if self._options.on_change is not None:
+            self._options.on_change(tool, difference)
+            return
+        _LOG.warning(
+            "MCP server %r: the tool %r is disabled, because it is no longer declared as it was when it was first "
+            "used; MCPTools.accept(%r) enables it:\n%s",
+            self.name,
+            tool,
+            tool,
+            difference,
+        )
+
+    def accept(self, tool: str) -> None:
+        """Pin a changed tool as it is declared now, and enable it. Register it again to show the new declaration.
+
+        Args:
+            tool: its name on the server.
+
+        Raises:
+            ConfigError: it has not changed.
+        """
+        if tool not in self.changed:
+            raise ConfigError(f"the tool {tool!r} has not changed; changed: {', '.join(self.changed) or 'none'}")
+        self._pins.accept(self._declared[tool])
+        del self.changed[tool]
+
+    # -------------------------------------------------------------- calls
+
+    async def _answer(self, tool: str, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
+        """Answer one call."""
+        try:
+            json.dumps(arguments, allow_nan=False)
+        except ValueError as e:
+            return ToolResult(error=f"the arguments cannot be sent: {e}", code="invalid_arguments")
+        loop = asyncio.get_running_loop()
+        report = None if self._options.on_progress is None else partial(self._report, loop, context)
+        return await self._loop.wait(self._call(tool, arguments, report))
+
+    async def _call(self, tool: str, arguments: Mapping[str, Any], report: Reporter | None) -> ToolResult:
+        """The same, in the session's loop."""
+        if self._closed:
+            return ToolResult(error=f"the MCP server {self.name!r} was closed")
+        try:
+            async with self._slots:
+                await self._session.open()
+                if tool in self.changed or tool not in self._declared:
+                    return ToolResult(error=self._disabled(tool), code="denied")
+                answer = await self._session.call(tool, arguments, report)
+        except TimeoutError:
+            return ToolResult(
+                error=f"no answer after {self._options.timeout:g} s: the call was cancelled", code="timeout"
+            )
+        except CallFailed as e:
+            return ToolResult(error=safe_words(str(e), self._where.secrets))
+        return result_of(answer, self._unseen)
+
+    def _disabled(self, tool: str) -> str:
+        if tool in self.changed:
+            return "this tool is disabled: its server has changed its declaration since it was approved"
+        return "the server no longer offers this tool"
+
+    def _unseen(self, text: str) -> str:
+        return redacted(text, self._where.secrets)
+
+    async def _report(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        context: ToolContext,
+        progress: float,
+        total: float | None,
+        message: str | None,
+    ) -> None:
+        said = None if message is None else self._unseen(message)
+        told = MCPProgress(self.name, context.name, context.call_id, progress, total, said)
+        if self._options.on_progress is not None and not loop.is_closed():
+            loop.call_soon_threadsafe(self._options.on_progress, told)
+
+    # -------------------------------------------------------------- the end
+
+    def close(self) -> None:
+        """End the session, and a local server. Calls that are running get an error."""
+        self._closed = True
+        if not self._declared and not self._shown:
+            return
+        self._loop.run(self._session.close(), 30)
+        self._loop.stop()
+        self._slots = asyncio.Semaphore(self._options.max_in_flight)  # the old one belongs to the loop that has ended
+
+    async def aclose(self) -> None:
+        """The same, without blocking the event loop."""
+        await asyncio.to_thread(self.close)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, e: BaseException | None, t: TracebackType | None) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return await self.connect()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, e: BaseException | None, t: TracebackType | None
+    ) -> None:
+        await self.aclose()

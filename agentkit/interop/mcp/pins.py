@@ -1,0 +1,103 @@
+"""What a server declared when it was first used: a later change is found, and shown as a difference.
+
+In memory, or in a JSON file that is shared by the runs of a program.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from agentkit.errors import ConfigError
+from agentkit.interop.mcp.declarations import Declaration
+from agentkit.unicode import escaped
+
+VERSION: Final = 1
+LINES: Final = 80
+"""Lines of a difference that are shown."""
+
+
+class Pins:
+    """The pinned declarations of one server, and the command that was approved for it.
+
+    Args:
+        path: the file; None keeps them in memory.
+        server: the server's name, under which they are kept.
+    """
+
+    def __init__(self, path: str | os.PathLike[str] | None, server: str) -> None:
+        self._path = None if path is None else Path(path)
+        self._server = server
+        self._kept: dict[str, Any] = self._read().get(server, {})
+
+    def approved(self, command: str) -> bool:
+        """Whether exactly this command was approved before."""
+        return bool(self._kept.get("command") == command)
+
+    def approve(self, command: str) -> None:
+        """Remember that a command was approved."""
+        self._keep({**self._kept, "command": command})
+
+    def check(self, declared: Iterable[Declaration]) -> dict[str, str]:
+        """Pin the tools that are new; the others that have changed, each with its difference."""
+        pinned: dict[str, Any] = dict(self._kept.get("tools", {}))
+        changes: dict[str, str] = {}
+        for one in declared:
+            before = pinned.get(one.name)
+            if before is None:
+                pinned[one.name] = {"digest": one.digest, **one.as_json()}
+            elif before["digest"] != one.digest:
+                changes[one.name] = difference(before, one.as_json())
+        if pinned != self._kept.get("tools", {}):
+            self._keep({**self._kept, "tools": pinned})
+        return changes
+
+    def accept(self, declared: Declaration) -> None:
+        """Pin a tool as it is now."""
+        tools = {**self._kept.get("tools", {}), declared.name: {"digest": declared.digest, **declared.as_json()}}
+        self._keep({**self._kept, "tools": tools})
+
+    def _read(self) -> dict[str, Any]:
+        if self._path is None or not self._path.exists():
+            return {}
+        try:
+            found = json.loads(self._path.read_text(encoding="utf-8"))
+            if found["version"] != VERSION:
+                raise ValueError(f"version {found['version']!r:.20}, expected {VERSION}")
+            return dict(found["servers"])
+        except (ValueError, KeyError, TypeError, OSError) as e:
+            raise ConfigError(
+                f"{self._path}: the pinned tools cannot be read ({type(e).__name__}: {e}); to approve all tools anew, "
+                "delete the file"
+            ) from e
+
+    def _keep(self, kept: Mapping[str, Any]) -> None:
+        self._kept = dict(kept)
+        if self._path is None:
+            return
+        servers = {**self._read(), self._server: self._kept}
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        text = json.dumps({"version": VERSION, "servers": servers}, indent=1, ensure_ascii=False)
+        handle, name = tempfile.mkstemp(dir=self._path.parent, prefix=self._path.name)
+        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(text)
+        os.replace(name, self._path)
+
+
+def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
+    """What has changed, line by line; anything that could control a terminal is escaped."""
+    old, new = (_lines({k: v for k, v in one.items() if k != "digest"}) for one in (before, after))
+    lines = [escaped(line[:500]) for line in difflib.unified_diff(old, new, "pinned", "now", lineterm="", n=1)]
+    more = [f"… and {len(lines) - LINES} more lines"] if len(lines) > LINES else []
+    return "\n".join([*lines[:LINES], *more])
+
+
+def _lines(declared: Mapping[str, Any]) -> list[str]:
+    text = str(declared.get("description", ""))
+    schema = json.dumps(declared.get("schema"), indent=1, sort_keys=True, ensure_ascii=False)
+    return [*(f"description: {line}" for line in text.splitlines()), *schema.splitlines()]

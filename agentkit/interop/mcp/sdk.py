@@ -1,0 +1,21 @@
+"""Whether the official SDK is installed, in a version that this adapter knows."""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, version
+
+from agentkit.errors import ConfigError
+
+
+def require_sdk() -> None:
+    """Refuse to start without the SDK.
+
+    Raises:
+        ConfigError: it is missing, or older than 2, whose interface is a different one.
+    """
+    try:
+        found = version("mcp")
+    except PackageNotFoundError:
+        raise ConfigError('MCP requires the official SDK: pip install "agentkit[mcp]"') from None
+    if int(found.partition(".")[0]) < 2:
+        raise ConfigError(f'the MCP SDK {found} is installed, 2.3 or newer is required: pip install "agentkit[mcp]"')

@@ -1,0 +1,64 @@
+"""Reads the JSON file in which applications list MCP servers, `{"mcpServers": {name: {"command": …}}}`."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from agentkit.errors import ConfigError
+from agentkit.interop.mcp.endpoints import Endpoint, LocalServer, endpoint
+
+_VARIABLE: Final = re.compile(r"\$\{(?:env:)?([A-Za-z_]\w*)(?::-([^}]*))?\}")
+
+
+def read_server_file(path: Path) -> dict[str, Endpoint]:
+    """The servers by name, without the disabled ones.
+
+    Raises:
+        ConfigError: the file cannot be read, has another form, or uses an environment variable that is not set.
+    """
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as e:
+        raise ConfigError(f"{path}: cannot be read as JSON: {e}") from e
+    servers = found.get("mcpServers", found.get("servers")) if isinstance(found, dict) else None
+    if not isinstance(servers, dict) or not all(isinstance(entry, dict) for entry in servers.values()):
+        raise ConfigError(f'{path}: expected {{"mcpServers": {{"name": {{"command": "…", "args": ["…"]}}}}}}')
+    return {
+        name: _server(entry, f"{path}: {name}") for name, entry in servers.items() if entry.get("disabled") is not True
+    }
+
+
+def _server(entry: Mapping[str, Any], where: str) -> Endpoint:
+    try:
+        made = endpoint(_expanded(entry), None, None, None)
+    except ConfigError as e:
+        raise ConfigError(f"{where}: {e}") from None
+    if isinstance(made, LocalServer):
+        words = [entry["command"], *(entry.get("args") or ())]
+        return replace(made, shown=tuple(words))  # with ${NAME} as written, since the values may be secrets
+    return made
+
+
+def _expanded(value: Any) -> Any:
+    match value:
+        case str():
+            return _VARIABLE.sub(_variable, value)
+        case dict():
+            return {key: _expanded(inner) for key, inner in value.items()}
+        case list():
+            return [_expanded(inner) for inner in value]
+        case _:
+            return value
+
+
+def _variable(found: re.Match[str]) -> str:
+    name, default = found[1], found[2]
+    if (value := os.environ.get(name, default)) is None:
+        raise ConfigError(f"the environment variable {name} is not set")
+    return str(value)

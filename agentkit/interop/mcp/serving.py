@@ -1,0 +1,132 @@
+"""Ours as an MCP server: any registry over stdio or streamable HTTP, by the official SDK.
+
+Calls run through `ResponseProcessor`, so a tool's timeout, approval and order hold here as in an agent.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from agentkit.errors import ConfigError
+from agentkit.events import CallEnd, ToolCompleted, ToolFailed, ToolSkipped
+from agentkit.interop.mcp.contents import answer_of
+from agentkit.interop.mcp.sdk import require_sdk
+from agentkit.messages import ToolCall
+from agentkit.processor import ProcessorConfig, ResponseProcessor
+from agentkit.processor.processor import call_id as new_call_id
+from agentkit.schemas.flavours import FLAVOURS
+from agentkit.tool import ToolRegistry, ToolResult
+
+if TYPE_CHECKING:
+    from mcp.server import Server
+    from mcp_types import CallToolResult
+    from starlette.applications import Starlette
+
+LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
+
+ASGI = Callable[
+    [MutableMapping[str, Any], Callable[..., Awaitable[Any]], Callable[..., Awaitable[Any]]], Awaitable[None]
+]
+
+
+def mcp_server(
+    tools: ToolRegistry | Sequence[Any],
+    *,
+    name: str = "agentkit",
+    instructions: str | None = None,
+    approve_all: bool = False,
+    config: ProcessorConfig | None = None,
+) -> Server[Any]:
+    """The official SDK's server with these tools; to be run over any of its transports.
+
+    Args:
+        tools: a registry, or what `ToolRegistry` accepts.
+        name: the server's name.
+        instructions: for the client's model.
+        approve_all: whether calls that need a person's approval run; by default they are refused, since a server
+            has nobody to ask.
+        config: limits and timeouts.
+    """
+    require_sdk()
+    from mcp.server import Server
+    from mcp_types import ListToolsResult, Tool
+
+    from agentkit import __version__
+
+    registry = tools if isinstance(tools, ToolRegistry) else ToolRegistry(*tools)
+
+    async def list_tools(context: Any, params: Any) -> ListToolsResult:
+        made = [Tool.model_validate(FLAVOURS["mcp"](spec)) for spec in registry.offered(None)]
+        return ListToolsResult(tools=made)
+
+    async def call_tool(context: Any, params: Any) -> CallToolResult:
+        processor = ResponseProcessor(registry, config)  # one for each call: it remembers the ids of all its calls
+        return await _answered(processor, params.name, params.arguments or {}, approve_all)
+
+    return Server(
+        name, version=__version__, instructions=instructions, on_list_tools=list_tools, on_call_tool=call_tool
+    )
+
+
+async def _answered(
+    processor: ResponseProcessor, name: str, arguments: dict[str, Any], approve_all: bool
+) -> CallToolResult:
+    """Run one call, as if a model had made it; wrong names and arguments become error results."""
+    call_id = new_call_id()
+    approved = [call_id] if approve_all else []
+    refusal = f"{name!r:.100} needs a person's approval, and this server has nobody to ask"
+    result = ToolResult(error=refusal, code="denied")
+    async with processor.process([CallEnd(0, ToolCall(call_id, name, arguments))], approved=approved) as turn:
+        async for event in turn:
+            if isinstance(event, ToolCompleted | ToolFailed | ToolSkipped):
+                result = event.result
+    return answer_of(result, turn.results[0].content if turn.results else result.parts)
+
+
+def mcp_app(
+    server: Server[Any], *, host: str = "127.0.0.1", allowed_hosts: Sequence[str] = (), token: str | None = None
+) -> ASGI:
+    """A server as an ASGI application, at `/mcp`.
+
+    The `Host` and `Origin` of each request are checked: a page in a browser cannot reach a server on this machine.
+
+    Args:
+        server: as `mcp_server` makes it.
+        host: the address it will be bound to.
+        allowed_hosts: further names by which clients may call it, such as `tools.example.org`.
+        token: what clients must send as `Authorization: Bearer …`; None asks for nothing.
+
+    Raises:
+        ConfigError: an address other than a loopback one, without a token or without the names by which it is called.
+    """
+    from mcp.server.transport_security import TransportSecuritySettings
+
+    if host not in LOOPBACK and not (token and allowed_hosts):
+        raise ConfigError(
+            f"host {host!r} can be reached from other machines: this needs a token, and the names by which clients "
+            "call the server"
+        )
+    names = [*(f"[{n}]" if ":" in n else n for n in LOOPBACK), *allowed_hosts]
+    security = TransportSecuritySettings(
+        allowed_hosts=[spelled for name in names for spelled in (name, f"{name}:*")],
+        allowed_origins=[f"{scheme}://{n}{port}" for n in names for scheme in ("http", "https") for port in ("", ":*")],
+    )
+    app = server.streamable_http_app(host=host, transport_security=security)
+    return app if token is None else _guarded(app, token)
+
+
+def _guarded(app: Starlette, token: str) -> ASGI:
+    """The application, for those who know the token."""
+    expected = f"Bearer {token}".encode()
+
+    async def guarded(scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
+        given = dict(scope.get("headers", ())).get(b"authorization", b"")
+        if scope["type"] != "http" or hmac.compare_digest(given, expected):
+            await app(scope, receive, send)
+            return
+        await send({"type": "http.response.start", "status": 401, "headers": [(b"www-authenticate", b"Bearer")]})
+        await send({"type": "http.response.body", "body": b"a token is required"})
+
+    return guarded

@@ -1,0 +1,318 @@
+"""One pooled session with a server: opened on first use, shared by all calls, opened again after it has broken.
+
+Runs in the `BackgroundLoop`. Knows the official SDK; knows no tool of ours and no model.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from agentkit.interop.mcp.endpoints import Endpoint, LocalServer, safe_words
+from agentkit.interop.mcp.http_transport import LOST, UNSENT, http_streams
+from agentkit.interop.mcp.local_transport import LocalProcess
+
+if TYPE_CHECKING:
+    from mcp import Client
+    from mcp_types import CallToolResult, Tool
+
+_LOG: Final = logging.getLogger("agentkit.mcp")
+
+PAGES: Final = 100
+"""Pages of a list of tools that are read: a server could send them forever."""
+
+LISTED: Final = 5_000
+"""Tools of a list that are read."""
+
+
+class Reporter(Protocol):
+    """Receives a call's progress, its total, and a message."""
+
+    async def __call__(self, progress: float, total: float | None, message: str | None) -> None:
+        """The server has reported progress."""
+        ...
+
+
+class CallFailed(Exception):
+    """A call without a result. `sent`: whether it may have taken effect."""
+
+    def __init__(self, message: str, *, sent: bool = True) -> None:
+        super().__init__(message)
+        self.sent = sent
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOptions:
+    """How a session is opened.
+
+    Args:
+        timeout: seconds for one call.
+        connect_timeout: seconds for starting the server, the handshake and its list of tools.
+        max_message: bytes of one message from the server.
+        elicitation: the SDK's callback; None refuses.
+        sampling: the SDK's callback; None refuses.
+    """
+
+    timeout: float = 60.0
+    connect_timeout: float = 60.0
+    max_message: int = 16 * 1024 * 1024
+    elicitation: Any = None
+    sampling: Any = None
+
+
+class Connection:
+    """One session, from its start to its end. A task of its own enters and leaves it, as the SDK requires."""
+
+    def __init__(self, where: Endpoint, options: SessionOptions, changed: Callable[[], None]) -> None:
+        self._where = where
+        self._options = options
+        self._changed = changed
+        self._local = LocalProcess(where, options.max_message) if isinstance(where, LocalServer) else None
+        self._leave = asyncio.Event()
+        self._calls = 0
+        self.broken = False
+        self._ready: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
+        self._task = asyncio.create_task(self._live(), name=f"MCP session with {where.name}")
+
+    async def opened(self) -> Client:
+        """The SDK's client, once the handshake is done.
+
+        Raises:
+            CallFailed: there is no such server, it is not an MCP server, or it is too slow.
+        """
+        seconds = self._options.connect_timeout
+        done, _ = await asyncio.wait({self._ready}, timeout=seconds)
+        if not done:
+            self.close()
+            raise CallFailed(f"the MCP server was not ready after {seconds:g} s ({self._where})", sent=False)
+        return self._ready.result()
+
+    async def _live(self) -> None:
+        """The whole life of the session."""
+        from mcp import Client
+        from mcp_types import ToolListChangedNotification
+
+        async def heard(message: Any) -> None:
+            if isinstance(message, ToolListChangedNotification):
+                self._changed()
+
+        try:
+            client = Client(
+                self._transport(),
+                message_handler=heard,
+                elicitation_callback=self._options.elicitation,
+                sampling_callback=self._options.sampling,
+                client_info=_ourselves(),
+                cache=None,
+            )
+            async with client:
+                # a server's own schema could hold a regular expression that takes hours; it checks its own results
+                client.session.validate_tool_result = _unchecked  # type: ignore[method-assign]
+                self._ready.set_result(client)
+                await self._leave.wait()
+        except asyncio.CancelledError:
+            if not self._ready.done():
+                self._fail(f"the session with the MCP server was closed ({self._where})")
+            raise
+        except BaseException as e:  # noqa: BLE001 - any fault of the SDK or the server, even a group, becomes a CallFailed
+            self._fail(f"cannot use the MCP server ({self._where}): {await self.words(e)}")
+        finally:
+            self.broken = True
+
+    def _transport(self) -> AbstractAsyncContextManager[Any]:
+        if self._local is not None:
+            return self._local.streams()
+        assert not isinstance(self._where, LocalServer)
+        return http_streams(self._where, self._options.max_message)
+
+    def _fail(self, message: str) -> None:
+        if not self._ready.done():
+            self._ready.set_exception(CallFailed(message, sent=False))
+            self._ready.exception()  # so that nobody has to read it
+        elif not self._leave.is_set():
+            _LOG.warning("%s", message)
+
+    async def words(self, error: BaseException) -> str:
+        """An error of this session in words, with the server's fate."""
+        fate = await self._local.fate() if self._local is not None else ""
+        said = safe_words(error, self._where.secrets)
+        if isinstance(error, FileNotFoundError) and isinstance(self._where, LocalServer):
+            return f"there is no program {self._where.argv[0]!r:.200}"
+        return "; ".join(filter(None, (said, fate)))
+
+    async def use(self, work: Callable[[Client], Awaitable[Any]]) -> Any:
+        """Do something with the session; it is not left before all of this is done."""
+        client = await self.opened()
+        self._calls += 1
+        try:
+            return await work(client)
+        finally:
+            self._calls -= 1
+            if self.broken and not self._calls:
+                self._leave.set()
+
+    def retire(self) -> None:
+        """Use it no more; it ends after its last call."""
+        self.broken = True
+        if not self._calls:
+            self._leave.set()
+
+    def close(self) -> None:
+        """End it now, with all its calls."""
+        self.broken = True
+        if not self._leave.is_set() and not self._ready.done():
+            self._task.cancel()  # once: a second time would interrupt the end of the process
+        self._leave.set()
+
+    async def ended(self) -> None:
+        """Wait for its end."""
+        with suppress(asyncio.CancelledError):
+            await asyncio.wait({self._task})
+
+
+class Session:
+    """The pooled session.
+
+    Args:
+        where: the server.
+        options: how it is opened.
+        listed: called with the server's tools whenever they were listed: after each opening, and after each change.
+    """
+
+    def __init__(self, where: Endpoint, options: SessionOptions, listed: Callable[[list[Tool]], None]) -> None:
+        self._where = where
+        self._options = options
+        self._listed = listed
+        self._stale = True
+        self._now: Connection | None = None
+        self._opening: asyncio.Task[Connection] | None = None
+
+    async def open(self) -> Connection:
+        """The session, open and with its tools listed; all that need it while it is opened wait for the same one.
+
+        Raises:
+            CallFailed: it cannot be opened.
+        """
+        if self._now is not None and not self._now.broken and not self._stale:
+            return self._now
+        if self._opening is None or self._opening.done():
+            self._opening = asyncio.create_task(self._open())
+            self._opening.add_done_callback(_seen)
+        return await asyncio.shield(self._opening)
+
+    async def _open(self) -> Connection:
+        if self._now is None or self._now.broken:
+            self._now = Connection(self._where, self._options, self._changed)
+        connection = self._now
+        try:
+            await connection.opened()
+            async with asyncio.timeout(self._options.connect_timeout):
+                self._stale = False
+                self._listed(await connection.use(_all_tools))
+        except BaseException as e:
+            self._stale = True
+            connection.close()
+            if isinstance(e, CallFailed | asyncio.CancelledError):
+                raise
+            raise CallFailed(
+                f"cannot list the tools of {self._where}: {await connection.words(e)}", sent=False
+            ) from None
+        return connection
+
+    def _changed(self) -> None:
+        self._stale = True
+
+    async def call(self, tool: str, arguments: Mapping[str, Any], report: Reporter | None) -> CallToolResult:
+        """Call a tool. A call that has certainly not reached the server is sent a second time, over a new session.
+
+        Raises:
+            CallFailed: no result; the message says why.
+            TimeoutError: no result in time; the server was told that the call is cancelled.
+        """
+        try:
+            return await self._call(tool, arguments, report)
+        except CallFailed as e:
+            if e.sent:
+                raise
+        return await self._call(tool, arguments, report)
+
+    async def _call(self, tool: str, arguments: Mapping[str, Any], report: Reporter | None) -> CallToolResult:
+        from mcp import MCPError
+
+        connection = await self.open()
+        try:
+            async with asyncio.timeout(self._options.timeout):
+                result: CallToolResult = await connection.use(
+                    lambda client: client.call_tool(tool, dict(arguments), progress_callback=report)
+                )
+        except MCPError as e:
+            raise await self._judged(e, connection) from None
+        except (CallFailed, TimeoutError, asyncio.CancelledError):
+            raise
+        except Exception as e:  # noqa: BLE001 - whatever the SDK makes of a bad answer
+            raise CallFailed(f"the MCP server's answer cannot be used: {await connection.words(e)}") from None
+        return result
+
+    async def _judged(self, error: Any, connection: Connection) -> CallFailed:
+        """What an error answer means for the session and for the call."""
+        from mcp_types import CONNECTION_CLOSED
+
+        if error.code in (CONNECTION_CLOSED, LOST):
+            connection.retire()
+            return CallFailed(
+                "the connection to the MCP server was lost during this call, which may have taken effect: "
+                f"{await connection.words(error)}; the next call connects again"
+            )
+        said = safe_words(error, self._where.secrets)
+        if error.code == UNSENT:
+            connection.retire()
+            return CallFailed(said, sent=False)
+        if error.message == "Session terminated":  # how the SDK names a 404: a server that was started again
+            connection.retire()
+            return CallFailed("the MCP server has forgotten this session", sent=False)
+        return CallFailed(said)
+
+    async def close(self) -> None:
+        """End the session; the next call would open a new one."""
+        if self._opening is not None:
+            self._opening.cancel()
+        connection, self._now = self._now, None
+        if connection is not None:
+            connection.close()
+            await connection.ended()
+
+
+async def _all_tools(client: Client) -> list[Tool]:
+    """Every page of the list."""
+    found: list[Tool] = []
+    cursor: str | None = None
+    for _ in range(PAGES):
+        page = await client.list_tools(cursor=cursor)
+        found += page.tools
+        if len(found) > LISTED:
+            raise ValueError(f"it lists more than {LISTED:,} tools")
+        if (cursor := page.next_cursor) is None:
+            return found
+    raise ValueError(f"its list of tools has more than {PAGES} pages")
+
+
+def _seen(task: asyncio.Task[Any]) -> None:
+    """Its failure was seen, even if all that waited for it have been cancelled."""
+    if not task.cancelled():
+        task.exception()
+
+
+async def _unchecked(name: str, result: Any) -> None:
+    """Checks nothing."""
+
+
+def _ourselves() -> Any:
+    from mcp_types import Implementation
+
+    from agentkit import __version__
+
+    return Implementation(name="agentkit", version=__version__)

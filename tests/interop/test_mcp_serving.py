@@ -1,0 +1,198 @@
+"""Ours as an MCP server: driven by the official client, over stdio and streamable HTTP, and from the command line."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import sys
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+pytest.importorskip("mcp", reason="the official SDK is not installed: agentkit[mcp]")
+
+from command_line import FILES, Say
+from mcp import Client, StdioServerParameters
+from mcp_http import served
+
+from agentkit import ImagePart, Tool, ToolResult, openapi_schema, xml_schema
+from agentkit.errors import ConfigError
+from agentkit.interop.mcp import mcp_app, mcp_server
+
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+
+
+class Desk(Tool):
+    """What a tool can return."""
+
+    @openapi_schema
+    @xml_schema(tag_name="add", mappings=[{"param_name": "a"}, {"param_name": "b"}])
+    def add(self, a: int, b: int) -> int:
+        """Add two numbers.
+
+        Args:
+            a: the first.
+            b: the second.
+        """
+        return a + b
+
+    @openapi_schema
+    def rows(self) -> dict[str, Any]:
+        """List the rows."""
+        return {"rows": [1, 2]}
+
+    @openapi_schema
+    def picture(self) -> ToolResult:
+        """Draw a dot."""
+        return ToolResult("a dot", content=[ImagePart(PNG), ImagePart(url="https://example.org/dot.png")])
+
+    @openapi_schema
+    def fail(self) -> ToolResult:
+        """Fail."""
+        return self.fail_response("no such row")
+
+    @openapi_schema(requires_approval=True)
+    def delete(self) -> str:
+        """Delete everything."""
+        return "deleted"
+
+    @openapi_schema(timeout=0.1)
+    async def wait(self) -> str:
+        """Take too long."""
+        await asyncio.sleep(60)
+        return "late"
+
+
+async def shown(client: Client, name: str, **arguments: Any) -> tuple[bool, list[str], Any]:
+    """A result in short: whether it is an error, its blocks, its structured content."""
+    result = await client.call_tool(name, arguments)
+    blocks = [
+        getattr(block, "text", None) or f"{block.type} {getattr(block, 'mime_type', '')}" for block in result.content
+    ]
+    return result.is_error, blocks, result.structured_content
+
+
+def test_every_kind_of_result_reaches_the_official_client() -> None:
+    async def main() -> None:
+        async with Client(mcp_server([Desk()])) as client:
+            listed = (await client.list_tools()).tools
+            assert [tool.name for tool in listed] == ["add", "rows", "picture", "fail", "delete", "wait"]
+            assert listed[0].description == "Add two numbers."
+            assert listed[0].input_schema["properties"]["a"] == {"type": "integer", "description": "the first."}
+            assert await shown(client, "add", a=1, b=2) == (False, ["3"], None)
+            assert await shown(client, "rows") == (False, ['{"rows": [1, 2]}'], {"rows": [1, 2]})
+            picture = (False, ["a dot", "image image/png", "resource_link None"], None)
+            assert await shown(client, "picture") == picture
+            assert await shown(client, "fail") == (True, ["no such row"], None)
+            error, [said], _ = await shown(client, "wait")
+            assert (error, said) == (True, "no result after 0.1 s: the tool was stopped")
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "said"),
+    [
+        ("add", {"a": "x", "b": 1}, "invalid arguments for add:\n- /a: expected integer"),
+        ("ad", {}, "there is no tool 'ad'; did you mean 'add'?"),
+        ("delete", {}, "'delete' needs a person's approval, and this server has nobody to ask"),
+    ],
+)
+def test_a_call_that_does_not_run_says_why(name: str, arguments: dict[str, Any], said: str) -> None:
+    async def main() -> tuple[bool, list[str], Any]:
+        async with Client(mcp_server([Desk()])) as client:
+            return await shown(client, name, **arguments)
+
+    error, [text], _ = asyncio.run(main())
+    assert (error, said in text) == (True, True), text
+
+
+def test_approval_can_be_given_in_advance() -> None:
+    async def main() -> tuple[bool, list[str], Any]:
+        async with Client(mcp_server([Desk()], approve_all=True)) as client:
+            return await shown(client, "delete")
+
+    assert asyncio.run(main()) == (False, ["deleted"], None)
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_the_official_client_over_http(mode: str) -> None:
+    async def main(url: str) -> tuple[bool, list[str], Any]:
+        async with Client(url, mode=mode) as client:
+            return await shown(client, "add", a=40, b=2)
+
+    with served([Desk()]) as url:
+        assert asyncio.run(main(url)) == (False, ["42"], None)
+
+
+# ---------------------------------------------------------------- who may reach it
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 200),
+        ({"Origin": "http://localhost:3000"}, 200),
+        ({"Origin": "https://evil.example"}, 403),
+        ({"Origin": "http://localhost.evil.example"}, 403),
+        ({"Host": "evil.example"}, 421),
+    ],
+)
+def test_row_40_a_page_of_another_origin_is_refused(headers: dict[str, str], status: int) -> None:
+    about = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": about}
+    with served([Desk()]) as url:
+        accepts = {"Accept": "application/json, text/event-stream"}
+        assert httpx2.post(url, json=message, headers={**accepts, **headers}).status_code == status
+
+
+def test_row_40_a_token_is_asked_for() -> None:
+    with served([Desk()], token="canary-123456") as url:
+        statuses = [
+            httpx2.post(url, json={}, headers={"Authorization": given}).status_code
+            for given in ("", "Bearer wrong", "Bearer canary-123456")
+        ]
+    assert (statuses[:2], statuses[2] != 401) == ([401, 401], True)
+
+
+@pytest.mark.parametrize("options", [{}, {"token": "x"}, {"allowed_hosts": ["a.example"]}])
+def test_row_40_other_machines_need_a_token_and_a_name(options: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="can be reached from other machines"):
+        mcp_app(mcp_server([Desk()]), host="0.0.0.0", **options)
+    mcp_app(mcp_server([Desk()]), host="0.0.0.0", token="x", allowed_hosts=["a.example"])
+
+
+# ---------------------------------------------------------------- the command line
+
+
+@pytest.mark.soak  # the page and the example of MCP use the command in each run
+def test_the_command_serves_over_stdio_and_prints_do_not_disturb_it(tmp_path: Path) -> None:
+    (tmp_path / "noisy.py").write_text(
+        'def shout(text: str) -> str:\n    "Shout."\n    print("hi")\n    return text.upper()\n'
+    )
+    command = StdioServerParameters(
+        command=sys.executable, args=["-m", "agentkit", "mcp", "--tools", "noisy:shout"], cwd=tmp_path
+    )
+
+    async def main() -> tuple[bool, list[str], Any]:
+        async with Client(command) as client:
+            return await shown(client, "shout", text="a\nb")
+
+    assert asyncio.run(main()) == (False, ["A\nB"], None)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--tools", "no_such_module:X"], "cannot be imported"),
+        (["--tools", FILES, "--http", "--host", "0.0.0.0"], "can be reached from other machines"),
+        (["--tools", FILES, "--http", "--token-env", "NOT_SET_ANYWHERE"], "NOT_SET_ANYWHERE is not set"),
+    ],
+)
+def test_wrong_options_are_refused(say: Say, words: list[str], said: str) -> None:
+    status, _, err = say("mcp", *words)
+    assert (status, said in err) == (1, True), err
