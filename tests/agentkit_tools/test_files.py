@@ -14,13 +14,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentkit import ToolRegistry, ToolResult
-from agentkit_tools.files import MAX_BYTES, MAX_CHARACTERS, Files
+from agentkit_tools import beneath
+from agentkit_tools.files import Files
+from agentkit_tools.textfiles import MAX_BYTES, MAX_CHARACTERS
 
 SECRET = "outside\n"
 
 
+@pytest.fixture(params=["openat2", "one by one"])
+def opener(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Every test of the boundary runs with both ways to open a folder."""
+    if request.param == "openat2" and not beneath.works():
+        pytest.skip("this system has no openat2")
+    monkeypatch.setattr(beneath, "works", lambda: request.param == "openat2")
+    return str(request.param)
+
+
 @pytest.fixture
-def files(tmp_path: Path) -> Files:
+def files(tmp_path: Path, opener: str) -> Files:
     (tmp_path / "secret").write_text(SECRET)
     return Files(tmp_path / "work")
 
@@ -44,11 +55,13 @@ def test_create_read_change(files: Files) -> None:
     assert (files.root / "src/a.py").read_bytes() == b"x = 2\n"
 
 
-def test_all_three_are_registered_under_name_and_tag(files: Files) -> None:
+def test_all_are_registered_under_name_and_tag(files: Files) -> None:
     registry = ToolRegistry()
     registry.register_tool(files)
-    assert sorted(registry.tools) == ["create_file", "read_file", "str_replace"]
-    assert sorted(registry.xml_tools) == ["create-file", "read-file", "str-replace"]
+    names = ["create_file", "read_file", "str_replace", "full_file_rewrite", "delete_file", "move"]
+    names += ["list_files", "search_files"]
+    assert sorted(registry.tools) == sorted(names)
+    assert sorted(registry.xml_tools) == sorted(name.replace("_", "-") for name in names)
     assert registry.xml_tools["str-replace"] is registry.tools["str_replace"]
 
 
