@@ -14,20 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentkit import ToolRegistry, ToolResult
-from agentkit_tools import beneath
 from agentkit_tools.files import Files
 from agentkit_tools.textfiles import MAX_BYTES, MAX_CHARACTERS
 
 SECRET = "outside\n"
-
-
-@pytest.fixture(params=["openat2", "one by one"])
-def opener(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Every test of the boundary runs with both ways to open a folder."""
-    if request.param == "openat2" and not beneath.works():
-        pytest.skip("this system has no openat2")
-    monkeypatch.setattr(beneath, "works", lambda: request.param == "openat2")
-    return str(request.param)
 
 
 @pytest.fixture

@@ -62,6 +62,8 @@ def listed(place: Confined, where: Where) -> str:
     """The entries that are meant, one per line."""
     walk, answer, notes = Walk(place, where), Answer(), []
     for entry in walk:
+        if where.glob and entry.kind == stat.S_IFDIR:
+            continue  # a glob asks for files; a folder without any would only distract
         if len(answer.lines) == MAX_LISTED or not answer.add(entry.path + _suffix(entry)):
             notes.append(f"cut: the first {len(answer.lines)} entries; choose a folder, a glob or a depth")
             break
@@ -124,7 +126,7 @@ def compiled(what: What) -> Any:
     except re2().error as e:
         why = e.args[0].decode() if isinstance(e.args[0], bytes) else e.args[0]
         raise Refusal(
-            f"pattern {what.pattern!r:.200} is not a regular expression: {why}; "
+            f"pattern {what.pattern!r:.200} is not a regular expression: {why.replace('(?m)', '', 1)}; "
             "to search for it as plain text, set literal to true"
         ) from e
 

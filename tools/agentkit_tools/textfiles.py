@@ -45,10 +45,19 @@ def fetched(folder: int, name: str, path: str) -> Opened:
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode):
             raise Refusal(f"{path!r} is {kind(status.st_mode)}, not a file")
-        with os.fdopen(handle, "rb", closefd=False) as file:
-            return Opened(file.read(MAX_BYTES), status)
+        return Opened(_content(handle, status.st_size), status)
     finally:
         os.close(handle)
+
+
+def _content(handle: int, size: int) -> bytes:
+    """The first `MAX_BYTES` bytes; `size` is only expected, since the file may be growing."""
+    pieces: list[bytes] = []
+    wanted = MAX_BYTES
+    while wanted > 0 and (piece := os.read(handle, min(wanted, max(size + 1, 65_536)))):
+        pieces.append(piece)
+        wanted -= len(piece)
+    return b"".join(pieces)
 
 
 def read(place: Confined, path: str, offset: int, limit: int) -> str:

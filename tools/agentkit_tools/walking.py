@@ -19,8 +19,8 @@ from agentkit_tools.confined import Confined, Refusal, folder_parts
 from agentkit_tools.ignoring import IGNORE_FILES, Rules, Scope, verdict
 from agentkit_tools.textfiles import fetched
 
-SECONDS: Final = 10.0
-"""For one walk, and the search in it."""
+SECONDS: Final = 20.0
+"""For one walk and the search in it: some 50,000 files of source code."""
 
 MAX_DEPTH: Final = 100
 """Levels of folders below the root; the deepest path in large public repositories has about 30."""
