@@ -61,7 +61,9 @@ def rewrite(place: Confined, path: str, text: str) -> int:
         try:
             replace(folder, names[-1], content, regular(folder, names[-1], path))
         except Replaced as e:
-            raise Refusal(f"{path!r} was not rewritten: another program changed it meanwhile; read it again") from e
+            raise Refusal(
+                f"{path!r} was not rewritten: another program changed it in the meantime; read it again"
+            ) from e
     return len(content)
 
 

@@ -73,7 +73,7 @@ class StrReplaceEditor(Tool):
             path: file or folder, relative to the working folder
             file_text: for create, the complete text of the file
             old_str: for str_replace, the text to replace, exactly as in the file, without line numbers
-            new_str: for str_replace, the replacement; leave it out to delete the piece
+            new_str: for str_replace, the replacement; omit it to delete the piece
             insert_line: for insert, the line after which to put the text; 0 for the beginning of the file
             insert_text: for insert, the text; new_str is taken, too
             view_range: for view of a file, the first and last line, such as [11, 20]; -1 as the last means the end

@@ -1,7 +1,7 @@
 """Files listed and searched: what a walk finds, as text for a model. Knows contents; opens nothing but files.
 
 Searched by RE2, whose design ripgrep's own engine follows: linear in the text, whatever the pattern, and other threads
-run meanwhile. ripgrep itself is not used: it opens what it finds by path, so a folder that is swapped for a link
+run at the same time. ripgrep itself is not used: it opens what it finds by path, so a folder that is swapped for a link
 between its look and its use leads it out.
 """
 
@@ -115,7 +115,7 @@ def search(place: Confined, where: Where, what: What) -> str:
 
 
 def compiled(what: What) -> Any:
-    """The pattern, ready for use. Raises `Refusal` if it is none."""
+    """The pattern, ready for use. Raises `Refusal` for one that RE2 cannot read."""
     if not what.pattern or "\n" in what.pattern:
         found = "contains a line end; lines are searched one by one" if what.pattern else "is empty"
         raise Refusal(f"pattern {found}")

@@ -1,7 +1,7 @@
 """A walk through a folder: which entries are seen, in which order, and what was left out. Reads only ignore files.
 
 Folders are opened from the root each time, so that only one is open and no swapped folder leads out. Bounded in time,
-depth and number; what a bound cut off is counted, never dropped in silence.
+depth and number; what a bound cut off is counted, never dropped silently.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class Walk:
                     yield Entry(self._start, stat.S_IFREG, folder)  # named by itself: whatever ignore files say
                     return
         with self._place.opened(self._start):
-            pass  # what was asked for must be there; of the folders in it, any may vanish meanwhile
+            pass  # what was asked for must be there; of the folders in it, any may vanish in the meantime
         waiting: list[tuple[tuple[str, ...], list[Scope]]] = [(self._start, scopes)]
         while waiting and not self._stopped():
             names, scopes = waiting.pop()
