@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 from agentkit import Agent, Tool, ToolCall, ToolResult, openapi_schema, xml_schema
+from agentkit.messages import ToolMessage
 from agentkit.testing import ScriptedModel
 
 
@@ -77,6 +78,7 @@ with TemporaryDirectory() as folder:
     tool = SandboxFilesTool(Path(folder))
     for model in (ScriptedModel([as_json, "完成"]), ScriptedModel([as_xml, "完成"], format="xml")):
         result = Agent(model, tools=[tool]).run_sync("请编辑 a.txt")
-        print(result.messages[2].text, "|", file.read_text(), end="")
+        answer = next(message for message in result.messages if isinstance(message, ToolMessage))
+        print(answer.text, "|", file.read_text(), end="")
     assert file.read_text() == "new words, if a < b && c\n"
     print(tool.str_replace_editor("str_replace", "../b.txt", "x", "y").text)
