@@ -198,11 +198,27 @@ def test_what_cannot_be_searched(tmp_path: Path, arguments: dict[str, Any], why:
 
 def test_no_pattern_takes_long(tmp_path: Path) -> None:
     """Patterns on which Python's own engine would take longer than the universe has existed."""
-    files = Files(grown(tmp_path, {"a": "x" * 1_000_000 + "\n"}))
+    files = Files(grown(tmp_path, {"a": "x" * 100_000 + "\n"}))
     for pattern in ("(x+x+)+y", "(x|x)*y", "(x*)*(x*)*(x*)*[xy]{500}z"):
         start = time.process_time()
         assert files.search_files(pattern).text == "[nothing found in 1 file]"
         assert time.process_time() - start < 5
+
+
+def test_a_pattern_that_is_slow_even_in_linear_time_is_kept_from_lines_that_are_too_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """RE2's slowest mode on letters that it cannot foresee: whole lines are left out, and counted."""
+    monkeypatch.setattr(searching, "WORK", 25_000_000)
+    letters = "".join(random.Random(2).choices("ab", k=1_000_000))
+    files = Files(grown(tmp_path, {"f": f"{letters}\nac\n{letters}\n\nc{'b' * 300}\n{letters}"}))
+    start = time.process_time()
+    slow = "^[ab]*a[ab]{200}c|^ac$|^$|cb{300}$"
+    assert files.search_files(slow).text == (
+        f"f:2:ac\nf:4:\nf:5:c{'b' * 300}\n[not seen: 3 lines that are too long for this pattern]"
+    )
+    assert files.search_files("c").text == f"f:2:ac\nf:5:c{'b' * 300}"
+    assert time.process_time() - start < 5
 
 
 def test_no_ignore_file_and_no_glob_takes_long(tmp_path: Path) -> None:
