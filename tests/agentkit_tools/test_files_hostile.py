@@ -179,13 +179,18 @@ spot, kept, outside = sys.argv[1:]
 file, plain, secret = kept + "/b.txt", kept + "/plain", outside + "/a.txt"
 while True:
     try:
-        with open(plain, "w") as out:
-            out.write("inside\\n")
+        # without O_NOFOLLOW it would itself write to the outside, whenever its last link could not be moved
+        out = os.open(plain, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW)
+        os.write(out, b"inside\\n")
+        os.close(out)
         os.rename(plain, file)
         os.symlink(secret, plain)
         os.rename(plain, file)
     except OSError:
-        pass
+        try:
+            os.unlink(plain)
+        except OSError:
+            pass
 """
 
 
