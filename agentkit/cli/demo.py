@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
     screen.line(INTRODUCTION)
     with TemporaryDirectory(prefix="agentkit-demo-") as folder:
         registry = ToolRegistry()
-        registry.register_tool(Files(folder))
+        registry.register_tool(Files(folder), ["create_file", "read_file", "str_replace"])  # those that it calls
         reached: dict[str, Counter[str]] = {}
         failures = 0
         for number, way in enumerate(WAYS, start=1):

@@ -20,6 +20,7 @@ from agentkit import Agent, Tool
 from agentkit.messages import ToolCall, ToolMessage
 from agentkit.testing import ScriptedModel
 from agentkit_tools.conversation import Conversation
+from agentkit_tools.editor import StrReplaceEditor
 from agentkit_tools.files import Files
 from agentkit_tools.tasks import TaskList
 
@@ -44,6 +45,13 @@ def files(folder: Path) -> Files:
     return Files(folder)
 
 
+def editor(folder: Path) -> StrReplaceEditor:
+    return StrReplaceEditor(files(folder).root)
+
+
+EDITOR = "str_replace_editor"
+
+
 def conversation(folder: Path) -> Conversation:
     return Conversation()
 
@@ -58,6 +66,18 @@ TABLE = [
     Called(files, "create_file", {"file_path": "b.txt", "file_contents": "x < y && z\n"}, "created b.txt (11 bytes)"),
     Called(files, "read_file", {"file_path": "a.txt", "offset": 2}, "two"),
     Called(files, "str_replace", {"file_path": "a.txt", "old_str": "two", "new_str": "2"}, "replaced 1 occurrence"),
+    Called(
+        files, "str_replace", {"file_path": "a.txt", "old_str": "o", "new_str": "0", "replace_all": True}, "2 occurr"
+    ),
+    Called(files, "full_file_rewrite", {"file_path": "a.txt", "file_contents": "<b>&amp;\n"}, "rewrote a.txt (9"),
+    Called(files, "delete_file", {"file_path": "a.txt"}, "deleted the file a.txt"),
+    Called(files, "move", {"file_path": "a.txt", "new_path": "b/c.txt"}, "moved a.txt to b/c.txt"),
+    Called(files, "list_files", {"glob": "*.txt", "depth": 1}, "a.txt"),
+    Called(files, "search_files", {"pattern": "^t.o$", "context": 1}, "a.txt-1-one\na.txt:2:two"),
+    Called(editor, EDITOR, {"command": "view", "path": "a.txt", "view_range": [2, -1]}, "     2\ttwo"),
+    Called(editor, EDITOR, {"command": "create", "path": "b.txt", "file_text": "<x>\n"}, "created b.txt (4 bytes)"),
+    Called(editor, EDITOR, {"command": "str_replace", "path": "a.txt", "old_str": "two"}, "lines 1-2 are now"),
+    Called(editor, EDITOR, {"command": "insert", "path": "a.txt", "insert_line": 0, "insert_text": "0"}, "     1\t0"),
     Called(conversation, "ask", {"text": "a < b?", "attachments": ["a.md", "b.md"]}, "asked"),
     Called(conversation, "complete", {"text": "All done."}, "completed"),
     Called(task_list, "view_tasks", {}, "1. [ ] read\n2. [ ] write"),

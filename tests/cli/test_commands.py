@@ -15,6 +15,9 @@ from terminal import Terminal
 
 from agentkit.cli import main
 
+METHODS = ["create_file", "read_file", "str_replace", "full_file_rewrite", "delete_file", "move"]
+METHODS += ["list_files", "search_files"]
+
 # demo
 
 
@@ -63,7 +66,7 @@ def test_parse_tells_of_unknown_tools_and_of_damage(say: Say) -> None:
     status, out, _ = say("parse", "--tools", FILES, stdin=unknown + '<tool_call>{"name": "read_file", "arg')
     errors = [call["error"] for call in json.loads(out)["calls"]]
     assert status == 1
-    assert errors[0] == {"code": "unknown_tool", "message": "the tools are create_file, read_file, str_replace"}
+    assert errors[0] == {"code": "unknown_tool", "message": "the tools are " + ", ".join(METHODS)}
     assert errors[1]["code"] == "truncated_call"
 
 
@@ -118,7 +121,7 @@ def test_tools_of_a_module_in_the_current_folder(say: Say, tmp_path: Path, monke
 
 def test_tools_as_json(say: Say) -> None:
     schemas = json.loads(say("tools", FILES, "--json", "anthropic")[1])
-    assert [schema["name"] for schema in schemas] == ["create_file", "read_file", "str_replace"]
+    assert [schema["name"] for schema in schemas] == METHODS
     assert schemas[0]["input_schema"]["required"] == ["file_path", "file_contents"]
 
 

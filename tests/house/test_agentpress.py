@@ -21,6 +21,7 @@ from agentkit.errors import ConfigError
 from agentkit.foreign import renamed
 from agentkit.processor import EventStream
 from agentkit.testing import ScriptedModel
+from agentkit_tools.files import Files
 
 PAGE = (Path(__file__).parents[2] / "docs" / "agentpress.md").read_text()
 CODE = re.compile(r"`([^`]+)`")
@@ -140,3 +141,10 @@ def test_arguments_of_the_same_name(names: Mapping[str, Any]) -> None:
         "temporary_message={'role': 'user', 'content': 'Now.'}, tool_choice='none', stream=True)",
         names,
     )
+
+
+def test_the_file_tools_have_these_names_and_parameters(tmp_path: Path) -> None:
+    tools = agentkit.ToolRegistry(Files(tmp_path)).tools
+    for theirs, ours in rows("File tools"):
+        name, parameters = CODE.findall(theirs if ours == "the same" else ours)[0].rstrip(")").split("(")
+        assert list(inspect.signature(getattr(tools[name].instance, name)).parameters) == parameters.split(", ")

@@ -14,7 +14,7 @@ from typing import Final
 
 REASONS: Final[Mapping[str, tuple[str, ...]]] = {
     "git and other version control systems run hooks and commands from it": (
-        *(".git", ".gitconfig", ".gitmodules", ".config/git", ".hg", ".hgrc", ".svn", ".husky", ".githooks"),
+        *(".git", "git~1", ".gitconfig", ".gitmodules", ".config/git", ".hg", ".hgrc", ".svn", ".husky", ".githooks"),
         *(".pre-commit-config.yaml", ".pre-commit-config.yml", "lefthook.yml", ".lefthook.yml", "lefthook.yaml"),
     ),
     "it contains secrets, or says where they are sent": (
@@ -81,6 +81,11 @@ def why_protected(names: Iterable[str], patterns: Collection[str]) -> str | None
 
 
 def _folded(name: str) -> str:
-    """A name as the most lenient file system compares it: ignoring case, Unicode forms and invisible characters."""
+    """A name as the most lenient file system compares it.
+
+    Ignoring case, Unicode forms and invisible characters; without the dots and spaces at its end and the stream after a
+    colon, which Windows' file systems, also mounted elsewhere, drop.
+    """
     plain = unicodedata.normalize("NFKC", name)
-    return "".join(c for c in plain if unicodedata.category(c) != "Cf").casefold()
+    folded = "".join(c for c in plain if unicodedata.category(c) != "Cf").casefold()
+    return folded.partition(":")[0].rstrip(". ") if folded.strip(". ") else folded

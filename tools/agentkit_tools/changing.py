@@ -1,0 +1,225 @@
+"""Changes to the files of one folder: created, rewritten, edited, moved, deleted. Knows paths and contents.
+
+Each is made while the lock of the file's folder is held, by a new file that takes the old one's place, and never over a
+change of another program that was not seen (`agentkit_tools.replacing`).
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from typing import NamedTuple
+
+from agentkit_tools.confined import Confined, Refusal, encoded, kind, refusal
+from agentkit_tools.replacing import Replaced, identity, locked, replace
+from agentkit_tools.textfiles import MAX_BYTES, line_of, opened
+
+ATTEMPTS = 5  # to change a file that other programs keep changing without taking the lock
+
+
+def create(place: Confined, path: str, text: str, parameter: str = "file_contents") -> int:
+    """Create a file and its missing folders; returns its size. An existing file is not changed."""
+    names = place.writable(path)
+    content = encoded(parameter, text)
+    advice = "change it with str_replace"
+    with place.folder(names, make=True) as folder, locked(folder), reserved(folder, names[-1], path, advice) as empty:
+        replace(folder, names[-1], content, empty)
+    return len(content)
+
+
+@contextmanager
+def reserved(folder: int, name: str, path: str, advice: str) -> Iterator[os.stat_result]:
+    """Reserve an unused name with an empty file, whose permissions come from the umask and the folder.
+
+    If what is then done with it fails, the empty file is removed; not after `Replaced`, when it is another program's.
+    """
+    try:
+        handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666, dir_fd=folder)
+    except FileExistsError as e:
+        raise Refusal(f"{path!r} already exists and was not changed; {advice}") from e
+    try:
+        status = os.fstat(handle)
+    finally:
+        os.close(handle)
+    try:
+        yield status
+    except Replaced as e:
+        raise Refusal(f"another program changed {path!r} while it was being created; read it") from e
+    except BaseException:
+        os.unlink(name, dir_fd=folder)
+        raise
+
+
+def rewrite(place: Confined, path: str, text: str) -> int:
+    """Replace the complete contents of an existing file; returns its size."""
+    names = place.writable(path)
+    content = encoded("file_contents", text)
+    with place.folder(names) as folder, locked(folder):
+        try:
+            replace(folder, names[-1], content, regular(folder, names[-1], path))
+        except Replaced as e:
+            raise Refusal(
+                f"{path!r} was not rewritten: another program changed it in the meantime; read it again"
+            ) from e
+    return len(content)
+
+
+class Edit(NamedTuple):
+    """The new contents of a file, and the lines, counted from 1, at which something was changed."""
+
+    content: bytes
+    lines: list[int]
+    times: int = 1
+
+
+def edit(place: Confined, names: list[str], path: str, change: Callable[[bytes], Edit]) -> Edit:
+    """Change a text file by a function of its contents, which is called again if another program was quicker."""
+    with place.folder(names) as folder, locked(folder):
+        for _ in range(ATTEMPTS):
+            with suppress(Replaced):
+                content, status = opened(folder, names[-1], path)
+                if status.st_size > MAX_BYTES:
+                    raise Refusal(
+                        f"{path!r} has {status.st_size} bytes; only files of up to {MAX_BYTES} can be changed"
+                    )
+                done = change(content)
+                replace(folder, names[-1], done.content, status)
+                return done
+    raise Refusal(f"{path!r} was not changed: another program keeps changing it; try again later")
+
+
+def exchanged(old_str: str, new_str: str, path: str, *, every: bool = False) -> Callable[[bytes], Edit]:
+    """The change of a file that replaces the only occurrence of a piece, or every one from left to right."""
+    given_old, given_new = encoded("old_str", old_str), encoded("new_str", new_str)
+    if not given_old or given_old == given_new:
+        raise Refusal("old_str is empty" if not given_old else "old_str and new_str are the same: nothing would change")
+
+    def change(content: bytes) -> Edit:
+        old, new = with_ends_of(content, given_old, given_new)
+        if every:
+            times = content.count(old)
+            if not times:
+                raise missing(content, old, path, "at least 1")
+        else:
+            only_place(content, old, path)
+            times = 1
+        size = len(content) + times * (len(new) - len(old))
+        if size > MAX_BYTES:
+            raise Refusal(f"{path!r} would have {size} bytes; only files of up to {MAX_BYTES} can be written")
+        return Edit(content.replace(old, new), [line_of(content, start) for start in first(content, old)], times)
+
+    return change
+
+
+def with_ends_of(content: bytes, *texts: bytes) -> tuple[bytes, ...]:
+    """The texts with the file's line ends: in a file of CRLF lines a plain newline is meant as CRLF."""
+    if any(b"\r" in text for text in texts) or b"\n" not in content:
+        return texts
+    if content.count(b"\n") != content.count(b"\r\n"):
+        return texts
+    return tuple(text.replace(b"\n", b"\r\n") for text in texts)
+
+
+def first(content: bytes, old: bytes, most: int = 10) -> list[int]:
+    """The offsets of the first occurrences of `old`, without overlaps."""
+    places: list[int] = []
+    start = content.find(old)
+    while start != -1 and len(places) < most:
+        places.append(start)
+        start = content.find(old, start + len(old))
+    return places
+
+
+def only_place(content: bytes, old: bytes, path: str) -> int:
+    """The offset of `old` in `content`. Raises `Refusal` unless it occurs exactly once, counting overlaps."""
+    places: list[int] = []
+    start = content.find(old)
+    while start != -1 and len(places) < 100:
+        places.append(start)
+        start = content.find(old, start + 1)
+    match places:
+        case [place]:
+            return place
+        case []:
+            raise missing(content, old, path, "exactly 1")
+        case _:
+            count = f"{len(places)} times" if start == -1 else "100 times or more"
+            lines = ", ".join(str(line_of(content, place)) for place in places[:10])
+            raise Refusal(
+                f"old_str occurs {count} in {path!r} (lines {lines}{', …' if len(places) > 10 else ''}), expected "
+                "exactly 1; include more of the surrounding text"
+            )
+
+
+def missing(content: bytes, old: bytes, path: str, expected: str) -> Refusal:
+    """Why nothing was replaced, with a hint at white space."""
+    loose = old.strip() and content.count(old.strip())
+    hint = f"without the surrounding white space it occurs {loose} times; " if loose else ""
+    return Refusal(
+        f"old_str occurs 0 times in {path!r}, expected {expected}; {hint}"
+        "read the file and copy the piece exactly, including indentation and line ends"
+    )
+
+
+def delete(place: Confined, path: str) -> str:
+    """Delete a file or an empty folder; returns which of the two it was."""
+    names = place.writable(path)
+    with place.folder(names) as folder, locked(folder):
+        if stat.S_ISDIR(found(folder, names[-1], path).st_mode):
+            try:
+                os.rmdir(names[-1], dir_fd=folder)
+            except OSError as e:
+                if e.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                    raise
+                raise Refusal(
+                    f"{path!r} is a folder that is not empty; only files and empty folders are deleted, so delete "
+                    "what it contains first"
+                ) from e
+            return "folder"
+        regular(folder, names[-1], path)
+        os.unlink(names[-1], dir_fd=folder)
+    return "file"
+
+
+def move(place: Confined, path: str, new_path: str) -> None:
+    """Move a file to a name that is not taken, and create that name's missing folders."""
+    names, target = place.writable(path), place.writable(new_path, "new_path")
+    with ExitStack() as held:
+        folder = held.enter_context(place.folder(names))
+        regular(folder, names[-1], path)  # before any folder is created for it
+        other = held.enter_context(place.folder(target, make=True))
+        for one in in_order(folder, other):
+            held.enter_context(locked(one))
+        regular(folder, names[-1], path)
+        advice = "delete it first, or choose another name"
+        with reserved(other, target[-1], new_path, advice) as empty:
+            if identity(os.stat(target[-1], dir_fd=other, follow_symlinks=False)) != identity(empty):
+                raise Replaced
+            os.rename(names[-1], target[-1], src_dir_fd=folder, dst_dir_fd=other)
+
+
+def in_order(*folders: int) -> list[int]:
+    """Each folder once, in an order that is the same for everyone, so that no two moves wait for each other."""
+    places = {(status.st_dev, status.st_ino): one for one in folders for status in [os.fstat(one)]}
+    return [places[place] for place in sorted(places)]
+
+
+def regular(folder: int, name: str, path: str) -> os.stat_result:
+    """The status of a file. Raises `Refusal` for anything else."""
+    status = found(folder, name, path)
+    if stat.S_ISDIR(status.st_mode):
+        raise Refusal(f"{path!r} is a folder, not a file")
+    if not stat.S_ISREG(status.st_mode):
+        raise Refusal(f"{path!r} is {kind(status.st_mode)}; only regular files are changed", denied=True)
+    return status
+
+
+def found(folder: int, name: str, path: str) -> os.stat_result:
+    """The status of whatever has this name; a link is not followed."""
+    try:
+        return os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except OSError as e:
+        raise refusal(e, folder, name, path) from e
