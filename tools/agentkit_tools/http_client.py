@@ -333,7 +333,7 @@ class _Exchange:
 
 
 async def _bounded(answer: Answer, max_bytes: int) -> tuple[bytes, bool]:
-    """At most so many bytes of a body, decompressed, and whether there were more."""
+    """The first bytes of a body, decompressed, and whether there were more."""
     chunks: list[bytes] = []
     size = 0
     async for chunk in answer.aiter_bytes():

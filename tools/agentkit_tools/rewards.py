@@ -10,7 +10,7 @@ from agentkit.errors import ConfigError
 from agentkit_tools.math_answers import boxed, number, same_answer
 
 NO_BETTER: Final = -0.05
-"""The reward of a call whose answer is no better than the one before: guessing must not pay."""
+"""The reward of a call that improves nothing: guessing must not pay."""
 
 
 class _Judge(Tool):
