@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import logging
+import socket
 from typing import Any
 
 import pytest
@@ -176,10 +177,14 @@ def test_a_wrong_argument_is_refused(wrong: dict[str, Any]) -> None:
 # Services that read pages
 
 
+async def public(host: str, port: int) -> list[str]:
+    return [host if host[0].isdigit() else "93.184.215.14"]
+
+
 def served(answer: Any, reader: str, status: int = 200, **arguments: Any) -> tuple[ToolResult, SiteServer]:
     site_map = {path: Page(answer, status) for path in ("/crawl", "/https://tea.example/")}
     with SiteServer(site_map) as site:
-        web = Web(reader=reader, service_url=site.url, timeout=5)  # type: ignore[arg-type]
+        web = Web(reader=reader, service_url=site.url, timeout=5, resolve=public)  # type: ignore[arg-type]
         return asyncio.run(web.fetch_page("https://tea.example/", **arguments)), site
 
 
@@ -215,6 +220,15 @@ def test_crawl4ai(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "Menu" in served(answer, "crawl4ai", whole=True)[0].text
 
 
+def test_a_name_that_only_the_service_knows_is_asked_for() -> None:
+    async def unknown(host: str, port: int) -> list[str]:
+        raise socket.gaierror(socket.EAI_NONAME, "unknown")
+
+    with SiteServer({"/https://tea.example/": Page({"data": {"content": "Tea"}})}) as site:
+        web = Web(reader="jina", service_url=site.url, resolve=unknown)
+        assert asyncio.run(web.fetch_page("https://tea.example/")).ok
+
+
 def test_crawl4ai_that_could_not_read() -> None:
     result, _ = served({"results": [{"success": False, "error_message": "net::ERR_NAME"}]}, "crawl4ai")
     assert result.error == "the reader could not read https://tea.example/: net::ERR_NAME"
@@ -238,8 +252,10 @@ def test_row_38_a_reader_s_key_is_in_no_log_and_no_result(
     assert CANARY not in caplog.text + repr(results)
 
 
-@pytest.mark.parametrize("url", ["file:///etc/passwd", "http://a:b@tea.example/", "ftp://tea.example/"])
+@pytest.mark.parametrize(
+    "url", ["file:///etc/passwd", "http://a:b@tea.example/", "ftp://tea.example/", "http://169.254.169.254/"]
+)
 def test_a_reader_is_not_asked_for_what_is_no_page(url: str) -> None:
     with SiteServer({}) as site:
-        result = asyncio.run(Web(reader="jina", service_url=site.url).fetch_page(url))
+        result = asyncio.run(Web(reader="jina", service_url=site.url, resolve=public).fetch_page(url))
     assert (result.code, site.visits) == ("denied", [])

@@ -10,7 +10,7 @@ from typing import Final
 MAX_ANSWER: Final = 2000  # characters; a longer answer is a mistake, and expensive to compare
 MAX_FORMULA: Final = 300  # characters of a formula that is compared
 
-_EXPENSIVE = re.compile(r"!|\*\*|\^[^,;=]*\^|\^\s*\{?\s*-?\d{3,}|\d{30,}|\\(?:int|sum|prod|lim|binom)")
+_EXPENSIVE = re.compile(r"!|\*\*|\^[^,;=]*\^|\^\s*\{?\s*-?\d{2,}|\d{30,}|\\(?:int|sum|prod|lim|binom)")
 _NUMBER = re.compile(r"[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+)?(?:/\d+)?")
 _MARKUP = re.compile(r"\\(?:left|right|,|;|!|:|quad|qquad|displaystyle)(?![a-zA-Z])|\\text\{\s*\}|[\s~]")
 _FRACTION = re.compile(r"\\[dt]?frac\{?(-?\d+)\}?\{?(-?\d+)\}?")

@@ -63,7 +63,7 @@ class Web(Tool):
             intranet.
         reader: a service that fetches and reads pages instead, and executes their scripts: `jina` (its key from
             `JINA_API_KEY`, if set) or `crawl4ai` (needs `service_url`; its key from `CRAWL4AI_API_KEY`, if set). The
-            service opens the connections: addresses are judged only by how they are written.
+            service resolves names again and opens the connections: keep it from internal addresses, too.
         service_url: the address of the reader's service.
         timeout: seconds for a page, with all redirects and retries.
         max_bytes: of a page, after decompression; the rest is cut off, and the model is told.
@@ -102,6 +102,7 @@ class Web(Tool):
             ssl_context=ssl_context,
         )
         self._max_characters = max_characters
+        self._by_service = reader is not None
         self._read: Callable[[str, bool], Awaitable[Page | ToolResult]] = self._direct
         if reader is not None:
             self._read = READERS[reader](self._client, service_url).read
@@ -131,12 +132,25 @@ class Web(Tool):
         since, page = self._kept.get((checked, whole), (0.0, None))
         if page is not None and now - since < KEPT_FOR:
             return page
+        if self._by_service:
+            await self._judged(checked)
         read = await self._read(checked, whole)
         if isinstance(read, Page):
             self._kept[checked, whole] = now, read
             if len(self._kept) > KEPT:
                 self._kept.popitem(last=False)
         return read
+
+    async def _judged(self, url: str) -> None:
+        """Refuse what a service must not be asked for. A name that is unknown here may be known to the service."""
+        import httpx2
+
+        parsed = httpx2.URL(url)
+        try:
+            await self._guard.addresses(parsed.host, parsed.port or 443)
+        except RequestFailed as e:
+            if e.code == "denied":
+                raise
 
     def _part(self, page: Page, offset: int) -> str:
         """One part of a page, cut at a line's end where possible."""
