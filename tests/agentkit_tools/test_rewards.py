@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentkit import ConfigError
+from agentkit import Agent, ConfigError, ToolCall
+from agentkit.testing import ScriptedModel
 from agentkit_tools.known import KNOWN, tool_class
 from agentkit_tools.math_answers import boxed, number, same_answer
 from agentkit_tools.rewards import Geo3k, Gsm8k
@@ -28,13 +29,31 @@ from agentkit_tools.rewards import Geo3k, Gsm8k
         ("18.", "18"),
         ("0.1", "1/10"),  # not as floats
         ("x + 1", "x+1"),
+    ],
+)
+def test_these_answers_are_the_same(answer: str, truth: str) -> None:
+    assert same_answer(answer, truth)
+
+
+@pytest.mark.parametrize(
+    ("answer", "truth"),
+    [
         (r"2\sqrt{3}", r"\sqrt{12}"),
         (r"\sqrt{12}", r"2 \sqrt 3"),
         (r"\frac{\pi}{2}", r"\pi/2"),
     ],
 )
-def test_these_answers_are_the_same(answer: str, truth: str) -> None:
+def test_formulas_are_compared_by_math_verify(answer: str, truth: str) -> None:
+    pytest.importorskip("math_verify", reason="math-verify is not installed: it compares formulas")
     assert same_answer(answer, truth)
+
+
+def test_a_tool_in_a_thread_compares_formulas_as_well() -> None:
+    """Where `math-verify` cannot use its signals."""
+    pytest.importorskip("math_verify", reason="math-verify is not installed: it compares formulas")
+    model = ScriptedModel([ToolCall("", "calc_geo3k_reward", {"answer": r"2\sqrt{3}"}), "Done."])
+    result = Agent(model, tools=[Geo3k(r"\sqrt{12}")]).run_sync("Go.")
+    assert result.messages[2].text.endswith("reward=1.0")
 
 
 @pytest.mark.parametrize(

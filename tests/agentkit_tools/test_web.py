@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import logging
 import socket
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -94,6 +95,11 @@ def test_an_empty_page_is_said_to_be_empty() -> None:
 )
 def test_other_text_is_shown_as_it_is(kind: str, body: str) -> None:
     assert fetched({"/": html(body, kind)}).text == f"Address: SITE/\n\n{body.rstrip()}"
+
+
+def test_markdown_served_as_plain_text_is_unchanged() -> None:
+    readme = (Path(__file__).parent / "pages" / "readme.md").read_text()
+    assert fetched({"/": html(readme, "text/plain")}).text == f"Address: SITE/\n\n{readme.rstrip()}"
 
 
 @pytest.mark.parametrize("kind", ["", "application/octet-stream", "application/xhtml+xml"])
