@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
 from typing import NamedTuple
@@ -365,6 +366,24 @@ def test_time_grows_linearly() -> None:
 @given(st.text(alphabet=st.sampled_from("<>/=\"'!-& abptdhrliux\n\0[]"), max_size=80))
 def test_any_text_is_a_page(text: str) -> None:
     page_text(text, URL)
+
+
+TAGS = re.findall(
+    r"\w+",
+    "a abbr b blockquote br button caption code dd div dl dt em h1 header hr kbd label li main nav ol p pre q section "
+    "span sub sup svg table tbody td th thead tr ul",
+)
+PIECES = st.sampled_from([*(f"<{tag}>" for tag in TAGS), *(f"</{tag}>" for tag in TAGS), *["w"] * 40])
+
+
+@given(st.lists(PIECES, max_size=14))
+def test_no_word_is_lost_however_tags_are_mixed(pieces: list[str]) -> None:
+    """Of all that the parser keeps; what it calls text is on the page."""
+    html = "".join(f"w{n}x" if piece == "w" else piece for n, piece in enumerate(pieces))
+    tree = parsed(html)
+    kept = "" if tree is None else "".join(tree.itertext())
+    text = page_text(html, URL, whole=True).text
+    assert [word for n in range(len(pieces)) if (word := f"w{n}x") in kept and word not in text] == []
 
 
 @given(st.binary(max_size=60), st.sampled_from(["", "utf-8", "utf-16", "gbk", "shift_jis", "iso-2022-jp", "nonsense"]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
 Element: TypeAlias = Any  # lxml's: it ships no types
@@ -29,7 +29,10 @@ def is_data(table: Element) -> bool:
     """Whether a table holds data rather than a page's layout.
 
     It does if it has headings or a caption; otherwise if it has two rows and columns and nothing but words in them.
+    Not if anything is outside its cells, as in broken pages: there would be no place for it.
     """
+    if _outside(table):
+        return False
     if any(True for _ in table.iterchildren("thead", "caption")):
         return True
     own = list(rows(table))
@@ -38,6 +41,28 @@ def is_data(table: Element) -> bool:
     if next(table.iterdescendants(*_LAYOUT), None) is not None:
         return False
     return len(own) > 1 and max((len(row) for row in own), default=0) > 1
+
+
+_PARTS: Final[Mapping[str, frozenset[str]]] = {
+    "table": frozenset(("thead", "tbody", "tfoot", "tr", "caption", "colgroup", "col")),
+    **dict.fromkeys(("thead", "tbody", "tfoot"), frozenset(("tr",))),
+    "tr": frozenset(("td", "th")),
+}
+"""What each part of a table consists of."""
+
+
+def _outside(part: Element) -> bool:
+    """Whether a part of a table has words or elements that belong to none of its cells."""
+    allowed = _PARTS.get(part.tag)
+    if allowed is None:
+        return False
+    if (part.text or "").strip():
+        return True
+    return any(
+        (child.tail or "").strip() or child.tag not in allowed or _outside(child)
+        for child in part
+        if child.tag not in ("script", "template", "style") or (child.tail or "").strip()
+    )
 
 
 def table_lines(table: Element, text_of: Callable[[Element], str]) -> list[str]:
