@@ -150,3 +150,11 @@ class ThreadBusy(StoreError):
         super().__init__(message)
         self.owner = owner
         self.fence = fence
+
+
+class SandboxError(AgentkitError):
+    """A sandbox could not start a command as ordered, or was handed something wrong. Nothing ran."""
+
+
+class SandboxUnavailable(SandboxError):
+    """No sandbox of the requested kind works on this machine; the message says what each kind is missing."""

@@ -29,7 +29,7 @@ def is_data(table: Element) -> bool:
     """Whether a table holds data rather than a page's layout.
 
     It does if it has headings or a caption; otherwise if it has two rows and columns and nothing but words in them.
-    Not if anything is outside its cells, as in broken pages: there would be no place for it.
+    Not if anything is outside its cells, as in broken pages: it would be lost.
     """
     if _outside(table):
         return False

@@ -1,0 +1,23 @@
+"""Where code runs that nobody vouches for: one protocol, several backends, the same probes for each."""
+
+from __future__ import annotations
+
+from agentkit.errors import SandboxError, SandboxUnavailable
+from agentkit.sandbox.choosing import sandbox
+from agentkit.sandbox.protocol import Running, Sandbox
+from agentkit.sandbox.quota import LimitName, SandboxLimits, SandboxOutcome, SandboxProgress, StreamOutput
+from agentkit.sandbox.snippets import Snippets
+
+__all__ = [
+    "LimitName",
+    "Running",
+    "Sandbox",
+    "SandboxError",
+    "SandboxLimits",
+    "SandboxOutcome",
+    "SandboxProgress",
+    "SandboxUnavailable",
+    "Snippets",
+    "StreamOutput",
+    "sandbox",
+]

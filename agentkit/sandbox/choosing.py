@@ -1,0 +1,132 @@
+"""Which sandbox works here."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from agentkit.checks.bounds import PATH, Bound, Bounds, each, instance, one_of, or_none, refuse
+from agentkit.errors import SandboxError, SandboxUnavailable
+from agentkit.sandbox.bubblewrap import Bubblewrapped
+from agentkit.sandbox.confined import Confined, Setup
+from agentkit.sandbox.launching import Landlocked, Unconfined
+from agentkit.sandbox.probing import probe
+from agentkit.sandbox.protocol import Sandbox
+from agentkit.sandbox.quota import SandboxLimits
+
+KINDS: Final = ("auto", "bwrap", "landlock", "none")
+
+BOUNDS: Final[Bounds] = {
+    "kind": one_of(KINDS),
+    "workdir": or_none(PATH, "for a private one"),
+    "read": each(Bound(lambda path: PATH.holds(path) and Path(path).exists(), ""), "a list of paths that exist"),
+    "limits": or_none(instance(SandboxLimits, "SandboxLimits"), "for the default ones"),
+}
+
+
+def sandbox(
+    kind: str = "auto",
+    *,
+    workdir: str | Path | None = None,
+    read: Sequence[str | Path] = (),
+    env: Mapping[str, str] | None = None,
+    limits: SandboxLimits | None = None,
+) -> Sandbox:
+    """A place to run commands that nobody vouches for.
+
+    Args:
+        kind: `bwrap` (bubblewrap), `landlock` (a launcher of our own), `auto` for the first of them that passes the
+            probes on this machine, or `none`, which isolates nothing.
+        workdir: the folder in which commands run and which they may change; created if missing. By default a private
+            temporary one, removed by `close`.
+        read: further paths that commands may read.
+        env: variables for every command, in addition to HOME, LANG, PATH and TMPDIR. This process's own environment is
+            never passed on.
+        limits: for commands that bring none.
+
+    Raises:
+        ConfigError: there is no such kind, or a path to be read does not exist.
+        SandboxUnavailable: the kind does not work here, or, for `auto`, no kind does. Never a weaker one instead.
+    """
+    refuse("sandbox", {"kind": kind, "workdir": workdir, "read": read, "limits": limits}, BOUNDS)
+    setup = Setup(
+        None if workdir is None else Path(workdir),
+        tuple(Path(path).absolute() for path in read),
+        dict(env or {}),
+        limits or SandboxLimits(),
+    )
+    if kind == "none":
+        return Unconfined(setup)
+    candidates = {kind: MAKERS[kind]} if kind != "auto" else MAKERS
+    missing: dict[str, str] = {}
+    for name, variants in candidates.items():
+        for make in variants:
+            if not (wrong := found_wrong(make)):
+                try:
+                    return make(setup)
+                except SandboxUnavailable as e:
+                    wrong = str(e)
+            missing[name] = f"{missing[name]}; or: {wrong}" if name in missing else wrong
+    listed = "".join(f"\n- {name}: {wrong}" for name, wrong in missing.items())
+    raise SandboxUnavailable(
+        f"no sandbox of kind {kind!r} works on this machine; nothing weaker is used instead:{listed}"
+    )
+
+
+def bubblewrapped(setup: Setup) -> Confined:
+    """By bubblewrap."""
+    return Bubblewrapped(setup)
+
+
+def landlocked(setup: Setup) -> Confined:
+    """By the launcher with namespaces."""
+    return Landlocked(setup)
+
+
+def landlocked_alone(setup: Setup) -> Confined:
+    """By the launcher where namespaces are forbidden, as they are in most containers."""
+    return Landlocked(setup, namespaces=())
+
+
+VARIANTS: Final[dict[str, Callable[[Setup], Confined]]] = {
+    "bwrap": bubblewrapped,
+    "landlock": landlocked,
+    "landlock without namespaces": landlocked_alone,
+}
+
+MAKERS: Final[dict[str, tuple[Callable[[Setup], Confined], ...]]] = {
+    "bwrap": (bubblewrapped,),
+    "landlock": (landlocked, landlocked_alone),
+}
+"""By kind, the backends in order of strength."""
+
+
+@cache
+def found_wrong(make: Callable[[Setup], Confined]) -> str:
+    """What is wrong with a backend on this machine, in words; empty if all attempts to escape were contained.
+
+    Found out once per process. Runs in a thread, because the caller may be inside an event loop.
+    """
+    with ThreadPoolExecutor(1) as thread:
+        try:
+            found = thread.submit(lambda: asyncio.run(_probed(make))).result()
+        except (SandboxError, OSError) as e:
+            return str(e)
+    return "; ".join(f"{name}: {reached}" for name, reached in found.items() if reached)
+
+
+async def _probed(make: Callable[[Setup], Confined], thorough: bool = False) -> dict[str, str | None]:
+    async with make(Setup()) as box:
+        return await probe(box, thorough=thorough)
+
+
+async def report(variant: str) -> dict[str, str | None] | str:
+    """Everything that is tried on one of `VARIANTS`, by attempt; or why it is not available here."""
+    try:
+        return await _probed(VARIANTS[variant], thorough=True)
+    except (SandboxError, OSError) as e:
+        return str(e)

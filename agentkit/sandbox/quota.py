@@ -1,0 +1,141 @@
+"""What a sandboxed process may use, and how it ended. Values; knows no process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from agentkit.checks.bounds import SECONDS, Bound, Bounds, number, refuse, whole
+
+LimitName = Literal["cpu", "wall", "memory", "file_size"]
+"""The limits that can end a process. Beyond `processes` a fork fails; beyond `output` the output is cut."""
+
+_DAY: Final = 86_400.0
+_DURATION: Final = number("seconds above 0, at most a day", above=0, most=_DAY)
+
+BOUNDS: Final[Bounds] = {
+    "cpu": _DURATION,
+    "wall": _DURATION,
+    "memory": whole(1 << 20, "bytes"),
+    "file_size": whole(1, "bytes"),
+    "processes": whole(1, "processes"),
+    "output": whole(2, "bytes"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxLimits:
+    """What one command in a sandbox may use. There is always a limit: None is refused.
+
+    Args:
+        cpu: seconds of processor time per process, rounded up to whole seconds by the system.
+        wall: seconds until the whole process tree is killed.
+        memory: bytes of address space per process, and of memory for the whole tree if a cgroup is available.
+        file_size: bytes per file. The number of files is not limited.
+        processes: processes and threads at the same time.
+        output: bytes kept of each output stream, half from its start and half from its end.
+
+    Raises:
+        ConfigError: a limit is None or out of bounds.
+    """
+
+    cpu: float = 10.0
+    wall: float = 30.0
+    memory: int = 1 << 30
+    file_size: int = 64 << 20
+    processes: int = 64
+    output: int = 256 << 10
+
+    def __post_init__(self) -> None:
+        refuse("SandboxLimits", {name: getattr(self, name) for name in BOUNDS}, BOUNDS)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOutput:
+    """What was kept of the bytes of one stream: all of them, or the first and the last.
+
+    Args:
+        head: the first bytes.
+        left_out: how many bytes after the head were dropped.
+        tail: the last bytes.
+    """
+
+    head: bytes = b""
+    left_out: int = 0
+    tail: bytes = b""
+
+    @property
+    def text(self) -> str:
+        r"""The text, decoded as UTF-8 with replacement characters; a cut is marked with the number of bytes dropped.
+
+        >>> StreamOutput(b"one\n", 3_000, b"two\xff\n").text
+        'one\n\n[… 3,000 bytes left out …]\ntwo�\n'
+        """
+        if not self.left_out:
+            return (self.head + self.tail).decode("utf-8", "replace")
+        marker = f"\n[… {self.left_out:,} bytes left out …]\n"
+        return self.head.decode("utf-8", "replace") + marker + self.tail.decode("utf-8", "replace")
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxOutcome:
+    """How a command in a sandbox ended, and what it wrote.
+
+    Args:
+        stdout: decoded as UTF-8 with replacement characters; a cut is marked inside with the number of bytes dropped.
+        stderr: the same for the error stream.
+        exit_code: what the command returned; None when a signal ended it.
+        signal: the name of the signal that ended it, such as `SIGSEGV`; otherwise None. In `bwrap` an exit code of
+            128 + n cannot be distinguished from signal n, and counts as the signal.
+        timed_out: whether it was killed at the deadline.
+        limit: which limit ended it, if that is known.
+        wall: seconds from start to end.
+        cpu: seconds of processor time of the whole tree, the sandbox's own included; None if the system does not say,
+            as in `bwrap` without control groups.
+        stdout_cut: bytes dropped from stdout.
+        stderr_cut: bytes dropped from stderr.
+    """
+
+    stdout: str = ""
+    stderr: str = ""
+    exit_code: int | None = None
+    signal: str | None = None
+    timed_out: bool = False
+    limit: LimitName | None = None
+    wall: float = 0.0
+    cpu: float | None = None
+    stdout_cut: int = 0
+    stderr_cut: int = 0
+
+    @property
+    def ok(self) -> bool:
+        """Whether the command returned 0."""
+        return self.exit_code == 0
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxProgress:
+    """What a running command has written since the previous read.
+
+    Args:
+        stdout: new bytes of stdout.
+        stderr: new bytes of stderr.
+        ended: whether the command has ended and everything it wrote has been read.
+    """
+
+    stdout: StreamOutput
+    stderr: StreamOutput
+    ended: bool
+
+
+def checked_wall(wall: Any) -> float | None:
+    """The life span of a running tree.
+
+    Raises:
+        ConfigError: neither seconds nor None.
+    """
+    bound = Bound(
+        lambda value: value is None or SECONDS.holds(value), "seconds above 0, or None until it is terminated"
+    )
+    refuse("start", {"wall": wall}, {"wall": bound})
+    return None if wall is None else float(wall)

@@ -1,0 +1,332 @@
+"""A running process tree: its output gathered, its end awaited, its deadline kept. Knows no kind of sandbox."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+from asyncio import AbstractEventLoop
+from collections.abc import Callable
+from contextlib import suppress
+from time import monotonic
+from types import TracebackType
+from typing import Final, NamedTuple
+
+from agentkit.errors import SandboxError
+from agentkit.sandbox.gathering import Gathered
+from agentkit.sandbox.quota import LimitName, SandboxLimits, SandboxOutcome, SandboxProgress
+
+GRACE: Final = 2.0
+"""Seconds for a killed tree to be gone, and for the rest of its output; killing 64 processes takes milliseconds."""
+
+BOUND: Final = 5 * GRACE
+"""Seconds after which a killed tree is given up on: a process in the kernel's hands may not die at all."""
+
+PIECE: Final = 1 << 16  # the capacity of a pipe
+
+
+class Ended(NamedTuple):
+    """How the command ended, as the sandbox knows it.
+
+    Attributes:
+        code: the exit code, or minus the signal; None if unknown.
+        out_of_memory: whether the kernel killed for want of memory.
+        failed: why the command was not started; empty if it was. More may be in its stderr.
+        cpu: seconds of processor time of the whole tree; None if unknown.
+    """
+
+    code: int | None
+    out_of_memory: bool = False
+    failed: str = ""
+    cpu: float | None = None
+
+
+class Started(NamedTuple):
+    """A process that was started, and how to deal with it.
+
+    Attributes:
+        popen: the outermost process, with three pipes.
+        stop: kills the whole tree; may be called repeatedly, and after its end.
+        ended: called once with the status of the outermost process and its seconds of processor time, when the tree
+            is gone.
+        released: called last; frees what the start has taken.
+        inner: a descriptor of the process with which all others die, if that is not the outermost.
+    """
+
+    popen: subprocess.Popen[bytes]
+    stop: Callable[[], None]
+    ended: Callable[[int, float], Ended]
+    released: Callable[[], None]
+    inner: int | None = None
+
+
+class ProcessTree:
+    """One command in a sandbox with everything it starts, while it runs; see `Running`.
+
+    Belongs to the event loop that started it.
+    """
+
+    def __init__(self, started: Started, limits: SandboxLimits, wall: float | None) -> None:
+        self._loop: AbstractEventLoop = asyncio.get_running_loop()
+        self._started = started
+        self._limits = limits
+        self._since = monotonic()
+        self._timed_out = False
+        self._killed = False
+        self._outcome = SandboxOutcome()
+        self._failed = ""
+        self._finishing: asyncio.Task[None] | None = None
+        self._changed = asyncio.Event()
+        self._gone = asyncio.Event()
+        popen = started.popen
+        stdin, stdout, stderr = popen.stdin, popen.stdout, popen.stderr
+        if stdin is None or stdout is None or stderr is None:
+            raise ValueError("a process tree needs a process with three pipes")
+        self._out = Stream(stdout.fileno(), limits.output, self._changed.set)
+        self._err = Stream(stderr.fileno(), limits.output, self._changed.set)
+        stdout.close()
+        stderr.close()
+        self._pidfd = os.pidfd_open(popen.pid)
+        os.set_blocking(stdin.fileno(), False)
+        self._loop.add_reader(self._pidfd, self._reap)
+        self._deadline = None if wall is None else self._loop.call_later(wall, self._expire)
+
+    async def __aenter__(self) -> ProcessTree:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.terminate()
+
+    @property
+    def running(self) -> bool:
+        """Whether the command has not ended."""
+        return not self._gone.is_set()
+
+    async def write(self, data: bytes) -> None:
+        """Write to its stdin; returns when all is written.
+
+        Raises:
+            BrokenPipeError: it has ended or closed its stdin.
+        """
+        stdin = self._started.popen.stdin
+        if stdin is None or stdin.closed:
+            raise BrokenPipeError("the command's stdin is closed")
+        rest = memoryview(data)
+        while rest:
+            try:
+                rest = rest[os.write(stdin.fileno(), rest) :]
+            except BlockingIOError:
+                await self._writable(stdin.fileno())
+            if stdin.closed:
+                raise BrokenPipeError("the command has ended")
+
+    async def _writable(self, fd: int) -> None:
+        ready = asyncio.Event()
+        self._loop.add_writer(fd, ready.set)
+        gone = self._loop.create_task(self._gone.wait())
+        waiting = self._loop.create_task(ready.wait())
+        try:
+            await asyncio.wait((gone, waiting), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            gone.cancel()
+            waiting.cancel()
+            if not self._gone.is_set():
+                self._loop.remove_writer(fd)
+
+    def close_stdin(self) -> None:
+        """Tell the command that no more input follows."""
+        stdin = self._started.popen.stdin
+        if stdin is not None and not stdin.closed:
+            self._loop.remove_writer(stdin.fileno())
+            stdin.close()
+
+    async def read(self, *, until: bytes | None = None, timeout: float | None = None) -> SandboxProgress:
+        """What it has written since the previous read; waits until there is something.
+
+        Args:
+            until: wait until stdout contains these bytes; by default any output suffices. They count as found only in
+                what was written since the previous read.
+            timeout: seconds after which whatever there is, perhaps nothing, is returned. None: until something arrives
+                or the command ends.
+        """
+        with suppress(TimeoutError):  # the caller asked for what has arrived by then
+            async with asyncio.timeout(timeout):
+                while self.running and not (self._out.gathered.has(until) if until else self._has_output()):
+                    self._changed.clear()
+                    await self._changed.wait()
+        return SandboxProgress(self._out.gathered.take(), self._err.gathered.take(), ended=not self.running)
+
+    def _has_output(self) -> bool:
+        return bool(self._out.gathered or self._err.gathered)
+
+    async def wait(self, timeout: float | None = None) -> SandboxOutcome:
+        """Wait for its end. The outcome holds the output that was not read before.
+
+        Raises:
+            TimeoutError: it still runs after `timeout` seconds, and continues to run.
+            SandboxError: the sandbox could not start the command.
+        """
+        async with asyncio.timeout(timeout):
+            await self._gone.wait()
+        if self._failed:
+            raise SandboxError(self._failed)
+        return self._outcome
+
+    async def terminate(self) -> SandboxOutcome:
+        """Kill the command and everything it started; returns when all are gone. Harmless after the end.
+
+        Raises:
+            SandboxError: a process does not die, because the kernel waits for a device.
+        """
+        self.kill()
+        cancelled: asyncio.CancelledError | None = None
+        until = monotonic() + BOUND
+        while not self._gone.is_set() and monotonic() < until:
+            try:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(until - monotonic()):
+                        await self._gone.wait()
+            except asyncio.CancelledError as e:
+                cancelled = e
+        if cancelled is not None:
+            raise cancelled
+        if not self._gone.is_set():
+            raise SandboxError(f"a process has not ended {BOUND:g} s after it was killed")
+        return self._outcome
+
+    def kill(self) -> None:
+        """Kill the command and everything it started, without waiting."""
+        if self.running:
+            self._killed = True
+            self._started.stop()
+            self._loop.call_later(GRACE, self._force)
+
+    def _expire(self) -> None:
+        self._timed_out = self.running
+        self.kill()
+
+    def _force(self) -> None:
+        if self._pidfd >= 0:
+            signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
+
+    def _reap(self) -> None:
+        """The outermost process has ended, and with it all others: collect it, then what is left in the pipes."""
+        self._loop.remove_reader(self._pidfd)
+        os.close(self._pidfd)
+        self._pidfd = -1
+        cpu, code = 0.0, 0
+        try:
+            _, status, usage = os.wait4(self._started.popen.pid, 0)
+            cpu, code = usage.ru_utime + usage.ru_stime, os.waitstatus_to_exitcode(status)
+        except ChildProcessError:  # somebody waits for any child
+            self._failed = "another part of this process has collected how the command ended"
+        self._started.popen.returncode = code
+        if self._deadline is not None:
+            self._deadline.cancel()
+        self._finishing = self._loop.create_task(self._finish(cpu, monotonic() - self._since))
+
+    async def _finish(self, cpu: float, wall: float) -> None:
+        try:
+            await self._drained()
+            ended = self._started.ended(self._started.popen.returncode, cpu)
+            self._outcome = self._judged(ended, wall)
+            if ended.failed and not self._killed:
+                self._failed = f"{ended.failed}: {self._outcome.stderr.strip()}".removesuffix(": ")
+        except BaseException as e:
+            self._failed = f"how the command ended is unknown: {type(e).__name__}: {e}"
+            raise
+        finally:
+            self.close_stdin()
+            self._started.released()
+            self._gone.set()
+            self._changed.set()
+
+    async def _drained(self) -> None:
+        """Wait until all processes are gone and all that they wrote is read; bounded, should one not die."""
+        if self._started.inner is not None:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(GRACE):
+                    await readable(self._started.inner)
+        for stream in (self._out, self._err):
+            closing = self._loop.call_later(GRACE, stream.close)
+            await stream.closed.wait()
+            closing.cancel()
+
+    def _judged(self, ended: Ended, wall: float) -> SandboxOutcome:
+        code = None if self._timed_out else ended.code
+        name = "SIGKILL" if code is None else None if code >= 0 else signal_name(-code)
+        out, err = self._out.gathered.take(), self._err.gathered.take()
+        limit: LimitName | None = None
+        if self._timed_out:
+            limit = "wall"
+        elif ended.out_of_memory:
+            limit = "memory"
+        elif name == "SIGXCPU" or (name == "SIGKILL" and (ended.cpu or 0) >= self._limits.cpu):
+            limit = "cpu"
+        elif name == "SIGXFSZ":
+            limit = "file_size"
+        return SandboxOutcome(
+            stdout=out.text,
+            stderr=err.text,
+            exit_code=code if name is None else None,
+            signal=name,
+            timed_out=self._timed_out,
+            limit=limit,
+            wall=wall,
+            cpu=ended.cpu,
+            stdout_cut=out.left_out,
+            stderr_cut=err.left_out,
+        )
+
+
+async def readable(fd: int) -> None:
+    """Wait until a descriptor can be read."""
+    loop = asyncio.get_running_loop()
+    ready = asyncio.Event()
+    loop.add_reader(fd, ready.set)
+    try:
+        await ready.wait()
+    finally:
+        loop.remove_reader(fd)
+
+
+def signal_name(number: int) -> str:
+    """The name of a signal."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # a real-time signal has none
+        return f"signal {number}"
+
+
+class Stream:
+    """One of the command's output pipes."""
+
+    def __init__(self, fd: int, most: int, changed: Callable[[], None]) -> None:
+        self.gathered = Gathered(most)
+        self.closed = asyncio.Event()
+        self._changed = changed
+        self._fd = os.dup(fd)
+        os.set_blocking(self._fd, False)
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(self._fd, self._read)
+
+    def _read(self) -> None:
+        try:
+            piece = os.read(self._fd, PIECE)
+        except BlockingIOError:
+            return
+        if piece:
+            self.gathered.add(piece)
+            self._changed()
+        else:
+            self.close()
+
+    def close(self) -> None:
+        """Read no more."""
+        if not self.closed.is_set():
+            self._loop.remove_reader(self._fd)
+            os.close(self._fd)
+            self.closed.set()
