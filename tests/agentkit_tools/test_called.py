@@ -9,11 +9,12 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from site_server import Page, SiteServer
 
 import agentkit_tools
 from agentkit import Agent, Tool
@@ -22,7 +23,10 @@ from agentkit.testing import ScriptedModel
 from agentkit_tools.conversation import Conversation
 from agentkit_tools.editor import StrReplaceEditor
 from agentkit_tools.files import Files
+from agentkit_tools.rewards import Geo3k, Gsm8k
+from agentkit_tools.search import MassiveDS, RetrievalSearch, SemanticScholar, SerperSearch
 from agentkit_tools.tasks import TaskList
+from agentkit_tools.web import Web
 
 FORMATS = (None, "xml", "qwen3_coder", "hermes")
 """Native calls; an element per tool; parameters between tags; JSON in text."""
@@ -62,6 +66,44 @@ def task_list(folder: Path) -> TaskList:
     return tasks
 
 
+SERVICES = {
+    "/page": Page(b"<title>Tea</title><p>Leaves in <b>hot</b> water."),
+    "/serper": Page({"organic": [{"title": "Tea", "link": "https://tea.example/", "snippet": "Leaves."}]}),
+    "/s2": Page({"data": [{"snippet": {"text": "Leaves."}, "paper": {"corpusId": "7", "title": "On tea"}}]}),
+    "/massive": Page({"results": {"passages": [["Leaves in water."]]}}),
+    "/retrieve": Page({"result": [[{"document": {"contents": "Tea\nLeaves."}, "score": 1}], []]}),
+}
+"""The services that some of the tools use, on this machine."""
+
+SITE = SiteServer(SERVICES)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def services() -> Iterator[None]:
+    with SITE:
+        yield
+
+
+def web(folder: Path) -> Web:
+    return Web(allow=["127.0.0.1"])
+
+
+def serper(folder: Path) -> SerperSearch:
+    return SerperSearch(url=f"{SITE.url}/serper", api_key="key-of-a-test")
+
+
+def s2(folder: Path) -> SemanticScholar:
+    return SemanticScholar(url=f"{SITE.url}/s2")
+
+
+def massive_ds(folder: Path) -> MassiveDS:
+    return MassiveDS(f"{SITE.url}/massive")
+
+
+def retrieval(folder: Path) -> RetrievalSearch:
+    return RetrievalSearch(f"{SITE.url}/retrieve")
+
+
 TABLE = [
     Called(files, "create_file", {"file_path": "b.txt", "file_contents": "x < y && z\n"}, "created b.txt (11 bytes)"),
     Called(files, "read_file", {"file_path": "a.txt", "offset": 2}, "two"),
@@ -87,6 +129,15 @@ TABLE = [
     Called(task_list, "update_tasks", {"task_ids": [1, 2], "status": "completed"}, "1. [x] read\n2. [x] write"),
     Called(task_list, "delete_tasks", {"task_ids": [1]}, "Work:\n2. [ ] write"),
     Called(task_list, "clear_all", {}, "the list of tasks is empty"),
+    Called(web, "fetch_page", {"url": f"{SITE.url}/page?a=1&b=2", "whole": True}, "Leaves in **hot** water."),
+    Called(serper, "serper_search", {"query": 'tea & "milk"'}, "1. Tea\n   https://tea.example/\n   Leaves."),
+    Called(s2, "s2_search", {"query": "tea"}, "1. On tea\n   https://api.semanticscholar.org/CorpusID:7\n   Leaves."),
+    Called(massive_ds, "massive_ds_search", {"query": "tea"}, "1. Leaves in water."),
+    Called(
+        retrieval, "search", {"query_list": ["tea", "milk, hot"]}, "tea:\n1. Tea\n   Leaves.\n\nmilk, hot:\nno results"
+    ),
+    Called(lambda _: Geo3k("12"), "calc_geo3k_reward", {"answer": r"\boxed{12}"}, "reward=1.0"),
+    Called(lambda _: Gsm8k("#### 72"), "calc_gsm8k_reward", {"answer": "72"}, "reward=1.0"),
 ]
 
 

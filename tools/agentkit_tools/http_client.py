@@ -1,0 +1,358 @@
+"""The HTTP client of the tools: retries, a rate, a deadline for everything together, a limit on what is read.
+
+Knows HTTP, and addresses by `agentkit_tools.addresses`; knows no service. httpx2 is loaded with the first request. Each
+request opens its own connection: there is nothing to close, and nothing that belongs to an event loop.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final
+
+from agentkit.errors import ConfigError
+from agentkit.models import watch_logs
+from agentkit_tools.addresses import Guard, RequestFailed, brief, checked_url, denied, shown
+
+if TYPE_CHECKING:
+    import ssl
+
+    from httpx2 import URL, AsyncClient
+    from httpx2 import Response as Answer
+
+MAX_BYTES: Final = 10_000_000  # of a body, decompressed: far above the median page's 30 kB of HTML
+CONNECT_TIMEOUT: Final = 10.0  # seconds for one connection; a host that does not answer is not a slow answer
+AGAIN: Final = frozenset((429, 500, 502, 503, 504))
+"""The statuses after which the same request may succeed."""
+REDIRECTS: Final = frozenset((301, 302, 303, 307, 308))
+ENCODINGS: Final = frozenset(("", "identity", "gzip", "deflate"))
+"""The content encodings that can be undone piece by piece with the standard library."""
+BLOT: Final = "[key]"
+_PHRASES: Final = {status.value: status.phrase for status in HTTPStatus}
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """A server's answer with a status below 400.
+
+    Args:
+        url: where it came from, after redirects.
+        shown_url: the same, with the letters of an international host.
+        headers: by their names in lower case.
+        body: decompressed, at most the client's `max_bytes`.
+        cut: whether the body was longer.
+    """
+
+    url: str
+    shown_url: str
+    headers: Mapping[str, str]
+    body: bytes = b""
+    cut: bool = False
+
+    @property
+    def media_type(self) -> str:
+        """The declared type, without parameters: `text/html`."""
+        return self.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+    def json(self) -> Any:
+        """The body as JSON.
+
+        Raises:
+            RequestFailed: it is not JSON, or it is longer than the client reads.
+        """
+        host = self.url.split("/")[2]
+        if self.cut:
+            raise RequestFailed(f"{host} sent more than the {len(self.body)} bytes that are read; ask for less")
+        try:
+            return json.loads(self.body)
+        except (ValueError, RecursionError) as e:
+            start = self.body[:80].decode("utf-8", "replace")
+            raise RequestFailed(f"{host} did not answer in JSON: {e}; its answer starts with {start!r}") from e
+
+
+class Key:
+    """An API key. Shown nowhere: not in its `repr`, nor in what the HTTP libraries log, nor in answers that repeat it.
+
+    Args:
+        variable: the environment variable that contains it, read at each call.
+        value: the key itself, in place of the variable's.
+    """
+
+    def __init__(self, variable: str, value: str | None = None) -> None:
+        self.variable = variable
+        self._value = value
+        self._watched: set[str] = set()
+
+    def __repr__(self) -> str:
+        return f"Key({self.variable!r})"
+
+    def read(self) -> str | None:
+        """The key; None if there is none."""
+        value = (self._value if self._value is not None else os.environ.get(self.variable, "")).strip()
+        if value and value not in self._watched:
+            self._watched.add(value)
+            watch_logs(self, [value])
+        return value or None
+
+    def required(self) -> str:
+        """The key.
+
+        Raises:
+            RequestFailed: there is none.
+        """
+        value = self.read()
+        if value is None:
+            raise RequestFailed(f"this service needs a key: the operator must set {self.variable}")
+        return value
+
+
+class HttpClient:
+    """Sends requests, each within one deadline.
+
+    Args:
+        guard: which addresses may be reached; None for any, if the operator alone chooses the URL.
+        timeout: seconds for a request with all its redirects, retries and waiting.
+        max_bytes: of a body, after decompression; a longer one is cut.
+        retries: further attempts after connection errors and the statuses of `AGAIN`. The server's `Retry-After` is
+            followed if the deadline allows it.
+        backoff: seconds before the first retry, at most; doubled for each next one.
+        rate: requests per second, from all users of this client together; None for any number.
+        redirects: how many are followed; each is checked like the first URL.
+        ssl_context: verifies certificates, such as those of an intranet; by default what the operating system trusts.
+
+    Raises:
+        ConfigError: a number is out of range.
+    """
+
+    def __init__(
+        self,
+        *,
+        guard: Guard | None = None,
+        timeout: float = 30.0,
+        max_bytes: int = MAX_BYTES,
+        retries: int = 2,
+        backoff: float = 0.5,
+        rate: float | None = None,
+        redirects: int = 0,
+        ssl_context: ssl.SSLContext | None = None,
+    ) -> None:
+        for name, number, least in (("timeout", timeout, 0.001), ("max_bytes", max_bytes, 1), ("retries", retries, 0)):
+            if not number >= least:
+                raise ConfigError(f"{name}={number!r}: expected a number, {least} or more")
+        if rate is not None and not rate > 0:
+            raise ConfigError(f"rate={rate!r}: expected requests per second, more than 0, or None")
+        self._guard = guard
+        self.timeout = timeout
+        self.max_bytes = max_bytes
+        self._retries = retries
+        self._backoff = backoff
+        self._redirects = redirects
+        self._ssl_context = ssl_context
+        self._pace = Pace(rate)
+
+    async def request(
+        self,
+        method: str,
+        url: str,
+        *,
+        params: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+        body: Any = None,
+        secrets: tuple[str, ...] = (),
+        check: Callable[[Response], None] | None = None,
+    ) -> Response:
+        """Send a request.
+
+        Args:
+            method: such as GET.
+            url: absolute.
+            params: of the query, added to the URL's own.
+            headers: in addition to the client's.
+            body: sent as JSON.
+            secrets: what is replaced by `[key]` should the answer repeat it.
+            check: sees the response before its body is read, and refuses it by raising `RequestFailed`.
+
+        Raises:
+            RequestFailed: refused, not answered in time, or answered with a status of 400 or above.
+        """
+        import anyio
+        import httpx2
+
+        from agentkit_tools.pinned import PinnedTransport, trusting
+
+        target = checked_url(url).copy_merge_params(params) if params else checked_url(url)
+        transport = PinnedTransport(self._guard, self._ssl_context or trusting())
+        client = httpx2.AsyncClient(
+            transport=transport,
+            trust_env=False,
+            headers=IDENTITY | dict(headers or {}),
+            timeout=httpx2.Timeout(self.timeout, connect=min(CONNECT_TIMEOUT, self.timeout)),
+        )
+        with anyio.move_on_after(self.timeout):
+            async with client:
+                return await self._attempts(_Exchange(client, method, target, body, secrets, check))
+        raise RequestFailed(f"{target.host} did not answer within {self.timeout:g} seconds", code="timeout")
+
+    async def _attempts(self, exchange: _Exchange) -> Response:
+        import anyio
+
+        for failures in range(self._retries + 1):
+            await anyio.sleep(self._pace.reserve(time.monotonic()))
+            try:
+                return await exchange.send(self._redirects, self.max_bytes)
+            except RequestFailed as e:
+                wait = e.wait if e.wait is not None else self._backoff * 2.0**failures * (1 + random.random()) / 2
+                left = anyio.current_effective_deadline() - anyio.current_time()
+                if not e.retry or failures == self._retries:
+                    raise
+                if wait >= left:
+                    raise RequestFailed(
+                        f"{e}; the next attempt is possible in {wait:.0f} seconds, later than this call may take",
+                        status=e.status,
+                        wait=wait,
+                    ) from e
+                await anyio.sleep(wait)
+        raise AssertionError("the last attempt returns or raises")
+
+
+IDENTITY: Final = {"User-Agent": "agentkit", "Accept-Encoding": "gzip, deflate"}
+
+
+class Pace:
+    """Distributes requests evenly over time, from any number of threads and event loops.
+
+    Args:
+        rate: requests per second; None for any number.
+    """
+
+    def __init__(self, rate: float | None) -> None:
+        self._gap = 1 / rate if rate else 0.0
+        self._next = 0.0
+        self._lock = threading.Lock()
+
+    def reserve(self, now: float) -> float:
+        """How many seconds to wait for the next free moment, which is then taken.
+
+        >>> pace = Pace(2)
+        >>> [pace.reserve(100.0), pace.reserve(100.0), pace.reserve(103.0)]
+        [0.0, 0.5, 0.0]
+        """
+        with self._lock:
+            moment = max(now, self._next)
+            self._next = moment + self._gap
+            return moment - now
+
+
+@dataclass(frozen=True, slots=True)
+class _Exchange:
+    """One request, and how its answer is read."""
+
+    client: AsyncClient
+    method: str
+    target: URL
+    body: Any
+    secrets: tuple[str, ...]
+    check: Callable[[Response], None] | None
+
+    async def send(self, redirects: int, max_bytes: int) -> Response:
+        """One attempt: the request and its redirects."""
+        import httpx2
+
+        method, url = self.method, self.target
+        try:
+            for _ in range(redirects + 1):
+                body = self.body if method != "GET" else None
+                async with self.client.stream(method, url, json=body, follow_redirects=False) as answer:
+                    if answer.status_code not in REDIRECTS or "location" not in answer.headers:
+                        return await self._read(url, answer, max_bytes)
+                    url = self._next(url, answer, redirects)
+                    method = method if answer.status_code in (307, 308) else "GET"
+        except httpx2.TimeoutException as e:
+            raise RequestFailed(f"{url.host} did not answer in time", code="timeout", retry=True) from e
+        except httpx2.DecodingError as e:
+            raise RequestFailed(f"{url.host} sent a body that cannot be decompressed: {e}") from e
+        except httpx2.TransportError as e:
+            raise RequestFailed(f"no answer from {url.host}: {str(e) or type(e).__name__}", retry=True) from e
+        raise RequestFailed(f"more than {redirects} redirects; the last one leads to {brief(shown(url))}")
+
+    def _next(self, url: URL, answer: Answer, redirects: int) -> URL:
+        """Where a redirect leads."""
+        import httpx2
+
+        location = self._blotted(answer.headers["location"])
+        if not redirects:
+            raise RequestFailed(f"{url.host} redirects to {brief(location)}, which is not followed")
+        try:
+            return checked_url(str(url.join(location)) if "\\" not in location else location)
+        except httpx2.InvalidURL as e:
+            raise denied(f"{url.host} redirects to {brief(location)}, which is not a URL") from e
+        except RequestFailed as e:
+            raise denied(f"{url.host} redirects to {brief(location)}: {e}") from e
+
+    async def _read(self, url: URL, answer: Answer, max_bytes: int) -> Response:
+        headers = {name.lower(): self._blotted(value) for name, value in answer.headers.items()}
+        coded = [part.strip().lower() for part in headers.get("content-encoding", "").split(",")]
+        if len(coded) > 2 or not ENCODINGS.issuperset(coded):
+            raise RequestFailed(f"{url.host} sent the unsupported content encoding {brief(', '.join(coded))}")
+        response = Response(str(url), shown(url), headers)
+        if answer.status_code >= 400:
+            raise await self._failure(url, answer, headers)
+        if self.check is not None:
+            self.check(response)
+        body, cut = await _bounded(answer, max_bytes)
+        for secret in self.secrets:
+            body = body.replace(secret.encode(), BLOT.encode())
+        return Response(response.url, response.shown_url, headers, body, cut)
+
+    async def _failure(self, url: URL, answer: Answer, headers: Mapping[str, str]) -> RequestFailed:
+        status = answer.status_code
+        said = ""
+        if "json" in headers.get("content-type", ""):
+            body, _ = await _bounded(answer, 2000)
+            said = ": " + self._blotted(" ".join(body.decode("utf-8", "replace").split()))[:300]
+        name = _PHRASES.get(status, "an unknown status")
+        return RequestFailed(
+            f"{url.host} answered {status} ({name}){said}",
+            status=status,
+            retry=status in AGAIN,
+            wait=retry_after(headers.get("retry-after", ""), time.time()),
+        )
+
+    def _blotted(self, text: str) -> str:
+        for secret in self.secrets:
+            text = text.replace(secret, BLOT)
+        return text
+
+
+async def _bounded(answer: Answer, max_bytes: int) -> tuple[bytes, bool]:
+    """The first bytes of a body, decompressed, and whether there were more."""
+    chunks: list[bytes] = []
+    size = 0
+    async for chunk in answer.aiter_bytes():
+        chunks.append(chunk)
+        size += len(chunk)
+        if size > max_bytes:
+            return b"".join(chunks)[:max_bytes], True
+    return b"".join(chunks), False
+
+
+def retry_after(header: str, now: float) -> float | None:
+    """The seconds that a `Retry-After` header asks to wait; None if it does not.
+
+    >>> retry_after("7", now=0), retry_after("Thu, 01 Jan 1970 00:00:09 GMT", now=4), retry_after("soon", now=0)
+    (7.0, 5.0, None)
+    """
+    if re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", header.strip()):
+        return float(header)
+    try:
+        return max(0.0, parsedate_to_datetime(header).timestamp() - now)
+    except (ValueError, TypeError, OverflowError):
+        return None

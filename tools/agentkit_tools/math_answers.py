@@ -1,0 +1,83 @@
+"""Whether two answers to a mathematical problem are the same. Pure; uses `math-verify` where it is installed."""
+
+from __future__ import annotations
+
+import re
+import threading
+from fractions import Fraction
+from typing import Final
+
+MAX_ANSWER: Final = 2000  # characters; a longer answer is a mistake, and expensive to compare
+MAX_FORMULA: Final = 300  # characters of a formula that is compared
+
+_EXPENSIVE = re.compile(r"!|\*\*|\^[^,;=]*\^|\^\s*\{?\s*-?\d{2,}|\d{30,}|\\(?:int|sum|prod|lim|binom)")
+_NUMBER = re.compile(r"[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+)?(?:/\d+)?")
+_MARKUP = re.compile(r"\\(?:left|right|,|;|!|:|quad|qquad|displaystyle)(?![a-zA-Z])|\\text\{\s*\}|[\s~]")
+_FRACTION = re.compile(r"\\[dt]?frac\{?(-?\d+)\}?\{?(-?\d+)\}?")
+_UNITS = re.compile(r"\^\{?\\circ\}?|\\degree|°|\\%|%|\\\$|\$|€|£")
+
+
+def boxed(text: str) -> str | None:
+    r"""The contents of the last `\boxed{…}`, with balanced braces; None if there is none.
+
+    >>> boxed(r"so \boxed{1}, or rather \boxed{\frac{1}{2}}.")
+    '\\frac{1}{2}'
+    """
+    for start in (found.end() for found in reversed(list(re.finditer(r"\\f?boxed\s*\{", text)))):
+        depth = 1
+        for end in range(start, len(text)):
+            depth += {"{": 1, "}": -1}.get(text[end], 0)
+            if not depth:
+                return text[start:end]
+    return None
+
+
+def number(text: str) -> Fraction | None:
+    r"""The number that a text is, exactly; None if it is anything else.
+
+    >>> number("$1,234.50"), number(r"\frac{3}{4}"), number("about 5")
+    (Fraction(2469, 2), Fraction(3, 4), None)
+    """
+    bare = _UNITS.sub("", _MARKUP.sub("", text)).rstrip(".")
+    bare = _FRACTION.sub(r"\1/\2", bare)
+    if len(bare) > 100 or not re.search(r"\d", bare) or not _NUMBER.fullmatch(bare):
+        return None
+    above, _, below = bare.replace(",", "").partition("/")
+    if not re.search(r"\d", above) or (below and not int(below)):
+        return None
+    return Fraction(above) / int(below or 1)
+
+
+def same_answer(answer: str, truth: str) -> bool:
+    r"""Whether an answer is the right one: the same number, the same formula, or else the same text.
+
+    >>> same_answer("0.5", r"\frac12"), same_answer("2 sqrt 3", "3")
+    (True, False)
+    """
+    if len(answer) > MAX_ANSWER or not answer.strip():
+        return False
+    given, right = number(answer), number(truth)
+    if given is not None or right is not None:
+        if given is not None and right is not None:
+            return given == right
+    elif _plain(answer) == _plain(truth):
+        return True
+    return _verified(answer, truth)
+
+
+def _plain(text: str) -> str:
+    return _UNITS.sub("", _MARKUP.sub("", text)).rstrip(".").casefold()
+
+
+def _verified(answer: str, truth: str) -> bool:
+    """What `math-verify` says; False where it is not installed, and for what could take it forever to compute."""
+    if len(answer) > MAX_FORMULA or _EXPENSIVE.search(answer):
+        return False
+    try:
+        from math_verify import parse, verify
+    except ImportError:
+        return False
+    wrapped = (text if "\\boxed" in text or "$" in text else f"${text}$" for text in (truth, answer))
+    seconds = 5 if threading.current_thread() is threading.main_thread() else None  # it uses signals for its timeouts
+    gold, given = (parse(text, parsing_timeout=seconds) for text in wrapped)
+    return bool(given) and bool(verify(gold, given, timeout_seconds=seconds))

@@ -1,0 +1,321 @@
+"""Search: Google by Serper, papers by Semantic Scholar, and retrieval servers for training; one form of answer for all.
+
+Knows the services' payloads and the HTTP client. Keys come from the environment and are shown nowhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from agentkit import Tool, ToolResult, openapi_schema, xml_schema
+from agentkit.errors import ConfigError
+from agentkit_tools.addresses import RequestFailed
+from agentkit_tools.http_client import HttpClient, Key
+
+MAX_SNIPPET: Final = 4000  # characters of one result: a passage of a retrieval server has about 600
+MAX_QUERIES: Final = 20  # of one call
+
+
+class Hit(NamedTuple):
+    """One result of a search. The parts that a service does not give are empty."""
+
+    title: str = ""
+    address: str = ""
+    text: str = ""
+
+
+def answer_text(hits: Iterable[Hit]) -> str:
+    """Results as a model reads them: numbered, each with its title, its address and what it says.
+
+    >>> print(answer_text([Hit("Tea", "https://tea.example/", "A hot drink."), Hit("", "", "Leaves in water.")]))
+    1. Tea
+       https://tea.example/
+       A hot drink.
+    2. Leaves in water.
+    """
+    blocks = []
+    for number, hit in enumerate(hits, 1):
+        text = hit.text if len(hit.text) <= MAX_SNIPPET else f"{hit.text[:MAX_SNIPPET]}… [cut]"
+        parts = [" ".join(hit.title.split()), hit.address.strip(), *text.split("\n")]
+        lines = [part.rstrip() for part in parts if part.strip()]
+        blocks.append("\n".join([f"{number}. {lines[0]}", *(f"   {line}" for line in lines[1:])]) if lines else "")
+    return "\n".join(block for block in blocks if block) or "no results"
+
+
+class _Service(Tool):
+    """What the search tools share: a client, a URL, and how a failure is answered.
+
+    Raises:
+        ConfigError: `num_results` is not between 1 and 100.
+    """
+
+    def __init__(self, url: str, num_results: int, key: Key | None, client: HttpClient) -> None:
+        if not 1 <= num_results <= 100:
+            raise ConfigError(f"num_results={num_results!r}: expected an integer between 1 and 100")
+        self._url = url
+        self._num_results = num_results
+        self._key = key
+        self._client = client
+
+    async def _ask(
+        self, header: str, body: Any = None, params: Mapping[str, Any] | None = None, need: bool = False
+    ) -> Any:
+        """The service's answer in JSON."""
+        key = None if self._key is None else self._key.required() if need else self._key.read()
+        try:
+            response = await self._client.request(
+                "GET" if body is None else "POST",
+                self._url,
+                params=params,
+                body=body,
+                headers={header: key} if key else {},
+                secrets=(key,) if key else (),
+            )
+        except RequestFailed as e:
+            if e.status in (401, 403) and self._key is not None:
+                hint = f"the operator must check {self._key.variable}"
+                raise RequestFailed(f"{e}; {hint}", status=e.status) from e
+            raise
+        return response.json()
+
+    async def _answer(self, query: str) -> ToolResult:
+        if not query.strip():
+            return ToolResult(error="query is empty; write what to search for")
+        try:
+            return ToolResult(output=answer_text(await self._hits(query)))
+        except RequestFailed as e:
+            return e.result
+
+    async def _hits(self, query: str) -> list[Hit]:
+        raise NotImplementedError
+
+
+class SerperSearch(_Service):
+    """Searches the web with Google, by serper.dev. The key is in `SERPER_API_KEY`.
+
+    Args:
+        num_results: how many results to request.
+        api_key: in place of the environment's.
+        url: of the service.
+        rate: requests per second; None for any number.
+        timeout: seconds for a call, with retries.
+
+    Raises:
+        ConfigError: a number is out of range.
+    """
+
+    def __init__(
+        self,
+        *,
+        num_results: int = 5,
+        api_key: str | None = None,
+        url: str = "https://google.serper.dev/search",
+        rate: float | None = None,
+        timeout: float = 30.0,
+    ) -> None:
+        client = HttpClient(rate=rate, timeout=timeout)
+        super().__init__(url, num_results, Key("SERPER_API_KEY", api_key), client)
+
+    @openapi_schema
+    @xml_schema(name="serper-search", content="query")
+    async def serper_search(self, query: str) -> ToolResult:
+        """Search the web with Google. Returns titles, addresses and snippets of pages.
+
+        Args:
+            query: what to search for
+        """
+        return await self._answer(query)
+
+    async def _hits(self, query: str) -> list[Hit]:
+        answer = await self._ask("X-API-KEY", {"q": query, "num": self._num_results}, need=True)
+        if not isinstance(answer, Mapping) or not {"organic", "answerBox", "searchParameters"} & answer.keys():
+            raise _unexpected("serper", "organic", answer)
+        hits = []
+        box = answer.get("answerBox")
+        if isinstance(box, Mapping):
+            said = _text(box, "answer") or _text(box, "snippet")
+            hits.append(Hit(_text(box, "title") or "Answer", _text(box, "link"), said))
+        found = [one for one in _list(answer.get("organic")) if isinstance(one, Mapping)]
+        hits += [Hit(_text(one, "title"), _text(one, "link"), _text(one, "snippet")) for one in found]
+        return [hit for hit in hits if any(hit)][: self._num_results + 1]
+
+
+class SemanticScholar(_Service):
+    """Searches passages of scientific papers, by Semantic Scholar. The key is in `S2_API_KEY`, if there is one.
+
+    Args:
+        num_results: how many passages to request.
+        api_key: in place of the environment's.
+        url: of the service.
+        rate: requests per second; None for any number.
+        timeout: seconds for a call, with retries.
+
+    Raises:
+        ConfigError: a number is out of range.
+    """
+
+    def __init__(
+        self,
+        *,
+        num_results: int = 5,
+        api_key: str | None = None,
+        url: str = "https://api.semanticscholar.org/graph/v1/snippet/search",
+        rate: float | None = None,
+        timeout: float = 60.0,
+    ) -> None:
+        client = HttpClient(rate=rate, timeout=timeout)
+        super().__init__(url, num_results, Key("S2_API_KEY", api_key), client)
+
+    @openapi_schema
+    @xml_schema(name="s2-search", content="query")
+    async def s2_search(self, query: str) -> ToolResult:
+        """Search scientific papers. Returns passages with the titles of their papers.
+
+        Args:
+            query: what to search for
+        """
+        return await self._answer(query)
+
+    async def _hits(self, query: str) -> list[Hit]:
+        answer = await self._ask("x-api-key", params={"query": query, "limit": self._num_results})
+        if not isinstance(answer, Mapping) or not isinstance(answer.get("data"), Sequence):
+            raise _unexpected("Semantic Scholar", "data", answer)
+        return [hit for one in answer["data"] if isinstance(one, Mapping) and any(hit := _passage_of_paper(one))]
+
+
+def _passage_of_paper(found: Mapping[str, Any]) -> Hit:
+    paper = found.get("paper") if isinstance(found.get("paper"), Mapping) else {}
+    snippet = found.get("snippet") if isinstance(found.get("snippet"), Mapping) else {}
+    assert isinstance(paper, Mapping)
+    assert isinstance(snippet, Mapping)
+    corpus_id = str(paper.get("corpusId") or "")
+    address = f"https://api.semanticscholar.org/CorpusID:{corpus_id}" if corpus_id.isdigit() else ""
+    return Hit(_text(paper, "title"), address, _text(snippet, "text"))
+
+
+class MassiveDS(_Service):
+    """Searches the passages that a massive-serve server holds, such as those of Wikipedia.
+
+    Args:
+        url: of the server's search, such as `http://search.internal:30888/search`.
+        num_results: how many passages to request.
+        domains: which of the server's collections to search.
+        rate: requests per second; None for any number.
+        timeout: seconds for a call, with retries.
+
+    Raises:
+        ConfigError: a number is out of range.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        num_results: int = 3,
+        domains: str = "dpr_wiki_contriever_ivfpq",
+        rate: float | None = None,
+        timeout: float = 60.0,
+    ) -> None:
+        super().__init__(url, num_results, None, HttpClient(rate=rate, timeout=timeout))
+        self._domains = domains
+
+    @openapi_schema
+    @xml_schema(name="massive-ds-search", content="query")
+    async def massive_ds_search(self, query: str) -> ToolResult:
+        """Search a large collection of documents, such as Wikipedia. Returns passages.
+
+        Args:
+            query: what to search for
+        """
+        return await self._answer(query)
+
+    async def _hits(self, query: str) -> list[Hit]:
+        answer = await self._ask("", {"query": query, "n_docs": self._num_results, "domains": self._domains})
+        match answer:
+            case {"results": {"passages": [[*passages], *_]}}:
+                return [_document(one) for one in passages][: self._num_results]
+            case {"results": {"passages": []}}:
+                return []
+        raise _unexpected("the search server", "results.passages", answer)
+
+
+class RetrievalSearch(Tool):
+    """Asks a retrieval server, as search-r1 and verl's search tool do: several queries at once.
+
+    Args:
+        retrieval_service_url: of the server, such as `http://127.0.0.1:8000/retrieve`.
+        topk: how many documents to request for each query.
+        rate_limit: requests per second; None for any number.
+        timeout: seconds for a call, with retries.
+
+    Raises:
+        ConfigError: a number is out of range.
+    """
+
+    def __init__(
+        self, retrieval_service_url: str, *, topk: int = 3, rate_limit: float | None = 120, timeout: float = 30.0
+    ) -> None:
+        if not 1 <= topk <= 100:
+            raise ConfigError(f"topk={topk!r}: expected an integer between 1 and 100")
+        self._url = retrieval_service_url
+        self._topk = topk
+        self._client = HttpClient(rate=rate_limit, timeout=timeout)
+
+    @openapi_schema
+    @xml_schema(name="search")
+    async def search(self, query_list: list[str]) -> ToolResult:
+        """Search a collection of documents. Returns the best passages for each query.
+
+        Args:
+            query_list: what to search for: one or more complete queries, each answered separately
+        """
+        queries = [query.strip() for query in query_list]
+        if not queries or not all(queries) or len(queries) > MAX_QUERIES:
+            return ToolResult(
+                error=f"query_list has {len(queries)} queries; write 1 to {MAX_QUERIES}, none of them empty"
+            )
+        try:
+            found = await self._found(queries)
+        except RequestFailed as e:
+            return e.result
+        texts = [answer_text(hits) for hits in found]
+        output = texts[0] if len(texts) == 1 else "\n\n".join(f"{q}:\n{t}" for q, t in zip(queries, texts, strict=True))
+        return ToolResult(output=output, metadata={"num_results": [len(hits) for hits in found]})
+
+    async def _found(self, queries: list[str]) -> list[list[Hit]]:
+        body = {"queries": queries, "topk": self._topk, "return_scores": True}
+        answer = (await self._client.request("POST", self._url, body=body)).json()
+        found = answer.get("result") if isinstance(answer, Mapping) else None
+        if not isinstance(found, list) or len(found) != len(queries):
+            raise _unexpected("the retrieval server", f"result with {len(queries)} lists", answer)
+        return [[_document(one) for one in _list(documents)] for documents in found]
+
+
+def _document(found: Any) -> Hit:
+    """A document of a retrieval server: text, or an object with it; its first line is the title if nothing else is."""
+    if isinstance(found, Mapping) and isinstance(found.get("document"), Mapping | str):
+        found = found["document"]
+    if not isinstance(found, Mapping):
+        return Hit(text=found if isinstance(found, str) else "")
+    title, address = _text(found, "title"), _text(found, "url")
+    contents = _text(found, "contents")
+    if contents and not title:
+        title, _, contents = contents.partition("\n")
+        if not contents:
+            title, contents = "", title
+    return Hit(title.strip().strip('"'), address, contents or _text(found, "text"))
+
+
+def _text(found: Mapping[str, Any], name: str) -> str:
+    value = found.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _unexpected(service: str, wanted: str, answer: Any) -> RequestFailed:
+    found = sorted(map(str, answer))[:10] if isinstance(answer, Mapping) else type(answer).__name__
+    return RequestFailed(f"the answer of {service} has no {wanted}; found {found}")
