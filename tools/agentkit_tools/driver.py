@@ -1,0 +1,530 @@
+"""Runs Python code in child processes, inside a sandbox. Knows the standard library alone: it runs as `python -c`.
+
+A request is one line of JSON on standard input; see `Request`. Answers are lines of JSON on standard output:
+`{"ready": …}` once, then for each request any number of `{"stdout": …}` and `{"stderr": …}` as the code writes them,
+and at last `{"done": …}`; see `Done`. Nothing in the answers is trusted by the reader: the code could have forged its
+own report.
+
+This process runs no code itself. It imports what is to be warm, forks one child for each request, or one for all
+requests that share a session, and watches it: what it writes, how long it takes, how it ends. The code cannot read or
+trace this process (`PR_SET_DUMPABLE`); it can kill it, which the other side notices. A process that the code leaves
+behind and that does not die with the child's process group ends this process, and with it the sandbox.
+"""
+
+from __future__ import annotations
+
+import ast
+import atexit
+import base64
+import ctypes
+import gc
+import importlib
+import io
+import json
+import linecache
+import os
+import select
+import signal
+import sys
+import tempfile
+import threading
+import time
+import traceback
+import types
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, NoReturn, TypedDict
+
+GRACE = 0.5  # seconds from the interrupt at the deadline, which leaves a traceback, to the kill
+SETTLING = 0.2  # seconds for the killed remains of a process group to be gone
+LATEST = 0.05  # seconds after which output is passed on if no more comes
+CHUNK = 65536
+MAX_REPORT = 24_000_000  # bytes: the pictures of one call in base64, and its texts
+MAX_VALUE = 20_000  # characters of a value's repr, and of a traceback
+MAX_PICTURES = 8
+MAX_PICTURE = 3_750_000  # bytes: 5 MB in base64, what the strictest provider takes
+CO_COROUTINE = 0x80  # as in `inspect`, which is slow to import
+PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 4, 36  # linux/prctl.h
+
+
+class Request(TypedDict):
+    """What to run: `session` keeps the variables for later requests; `output` counts bytes kept of each stream.
+
+    `clean`: files that the code leaves in the working or the temporary folder count as left behind, too.
+    """
+
+    code: str
+    name: str
+    timeout: float
+    session: bool
+    clean: bool
+    output: int
+
+
+class Done(TypedDict):
+    """How it ended. `report` is what the child wrote about its code; `left`: it left processes behind."""
+
+    report: str | None
+    exit_code: int | None
+    signal: int | None
+    timed_out: bool
+    alive: bool
+    left: bool
+    wall: float
+    cpu: float
+
+
+# The watching process
+
+
+class Capture:
+    """One stream of the child: its first bytes are passed on at once, its last ones at the end."""
+
+    def __init__(self, name: str, fd: int, tell: Callable[[dict[str, Any]], None]) -> None:
+        self.name, self.fd, self.tell = name, fd, tell
+        self.open = True
+        self.begin(0)
+
+    def begin(self, limit: int) -> None:
+        """Count anew, for the next request."""
+        self.room = limit - limit // 2
+        self.fresh, self.kept, self.limit = bytearray(), bytearray(), limit // 2
+        self.cut = 0
+
+    def take(self) -> bool:
+        """Read once; False if there was nothing to read."""
+        try:
+            data = os.read(self.fd, CHUNK)
+        except BlockingIOError:
+            return False
+        if not data:
+            self.open = False
+            return False
+        head, tail = data[: self.room], data[self.room :]
+        self.room -= len(head)
+        self.fresh += head
+        self.kept += tail
+        if len(self.fresh) > CHUNK:
+            self.pass_on()
+        if len(self.kept) > 2 * self.limit + CHUNK:
+            self.shorten()
+        return True
+
+    def pass_on(self) -> None:
+        """Tell the first bytes that are not told yet, so that they outlive this process."""
+        if self.fresh:
+            self.tell({self.name: self.fresh.decode("latin-1")})
+            self.fresh.clear()
+
+    def shorten(self) -> None:
+        """Forget all but the last bytes."""
+        if (over := len(self.kept) - self.limit) > 0:
+            self.cut += over
+            del self.kept[:over]
+
+    def finish(self) -> None:
+        """Read what is in the pipe, and pass the last bytes on. Others may still write: what they write is not awaited."""
+        for _ in range(64):
+            if not self.take():
+                break
+        self.pass_on()
+        self.shorten()
+        if self.kept:
+            self.tell({self.name: self.kept.decode("latin-1"), "cut": self.cut})
+
+
+class Child:
+    """A process that runs code, and the pipes that lead to it."""
+
+    def __init__(self, tell: Callable[[dict[str, Any]], None], channel: tuple[int, ...]) -> None:
+        out, err, report, requests = os.pipe(), os.pipe(), os.pipe(), os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            for fd in (*channel, out[0], err[0], report[0], requests[1]):
+                os.close(fd)
+            become_child(out[1], err[1], requests[0], report[1])
+        for fd in (out[1], err[1], report[1], requests[0]):
+            os.close(fd)
+        self.requests, self.report = requests[1], report[0]
+        self.streams = [Capture("stdout", out[0], tell), Capture("stderr", err[0], tell)]
+        for fd in (out[0], err[0], report[0]):
+            os.set_blocking(fd, False)
+        self.status: int | None = None  # as `os.waitpid` gives it
+        self.cpu = 0.0
+        self.reported = bytearray()
+
+    def send(self, request: Request) -> None:
+        """Hand over a request; a child that is dead already is found out later."""
+        for stream in self.streams:
+            stream.begin(request["output"])
+        self.reported.clear()
+        with suppress(BrokenPipeError):
+            data = json.dumps(request).encode() + b"\n"
+            while data:
+                data = data[os.write(self.requests, data) :]
+
+    def hang_up(self) -> None:
+        """No more requests: the child ends after the last one."""
+        os.close(self.requests)
+        self.requests = -1
+
+    def take_report(self) -> bool:
+        """Read once; False if there was nothing to read."""
+        try:
+            data = os.read(self.report, CHUNK)
+        except BlockingIOError:
+            return False
+        if len(self.reported) < MAX_REPORT:
+            self.reported += data
+        return bool(data)
+
+    @property
+    def said(self) -> bool:
+        """Whether the report is complete."""
+        return self.reported.endswith(b"\n")
+
+    def kill(self, how: int) -> None:
+        """Send a signal to the child, or kill its whole process group."""
+        with suppress(ProcessLookupError):
+            if how == signal.SIGKILL:
+                os.killpg(self.pid, how)
+            else:
+                os.kill(self.pid, how)
+
+    def close(self) -> None:
+        """Close the pipes."""
+        for fd in (self.requests, self.report, *(stream.fd for stream in self.streams)):
+            if fd >= 0:
+                os.close(fd)
+
+
+class Watch:
+    """Serves requests, one after another, until there are no more or the sandbox has to go."""
+
+    def __init__(self) -> None:
+        self.inbox, self.outbox = os.dup(0), os.dup(1)
+        null = os.open(os.devnull, os.O_RDWR)
+        os.dup2(null, 0)
+        os.dup2(null, 1)
+        os.close(null)
+        self.woken, wake = os.pipe()
+        for fd in (self.woken, wake):
+            os.set_blocking(fd, False)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+        self.channel = (self.inbox, self.outbox, self.woken, wake)
+        self.session: Child | None = None
+        self.found = places()
+        self.lines = os.fdopen(self.inbox, "rb", closefd=False)
+
+    def tell(self, answer: dict[str, Any]) -> None:
+        """Write one line; if there is no reader any more, there is nothing left to do."""
+        data = json.dumps(answer).encode() + b"\n"
+        try:
+            while data:
+                data = data[os.write(self.outbox, data) :]
+        except BrokenPipeError:
+            os._exit(1)
+
+    def serve(self) -> None:
+        """Answer requests until standard input ends."""
+        while line := self.lines.readline():
+            done = self.run(json.loads(line))
+            self.tell({"done": done})
+            if done["left"]:
+                return
+
+    def run(self, request: Request) -> Done:
+        """Run one request to its end."""
+        started = time.monotonic()
+        child = self.session or Child(self.tell, self.channel)
+        self.session = child if request["session"] else None
+        child.send(request)
+        if not request["session"]:
+            child.hang_up()
+        timed_out = self.follow(child, started + request["timeout"], lambda: request["session"] and child.said)
+        for stream in child.streams:
+            stream.finish()
+        while child.take_report():
+            pass
+        left = False
+        if child.status is not None:
+            self.session = None
+            left = not self.settled() or (request["clean"] and places() != self.found)
+            child.close()
+        return Done(
+            report=child.reported.decode("utf-8", "replace") if child.said else None,
+            exit_code=None if child.status is None or os.WIFSIGNALED(child.status) else os.WEXITSTATUS(child.status),
+            signal=os.WTERMSIG(child.status) if child.status is not None and os.WIFSIGNALED(child.status) else None,
+            timed_out=timed_out,
+            alive=child.status is None,
+            left=left,
+            wall=round(time.monotonic() - started, 4),
+            cpu=round(child.cpu, 4),
+        )
+
+    def follow(self, child: Child, deadline: float, finished: Callable[[], bool]) -> bool:
+        """Read what the child writes until it ends or `finished`. Returns whether the deadline passed."""
+        poll = select.poll()
+        poll.register(self.inbox, 0)  # only whether it was hung up
+        fds = {child.report: child.take_report, **{s.fd: s.take for s in child.streams if s.open}}
+        for fd in (self.woken, *fds):
+            poll.register(fd, select.POLLIN)
+        steps = [(deadline, signal.SIGINT), (deadline + GRACE, signal.SIGKILL)]
+        while child.status is None and not finished():
+            if steps and time.monotonic() >= steps[0][0]:
+                child.kill(steps.pop(0)[1])
+            wait = max(0.0, steps[0][0] - time.monotonic()) if steps else GRACE
+            fresh = any(stream.fresh for stream in child.streams)
+            ready = poll.poll(min(wait, LATEST if fresh else wait) * 1000 + 1)
+            if not ready:
+                for stream in child.streams:
+                    stream.pass_on()
+            for fd, _ in ready:
+                if fd == self.inbox:
+                    os._exit(1)  # nobody waits for the answer; the kernel or the sandbox kills the rest
+                elif fd == self.woken:
+                    self.reap(child)
+                elif not fds[fd]():
+                    poll.unregister(fd)  # closed by the code; what it does after that is seen when it ends
+        return len(steps) < 2
+
+    def reap(self, child: Child) -> None:
+        """Collect ended processes: the child, and what came to us when its own parent ended."""
+        with suppress(BlockingIOError):
+            os.read(self.woken, CHUNK)
+        with suppress(ChildProcessError):
+            while True:
+                pid, status, usage = os.wait4(-1, os.WNOHANG)
+                if pid == 0:
+                    return
+                if pid == child.pid:
+                    child.status = status
+                    child.cpu = usage.ru_utime + usage.ru_stime
+                    child.kill(signal.SIGKILL)  # the rest of its process group
+
+    def settled(self) -> bool:
+        """Whether all processes are gone; those that were just killed get a moment."""
+        deadline = time.monotonic() + SETTLING
+        try:
+            while True:
+                pid, _ = os.waitpid(-1, os.WNOHANG)
+                if pid == 0:
+                    if time.monotonic() > deadline:
+                        return False
+                    time.sleep(0.001)
+        except ChildProcessError:
+            return True
+
+
+def places() -> list[list[str] | None]:
+    """What is in the folders in which code may leave files."""
+    found: list[list[str] | None] = []
+    for folder in (os.getcwd(), tempfile.gettempdir(), "/tmp", "/dev/shm"):
+        try:
+            found.append(sorted(os.listdir(folder)))
+        except OSError:
+            found.append(None)
+    return found
+
+
+# The child
+
+
+def become_child(out: int, err: int, requests: int, report: int) -> NoReturn:
+    """Run the requests that come through a pipe, in a namespace of their own, and end."""
+    status = 1
+    try:
+        os.setsid()
+        prctl(PR_SET_DUMPABLE, 1)
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        os.dup2(out, 1)
+        os.dup2(err, 2)
+        os.close(out)
+        os.close(err)
+        sys.path.insert(0, os.getcwd())
+        if numpy := sys.modules.get("numpy"):
+            numpy.random.seed()  # or every fork of a process in which it is imported would draw the same numbers
+        status = serve_child(os.fdopen(requests, "rb"), report)
+    finally:
+        os._exit(status)
+
+
+def serve_child(requests: Any, report: int) -> int:
+    """Run one request after another. Returns the exit status."""
+    main = types.ModuleType("__main__")
+    sys.modules["__main__"] = main
+    main.__dict__["__builtins__"] = __builtins__
+    status, process = 0, os.getpid()
+    for line in requests:
+        request: Request = json.loads(line)
+        told = run_code(request, main.__dict__)
+        status = told.get("exit") or (1 if told.get("error") else 0)
+        if os.getpid() != process:  # a fork that the code did not end: it has come this far, too
+            return status
+        data = json.dumps(told).encode() + b"\n"
+        while data:
+            data = data[os.write(report, data) :]
+    with suppress(KeyboardInterrupt):
+        threading._shutdown()  # type: ignore[attr-defined]  # as at the end of a script: threads, then exit functions
+        atexit._run_exitfuncs()
+    return status
+
+
+def run_code(request: Request, namespace: dict[str, Any]) -> dict[str, Any]:
+    """Run code; returns its last value, its error and its pictures, as JSON."""
+    name, timeout = request["name"], request["timeout"]
+
+    def stop(*_: Any) -> None:
+        raise KeyboardInterrupt(f"stopped after {timeout:g} s")
+
+    code = request["code"]
+    linecache.cache[name] = (len(code), None, code.splitlines(keepends=True), name)
+    told: dict[str, Any] = {}
+    try:
+        signal.signal(signal.SIGINT, stop)
+        value = evaluate(code, name, namespace)
+        told["images"], skipped = pictures(value)
+        if skipped:
+            told["skipped"] = skipped
+        if value is not None and not told["images"]:
+            told["value"] = shortened(repr(value))
+    except SystemExit as e:
+        told["exit"] = exit_status(e)
+    except BaseException as e:
+        told["error"] = shortened(described(e, name))
+        told["type"] = type(e).__name__
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with suppress(Exception):  # closed or replaced by the code
+        sys.stdout.flush()
+        sys.stderr.flush()
+    return told
+
+
+def evaluate(code: str, name: str, namespace: dict[str, Any]) -> Any:
+    """Run the statements; returns the value of the last one if it is an expression."""
+    tree = ast.parse(code, name)
+    last = tree.body[-1] if tree.body else None
+    if not isinstance(last, ast.Expr):
+        run(tree, name, namespace)
+        return None
+    tree.body.pop()
+    run(tree, name, namespace)
+    return run(ast.Expression(last.value), name, namespace)
+
+
+def run(tree: ast.Module | ast.Expression, name: str, namespace: dict[str, Any]) -> Any:
+    """Run a piece of a program, in which `await` may stand at the top."""
+    mode = "eval" if isinstance(tree, ast.Expression) else "exec"
+    compiled = compile(tree, name, mode, flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+    value = eval(compiled, namespace)
+    if compiled.co_flags & CO_COROUTINE:
+        import asyncio  # would be half of what it takes to start
+
+        return asyncio.run(value)
+    return value
+
+
+def exit_status(asked: SystemExit) -> int:
+    """The status of `sys.exit(…)`; a message goes to standard error, as Python does it."""
+    if asked.code is None or isinstance(asked.code, int):
+        return (asked.code or 0) & 0xFF
+    with suppress(Exception):
+        print(asked.code, file=sys.stderr)
+    return 1
+
+
+def described(error: BaseException, name: str) -> str:
+    """The traceback as Python prints it, from the code's own first line on."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename != name:
+        trace = trace.tb_next
+    last = trace
+    while last is not None:  # without the function that raised the interrupt
+        while last.tb_next is not None and last.tb_next.tb_frame.f_globals is globals():
+            last.tb_next = last.tb_next.tb_next
+        last = last.tb_next
+    try:
+        return "".join(traceback.format_exception(type(error), error, trace)).rstrip("\n")
+    except BaseException as e:  # a `__str__` that raises or never returns
+        return f"{type(error).__name__} (its traceback cannot be shown: {type(e).__name__})"
+
+
+def shortened(text: str) -> str:
+    """The text, with its middle left out if it is long."""
+    if (over := len(text) - MAX_VALUE) <= 0:
+        return text
+    half = MAX_VALUE // 2
+    return f"{text[:half]}\n[… {over} characters omitted …]\n{text[-half:]}"
+
+
+def pictures(value: Any) -> tuple[list[tuple[str, str]], int]:
+    """What there is to see, as MIME type and base64, and how many pictures were left out.
+
+    These are the value, if it is an image, and the figures of matplotlib that are still open; they are closed.
+    """
+    found = [one] if (one := picture(value)) else []
+    if pyplot := sys.modules.get("matplotlib.pyplot"):
+        figures = [pyplot.figure(number) for number in pyplot.get_fignums()]
+        found += [("image/png", saved(figure)) for figure in figures if figure is not value]
+        pyplot.close("all")
+    small = [(kind, data) for kind, data in found if len(data) <= MAX_PICTURE]
+    shown = small[:MAX_PICTURES]
+    return [(kind, base64.b64encode(data).decode("ascii")) for kind, data in shown], len(found) - len(shown)
+
+
+SIGNATURES = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif"}
+
+
+def picture(value: Any) -> tuple[str, bytes] | None:
+    """A value that is an image: of PIL or of matplotlib, anything that shows itself in a notebook, or a file's bytes."""
+    if isinstance(value, bytes):
+        return next(((kind, value) for head, kind in SIGNATURES.items() if value.startswith(head)), None)
+    if isinstance(value, type):
+        return None
+    if "matplotlib.figure" in sys.modules and isinstance(value, sys.modules["matplotlib.figure"].Figure):
+        return "image/png", saved(value)
+    for kind in ("png", "jpeg"):
+        data = getattr(value, f"_repr_{kind}_", bytes)()
+        if isinstance(data, bytes) and data:
+            return f"image/{kind}", data
+    return None
+
+
+def saved(figure: Any) -> bytes:
+    """A figure as a PNG file."""
+    file = io.BytesIO()
+    figure.savefig(file, format="png")
+    return file.getvalue()
+
+
+def prctl(option: int, value: int) -> None:
+    """Set an attribute of this process, where there is such a call."""
+    if sys.platform == "linux" and ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), f"prctl({option}, {value})")
+
+
+def main() -> None:
+    """Import what is to be warm, then serve."""
+    os.environ.setdefault("MPLBACKEND", "Agg")
+    sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    sys.dont_write_bytecode = True
+    missing = []
+    for module in sys.argv[1:]:
+        try:
+            importlib.import_module(module)
+        except Exception as e:
+            missing.append(f"{module} ({type(e).__name__}: {e})")
+    watch = Watch()
+    prctl(PR_SET_CHILD_SUBREAPER, 1)
+    prctl(PR_SET_DUMPABLE, 0)
+    gc.freeze()
+    watch.tell({"ready": True, "missing": missing})
+    watch.serve()
+
+
+if __name__ == "__main__":
+    main()
