@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from agentkit.checks.bounds import one_of, refuse
+from agentkit.checks.bounds import PATH, Bound, Bounds, each, instance, one_of, or_none, refuse
 from agentkit.errors import SandboxError, SandboxUnavailable
 from agentkit.sandbox.bubblewrap import Bubblewrapped
 from agentkit.sandbox.confined import Confined, Setup
@@ -18,7 +18,14 @@ from agentkit.sandbox.probing import probe
 from agentkit.sandbox.protocol import Sandbox
 from agentkit.sandbox.quota import SandboxLimits
 
-KINDS = ("auto", "bwrap", "landlock", "none")
+KINDS: Final = ("auto", "bwrap", "landlock", "none")
+
+BOUNDS: Final[Bounds] = {
+    "kind": one_of(KINDS),
+    "workdir": or_none(PATH, "for a private one"),
+    "read": each(Bound(lambda path: PATH.holds(path) and Path(path).exists(), ""), "a list of paths that exist"),
+    "limits": or_none(instance(SandboxLimits, "SandboxLimits"), "for the default ones"),
+}
 
 
 def sandbox(
@@ -42,13 +49,13 @@ def sandbox(
         limits: for commands that bring none.
 
     Raises:
-        ConfigError: there is no such kind.
+        ConfigError: there is no such kind, or a path to be read does not exist.
         SandboxUnavailable: the kind does not work here, or, for `auto`, no kind does. Never a weaker one instead.
     """
-    refuse("sandbox", {"kind": kind}, {"kind": one_of(KINDS)})
+    refuse("sandbox", {"kind": kind, "workdir": workdir, "read": read, "limits": limits}, BOUNDS)
     setup = Setup(
         None if workdir is None else Path(workdir),
-        tuple(Path(path) for path in read),
+        tuple(Path(path).absolute() for path in read),
         dict(env or {}),
         limits or SandboxLimits(),
     )
@@ -59,7 +66,10 @@ def sandbox(
     for name, variants in candidates.items():
         for make in variants:
             if not (wrong := found_wrong(make)):
-                return make(setup)
+                try:
+                    return make(setup)
+                except SandboxUnavailable as e:
+                    wrong = str(e)
             missing[name] = f"{missing[name]}; or: {wrong}" if name in missing else wrong
     listed = "".join(f"\n- {name}: {wrong}" for name, wrong in missing.items())
     raise SandboxUnavailable(
@@ -82,6 +92,12 @@ def landlocked_alone(setup: Setup) -> Confined:
     return Landlocked(setup, namespaces=())
 
 
+VARIANTS: Final[dict[str, Callable[[Setup], Confined]]] = {
+    "bwrap": bubblewrapped,
+    "landlock": landlocked,
+    "landlock without namespaces": landlocked_alone,
+}
+
 MAKERS: Final[dict[str, tuple[Callable[[Setup], Confined], ...]]] = {
     "bwrap": (bubblewrapped,),
     "landlock": (landlocked, landlocked_alone),
@@ -103,6 +119,14 @@ def found_wrong(make: Callable[[Setup], Confined]) -> str:
     return "; ".join(f"{name}: {reached}" for name, reached in found.items() if reached)
 
 
-async def _probed(make: Callable[[Setup], Confined]) -> dict[str, str | None]:
+async def _probed(make: Callable[[Setup], Confined], thorough: bool = False) -> dict[str, str | None]:
     async with make(Setup()) as box:
-        return await probe(box, thorough=False)
+        return await probe(box, thorough=thorough)
+
+
+async def report(variant: str) -> dict[str, str | None] | str:
+    """Everything that is tried on one of `VARIANTS`, by attempt; or why it is not available here."""
+    try:
+        return await _probed(VARIANTS[variant], thorough=True)
+    except (SandboxError, OSError) as e:
+        return str(e)

@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Final, NamedTuple, Self
@@ -72,6 +73,8 @@ class Confined:
     """A sandbox, except for how it starts a command."""
 
     name = ""
+    _uid: int | None = None
+    """The user who runs the commands, if not this process's."""
 
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
@@ -96,8 +99,7 @@ class Confined:
     @property
     def readable(self) -> list[Path]:
         """What commands may read besides their folder: the system, this Python, what the caller listed."""
-        own = (sys.base_prefix, sys.base_exec_prefix, sys.prefix, sys.exec_prefix)
-        paths = dict.fromkeys([*map(Path, (*SYSTEM, *SETTINGS, *own)), *self._setup.read])
+        paths = dict.fromkeys([*map(Path, (*SYSTEM, *SETTINGS, *this_python())), *self._setup.read])
         return [path for path in paths if path.exists()]
 
     async def run(
@@ -111,7 +113,7 @@ class Confined:
     ) -> SandboxOutcome:
         """Run one command to its end, or to its limits; see `Sandbox.run`."""
         if files:
-            place(self._workdir, files)
+            place(self._workdir, files, self._uid)
         wall = (limits or self._setup.limits).wall
         async with await self.start(command, env=env, limits=limits, wall=wall) as tree:
             feeding = asyncio.create_task(feed(tree, stdin))
@@ -174,6 +176,18 @@ class Confined:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+
+@cache
+def this_python() -> list[str]:
+    """Where this Python and its packages lie, the links by which it is called included."""
+    prefixes = [sys.base_prefix, sys.base_exec_prefix, sys.prefix, sys.exec_prefix]
+    places = [*prefixes, *map(os.path.realpath, prefixes)]
+    link = sys.executable
+    while os.path.islink(link):
+        link = os.path.join(os.path.dirname(link), os.readlink(link))
+        places.append(os.path.dirname(link))  # of the link alone: what lies above may be somebody's home
+    return list(dict.fromkeys(place for place in map(os.path.normpath, places) if place != "/"))
 
 
 async def feed(tree: ProcessTree, stdin: bytes) -> None:

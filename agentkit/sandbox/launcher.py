@@ -114,7 +114,7 @@ def supervise(order: dict[str, Any], fd: int) -> int:
     try:
         signal.signal(signal.SIGTERM, stop)
         prctl(PR_SET_PDEATHSIG, signal.SIGTERM)  # after the identity has changed, which would clear it
-        if "pid" not in order["namespaces"] and os.getppid() != order["parent"]:
+        if os.getppid() != order["parent"]:  # it died before we asked to be told
             raise Stopped
         child = os.fork()
         if child == 0:

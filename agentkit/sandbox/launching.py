@@ -72,7 +72,6 @@ class Landlocked(Unconfined):
             raise SandboxUnavailable(f"no filter of system calls for {platform.machine()}: x86_64 and aarch64 only")
         super().__init__(setup)
         self._namespaces = list(namespaces)
-        self._uid: int | None = None
         if os.geteuid() == 0 and ("user" not in self._namespaces or "pids" not in parents()):
             self._demote()
 
@@ -80,8 +79,15 @@ class Landlocked(Unconfined):
         """Let nobody run the commands: root keeps capabilities, or is not limited in how many processes it starts.
 
         Raises:
-            SandboxUnavailable: nobody could not write to the folder.
+            SandboxUnavailable: nobody could not write to the folder, or not run this Python.
         """
+        python = Path(self.python).resolve()
+        if hidden := [path for path in (python, *python.parents) if not path.stat().st_mode & 0o001]:
+            self._remove()
+            raise SandboxUnavailable(
+                f"as root without user namespaces and control groups, the user nobody runs the commands, and it may not "
+                f"enter {hidden[-1]}, where this Python lies; run as an ordinary user, or with a Python in /usr"
+            )
         if self._setup.workdir is not None:
             self._remove()
             raise SandboxUnavailable(

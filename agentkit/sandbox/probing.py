@@ -197,8 +197,8 @@ def bystander(canary: str) -> Iterator[subprocess.Popen[bytes]]:
     """A process outside with a secret in its arguments and environment."""
     kept = {name: os.environ[name] for name in MINIMAL if name in os.environ}
     command = [sys.executable, "-I", "-S", "-c", BYSTANDER, canary]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen(command, bufsize=0, env={**kept, "SECRET": canary}, **pipes) as process:
+    env = {**kept, "SECRET": canary}
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, env=env) as process:
         try:
             assert process.stdout is not None
             process.stdout.read(1)  # it is ready

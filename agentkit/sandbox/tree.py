@@ -8,6 +8,7 @@ import signal
 import subprocess
 from asyncio import AbstractEventLoop
 from collections.abc import Callable
+from contextlib import suppress
 from time import monotonic
 from types import TracebackType
 from typing import Final, NamedTuple
@@ -147,13 +148,11 @@ class ProcessTree:
             timeout: seconds after which whatever there is, perhaps nothing, is returned. None: until something arrives
                 or the command ends.
         """
-        try:
+        with suppress(TimeoutError):  # the caller asked for what there is by then
             async with asyncio.timeout(timeout):
                 while self.running and not (self._out.gathered.has(until) if until else self._has_output()):
                     self._changed.clear()
                     await self._changed.wait()
-        except TimeoutError:
-            pass  # the caller asked for what there is by then
         return SandboxProgress(self._out.gathered.take(), self._err.gathered.take(), ended=not self.running)
 
     def _has_output(self) -> bool:
@@ -214,7 +213,9 @@ class ProcessTree:
 
     async def _finish(self, cpu: float, wall: float) -> None:
         if self._started.inner is not None:
-            await readable(self._started.inner)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(GRACE):
+                    await readable(self._started.inner)
         closing = [self._loop.call_later(GRACE, stream.close) for stream in (self._out, self._err)]
         for stream, timer in zip((self._out, self._err), closing, strict=True):
             await stream.closed.wait()
@@ -229,7 +230,7 @@ class ProcessTree:
 
     def _judged(self, ended: Ended, wall: float) -> SandboxOutcome:
         code = None if self._timed_out else ended.code
-        name = "SIGKILL" if self._timed_out else None if code is None or code >= 0 else signal_name(-code)
+        name = "SIGKILL" if code is None else None if code >= 0 else signal_name(-code)
         out, err = self._out.gathered.take(), self._err.gathered.take()
         limit: LimitName | None = None
         if self._timed_out:
