@@ -1,4 +1,4 @@
-"""The command line: `agentkit demo | chat | threads | parse | formats | tools`. One file per group of commands.
+"""The command line, one file per group of commands: `agentkit demo | chat | threads | parse | formats | tools | …`.
 
 Uses only argparse. Exit status: 0 success, 1 the command failed (the message says why), 2 wrong arguments, 3 a call is
 waiting for approval, 130 interrupted.
@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from agentkit.checks.spelling import did_you_mean, then
-from agentkit.cli import chat, demo, inspect, threads
+from agentkit.cli import chat, demo, inspect, python_server, threads
 from agentkit.cli.terminal import plain
 from agentkit.errors import AgentkitError
 from agentkit.foreign.renamed import CHOICES, OPTIONS, STANDARD_INPUT
@@ -148,4 +148,5 @@ def parser() -> argparse.ArgumentParser:
     chat.add(commands)
     threads.add(commands)
     inspect.add(commands)
+    python_server.add(commands)
     return top

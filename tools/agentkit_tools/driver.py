@@ -1,4 +1,6 @@
-"""Runs Python code in child processes, inside a sandbox. Knows the standard library alone: it runs as `python -c`.
+"""Runs Python code in child processes, inside a sandbox. Knows the standard library alone.
+
+It is not imported but run there, as `python -c <this text> <the text of snippet.py> [modules to import]`.
 
 A request is one line of JSON on standard input; see `Request`. Answers are lines of JSON on standard output:
 `{"ready": …}` once, then for each request any number of `{"stdout": …}` and `{"stderr": …}` as the code writes them,
@@ -13,37 +15,26 @@ behind and that does not die with the child's process group ends this process, a
 
 from __future__ import annotations
 
-import ast
-import atexit
-import base64
 import ctypes
 import gc
 import importlib
-import io
 import json
-import linecache
 import os
 import select
 import signal
 import sys
 import tempfile
-import threading
 import time
-import traceback
 import types
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, NoReturn, TypedDict
+from typing import Any, BinaryIO, NoReturn, TypedDict
 
 GRACE = 0.5  # seconds from the interrupt at the deadline, which leaves a traceback, to the kill
 SETTLING = 0.2  # seconds for the killed remains of a process group to be gone
 LATEST = 0.05  # seconds after which output is passed on if no more comes
 CHUNK = 65536
 MAX_REPORT = 24_000_000  # bytes: the pictures of one call in base64, and its texts
-MAX_VALUE = 20_000  # characters of a value's repr, and of a traceback
-MAX_PICTURES = 8
-MAX_PICTURE = 3_750_000  # bytes: 5 MB in base64, what the strictest provider takes
-CO_COROUTINE = 0x80  # as in `inspect`, which is slow to import
 PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 4, 36  # linux/prctl.h
 
 
@@ -75,6 +66,10 @@ class Done(TypedDict):
 
 
 # The watching process
+
+
+Serve = Callable[[BinaryIO, int], int]
+"""Runs the requests of a file, and writes reports into a descriptor; returns an exit status."""
 
 
 class Capture:
@@ -123,7 +118,7 @@ class Capture:
             del self.kept[:over]
 
     def finish(self) -> None:
-        """Read what is in the pipe, and pass the last bytes on. Others may still write: what they write is not awaited."""
+        """Read what is in the pipe, and pass the last bytes on; what others may still write is not awaited."""
         for _ in range(64):
             if not self.take():
                 break
@@ -136,13 +131,13 @@ class Capture:
 class Child:
     """A process that runs code, and the pipes that lead to it."""
 
-    def __init__(self, tell: Callable[[dict[str, Any]], None], channel: tuple[int, ...]) -> None:
+    def __init__(self, tell: Callable[[dict[str, Any]], None], channel: tuple[int, ...], serve: Serve) -> None:
         out, err, report, requests = os.pipe(), os.pipe(), os.pipe(), os.pipe()
         self.pid = os.fork()
         if self.pid == 0:
             for fd in (*channel, out[0], err[0], report[0], requests[1]):
                 os.close(fd)
-            become_child(out[1], err[1], requests[0], report[1])
+            become_child(out[1], err[1], requests[0], report[1], serve)
         for fd in (out[1], err[1], report[1], requests[0]):
             os.close(fd)
         self.requests, self.report = requests[1], report[0]
@@ -201,7 +196,8 @@ class Child:
 class Watch:
     """Serves requests, one after another, until there are no more or the sandbox has to go."""
 
-    def __init__(self) -> None:
+    def __init__(self, code: Serve) -> None:
+        self.code = code
         self.inbox, self.outbox = os.dup(0), os.dup(1)
         null = os.open(os.devnull, os.O_RDWR)
         os.dup2(null, 0)
@@ -238,7 +234,7 @@ class Watch:
     def run(self, request: Request) -> Done:
         """Run one request to its end."""
         started = time.monotonic()
-        child = self.session or Child(self.tell, self.channel)
+        child = self.session or Child(self.tell, self.channel, self.code)
         self.session = child if request["session"] else None
         child.send(request)
         if not request["session"]:
@@ -329,11 +325,8 @@ def places() -> list[list[str] | None]:
     return found
 
 
-# The child
-
-
-def become_child(out: int, err: int, requests: int, report: int) -> NoReturn:
-    """Run the requests that come through a pipe, in a namespace of their own, and end."""
+def become_child(out: int, err: int, requests: int, report: int, serve: Serve) -> NoReturn:
+    """In a fork: run the requests that come through a pipe, in a namespace of their own, and end."""
     status = 1
     try:
         os.setsid()
@@ -347,158 +340,9 @@ def become_child(out: int, err: int, requests: int, report: int) -> NoReturn:
         sys.path.insert(0, os.getcwd())
         if numpy := sys.modules.get("numpy"):
             numpy.random.seed()  # or every fork of a process in which it is imported would draw the same numbers
-        status = serve_child(os.fdopen(requests, "rb"), report)
+        status = serve(os.fdopen(requests, "rb"), report)
     finally:
         os._exit(status)
-
-
-def serve_child(requests: Any, report: int) -> int:
-    """Run one request after another. Returns the exit status."""
-    main = types.ModuleType("__main__")
-    sys.modules["__main__"] = main
-    main.__dict__["__builtins__"] = __builtins__
-    status, process = 0, os.getpid()
-    for line in requests:
-        request: Request = json.loads(line)
-        told = run_code(request, main.__dict__)
-        status = told.get("exit") or (1 if told.get("error") else 0)
-        if os.getpid() != process:  # a fork that the code did not end: it has come this far, too
-            return status
-        data = json.dumps(told).encode() + b"\n"
-        while data:
-            data = data[os.write(report, data) :]
-    with suppress(KeyboardInterrupt):
-        threading._shutdown()  # type: ignore[attr-defined]  # as at the end of a script: threads, then exit functions
-        atexit._run_exitfuncs()
-    return status
-
-
-def run_code(request: Request, namespace: dict[str, Any]) -> dict[str, Any]:
-    """Run code; returns its last value, its error and its pictures, as JSON."""
-    name, timeout = request["name"], request["timeout"]
-
-    def stop(*_: Any) -> None:
-        raise KeyboardInterrupt(f"stopped after {timeout:g} s")
-
-    code = request["code"]
-    linecache.cache[name] = (len(code), None, code.splitlines(keepends=True), name)
-    told: dict[str, Any] = {}
-    try:
-        signal.signal(signal.SIGINT, stop)
-        value = evaluate(code, name, namespace)
-        told["images"], skipped = pictures(value)
-        if skipped:
-            told["skipped"] = skipped
-        if value is not None and not told["images"]:
-            told["value"] = shortened(repr(value))
-    except SystemExit as e:
-        told["exit"] = exit_status(e)
-    except BaseException as e:
-        told["error"] = shortened(described(e, name))
-        told["type"] = type(e).__name__
-    finally:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with suppress(Exception):  # closed or replaced by the code
-        sys.stdout.flush()
-        sys.stderr.flush()
-    return told
-
-
-def evaluate(code: str, name: str, namespace: dict[str, Any]) -> Any:
-    """Run the statements; returns the value of the last one if it is an expression."""
-    tree = ast.parse(code, name)
-    last = tree.body[-1] if tree.body else None
-    if not isinstance(last, ast.Expr):
-        run(tree, name, namespace)
-        return None
-    tree.body.pop()
-    run(tree, name, namespace)
-    return run(ast.Expression(last.value), name, namespace)
-
-
-def run(tree: ast.Module | ast.Expression, name: str, namespace: dict[str, Any]) -> Any:
-    """Run a piece of a program, in which `await` may stand at the top."""
-    mode = "eval" if isinstance(tree, ast.Expression) else "exec"
-    compiled = compile(tree, name, mode, flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
-    value = eval(compiled, namespace)
-    if compiled.co_flags & CO_COROUTINE:
-        import asyncio  # would be half of what it takes to start
-
-        return asyncio.run(value)
-    return value
-
-
-def exit_status(asked: SystemExit) -> int:
-    """The status of `sys.exit(…)`; a message goes to standard error, as Python does it."""
-    if asked.code is None or isinstance(asked.code, int):
-        return (asked.code or 0) & 0xFF
-    with suppress(Exception):
-        print(asked.code, file=sys.stderr)
-    return 1
-
-
-def described(error: BaseException, name: str) -> str:
-    """The traceback as Python prints it, from the code's own first line on."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_frame.f_code.co_filename != name:
-        trace = trace.tb_next
-    last = trace
-    while last is not None:  # without the function that raised the interrupt
-        while last.tb_next is not None and last.tb_next.tb_frame.f_globals is globals():
-            last.tb_next = last.tb_next.tb_next
-        last = last.tb_next
-    try:
-        return "".join(traceback.format_exception(type(error), error, trace)).rstrip("\n")
-    except BaseException as e:  # a `__str__` that raises or never returns
-        return f"{type(error).__name__} (its traceback cannot be shown: {type(e).__name__})"
-
-
-def shortened(text: str) -> str:
-    """The text, with its middle left out if it is long."""
-    if (over := len(text) - MAX_VALUE) <= 0:
-        return text
-    half = MAX_VALUE // 2
-    return f"{text[:half]}\n[… {over} characters omitted …]\n{text[-half:]}"
-
-
-def pictures(value: Any) -> tuple[list[tuple[str, str]], int]:
-    """What there is to see, as MIME type and base64, and how many pictures were left out.
-
-    These are the value, if it is an image, and the figures of matplotlib that are still open; they are closed.
-    """
-    found = [one] if (one := picture(value)) else []
-    if pyplot := sys.modules.get("matplotlib.pyplot"):
-        figures = [pyplot.figure(number) for number in pyplot.get_fignums()]
-        found += [("image/png", saved(figure)) for figure in figures if figure is not value]
-        pyplot.close("all")
-    small = [(kind, data) for kind, data in found if len(data) <= MAX_PICTURE]
-    shown = small[:MAX_PICTURES]
-    return [(kind, base64.b64encode(data).decode("ascii")) for kind, data in shown], len(found) - len(shown)
-
-
-SIGNATURES = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif"}
-
-
-def picture(value: Any) -> tuple[str, bytes] | None:
-    """A value that is an image: of PIL or of matplotlib, anything that shows itself in a notebook, or a file's bytes."""
-    if isinstance(value, bytes):
-        return next(((kind, value) for head, kind in SIGNATURES.items() if value.startswith(head)), None)
-    if isinstance(value, type):
-        return None
-    if "matplotlib.figure" in sys.modules and isinstance(value, sys.modules["matplotlib.figure"].Figure):
-        return "image/png", saved(value)
-    for kind in ("png", "jpeg"):
-        data = getattr(value, f"_repr_{kind}_", bytes)()
-        if isinstance(data, bytes) and data:
-            return f"image/{kind}", data
-    return None
-
-
-def saved(figure: Any) -> bytes:
-    """A figure as a PNG file."""
-    file = io.BytesIO()
-    figure.savefig(file, format="png")
-    return file.getvalue()
 
 
 def prctl(option: int, value: int) -> None:
@@ -513,12 +357,14 @@ def main() -> None:
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     sys.dont_write_bytecode = True
     missing = []
-    for module in sys.argv[1:]:
+    snippet = types.ModuleType("agentkit_snippet")
+    exec(compile(sys.argv[1], "<agentkit>", "exec"), snippet.__dict__)
+    for module in sys.argv[2:]:
         try:
             importlib.import_module(module)
-        except Exception as e:
+        except Exception as e:  # noqa: BLE001 - all that importing can raise
             missing.append(f"{module} ({type(e).__name__}: {e})")
-    watch = Watch()
+    watch = Watch(snippet.serve)
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     prctl(PR_SET_DUMPABLE, 0)
     gc.freeze()

@@ -101,11 +101,16 @@ class Runs:
     def __init__(self, sandbox: Sandbox, limits: SandboxLimits, preload: tuple[str, ...], timeout: float) -> None:
         self.sandbox = sandbox
         self.timeout = timeout
-        self.start = lambda: Worker.start(sandbox, limits, preload)
+        self.limits = limits
+        self.preload = preload
         self.workers = Workers(self.start, AT_ONCE, USES)
         self.session: Worker | None = None
         self.calls = 0
         self.one_by_one = asyncio.Lock()
+
+    async def start(self) -> Worker:
+        """A new interpreter."""
+        return await Worker.start(self.sandbox, self.limits, self.preload)
 
     async def alone(self, code: str) -> Ran:
         """Run code that shares nothing with other code but the folder."""
@@ -122,9 +127,7 @@ class Runs:
                 before = "the interpreter ended since the last call, so this one began without variables and imports"
             worker = self.session = self.session or await self.start()
             self.calls += 1
-            ran = await worker.run(
-                code, timeout=self.timeout, session=True, name=f"<call {self.calls}>", output=KEPT
-            )
+            ran = await worker.run(code, timeout=self.timeout, session=True, name=f"<call {self.calls}>", output=KEPT)
             if not ran.alive:
                 await worker.close()
                 self.session = None

@@ -11,7 +11,7 @@ from typing import Final
 
 _SEQUENCE: Final = re.compile(
     "(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]?"  # CSI: colours, the cursor
-    "|(?:\x1b[\\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\\\|\x9c)?"  # OSC, DCS, SOS, PM, APC: strings
+    "|(?:\x1b[\\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\\\|\x9c)?"  # strings: OSC, DCS, …
     "|\x1b[ -/]*[0-~]?"  # the others: character sets, resets
 )
 """Source: ECMA-48, 5.4 and 5.6; BEL as the end of a string is xterm's. An unfinished one goes up to the next ESC."""

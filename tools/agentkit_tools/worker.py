@@ -22,7 +22,7 @@ from agentkit.messages import ImagePart
 from agentkit.sandbox import Running, Sandbox, SandboxError, SandboxLimits
 from agentkit_tools.terminal_text import decoded, readable
 
-DRIVER: Final = Path(__file__).with_name("driver.py")
+INSIDE: Final = [Path(__file__).with_name(name) for name in ("driver.py", "snippet.py")]
 STARTING: Final = 60.0  # seconds to import what is to be warm
 LATE: Final = 2.0  # seconds beyond its deadline in which the driver must have stopped the code and said so
 ANSWER: Final = 64 << 20  # bytes of an answer that may be unread at any time: the driver bounds its reports at 24 MB
@@ -105,7 +105,6 @@ class Worker:
 
     tree: Running
     owned: Sandbox | None = None
-    missing: tuple[str, ...] = ()
     usable: bool = True
     uses: int = 0
     unread: bytearray = field(default_factory=bytearray)
@@ -123,14 +122,15 @@ class Worker:
             preload: modules that are imported before the code comes.
 
         Raises:
-            SandboxError: it did not start.
+            SandboxError: it did not start, or a module of `preload` cannot be imported.
         """
-        command = [sandbox.python, "-I", "-u", "-X", "utf8", "-c", DRIVER.read_text("utf-8"), *preload]
+        texts = [path.read_text("utf-8") for path in INSIDE]
+        command = [sandbox.python, "-I", "-u", "-X", "utf8", "-c", *texts, *preload]
         tree = await sandbox.start(command, limits=replace(limits, output=ANSWER))
         worker = cls(tree, sandbox if owned else None)
         try:
             ready = json.loads(await worker._line(monotonic() + STARTING))
-            worker.missing = tuple(map(str, ready["missing"]))
+            missing = ", ".join(map(str, ready["missing"]))
         except (Broken, ValueError, KeyError, TypeError) as e:
             outcome = await tree.terminate()
             why = readable(outcome.stderr).strip()[-500:] or str(e)
@@ -138,10 +138,20 @@ class Worker:
         except BaseException:
             await tree.terminate()
             raise
+        if missing:
+            await worker.close()
+            raise SandboxError(f"preload: cannot be imported in the sandbox: {missing}")
         return worker
 
     async def run(
-        self, code: str, *, timeout: float, session: bool = False, clean: bool = False, name: str = "<code>", output: int
+        self,
+        code: str,
+        *,
+        timeout: float,
+        session: bool = False,
+        clean: bool = False,
+        name: str = "<code>",
+        output: int,
     ) -> Ran:
         """Run code.
 
@@ -278,7 +288,7 @@ def _images(values: object) -> tuple[tuple[ImagePart, ...], int]:
 
 
 class Workers:
-    """Workers that are ready; each serves one request at a time.
+    """Workers that are ready; each serves one request at a time, and is replaced in the background when it must be.
 
     Args:
         make: starts a worker.
@@ -291,19 +301,27 @@ class Workers:
         self.uses = uses
         self.idle: list[Worker] = []
         self.free = asyncio.Semaphore(most)
+        self.replacing: set[asyncio.Task[None]] = set()
 
     @asynccontextmanager
     async def one(self) -> AsyncIterator[Worker]:
         """A worker, warm if there is one; afterwards it serves others, unless it is used up."""
-        async with self.free:
+        await self.free.acquire()
+        try:
             worker = await self._next()
-            try:
-                yield worker
-            finally:
-                if worker.usable and worker.uses < self.uses:
-                    self.idle.append(worker)
-                else:
-                    await worker.close()
+        except BaseException:
+            self.free.release()
+            raise
+        try:
+            yield worker
+        finally:
+            if worker.usable and worker.uses < self.uses:
+                self.idle.append(worker)
+                self.free.release()
+            else:
+                task = asyncio.create_task(self._replace(worker))
+                self.replacing.add(task)
+                task.add_done_callback(self.replacing.discard)
 
     async def _next(self) -> Worker:
         while self.idle:
@@ -313,11 +331,22 @@ class Workers:
             await worker.close()
         return await self.make()
 
+    async def _replace(self, worker: Worker) -> None:
+        try:
+            await worker.close()
+            with suppress(SandboxError):  # the next request tries again, and reports why it cannot be
+                self.idle.append(await self.make())
+        finally:
+            self.free.release()
+
     async def warm(self, count: int) -> None:
         """Start so many in advance."""
         self.idle += await asyncio.gather(*(self.make() for _ in range(count)))
 
     async def close(self) -> None:
         """Kill those that are idle."""
+        for task in (tasks := list(self.replacing)):
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         while self.idle:
             await self.idle.pop().close()
