@@ -2,10 +2,13 @@
 
 It is not imported but run there, as `python -c <this text> <the text of snippet.py> [modules to import]`.
 
-A request is one line of JSON on standard input; see `Request`. Answers are lines of JSON on standard output:
-`{"ready": …}` once, then for each request any number of `{"stdout": …}` and `{"stderr": …}` as the code writes them,
-and at last `{"done": …}`; see `Done`. Nothing in the answers is trusted by the reader: the code could have forged its
-own report.
+A request is one line of JSON on standard input: the `code`, its `name` in tracebacks, a `timeout` in seconds, whether a
+`session` keeps its variables for later requests, whether files that it leaves count as left behind (`clean`), and how
+many bytes of each stream are kept (`output`).
+
+Answers are lines of JSON on standard output: `ready` once, then for each request any number of `stdout` and `stderr` as
+the code writes them, and at last `done`: how it ended, whether it left anything behind (`left`), and as `report` what
+the child wrote about its code. The reader trusts nothing of it: the code could have forged its own report.
 
 This process runs no code itself. It imports what is to be warm, forks one child for each request, or one for all
 requests that share a session, and watches it: what it writes, how long it takes, how it ends. The code cannot read or
@@ -23,59 +26,33 @@ import os
 import select
 import signal
 import sys
-import tempfile
 import time
 import types
-from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, BinaryIO, NoReturn, TypedDict
+
+TYPE_CHECKING = False  # what is imported here makes every fork slower
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any, NoReturn, TypeAlias
+
+    Request: TypeAlias = dict[str, Any]
+    Done: TypeAlias = dict[str, Any]
+    Tell: TypeAlias = Callable[[dict[str, Any]], None]
+    Serve: TypeAlias = Callable[[Iterable[Request], int], int]
 
 GRACE = 0.5  # seconds from the interrupt at the deadline, which leaves a traceback, to the kill
 SETTLING = 0.2  # seconds for the killed remains of a process group to be gone
 LATEST = 0.05  # seconds after which output is passed on if no more comes
 CHUNK = 65536
 MAX_REPORT = 24_000_000  # bytes: the pictures of one call in base64, and its texts
+LIBC = ctypes.CDLL(None, use_errno=True)
 PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 4, 36  # linux/prctl.h
-
-
-class Request(TypedDict):
-    """What to run: `session` keeps the variables for later requests; `output` counts bytes kept of each stream.
-
-    `clean`: files that the code leaves in the working or the temporary folder count as left behind, too.
-    """
-
-    code: str
-    name: str
-    timeout: float
-    session: bool
-    clean: bool
-    output: int
-
-
-class Done(TypedDict):
-    """How it ended. `report` is what the child wrote about its code; `left`: it left processes behind."""
-
-    report: str | None
-    exit_code: int | None
-    signal: int | None
-    timed_out: bool
-    alive: bool
-    left: bool
-    wall: float
-    cpu: float
-
-
-# The watching process
-
-
-Serve = Callable[[BinaryIO, int], int]
-"""Runs the requests of a file, and writes reports into a descriptor; returns an exit status."""
 
 
 class Capture:
     """One stream of the child: its first bytes are passed on at once, its last ones at the end."""
 
-    def __init__(self, name: str, fd: int, tell: Callable[[dict[str, Any]], None]) -> None:
+    def __init__(self, name: str, fd: int, tell: Tell) -> None:
         self.name, self.fd, self.tell = name, fd, tell
         self.open = True
         self.begin(0)
@@ -129,18 +106,26 @@ class Capture:
 
 
 class Child:
-    """A process that runs code, and the pipes that lead to it."""
+    """A process that runs code, and the pipes that lead to it.
 
-    def __init__(self, tell: Callable[[dict[str, Any]], None], channel: tuple[int, ...], serve: Serve) -> None:
-        out, err, report, requests = os.pipe(), os.pipe(), os.pipe(), os.pipe()
+    Args:
+        request: the first request, which the fork finds in its memory; of a session the others come through a pipe.
+        tell: passes on what it writes.
+        channel: the descriptors of the watching process, which it must not have.
+        serve: what runs in it.
+    """
+
+    def __init__(self, request: Request, tell: Tell, channel: tuple[int, ...], serve: Serve) -> None:
+        out, err, report = os.pipe(), os.pipe(), os.pipe()
+        requests = os.pipe() if request["session"] else ()
         self.pid = os.fork()
         if self.pid == 0:
-            for fd in (*channel, out[0], err[0], report[0], requests[1]):
+            for fd in (*channel, out[0], err[0], report[0], *requests[1:]):
                 os.close(fd)
-            become_child(out[1], err[1], requests[0], report[1], serve)
-        for fd in (out[1], err[1], report[1], requests[0]):
+            become_child(out[1], err[1], report[1], coming(request, *requests[:1]), serve)
+        for fd in (out[1], err[1], report[1], *requests[:1]):
             os.close(fd)
-        self.requests, self.report = requests[1], report[0]
+        self.requests, self.report = requests[1] if requests else -1, report[0]
         self.streams = [Capture("stdout", out[0], tell), Capture("stderr", err[0], tell)]
         for fd in (out[0], err[0], report[0]):
             os.set_blocking(fd, False)
@@ -148,20 +133,18 @@ class Child:
         self.cpu = 0.0
         self.reported = bytearray()
 
-    def send(self, request: Request) -> None:
-        """Hand over a request; a child that is dead already is found out later."""
+    def begin(self, request: Request) -> None:
+        """Count anew, for the next request."""
         for stream in self.streams:
             stream.begin(request["output"])
         self.reported.clear()
+
+    def send(self, request: Request) -> None:
+        """Hand over one more request; a child that is dead already is found out later."""
         with suppress(BrokenPipeError):
             data = json.dumps(request).encode() + b"\n"
             while data:
                 data = data[os.write(self.requests, data) :]
-
-    def hang_up(self) -> None:
-        """No more requests: the child ends after the last one."""
-        os.close(self.requests)
-        self.requests = -1
 
     def take_report(self) -> bool:
         """Read once; False if there was nothing to read."""
@@ -234,11 +217,13 @@ class Watch:
     def run(self, request: Request) -> Done:
         """Run one request to its end."""
         started = time.monotonic()
-        child = self.session or Child(self.tell, self.channel, self.code)
+        if self.session is None:
+            child = Child(request, self.tell, self.channel, self.code)
+        else:
+            child = self.session
+            child.send(request)
+        child.begin(request)
         self.session = child if request["session"] else None
-        child.send(request)
-        if not request["session"]:
-            child.hang_up()
         timed_out = self.follow(child, started + request["timeout"], lambda: request["session"] and child.said)
         for stream in child.streams:
             stream.finish()
@@ -249,16 +234,16 @@ class Watch:
             self.session = None
             left = not self.settled() or (request["clean"] and places() != self.found)
             child.close()
-        return Done(
-            report=child.reported.decode("utf-8", "replace") if child.said else None,
-            exit_code=None if child.status is None or os.WIFSIGNALED(child.status) else os.WEXITSTATUS(child.status),
-            signal=os.WTERMSIG(child.status) if child.status is not None and os.WIFSIGNALED(child.status) else None,
-            timed_out=timed_out,
-            alive=child.status is None,
-            left=left,
-            wall=round(time.monotonic() - started, 4),
-            cpu=round(child.cpu, 4),
-        )
+        return {
+            "report": child.reported.decode("utf-8", "replace") if child.said else None,
+            "exit_code": None if child.status is None or os.WIFSIGNALED(child.status) else os.WEXITSTATUS(child.status),
+            "signal": os.WTERMSIG(child.status) if child.status is not None and os.WIFSIGNALED(child.status) else None,
+            "timed_out": timed_out,
+            "alive": child.status is None,
+            "left": left,
+            "wall": round(time.monotonic() - started, 4),
+            "cpu": round(child.cpu, 4),
+        }
 
     def follow(self, child: Child, deadline: float, finished: Callable[[], bool]) -> bool:
         """Read what the child writes until it ends or `finished`. Returns whether the deadline passed."""
@@ -317,7 +302,7 @@ class Watch:
 def places() -> list[list[str] | None]:
     """What is in the folders in which code may leave files."""
     found: list[list[str] | None] = []
-    for folder in (os.getcwd(), tempfile.gettempdir(), "/tmp", "/dev/shm"):
+    for folder in (".", os.environ.get("TMPDIR", "/tmp"), "/dev/shm"):
         try:
             found.append(sorted(os.listdir(folder)))
         except OSError:
@@ -325,12 +310,18 @@ def places() -> list[list[str] | None]:
     return found
 
 
-def become_child(out: int, err: int, requests: int, report: int, serve: Serve) -> NoReturn:
-    """In a fork: run the requests that come through a pipe, in a namespace of their own, and end."""
+def coming(first: Request, *more: int) -> Iterable[Request]:
+    """The requests of a child."""
+    yield first
+    if more:
+        yield from map(json.loads, os.fdopen(more[0], "rb"))
+
+
+def become_child(out: int, err: int, report: int, requests: Iterable[Request], serve: Serve) -> NoReturn:
+    """In a fork: run the requests, in a namespace of their own, and end."""
     status = 1
     try:
         os.setsid()
-        prctl(PR_SET_DUMPABLE, 1)
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         os.dup2(out, 1)
@@ -340,14 +331,14 @@ def become_child(out: int, err: int, requests: int, report: int, serve: Serve) -
         sys.path.insert(0, os.getcwd())
         if numpy := sys.modules.get("numpy"):
             numpy.random.seed()  # or every fork of a process in which it is imported would draw the same numbers
-        status = serve(os.fdopen(requests, "rb"), report)
+        status = serve(requests, report)
     finally:
         os._exit(status)
 
 
 def prctl(option: int, value: int) -> None:
     """Set an attribute of this process, where there is such a call."""
-    if sys.platform == "linux" and ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0) != 0:
+    if sys.platform == "linux" and LIBC.prctl(option, value, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), f"prctl({option}, {value})")
 
 

@@ -1,6 +1,6 @@
-"""Python code over HTTP: `POST /execute {code, timeout}` answers `{output, error, success}`, `GET /` its state.
+"""Python code over HTTP: `POST /execute {code, timeout}` gives `{output, error, success}`, `GET /` the state.
 
-Speaks as the code server of open-instruct does, so that its `PythonCodeTool` and others can use it. Every request runs in
+Speaks as the code server of open-instruct does, so that its `PythonCodeTool` and others can use it. Each request runs in
 a process of its own, forked from a warm interpreter in a sandbox that serves one request at a time. An interpreter is
 used again only if the code left nothing behind: no process and no file.
 
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 MAX_BODY: Final = 4 << 20  # bytes: code, not data
 BACKLOG: Final = 2048  # connections that the kernel accepts before the server does
 USES: Final = 1000  # of one interpreter: its own processor time is limited, too
-ATTEMPTS: Final = 2  # if an interpreter is killed from outside, the code runs once more; it can have changed nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +107,9 @@ class CodeServer:
             raise Busy
         self.accepted += 1
         try:
-            for _ in range(ATTEMPTS):
+            ran = await self._once(code, timeout)
+            if ran.lost and not ran.timed_out:  # perhaps killed from outside; the first attempt changed nothing
                 ran = await self._once(code, timeout)
-                if ran.timed_out or not ran.lost:
-                    break
             return ran
         finally:
             self.accepted -= 1

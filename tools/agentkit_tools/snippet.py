@@ -18,7 +18,11 @@ import threading
 import traceback
 import types
 from contextlib import suppress
-from typing import Any
+
+TYPE_CHECKING = False  # what is imported here makes every fork slower
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
 
 CO_COROUTINE = 0x80  # as in `inspect`, which is slow to import
 MAX_VALUE = 20_000  # characters of a value's repr, and of a traceback
@@ -26,14 +30,13 @@ MAX_PICTURES = 8
 MAX_PICTURE = 3_750_000  # bytes: 5 MB in base64, what the strictest provider takes
 
 
-def serve(requests: Any, report: int) -> int:
+def serve(requests: Iterable[dict[str, Any]], report: int) -> int:
     """Run one request after another. Returns the exit status."""
     main = types.ModuleType("__main__")
     sys.modules["__main__"] = main
     main.__dict__["__builtins__"] = __builtins__
     status, process = 0, os.getpid()
-    for line in requests:
-        request = json.loads(line)
+    for request in requests:
         told = run_code(request, main.__dict__)
         status = told.get("exit") or (1 if told.get("error") else 0)
         if os.getpid() != process:  # a fork that the code did not end: it has come this far, too
