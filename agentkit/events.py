@@ -250,14 +250,21 @@ class ToolSkipped(NamedTuple):
 
 @event
 class ApprovalRequired(NamedTuple):
-    """A call waits for a person's approval: it was not run, and has no answer yet.
+    """A call waits for a person's approval, and has no answer yet.
 
-    `reason` is empty, or says why the function that decides about approval failed.
+    It was not run, or it started an agent, of which some calls wait.
+
+    Attributes:
+        index: the call's index in the response.
+        call: the call.
+        reason: empty, or why the function that decides about approval failed.
+        inside: the calls that wait in the agent that the call started; each id begins with that of `call` and a `/`.
     """
 
     index: int  # type: ignore[assignment]
     call: ToolCall
     reason: str = ""
+    inside: tuple[ToolCall, ...] = ()
 
 
 SourceEvent = (

@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 ContextT = TypeVar("ContextT", contravariant=True, default=Any)
 """What an agent's tools and instructions need from the application."""
 T = TypeVar("T")
+_Asked = Prompt | Iterable[Prompt] | RunResult[Any]
+"""What an agent can be asked: a prompt, a conversation, or the result of an earlier run."""
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 _BOUNDS: Final[Bounds] = {
@@ -153,21 +155,20 @@ class Agent(AgentLimits, EnteredAsync, Generic[ContextT, OutputT]):
 
     @overload
     def stream(
-        self, prompt: Prompt | Iterable[Prompt], *, output_type: TypeForm[T], **options: Unpack[RunOptions[ContextT]]
+        self, prompt: _Asked, *, output_type: TypeForm[T], **options: Unpack[RunOptions[ContextT]]
     ) -> RunStream[T]: ...
     @overload
-    def stream(
-        self, prompt: Prompt | Iterable[Prompt], **options: Unpack[RunOptions[ContextT]]
-    ) -> RunStream[OutputT]: ...
+    def stream(self, prompt: _Asked, **options: Unpack[RunOptions[ContextT]]) -> RunStream[OutputT]: ...
     @takes(RunOptions, others=at("run"))
     def stream(
-        self, prompt: Prompt | Iterable[Prompt], *, output_type: Any = None, **options: Unpack[RunOptions[ContextT]]
+        self, prompt: _Asked, *, output_type: Any = None, **options: Unpack[RunOptions[ContextT]]
     ) -> RunStream[Any]:
         """Start a run and iterate over its events: `async for event in agent.stream("…")`.
 
         Args:
             prompt: what to answer: a string, parts, a message, an OpenAI message as a dict, or a list of these,
-                oldest first; see `agentkit.agent.prompts.messages_from`.
+                oldest first; see `agentkit.agent.prompts.messages_from`. Or the result of a run whose calls wait
+                for a decision; needed if they are those of a sub-agent.
             output_type: the type of the final reply, in place of the agent's own.
             **options: see `RunOptions`.
 
@@ -177,13 +178,16 @@ class Agent(AgentLimits, EnteredAsync, Generic[ContextT, OutputT]):
             SchemaError: there is no JSON Schema for the `output_type`.
         """
         checked(options, RunOptions)
-        messages = messages_from(prompt)
+        delegated = _NOTHING
+        if isinstance(prompt, RunResult) and prompt.pending:
+            delegated, prompt = prompt.delegated, prompt.messages
+        messages = messages_from(prompt)  # type: ignore[arg-type]  # any other result is refused there
         if not messages:
             raise ConfigError(
                 f"the prompt is empty: expected something to answer, such as 'Hello', found {prompt!r:.60}"
             )
         has_system = isinstance(messages[0], SystemMessage)
-        journal = Conversation(messages, options.get("decisions", _NOTHING))
+        journal = Conversation(messages, options.get("decisions", _NOTHING), delegated)
         return self.begin(journal, None if has_system else self.system, output_type=output_type, **options)
 
     def begin(
@@ -234,16 +238,14 @@ class Agent(AgentLimits, EnteredAsync, Generic[ContextT, OutputT]):
 
     @overload
     async def run(
-        self, prompt: Prompt | Iterable[Prompt], *, output_type: TypeForm[T], **options: Unpack[RunOptions[ContextT]]
+        self, prompt: _Asked, *, output_type: TypeForm[T], **options: Unpack[RunOptions[ContextT]]
     ) -> RunResult[T]: ...
     @overload
-    async def run(
-        self, prompt: Prompt | Iterable[Prompt], **options: Unpack[RunOptions[ContextT]]
-    ) -> RunResult[OutputT]: ...
+    async def run(self, prompt: _Asked, **options: Unpack[RunOptions[ContextT]]) -> RunResult[OutputT]: ...
     @waits("agent.run(…)", "agent.run_sync(…)")
     @takes(RunOptions, others=at("run"))
     async def run(
-        self, prompt: Prompt | Iterable[Prompt], *, output_type: Any = None, **options: Unpack[RunOptions[ContextT]]
+        self, prompt: _Asked, *, output_type: Any = None, **options: Unpack[RunOptions[ContextT]]
     ) -> RunResult[Any]:
         """Run until the model makes no more calls. Arguments as for `stream`.
 
@@ -254,15 +256,13 @@ class Agent(AgentLimits, EnteredAsync, Generic[ContextT, OutputT]):
 
     @overload
     def run_sync(
-        self, prompt: Prompt | Iterable[Prompt], *, output_type: TypeForm[T], **options: Unpack[RunOptions[ContextT]]
+        self, prompt: _Asked, *, output_type: TypeForm[T], **options: Unpack[RunOptions[ContextT]]
     ) -> RunResult[T]: ...
     @overload
-    def run_sync(
-        self, prompt: Prompt | Iterable[Prompt], **options: Unpack[RunOptions[ContextT]]
-    ) -> RunResult[OutputT]: ...
+    def run_sync(self, prompt: _Asked, **options: Unpack[RunOptions[ContextT]]) -> RunResult[OutputT]: ...
     @takes(RunOptions, others=at("run"))
     def run_sync(
-        self, prompt: Prompt | Iterable[Prompt], *, output_type: Any = None, **options: Unpack[RunOptions[ContextT]]
+        self, prompt: _Asked, *, output_type: Any = None, **options: Unpack[RunOptions[ContextT]]
     ) -> RunResult[Any]:
         """`run` for code without an event loop. Connections that the model opened for it are closed at the end.
 
@@ -288,8 +288,9 @@ class Agent(AgentLimits, EnteredAsync, Generic[ContextT, OutputT]):
         The tool takes a `task` as a string and returns the agent's last reply; if a tool ended the agent
         (`terminates=True`), also that tool's arguments and its result. Each call is a separate conversation; it spends
         from the caller's budget as well as from its own, ends when the caller ends, and is watched by the caller's
-        hooks. A sub-agent that stops early, for example for an approval, or that ends without a reply answers with an
-        error that says so. So does one that would run deeper below the first caller than `max_depth` allows.
+        hooks. If a call of the sub-agent waits for approval, so does the caller's call. A sub-agent that stops early,
+        or that ends without a reply answers with an error that says so. So does one that would run deeper below the
+        first caller than `max_depth` allows.
 
         Args:
             name: the tool's name.

@@ -1,21 +1,24 @@
 """An agent as a tool of another agent: its own conversation, its own tools, the caller's budget.
 
 In a thread, the sub-agent's conversation is a separate thread, named after the call. If the process dies, resuming the
-caller's thread also resumes the sub-agent's, which continues where it was.
+caller's thread also resumes the sub-agent's, which continues where it was. If a call of the sub-agent waits for a
+person, the caller's call waits, too, and both continue in the same way.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from agentkit.agent.journal import Conversation, Journal
 from agentkit.errors import ProviderError
-from agentkit.messages import AssistantMessage, ToolMessage, user
+from agentkit.messages import AssistantMessage, SystemMessage, ToolMessage, user
 from agentkit.tool.binding import BoundTool, bind_function
 from agentkit.tool.declare import openapi_schema
 from agentkit.tool.result import ToolContext, ToolResult
+from agentkit.tool.suspended import Suspended
 
 if TYPE_CHECKING:
     from agentkit.agent.agent import Agent
@@ -46,11 +49,15 @@ def delegate(agent: Agent[Any, Any], name: str, description: str) -> BoundTool:
         else:
             journal = await caller.journal.child(context.call_id, task)
         try:
-            result = await agent.begin(journal, agent.system, caller=caller, context=context.state).finished()
+            system = None if _instructed(journal) else agent.system
+            result = await agent.begin(journal, system, caller=caller, context=context.state).finished()
         except ProviderError as e:
             if e.result is None or not (last := _last_words(e.result)):
                 raise
             return ToolResult(error=f"{type(e).__name__}: {e}; until then it said: {last}", metadata=_spent(e.result))
+        if caller is not None and result.finish == "approval":
+            inside = tuple(replace(call, id=f"{context.call_id}/{call.id}") for call in result.pending)
+            raise Suspended(inside, result)
         return _answer(result, _terminating(result, agent))
 
     return bind_function(run)
@@ -65,6 +72,11 @@ def _answer(result: RunResult[Any], terminating: Sequence[str]) -> ToolResult:
     said = f"; it said: {last}" if last else ""
     early = "stopped early" if result.finish not in DONE else "ended without an answer"
     return ToolResult(error=f"the agent {early} ({result.finish}){waiting}{said}", metadata=_spent(result))
+
+
+def _instructed(journal: Journal) -> bool:
+    """Whether the conversation begins with its instructions: in memory, one that continues has them."""
+    return isinstance(next(iter(journal.all()), None), SystemMessage)
 
 
 def _spent(result: RunResult[Any]) -> dict[str, object]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from agentkit.agent.decisions import Approved, Decision, Denied, denial, edited
 from agentkit.agent.options import RunFinish
@@ -16,6 +16,7 @@ from agentkit.models.base import Model, ModelRequest
 from agentkit.tool.result import ToolContext
 
 if TYPE_CHECKING:
+    from agentkit.agent.outcome import RunResult
     from agentkit.tool.registry import ToolRegistry
 
 Ask = Callable[[Model, ModelRequest], AsyncGenerator[SourceEvent, None]]
@@ -149,6 +150,7 @@ class Conversation:
         messages: the conversation so far; the list is kept and extended. A call in it without an answer is answered
             when the run starts, except for those at its end, which wait for a decision.
         decisions: on calls at its end that wait for approval, by call id.
+        delegated: what the sub-agents continue from of which calls wait, by the ids of the calls that started them.
 
     Raises:
         ConfigError: a decision is for a call that is not waiting.
@@ -157,17 +159,29 @@ class Conversation:
     thread_id = None
     settled = True
 
-    def __init__(self, messages: list[Message], decisions: Mapping[str, Decision] = MappingProxyType({})) -> None:
+    def __init__(
+        self,
+        messages: list[Message],
+        decisions: Mapping[str, Decision] = MappingProxyType({}),
+        delegated: Mapping[str, RunResult[Any]] = MappingProxyType({}),
+    ) -> None:
         self._messages = messages
         self._decisions = decisions
+        self._delegated = delegated
         self._edits: dict[str, Mapping[str, object]] = {}
         self._messages[:], self._open = settled(messages)
-        unknown = decisions.keys() - {call.id for call in self._open}
+        waiting = [id for call in self._open for id in self._inside(call)]
+        unknown = decisions.keys() - set(waiting)
         if unknown:
             raise ConfigError(
                 f"no call waits under the id {', '.join(sorted(map(repr, unknown)))}; "
-                f"waiting: {', '.join(repr(call.id) for call in self._open) or _why_none(messages, unknown)}"
+                f"waiting: {', '.join(map(repr, waiting)) or _why_none(messages, unknown)}{_whose(unknown, waiting)}"
             )
+
+    def _inside(self, call: ToolCall) -> list[str]:
+        """The ids under which a person decides on an open call: its own, or those of the calls that wait inside it."""
+        kept = self._delegated.get(call.id)
+        return [call.id] if kept is None else [f"{call.id}/{inner.id}" for inner in kept.pending]
 
     @property
     def taken(self) -> Iterable[str]:
@@ -182,6 +196,9 @@ class Conversation:
         """Answer the denied calls; the approved ones are to be run."""
         run: list[ToolCall] = []
         for call in self._open:
+            if call.id in self._delegated:  # its agent continues, and acts on the decisions itself
+                run.append(call)
+                continue
             match self._decisions.get(call.id):
                 case Approved(arguments):
                     if arguments is not None:
@@ -190,7 +207,8 @@ class Conversation:
                     run.append(call)
                 case Denied(reason):
                     self._messages.append(denial(call, reason))
-        waiting = tuple(call for call in self._open if call.id not in self._decisions)
+        decided = {*self._decisions, *self._delegated}
+        waiting = tuple(call for call in self._open if call.id not in decided)
         return Unsettled(tuple(run), frozenset(call.id for call in run), "approval" if waiting else None, waiting)
 
     async def messages(self) -> Sequence[Message]:
@@ -238,8 +256,20 @@ class Conversation:
         return self._messages
 
     async def child(self, call_id: str, task: str) -> Journal:
-        """A new conversation."""
-        return Conversation([user(task)])
+        """A new conversation, or the one that waits for a person."""
+        kept = self._delegated.get(call_id)
+        if kept is None:
+            return Conversation([user(task)])
+        within = f"{call_id}/"
+        decisions = {id.removeprefix(within): d for id, d in self._decisions.items() if id.startswith(within)}
+        return Conversation(list(kept.messages), decisions, kept.delegated)
+
+
+def _whose(unknown: Iterable[object], waiting: Sequence[str]) -> str:
+    """A hint for decisions on calls of sub-agents, whose conversations are not among the messages."""
+    if any(str(id).startswith(f"{call}/") for id in unknown for call in waiting):
+        return "; for a call of a sub-agent, pass the result itself, as in agent.run(result, decisions={…})"
+    return ""
 
 
 def _why_none(messages: Sequence[Message], decided: Iterable[object]) -> str:

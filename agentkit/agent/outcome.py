@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic
 
@@ -34,8 +35,10 @@ class RunResult(ByAttribute, Generic[OutputT]):
         turns: how many responses the model wrote.
         finish: why the run ended: `stop` when the model had no more to say, `max_turns` at the limit, …
         start: how many of `messages` were there before the run.
-        pending: the calls that wait for a person; `finish` is then `approval`.
+        pending: the calls that wait for a person; `finish` is then `approval`. The id of one that waits in a sub-agent
+            is that of the caller's call, a `/`, and its own.
         output_error: why the last response does not fit the run's `output_type`; None if it does.
+        delegated: what the sub-agents continue from that have such calls, by the ids of the caller's calls.
         estimated: whether part of `usage` is an estimate: a budget counts tokens or cost, and a model did not report
             its usage, or the run ended before it could.
     """
@@ -49,6 +52,7 @@ class RunResult(ByAttribute, Generic[OutputT]):
     pending: tuple[ToolCall, ...] = ()
     output_error: str | None = None
     estimated: bool = False
+    delegated: Mapping[str, RunResult[Any]] = field(default_factory=dict, repr=False)
     _output: tuple[OutputT, ...] | None = field(default=None, repr=False)  # None: the text; empty: no output
 
     if not TYPE_CHECKING:

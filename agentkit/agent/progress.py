@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agentkit.agent.ending import RunState, TurnOutcome
@@ -36,6 +36,7 @@ class Progress:
         self._outcome: TurnOutcome | None = None
         self._earlier = Unsettled()
         self._pending: tuple[ToolCall, ...] = ()
+        self._delegated: Mapping[str, RunResult[Any]] = {}
 
     def opened(self, unsettled: Unsettled, messages: Sequence[Message]) -> None:
         """Take over what an earlier run left open."""
@@ -67,7 +68,7 @@ class Progress:
     def see(self, turn: Turn) -> None:
         """Record the outcome of a turn."""
         pending, answers, reason = turn.pending, turn.results, turn.finish.reason
-        self._pending = (*self._earlier.waiting, *pending)
+        self._pending, self._delegated = (*self._earlier.waiting, *pending), turn.suspended
         final = not answers and not pending and reason != "pause"
         self._outcome = TurnOutcome(
             reason,
@@ -97,6 +98,7 @@ class Progress:
             self._pending,
             reply.error,
             spent.estimated,
+            self._delegated,
             reply.value,
         )
 

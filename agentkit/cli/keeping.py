@@ -52,7 +52,7 @@ class InMemory:
         self.agent = agent
         self._messages: tuple[Message, ...] = ()
         self._before: tuple[Message, ...] = ()
-        self._waiting: tuple[ToolCall, ...] = ()
+        self._last: RunResult | None = None
         self._decisions: dict[str, Decision] = {}
 
     async def say(self, text: str) -> None:
@@ -62,16 +62,19 @@ class InMemory:
     def run(self) -> RunStream:
         """Let the model continue."""
         decisions, self._decisions = self._decisions, {}
+        last = self._last
+        if last is not None and last.messages is self._messages:  # it may have more than its messages: sub-agents
+            return self.agent.stream(last, decisions=decisions)
         return self.agent.stream(self._messages, decisions=decisions)
 
     def keep(self, result: RunResult) -> None:
         """Continue from what the run added."""
         self._messages = self._before = result.messages if result.new_messages else self._before
-        self._waiting = result.pending
+        self._last = result
 
     async def waiting(self) -> tuple[ToolCall, ...]:
         """The calls that wait for approval."""
-        return self._waiting
+        return () if self._last is None else self._last.pending
 
     async def decide(self, call: ToolCall, decision: Decision) -> None:
         """Decide whether a waiting call may run."""

@@ -15,6 +15,7 @@ from agentkit.processor.admission import Admitted
 from agentkit.processor.replies import words
 from agentkit.tool.policy import Predicate
 from agentkit.tool.result import ToolContext
+from agentkit.tool.suspended import Suspended
 
 
 class Approval(NamedTuple):
@@ -68,6 +69,8 @@ class Approvals:
     ) -> None:
         self.pending: dict[int, ToolCall] = {}
         """The calls that wait for a person."""
+        self.suspended: dict[int, Suspended] = {}
+        """Those of them that have started, and wait for a person's decision on calls inside them."""
         self.asking: dict[int, asyncio.Future[Any]] = {}
         """The calls for which a function has not decided yet whether they must."""
         self._rule = rule
@@ -102,6 +105,17 @@ class Approvals:
     def _wait(self, admitted: Admitted, decision: Approval) -> ApprovalRequired:
         self.pending[admitted.index] = admitted.call
         return ApprovalRequired(admitted.index, admitted.call, decision.reason)
+
+    def suspend(self, admitted: Admitted, suspended: Suspended) -> ApprovalRequired:
+        """A call that has started waits for a person."""
+        self.pending[admitted.index] = admitted.call
+        self.suspended[admitted.index] = suspended
+        return ApprovalRequired(admitted.index, admitted.call, inside=suspended.calls)
+
+    def waiting(self) -> tuple[ToolCall, ...]:
+        """The calls that a person must decide on, in call order."""
+        inside = {index: suspended.calls for index, suspended in self.suspended.items()}
+        return tuple(one for index, call in sorted(self.pending.items()) for one in inside.get(index, (call,)))
 
     def withdraw(self, after: int = -1) -> dict[int, ToolCall]:
         """Ask no more about the calls after this one; returns those that waited for a person."""

@@ -34,6 +34,7 @@ from agentkit.tool.registry import ToolRegistry
 from agentkit.tool.result import ToolContext, ToolResult
 
 _INTERRUPTED = "not run: the response was interrupted by an error"
+_WITHDRAWN = "cancelled while it waited for the user's approval: what it had done by then may have taken effect"
 
 Scope = Callable[[ToolCall], AbstractContextManager[Any]]
 """Entered while a call's task is created: the tool sees the context variables that it sets. (None sets nothing.)"""
@@ -157,14 +158,17 @@ class Execution:
         return task
 
     def _settled(self, task: ToolTask, done: Outcome, took: float) -> None:
-        """A tool has ended, or its call was answered as if it had."""
+        """A tool has ended, or waits for a person, or its call was answered as if it had ended."""
         self._running.discard(task)
+        self.untold.add(task.admitted.index)
+        if done.suspended is not None:
+            self._inbox.put(self.approvals.suspend(task.admitted, done.suspended))
+            return
         index, call, tool = task.admitted.index, task.admitted.call, task.admitted.tool
         succeeded = done.result.error is None
         if succeeded and tool.policy.terminates:
             self.terminated = True
         event = ToolCompleted if succeeded else ToolFailed
-        self.untold.add(index)
         self._inbox.put(self._answer(event(index, call, done.result, took), done.parts))
 
     # -------------------------------------------------------------- the end
@@ -205,6 +209,8 @@ class Execution:
         return tuple([self.answers[index] for index in range(len(calls)) if index in self.answers])
 
     def _skip(self, index: int, call: ToolCall, answer: ToolResult) -> ToolEvent:
+        if self.approvals.suspended.pop(index, None) is not None:
+            answer = failed("cancelled", _WITHDRAWN)
         return self._answer(ToolSkipped(index, call, answer))
 
     def _answer(self, event: ToolCompleted | ToolFailed | ToolSkipped, parts: ResultContent | None = None) -> ToolEvent:

@@ -20,6 +20,7 @@ from agentkit.tool.output import NO_VALUE, shows_nothing
 from agentkit.tool.policy import Keep
 from agentkit.tool.registry import BoundTool
 from agentkit.tool.result import ToolContext, ToolResult, unreadable
+from agentkit.tool.suspended import Suspended
 
 _LOG: Final = logging.getLogger("agentkit.processor")
 _WORDS: Final = frozenset((str, int, float, bool, type(None)))
@@ -29,10 +30,11 @@ _READABLE: Final = frozenset((str, int, float, bool, dict, list, tuple, type(Non
 
 
 class Outcome(NamedTuple):
-    """A tool's result, and what the model will read of it."""
+    """A tool's result, and what the model will read of it; or why it has none yet."""
 
     result: ToolResult
     parts: ResultContent
+    suspended: Suspended | None = None
 
 
 async def run_tool(
@@ -71,6 +73,8 @@ async def run_tool(
         return done if isinstance(done, Outcome) else returned(tool, await done, limit, keep, faults)
     except (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):
         raise
+    except Suspended as e:
+        return Outcome(failed("denied", f"waits for the user's approval: {e}"), (), e)
     except NoThread as e:
         return outcome(failed("limit", f"not run: {e}"), limit, keep)
     except Unraisable as e:

@@ -7,8 +7,9 @@ the consumer through one inbox. Reads no text itself (`response`) and runs no to
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable, Iterator
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
 from itertools import chain
+from typing import Any
 
 from agentkit import formats
 from agentkit.errors import ProviderError
@@ -118,8 +119,14 @@ class Turn(EventStream[Event]):
 
     @property
     def pending(self) -> tuple[ToolCall, ...]:
-        """The calls that wait for a person's approval and have no answer, in call order."""
-        return tuple(call for _, call in sorted(self._execution.approvals.pending.items()))
+        """The calls that wait for a person's approval, in call order; for one that waits inside, those calls."""
+        return self._execution.approvals.waiting()
+
+    @property
+    def suspended(self) -> Mapping[str, Any]:
+        """What the tools continue from that wait for a decision on calls inside them, by the ids of their own calls."""
+        approvals = self._execution.approvals
+        return {approvals.pending[index].id: waits.result for index, waits in approvals.suspended.items()}
 
     @property
     def terminated(self) -> bool:

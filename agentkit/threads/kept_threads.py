@@ -20,6 +20,7 @@ from agentkit.checks.spelling import takes
 from agentkit.errors import ConfigError, StoreConflict, StoreError, ThreadNotFound
 from agentkit.foreign import renamed
 from agentkit.messages import Message, ToolCall, ToolMessage
+from agentkit.threads.children import all_waiting, child_id, located
 from agentkit.threads.codec import call_from_json, call_to_json, to_json
 from agentkit.threads.conversation import messages_of
 from agentkit.threads.entries import entries_of, one_message
@@ -27,7 +28,6 @@ from agentkit.threads.fork import copied
 from agentkit.threads.reading import read_log
 from agentkit.threads.resume import waiting
 from agentkit.threads.store import Call, Log, Move, Store, Thread
-from agentkit.threads.thread_journal import child_id
 from agentkit.tool.registry import InvalidArguments, ToolRegistry
 
 _LOG = logging.getLogger("agentkit.threads")
@@ -210,10 +210,11 @@ class KeptThreads:
     async def pending(self, thread_id: str) -> tuple[ToolCall, ...]:
         """The calls that wait for approval, oldest first.
 
-        Calls after which the user wrote again are not included: they are no longer run.
+        Calls after which the user wrote again are not included: they are no longer run. The id of a call that waits in
+        the thread of a sub-agent is that of the call that started it, a `/`, and its own.
         """
         refuse("pending", {"thread_id": thread_id}, _THREAD)
-        return tuple(call_from_json(call.body) for call in waiting(await read_log(self.store, thread_id)))
+        return await all_waiting(self.store, thread_id)
 
     async def approve(
         self,
@@ -237,6 +238,7 @@ class KeptThreads:
             ConfigError: no such call waits, it is not the one that the person saw, or its tool does not accept these
                 arguments.
         """
+        thread_id, call_id = await located(self.store, thread_id, call_id)
         record = await self._waiting(thread_id, call_id)
         call = call_from_json(record.body)
         if seen is not None and seen != call_hash(call):
@@ -257,6 +259,7 @@ class KeptThreads:
         Raises:
             ConfigError: no such call waits.
         """
+        thread_id, call_id = await located(self.store, thread_id, call_id)
         record = await self._waiting(thread_id, call_id)
         said = to_json(denial(call_from_json(record.body), reason))
         note = {"by": by, **({"edited": True} if record.note.get("edited") else {})}
@@ -287,7 +290,7 @@ class KeptThreads:
         for call in log.calls:
             if call.id == call_id and call.status == "waiting":
                 raise ConfigError(f"call {call_id!r} is no longer waiting: the user wrote again after it")
-        listed = ", ".join(repr(call.id) for call in waiting(log)) or "none"
+        listed = ", ".join(repr(call.id) for call in await all_waiting(self.store, thread_id)) or "none"
         raise ConfigError(
             f"no call waits for approval under the id {call_id!r} in thread {thread_id!r}; waiting: {listed}"
         )

@@ -86,12 +86,14 @@ class OpenResponse:
         id = event.call.id
         match event:
             case ToolStarted() if id in self._open:
-                return [Move(*self._open[id], "started", ("planned", "approved", "started"))]
+                return [Move(*self._open[id], "started", ("planned", "approved", "started", "waiting"))]
             case ToolStarted():
                 assert said is not None
                 return [self._whole(said, read, "partial", starting=id)]
             case ApprovalRequired() if id in self._open:
                 note = {"edited": True} if id in self._edits else {}
+                if event.inside:
+                    note["inside"] = True
                 return [Move(*self._open.pop(id), "waiting", ("planned", "approved", "started"), note=note)]
             case ApprovalRequired():
                 self._held[id] = None

@@ -4,6 +4,7 @@
 |---|---|
 | `planned` | run, unless the user wrote again since: then it is answered `cancelled` |
 | `waiting` for approval | left waiting, unless the user wrote again since: then it is answered `cancelled` |
+| `waiting` for a call in its sub-agent | run again, which continues the sub-agent; unless the user wrote again since |
 | `approved` | handled as planned if tool and arguments are still those that were approved; otherwise as waiting |
 | `started`, its tool `idempotent` | run again, with the same idempotency key |
 | `started`, its tool can `reconcile` | answered with the outcome that the tool reports |
@@ -62,7 +63,7 @@ def settle(log: Log, registry: ToolRegistry) -> Settlement:
                 _settle_started(plan, call, registry)
             case _ if call.seq < last_said:
                 plan.answer.append((call, _passed_over(call)))
-            case "planned":
+            case _ if call.status == "planned" or waits_inside(call):
                 plan.run.append(call)
             case "approved" if call.note.get("hash") == call_hash(call_from_json(call.body)):
                 plan.run.append(call)
@@ -83,6 +84,11 @@ def _passed_over(call: Call) -> ToolMessage:
     if call.attempts:  # started once, and then put back to `waiting`
         return answer(call, "interrupted", INTERRUPTED)
     return answer(call, "cancelled", _MOVED_ON)
+
+
+def waits_inside(call: Call) -> bool:
+    """Whether a waiting call has started an agent, in whose thread calls wait."""
+    return call.status == "waiting" and bool(call.note.get("inside"))
 
 
 def waiting(log: Log) -> list[Call]:

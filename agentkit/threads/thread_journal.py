@@ -21,6 +21,7 @@ from agentkit.errors import ConfigError, ThreadExists
 from agentkit.events import ToolCompleted, ToolEvent, ToolFailed, ToolSkipped
 from agentkit.messages import AssistantMessage, Message, ToolCall, ToolMessage, user
 from agentkit.processor import ask_outcome
+from agentkit.threads.children import call_key, child_id
 from agentkit.threads.codec import call_from_json, to_json
 from agentkit.threads.compaction import Compaction
 from agentkit.threads.conversation import messages_of
@@ -28,7 +29,7 @@ from agentkit.threads.lease import HeldLease
 from agentkit.threads.model_view import ModelView
 from agentkit.threads.open_response import UNANSWERED, OpenResponse
 from agentkit.threads.reading import read_log
-from agentkit.threads.resume import INTERRUPTED, Settlement, answer, settle
+from agentkit.threads.resume import INTERRUPTED, Settlement, answer, settle, waits_inside
 from agentkit.threads.shrinking import Shrinking
 from agentkit.threads.store import Append, Body, Call, Change, Entry, Log, Move, Revise, Store
 from agentkit.threads.summary import Writer
@@ -129,10 +130,12 @@ class ThreadJournal:
         self._places.sent = self._places.last
         if not self._view.answerable:
             raise ConfigError(f"thread {self.thread_id!r} has no message to answer: call add_message first")
-        reopened = [(self._open.reopen(call, self._key(call), self._view.taken), call) for call in plan.run]
-        approved = frozenset(said.id for said, call in reopened if "hash" in call.note)  # started ones too
+        reopened = [
+            (self._open.reopen(call, call_key(self.thread_id, call), self._view.taken), call) for call in plan.run
+        ]
+        approved = frozenset(said.id for said, call in reopened if "hash" in call.note or call.note.get("inside"))
         finish = None if self._temporary is not None and plan.finish != "approval" else plan.finish
-        waiting = tuple(call_from_json(call.body) for call in log.calls if call.status == "waiting")
+        waiting = tuple(call_from_json(c.body) for c in log.calls if c.status == "waiting" and not waits_inside(c))
         return Unsettled(tuple(said for said, _ in reopened), approved, finish, waiting)
 
     async def _settled(self, plan: Settlement, registry: ToolRegistry) -> list[Change]:
@@ -147,7 +150,7 @@ class ThreadJournal:
         """The answer to an interrupted call, from the tool that knows its outcome."""
         tool, said = registry.get_tool(str(call.body["name"])), call_from_json(call.body)
         assert tool is not None, "only existing tools are asked for an outcome"
-        context = ToolContext(call.id, tool.name, idempotency_key=self._key(call), attempt=call.attempts)
+        context = ToolContext(call.id, tool.name, idempotency_key=call_key(self.thread_id, call), attempt=call.attempts)
         try:
             arguments = tool.validate(said.arguments, lenient=True)
             async with asyncio.timeout(tool.timeout or ASKING):
@@ -157,10 +160,6 @@ class ThreadJournal:
         if result is None:
             return _answered(call, answer(call, "interrupted", INTERRUPTED))
         return _answered(call, ToolMessage(call.id, tool.name, result.parts, result.code))
-
-    def _key(self, call: Call) -> str:
-        """The idempotency key of a call; its position if it was stored without a key."""
-        return str(call.body.get("key") or f"{self.thread_id}/{call.seq}/{call.ordinal}")
 
     def _read(self, log: Log) -> None:
         """Rebuild the conversation."""
@@ -282,11 +281,6 @@ class ThreadJournal:
         for message in new:
             await self._write([Append({"message": to_json(message)})])
             self._view.say([message])
-
-
-def child_id(thread_id: str, key: str) -> str:
-    """The thread of the sub-agent that a call starts; no one else can choose this name for a thread."""
-    return f"{thread_id}/{key[:16]}"
 
 
 def _undecided(call: Call) -> Body:

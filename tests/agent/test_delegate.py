@@ -177,19 +177,19 @@ async def test_cancelling_the_caller_cancels_the_sub_agent_and_both_threads_are_
     await threads.delete_thread(await child_of(threads, "t"))  # nobody holds it
 
 
-async def test_an_approval_inside_a_sub_agent_is_told_to_the_caller() -> None:
+async def test_a_sub_agent_that_waits_for_approval_can_be_run_by_itself_and_its_caller_after_it() -> None:
     threads = ThreadManager(":memory:")
     child = Agent(ScriptedModel([ToolCall("s", "send", {"text": "hi"})]), desk := Desk())
-    agent, _ = parent([ASK, "Please approve."], child)
+    agent, _ = parent([ASK, "Done."], child)
     await threads.create_thread("t", messages="Go")
     result = await threads.run_agent("t", agent).finished()
-    assert (result.finish, desk.made) == ("stop", [])
-    [answer] = answers(result.messages)
-    assert answer == "tool_error: the agent stopped early (approval); send waits for the user's approval"
+    assert (result.finish, answers(result.messages), desk.made) == ("approval", [], [])
     assert [call.name for call in await threads.pending(await child_of(threads, "t"))] == ["send"]
     await threads.approve(await child_of(threads, "t"), "s")
     await threads.run_agent(await child_of(threads, "t"), Agent(ScriptedModel(["Sent."]), desk)).finished()
     assert desk.made == ["hi"]
+    result = await threads.run_agent("t", agent).finished()
+    assert (result.finish, answers(result.messages), desk.made) == ("stop", ["ok: Sent."], ["hi"])
 
 
 # ---------------------------------------------------------------- one budget for all
@@ -289,10 +289,6 @@ LEFT = [
     ([["Half", Finish("length")]], "tool_error: the agent stopped early (length); it said: Half"),
     ([["No.", Finish("refusal")]], "tool_error: the agent stopped early (refusal); it said: No."),
     ([["One.", note("a")], note("b"), note("c")], "tool_error: the agent stopped early (max_turns); it said: One."),
-    (
-        [["One.", ToolCall("s1", "send", {"text": "x"})]],
-        "tool_error: the agent stopped early (approval); send waits for the user's approval; it said: One.",
-    ),
     (
         [["One.", note("a")], ProviderError("lost", kind="connection", provider="p")],
         "tool_error: ProviderError: lost; until then it said: One.",
