@@ -85,8 +85,8 @@ class Landlocked(Unconfined):
         if hidden := [path for path in (python, *python.parents) if not path.stat().st_mode & 0o001]:
             self._remove()
             raise SandboxUnavailable(
-                f"as root without user namespaces and control groups, the user nobody runs the commands, and it may not "
-                f"enter {hidden[-1]}, where this Python lies; run as an ordinary user, or with a Python in /usr"
+                f"as root without user namespaces and control groups, the user nobody runs the commands, and may "
+                f"not enter {hidden[-1]}, where this Python lies; run as an ordinary user, or with a Python in /usr"
             )
         if self._setup.workdir is not None:
             self._remove()

@@ -21,7 +21,7 @@ def test_row_31_every_attempt_is_contained(variant: str, user: str) -> None:
 
 
 def test_the_page_lists_every_attempt() -> None:
-    """Cells are written by docs/sandbox_table.py from such runs; an attempt that is new has a row before it is merged."""
+    """Its cells are written by docs/sandbox_table.py from such runs; a new attempt needs a new row."""
     page = (ROOT / "docs" / "sandbox.md").read_text()
     rows = re.findall(r"^\| `(\w+)` \|.*\|$", page, re.MULTILINE)
     assert sorted(rows) == sorted(NAMES)

@@ -20,7 +20,8 @@ from agentkit.sandbox.launching import Unconfined
 ROOT = Path(__file__).parents[2]
 
 CONFINED = tuple(VARIANTS)
-EVERY = (*CONFINED, "none")
+EVERY = (*(CONFINED if os.geteuid() else CONFINED[:2]), "none")
+"""For root the third is only there where a Python is readable for nobody; the probes start it with one."""
 
 USERS = ("root", "an ordinary user")
 
@@ -44,46 +45,47 @@ def opened(variant: str, *, workdir: Path | None = None, limits: SandboxLimits =
 
 @cache
 def attempts_as(user: str, variant: str) -> dict[str, str | None]:
-    """What `python -m agentkit.sandbox` finds as one of `USERS`; the test is skipped where there is none."""
-    done = subprocess.run(
-        [*command_of(user), "-m", "agentkit.sandbox", "--json", variant],
-        env={"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1", "PATH": "/usr/local/bin:/usr/bin:/bin"},
-        cwd="/",
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    found: dict[str, str | None] | str = json.loads(done.stdout)[variant]
-    if isinstance(found, str):
-        pytest.skip(f"{variant} as {user}: {found}")
-    return found
+    """What `python -m agentkit.sandbox` finds as one of `USERS`; the test is skipped where it is not available."""
+    reasons = []
+    for command in commands_of(user):
+        done = subprocess.run(
+            [*command, "-m", "agentkit.sandbox", "--json", variant],
+            env={"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1", "PATH": "/usr/local/bin:/usr/bin:/bin"},
+            cwd="/",
+            capture_output=True,
+            text=True,
+            timeout=100,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        found: dict[str, str | None] | str = json.loads(done.stdout)[variant]
+        if not isinstance(found, str):
+            return found
+        reasons.append(found)
+    pytest.skip(f"{variant} as {user}: {'; '.join(reasons)}")
 
 
 @cache
-def command_of(user: str) -> tuple[str, ...]:
-    """How to run Python as one of `USERS`: this Python, or, where another user may not read it, the system's."""
-    if user == "root":
-        if os.geteuid() != 0:
-            pytest.skip("the tests do not run as root")
-        return (sys.executable,)
-    if os.geteuid() != 0:
-        return (sys.executable,)
-    if shutil.which("setpriv") is None:
-        pytest.skip("setpriv is not installed, which runs a program as another user")
-    as_nobody = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
-    script = f"import sys; sys.path.insert(0, {str(ROOT)!r}); import agentkit.sandbox"
-    for python in (sys.executable, "/usr/bin/python3"):
-        trial = (*as_nobody, python, "-B", "-c", script)
-        if subprocess.run(trial, cwd="/", env={}, capture_output=True, check=False).returncode == 0:
-            return (*as_nobody, python)
-    pytest.skip("an ordinary user may read no Python from 3.11 on, or not this folder")
-
-
-def system_python() -> str | None:
-    """A Python that every user may run."""
-    python = "/usr/bin/python3"
-    script = "import sys; sys.exit(sys.version_info < (3, 11))"
-    usable = Path(python).exists() and subprocess.run([python, "-c", script], check=False).returncode == 0
-    return python if usable else None
+def commands_of(user: str) -> tuple[tuple[str, ...], ...]:
+    """How to run Python as one of `USERS`: this Python, and the system's, which another user can read too."""
+    if user == "root" and os.geteuid() != 0:
+        pytest.skip("the tests do not run as root")
+    become: tuple[str, ...] = ()
+    if user != "root" and os.geteuid() == 0:
+        if shutil.which("setpriv") is None:
+            pytest.skip("setpriv is not installed, which runs a program as another user")
+        become = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+    script = f"import sys, subprocess; sys.path.insert(0, {str(ROOT)!r}); import agentkit.sandbox; "
+    script += "subprocess.run([sys.executable, '-c', ''], check=True)"
+    usable = [
+        (*become, python)
+        for python in (sys.executable, "/usr/bin/python3")
+        if Path(python).exists()
+        and subprocess.run(
+            (*become, python, "-B", "-c", script), cwd="/", env={"PATH": "/usr/bin"}, capture_output=True, check=False
+        ).returncode
+        == 0
+    ]
+    if not usable:
+        pytest.skip(f"{user} may read no Python from 3.11 on, or not this folder")
+    return tuple(usable)
