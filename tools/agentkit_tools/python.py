@@ -17,6 +17,7 @@ from agentkit_tools.worker import Ran, Worker, Workers, signal_name
 KEPT: Final = 24_000  # bytes of each output stream: with a value and a traceback still below a processor's limit
 SESSION: Final = 86_400.0  # seconds of processor time of an interpreter that is kept: the most that there can be
 AT_ONCE: Final = 4  # calls of one tool that run at the same time, if nothing is kept
+FONTS: Final = "/etc/fonts"  # settings that matplotlib's and others' drawing complains without
 USES: Final = 500  # after how many calls a warm interpreter is replaced: its own processor time counts, too
 
 
@@ -60,7 +61,7 @@ class Python(Tool):
         limits = replace(limits or SandboxLimits(), cpu=cpu)
         self.keep_state = keep_state
         self.timeout = timeout
-        self._runs = Runs(made(sandbox, workdir=root, read=read), limits, tuple(preload), timeout)
+        self._runs = Runs(made(sandbox, workdir=root, read=[*read, FONTS]), limits, tuple(preload), timeout)
         self._background = Background(self, self._runs.close)
 
     @openapi_schema
@@ -148,7 +149,9 @@ def told(ran: Ran, timeout: float, keep_state: bool, before: str = "") -> ToolRe
         if text:
             sections.append(f"[{label}]\n{text}")
     notes = [before, *endings(ran, timeout, keep_state)]
-    if not sections and not ran.images and not any(notes):
+    if ran.images:
+        notes.append("1 picture" if len(ran.images) == 1 else f"{len(ran.images)} pictures")
+    if not sections and not any(notes):
         notes.append("no output: nothing was printed, and the last statement has no value")
     sections += [f"[{note}]" for note in notes if note]
     text = "\n".join(section.rstrip("\n") for section in sections)
@@ -158,7 +161,7 @@ def told(ran: Ran, timeout: float, keep_state: bool, before: str = "") -> ToolRe
         return ToolResult(error=text, code="timeout", content=images, metadata=metadata)
     if ran.lost:
         return ToolResult(error=text, code="tool_error", content=images, metadata=metadata)
-    return ToolResult(text or None, content=images, metadata=metadata)
+    return ToolResult(text, content=images, metadata=metadata)
 
 
 def endings(ran: Ran, timeout: float, keep_state: bool) -> list[str]:

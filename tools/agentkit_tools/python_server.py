@@ -1,8 +1,8 @@
 """Python code over HTTP: `POST /execute {code, timeout}` gives `{output, error, success}`, `GET /` the state.
 
-Speaks as the code server of open-instruct does, so that its `PythonCodeTool` and others can use it. Each request runs in
-a process of its own, forked from a warm interpreter in a sandbox that serves one request at a time. An interpreter is
-used again only if the code left nothing behind: no process and no file.
+Speaks as the code server of open-instruct does, so that its `PythonCodeTool` and others can use it. Each request runs
+in a process of its own. These are forked from warm interpreters in sandboxes; each serves one request at a time. An
+interpreter is used again only if the code left nothing behind: no process and no file.
 
 Needs the extra `gateway`.
 """

@@ -58,7 +58,8 @@ def run_code(request: dict[str, Any], namespace: dict[str, Any]) -> dict[str, An
         raise KeyboardInterrupt(f"stopped after {timeout:g} s")
 
     code = request["code"]
-    linecache.cache[name] = (len(code), None, code.splitlines(keepends=True), name)
+    lines = io.StringIO(f"{code}\n", newline=None).readlines()  # split as Python does, and none without its end
+    linecache.cache[name] = (len(code), None, lines, name)
     told: dict[str, Any] = {}
     try:
         signal.signal(signal.SIGINT, stop)
