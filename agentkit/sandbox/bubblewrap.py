@@ -15,7 +15,7 @@ from typing import Final
 
 from agentkit.errors import SandboxError, SandboxUnavailable
 from agentkit.sandbox import seccomp
-from agentkit.sandbox.cgroups import Group, parents
+from agentkit.sandbox.cgroups import ControlGroup, parents
 from agentkit.sandbox.confined import Confined, Order, Setup
 from agentkit.sandbox.launching import rlimits
 from agentkit.sandbox.tree import Ended, Started, readable
@@ -122,7 +122,7 @@ class Bubblewrapped(Confined):
 
     async def _launch(self, order: Order) -> Started:
         with ExitStack() as opened:
-            group = Group(order.limits, own=2)
+            group = ControlGroup(order.limits, own=2)
             undo = opened.enter_context(ExitStack())  # what is undone only if the start fails
             undo.callback(group.remove)
             arguments = _memory(
@@ -208,7 +208,7 @@ def _discard(popen: subprocess.Popen[bytes]) -> None:
             pipe.close()
 
 
-def _started(popen: subprocess.Popen[bytes], pidfd: int, group: Group) -> Started:
+def _started(popen: subprocess.Popen[bytes], pidfd: int, group: ControlGroup) -> Started:
     def stop() -> None:
         with suppress(ProcessLookupError):  # the first process inside; with it the kernel kills all others
             signal.pidfd_send_signal(pidfd, signal.SIGKILL)

@@ -92,7 +92,7 @@ def _usable(place: Path, controller: str, version: int) -> bool:
         trial.rmdir()
 
 
-class Group:
+class ControlGroup:
     """Groups for one process tree, one per hierarchy.
 
     Args:

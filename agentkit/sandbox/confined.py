@@ -206,7 +206,7 @@ def checked_command(command: Sequence[str]) -> tuple[str, ...]:
         )
     for word in words:
         _passable("an argument", word)
-    return words
+    return tuple(word[:] for word in words)  # of a subclass of str, the text
 
 
 def checked_env(env: Mapping[str, str]) -> dict[str, str]:
@@ -216,7 +216,7 @@ def checked_env(env: Mapping[str, str]) -> dict[str, str]:
             raise SandboxError(f"env: expected names without '=' and strings as values, got {name!r}")
         _passable(f"env: the name {name!r}", name)
         _passable(f"env: the value of {name!r}", value)
-    return dict(env)
+    return {name[:]: value[:] for name, value in env.items()}
 
 
 def _passable(what: str, text: str) -> None:

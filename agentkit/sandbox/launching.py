@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import marshal
 import math
 import os
 import platform
@@ -11,17 +11,31 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
+from types import CodeType
 from typing import Any, Final
 
 from agentkit.errors import SandboxUnavailable
 from agentkit.sandbox import seccomp
-from agentkit.sandbox.cgroups import Group, parents
+from agentkit.sandbox.cgroups import ControlGroup, parents
 from agentkit.sandbox.confined import Confined, Order, Setup
 from agentkit.sandbox.quota import SandboxLimits
 from agentkit.sandbox.tree import Ended, Started
 
-LAUNCHER: Final = str(Path(__file__).with_name("launcher.py"))
+LAUNCHER: Final = Path(__file__).with_name("launcher.py")
+
+CALL: Final = (
+    "import marshal, os, sys; fd = int(sys.argv[1]); own = {'__name__': 'launcher'}; "
+    "code, order = marshal.loads(os.pread(fd, os.fstat(fd).st_size, 0)); exec(code, own); own['main'](fd, order)"
+)
+"""How the launcher is called. It comes compiled: compiling it anew would take as long as all of its work."""
+
+
+@cache
+def launcher() -> CodeType:
+    """The launcher, compiled once."""
+    return compile(LAUNCHER.read_bytes(), LAUNCHER, "exec", dont_inherit=True)
 
 
 class Unconfined(Confined):
@@ -100,7 +114,7 @@ class Landlocked(Unconfined):
             os.chown(path, NOBODY, NOBODY)
 
     async def _launch(self, order: Order) -> Started:
-        group = Group(order.limits, own=3)
+        group = ControlGroup(order.limits, own=3)
         return launch(self._plan(order), group)
 
     def _plan(self, order: Order) -> dict[str, Any]:
@@ -139,22 +153,22 @@ def rlimits(limits: SandboxLimits, *, others: int) -> dict[str, tuple[int, int]]
     cpu = math.ceil(limits.cpu)
     return {
         "CPU": (cpu, cpu + 1),  # SIGXCPU, then SIGKILL for a process that ignores it
-        "AS": (limits.memory, limits.memory),
-        "FSIZE": (limits.file_size, limits.file_size),
-        "NPROC": (limits.processes + others, limits.processes + others),
+        "AS": (int(limits.memory),) * 2,
+        "FSIZE": (int(limits.file_size),) * 2,
+        "NPROC": (limits.processes + others,) * 2,
         "CORE": (0, 0),
         "NOFILE": (1024, 1024),
     }
 
 
-def launch(order: dict[str, Any], group: Group | None = None) -> Started:
+def launch(order: dict[str, Any], group: ControlGroup | None = None) -> Started:
     """Start the launcher with an order; it joins the group first."""
     order["cgroups"] = group.doors if group else []
     memory = os.memfd_create("agentkit-order")
     try:
-        os.pwrite(memory, json.dumps(order).encode(), 0)
+        os.pwrite(memory, marshal.dumps((launcher(), order)), 0)
         popen = subprocess.Popen(
-            [sys.executable, "-I", "-S", LAUNCHER, str(memory)],
+            [sys.executable, "-I", "-S", "-c", CALL, str(memory)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -175,7 +189,7 @@ def launch(order: dict[str, Any], group: Group | None = None) -> Started:
 
     def ended(status: int, cpu: float) -> Ended:
         size = os.fstat(memory).st_size
-        report = json.loads(os.pread(memory, size, 0) or b"{}")
+        report = marshal.loads(os.pread(memory, size, 0)) if size else {}
         return Ended(report.get("code"), group is not None and group.out_of_memory, report.get("failed", ""), cpu)
 
     def released() -> None:

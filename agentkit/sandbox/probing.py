@@ -20,7 +20,7 @@ from typing import Any, Final
 from agentkit.sandbox.confined import Confined
 from agentkit.sandbox.quota import SandboxLimits, SandboxOutcome
 
-ATTEMPTS: Final = Path(__file__).with_name("escapes.py")
+ATTEMPTS: Final = Path(__file__).with_name("attempts.py")
 
 PROBED: Final = SandboxLimits(cpu=5, wall=10, memory=512 << 20, file_size=1 << 20, processes=24, output=1 << 16)
 
@@ -69,7 +69,7 @@ async def probe(box: Confined, *, thorough: bool = True) -> dict[str, str | None
 
 
 async def attempted(box: Confined) -> dict[str, str | None]:
-    """Everything in `escapes`, checked against what is seen outside."""
+    """Everything in `attempts`, checked against what is seen outside."""
     with ExitStack() as opened:
         scene = opened.enter_context(Scene())
         command = [box.python, "-I", "-S", "-", json.dumps(scene.facts)]

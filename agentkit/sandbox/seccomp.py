@@ -49,7 +49,7 @@ DENIED: Final[dict[str, tuple[int | None, int | None]]] = {
     "uselib": (134, None),
     "lookup_dcookie": (212, 18),
     "nfsservctl": (180, 42),
-    # memory and queues shared with whoever knows their number
+    # memory and queues shared with everyone who knows their number
     "shmget": (29, 194),
     "semget": (64, 190),
     "msgget": (68, 186),

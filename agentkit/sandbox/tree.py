@@ -148,7 +148,7 @@ class ProcessTree:
             timeout: seconds after which whatever there is, perhaps nothing, is returned. None: until something arrives
                 or the command ends.
         """
-        with suppress(TimeoutError):  # the caller asked for what there is by then
+        with suppress(TimeoutError):  # the caller asked for what has arrived by then
             async with asyncio.timeout(timeout):
                 while self.running and not (self._out.gathered.has(until) if until else self._has_output()):
                     self._changed.clear()

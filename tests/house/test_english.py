@@ -30,6 +30,7 @@ ROOMS: Final = (
     "agentkit/interop/**/*.py",
     "agentkit/models/*.py",
     "agentkit/processor/*.py",
+    "agentkit/sandbox/*.py",
     "agentkit/schemas/*.py",
     "agentkit/testing/*.py",
     "agentkit/threads/**/*.py",

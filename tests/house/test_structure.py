@@ -52,7 +52,17 @@ MAY_IMPORT: dict[str, set[str]] = {
 ONLY_FOR_TYPES = {("events", "tool")}
 """Upward, yet only under TYPE_CHECKING: an event carries a result that it never looks into."""
 
-HEAVY = ("openai", "anthropic", "lxml", "jsonschema", "httpx", "httpx2", "pydantic", "docstring_parser")
+HEAVY = (
+    "openai",
+    "anthropic",
+    "lxml",
+    "jsonschema",
+    "httpx",
+    "httpx2",
+    "pydantic",
+    "docstring_parser",
+    "pydantic_monty",
+)
 
 
 def imports(tree: ast.AST, typing: bool = False) -> Iterator[tuple[str, bool]]:
@@ -184,7 +194,7 @@ def test_imports_point_downward(file: Path) -> None:
     "file", sorted([*ROOT.glob("tools/**/*.py"), *ROOT.glob("examples/*.py")]), ids=lambda f: f.name
 )
 def test_ready_made_tools_and_examples_use_the_public_api(file: Path) -> None:
-    public = {"agentkit", "agentkit.messages", "agentkit.events", "agentkit.errors", "agentkit.testing"}
+    public = {f"agentkit{room}" for room in ("", ".messages", ".events", ".errors", ".testing", ".sandbox")}
     modules = {
         node.module
         for node in ast.walk(ast.parse(file.read_text()))
@@ -193,7 +203,9 @@ def test_ready_made_tools_and_examples_use_the_public_api(file: Path) -> None:
     assert modules <= public
 
 
-@pytest.mark.parametrize("module", ["agentkit", "agentkit_tools", "agentkit_tools.files", "agentkit.cli"])
+@pytest.mark.parametrize(
+    "module", ["agentkit", "agentkit_tools", "agentkit_tools.files", "agentkit.cli", "agentkit.sandbox"]
+)
 def test_import_is_light(module: str) -> None:
     script = f"import sys, {module}; print(*sorted(set({HEAVY}) & sys.modules.keys()))"
     loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()

@@ -36,12 +36,12 @@ def called(what: str, result: int) -> str | None:
 
 
 def etc_shadow(facts: Facts) -> str | None:
-    """Password hashes."""
+    """Read the password hashes."""
     return reached("/etc/shadow")
 
 
 def home(facts: Facts) -> str | None:
-    """Files in the home folder."""
+    """Read files in the home folder."""
     found = []
     for path in facts["home_files"]:
         try:
@@ -52,25 +52,25 @@ def home(facts: Facts) -> str | None:
 
 
 def tmp_read(facts: Facts) -> str | None:
-    """A file in the common temporary folder."""
+    """Read a file in the common temporary folder."""
     return reached(facts["outside"])
 
 
 def tmp_write(facts: Facts) -> str | None:
-    """The host looks whether it changed."""
+    """Change that file."""
     with open(facts["outside"], "r+b") as file:
         file.write(b"changed")
     return "wrote to a file outside"
 
 
 def tmp_truncate(facts: Facts) -> str | None:
-    """Emptied without being opened."""
+    """Empty that file without opening it."""
     os.truncate(facts["outside"], 0)
     return "truncated a file outside"
 
 
 def usr_write(facts: Facts) -> str | None:
-    """A new file in the system."""
+    """Create a file in the system."""
     path = f"/usr/{facts['unique']}"
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
     os.unlink(path)
@@ -78,70 +78,70 @@ def usr_write(facts: Facts) -> str | None:
 
 
 def symlink(facts: Facts) -> str | None:
-    """A link from the folder to the outside."""
+    """Read that file through a symbolic link in the own folder."""
     os.symlink(facts["outside"], "link-outside")
     return reached("link-outside")
 
 
 def hardlink(facts: Facts) -> str | None:
-    """The same file under a name in the folder."""
+    """Give that file a second name in the own folder."""
     os.link(facts["outside"], "hard-outside")
     return "linked a file outside"
 
 
 def chmod(facts: Facts) -> str | None:
-    """The mode of a file outside, which Landlock alone does not protect."""
+    """Change the mode of that file, which Landlock alone does not prevent."""
     os.chmod(facts["outside"], 0o666)
     return "changed the mode of a file outside"
 
 
 def times(facts: Facts) -> str | None:
-    """The times of a file outside."""
+    """Change the times of that file."""
     os.utime(facts["outside"], (1, 1))
     return "changed the times of a file outside"
 
 
 def tcp(facts: Facts) -> str | None:
-    """A connection to the host."""
+    """Connect to a server of the host."""
     socket.create_connection(("127.0.0.1", facts["tcp"]), timeout=1).close()
     return "connected"
 
 
 def udp(facts: Facts) -> str | None:
-    """A datagram, as a name server's query would be."""
+    """Send a datagram, as a query of a name server would be."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as talk:
         talk.sendto(b"escaped", ("127.0.0.1", facts["udp"]))
     return None if facts["netns"] else "sent a datagram"
 
 
 def unix_path(facts: Facts) -> str | None:
-    """A Unix socket by path, such as Docker's."""
+    """Connect to a Unix socket by path, such as Docker's."""
     with socket.socket(socket.AF_UNIX) as talk:
         talk.connect(facts["unix"])
     return "connected"
 
 
 def unix_abstract(facts: Facts) -> str | None:
-    """A Unix socket by name."""
+    """Connect to a Unix socket by name."""
     with socket.socket(socket.AF_UNIX) as talk:
         talk.connect("\0" + facts["unique"])
     return "connected"
 
 
 def kill_all(facts: Facts) -> str | None:
-    """A signal to everyone that does nothing by default; the host looks whether it arrives."""
+    """Send every process a signal, one that does nothing by default."""
     os.kill(-1, signal.SIGURG)
     return None
 
 
 def kill_outside(facts: Facts) -> str | None:
-    """The host looks whether it lives."""
+    """Kill a process of the host."""
     os.kill(facts["victim"], signal.SIGTERM)
     return None
 
 
 def kill_parent(facts: Facts) -> str | None:
-    """The process that asked for the sandbox."""
+    """Send a signal to the process that asked for the sandbox."""
     if facts["host"] < 10:
         return None  # a number that exists inside too
     os.kill(facts["host"], 0)
@@ -149,7 +149,7 @@ def kill_parent(facts: Facts) -> str | None:
 
 
 def ptrace(facts: Facts) -> str | None:
-    """Attach to a process outside; become traced."""
+    """Attach to a process of the host; trace at all."""
     if (done := called("ptrace attach", LIBC.ptrace(16, facts["victim"], 0, 0))) is not None:
         LIBC.ptrace(17, facts["victim"], 0, 0)
         return done
@@ -157,44 +157,44 @@ def ptrace(facts: Facts) -> str | None:
 
 
 def unshare(facts: Facts) -> str | None:
-    """Capabilities in a user namespace of its own."""
+    """Gain capabilities in a user namespace."""
     return called("unshare", LIBC.unshare(0x10000000))
 
 
 def setns(facts: Facts) -> str | None:
-    """Into the namespaces of another process."""
+    """Enter the namespaces of another process."""
     with open("/proc/1/ns/net", "rb") as namespace:
         return called("setns", LIBC.setns(namespace.fileno(), 0))
 
 
 def mount(facts: Facts) -> str | None:
-    """A file system over the folder."""
+    """Mount a file system."""
     return called("mount", LIBC.mount(b"none", os.fsencode(os.getcwd()), b"tmpfs", 0, None))
 
 
 def io_uring(facts: Facts) -> str | None:
-    """Calls that a filter does not see."""
+    """Queue system calls where no filter sees them."""
     return called("io_uring_setup", LIBC.syscall(425, 1, ctypes.create_string_buffer(120)))
 
 
 def bpf(facts: Facts) -> str | None:
-    """Programs in the kernel."""
+    """Load a program into the kernel."""
     return called("bpf", LIBC.syscall(280 if ARM else 321, 0, ctypes.create_string_buffer(120), 72))
 
 
 def keyring(facts: Facts) -> str | None:
-    """The keys of this user."""
+    """Use the keys that the kernel keeps for this user."""
     return called("keyctl", LIBC.syscall(219 if ARM else 250, 0, -3, 0))
 
 
 def environment(facts: Facts) -> str | None:
-    """The host's variables."""
+    """Read the host's variables."""
     found = [name for name in os.environ if name in facts["variables"]]
     return f"the host's {found}" if found else None
 
 
 def environ_of_others(facts: Facts) -> str | None:
-    """Variables and arguments of other processes."""
+    """Read variables and arguments of other processes."""
     canary = facts["yranac"][::-1].encode()  # backwards, because our own arguments are there too
     for pid in os.listdir("/proc"):
         for name in ("environ", "cmdline") if pid.isdigit() and int(pid) != os.getpid() else ():
@@ -208,12 +208,12 @@ def environ_of_others(facts: Facts) -> str | None:
 
 
 def proc_root(facts: Facts) -> str | None:
-    """The outside through another process's root."""
+    """Read that file through another process's root."""
     return reached(f"/proc/1/root{facts['outside']}")
 
 
 def kernel_settings(facts: Facts) -> str | None:
-    """Settings of the kernel, one of which names a program that root starts outside."""
+    """Write to settings of the kernel, one of which names a program that root starts outside."""
     for folder, folders, files in os.walk("/proc"):
         folders[:] = [name for name in folders if not name.isdigit() and name not in ("self", "thread-self")]
         for name in files:
@@ -223,7 +223,7 @@ def kernel_settings(facts: Facts) -> str | None:
 
 
 def descriptors(facts: Facts) -> str | None:
-    """Files that were left open."""
+    """Use files that the host left open."""
     for fd in range(3, 256):
         try:
             os.fstat(fd)
@@ -235,18 +235,18 @@ def descriptors(facts: Facts) -> str | None:
 
 
 def privileges(facts: Facts) -> str | None:
-    """Programs that run as root because of their mode."""
+    """Gain privileges from programs that run as their owner."""
     return None if LIBC.prctl(39, 0, 0, 0, 0) == 1 else "programs may gain privileges"
 
 
 def memory(facts: Facts) -> str | None:
-    """8 GB."""
+    """Take 8 GB of memory."""
     mmap.mmap(-1, 8 << 30).close()
     return "got 8 GB"
 
 
 def large_file(facts: Facts) -> str | None:
-    """200 MB in one file."""
+    """Write 200 MB to one file."""
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     with open("large", "wb") as file:
         file.truncate(200 << 20)
@@ -254,7 +254,7 @@ def large_file(facts: Facts) -> str | None:
 
 
 def fork_bomb(facts: Facts) -> str | None:
-    """Four times as many processes as allowed."""
+    """Start four times as many processes as allowed."""
     children = []
     try:
         for _ in range(4 * facts["processes"]):
