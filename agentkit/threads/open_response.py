@@ -19,6 +19,8 @@ from agentkit.threads.store import Append, Call, CallStatus, Change, EntryKind, 
 from agentkit.tool.result import ToolContext
 
 UNANSWERED: Final[tuple[CallStatus, ...]] = ("planned", "waiting", "approved", "started")
+_STARTS: Final[tuple[CallStatus, ...]] = ("planned", "approved", "started")
+_STARTS_INSIDE: Final[tuple[CallStatus, ...]] = (*_STARTS, "waiting")
 _NEWEST: Final = -1  # a placeholder for the `seq` of an entry until it is written
 
 
@@ -35,6 +37,7 @@ class OpenResponse:
         self._keys: dict[str, str] = {}  # the idempotency keys of open calls
         self._attempts: dict[str, int] = {}
         self._edits: dict[str, ToolCall] = {}
+        self._inside: set[str] = set()  # calls that waited inside, and are started again without a decision on them
 
     # -------------------------------------------------------------- its calls
 
@@ -53,6 +56,8 @@ class OpenResponse:
         self._keys[id] = key
         self._attempts[id] = call.attempts + 1
         reopened = replace(call_from_json(call.body), id=id)
+        if call.note.get("inside"):
+            self._inside.add(id)
         if call.note.get("edited"):
             self._edits[id] = reopened
         return reopened
@@ -86,7 +91,7 @@ class OpenResponse:
         id = event.call.id
         match event:
             case ToolStarted() if id in self._open:
-                return [Move(*self._open[id], "started", ("planned", "approved", "started", "waiting"))]
+                return [Move(*self._open[id], "started", _STARTS_INSIDE if id in self._inside else _STARTS)]
             case ToolStarted():
                 assert said is not None
                 return [self._whole(said, read, "partial", starting=id)]
@@ -94,7 +99,7 @@ class OpenResponse:
                 note = {"edited": True} if id in self._edits else {}
                 if event.inside:
                     note["inside"] = True
-                return [Move(*self._open.pop(id), "waiting", ("planned", "approved", "started"), note=note)]
+                return [Move(*self._open.pop(id), "waiting", _STARTS, note=note)]
             case ApprovalRequired():
                 self._held[id] = None
                 return []
