@@ -6,6 +6,7 @@ import asyncio
 import gc
 import importlib.util
 import logging
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -45,7 +46,6 @@ Traceback (most recent call last):
     f()
   File "<code>", line 3, in f
     return 1/0
-           ~^~
 ZeroDivisionError: division by zero"""
 
 ENDINGS = {
@@ -57,7 +57,7 @@ ENDINGS = {
     "raises": ("print('before')\ndef f():\n    return 1/0\nf()", f"before\n{TRACEBACK}"),
     "syntax": (
         "print('a'\n",
-        "[error]\n  File \"<code>\", line 1\n    print('a'\n         ^\nSyntaxError: '(' was never closed",
+        "[error]\n  File \"<code>\", line 1\n    print('a'\nSyntaxError: '(' was never closed",
     ),
     "sys_exit": ("import sys\nprint('a')\nsys.exit(3)", "a\n[exit code 3]"),
     "sys_exit_0": ("import sys\nprint('a')\nsys.exit()", "a"),
@@ -90,7 +90,8 @@ ENDINGS = {
 @pytest.mark.parametrize("case", ENDINGS)
 def test_what_it_did_is_told_however_it_ends(python: Python, case: str) -> None:
     code, expected = ENDINGS[case]
-    assert ran(python, code).text.endswith(expected) or expected in ran(python, code).text
+    text = re.sub(r"\n[ ~^]+$", "", ran(python, code).text, flags=re.MULTILINE)  # the marks differ between versions
+    assert text.endswith(expected) if "\n" in expected else expected in text
 
 
 def test_the_marks_in_a_traceback_are_where_they_belong(python: Python) -> None:

@@ -3,17 +3,17 @@
 It is not imported but run there, as `python -c <this text> <the text of snippet.py> [modules to import]`.
 
 A request is one line of JSON on standard input: the `code`, its `name` in tracebacks, a `timeout` in seconds, whether a
-`session` keeps its variables for later requests, whether files that it leaves count as left behind (`clean`), and how
-many bytes of each stream are kept (`output`).
+`session` keeps its variables for later requests, whether it must leave no files (`clean`), and how many bytes of each
+stream are kept (`output`).
 
 Answers are lines of JSON on standard output: `ready` once, then for each request any number of `stdout` and `stderr` as
-the code writes them, and at last `done`: how it ended, whether it left anything behind (`left`), and as `report` what
-the child wrote about its code. The reader trusts nothing of it: the code could have forged its own report.
+the code writes them, and at last `done`: how it ended, whether it left processes or files (`left`), and what the child
+wrote about its code (`report`). The reader trusts nothing of it: the code could have forged its own report.
 
 This process runs no code itself. It imports what is to be warm, forks one child for each request, or one for all
 requests that share a session, and watches it: what it writes, how long it takes, how it ends. The code cannot read or
-trace this process (`PR_SET_DUMPABLE`); it can kill it, which the other side notices. A process that the code leaves
-behind and that does not die with the child's process group ends this process, and with it the sandbox.
+trace this process (`PR_SET_DUMPABLE`); it can kill it, which the other side notices. If a process of the code does not
+die with the child's process group, this process ends, and with it the sandbox.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Speaks as the code server of open-instruct does, so that its `PythonCodeTool` and others can use it. Each request runs
 in a process of its own. These are forked from warm interpreters in sandboxes; each serves one request at a time. An
-interpreter is used again only if the code left nothing behind: no process and no file.
+interpreter is used again only if the code left no process and no file.
 
 Needs the extra `gateway`.
 """
@@ -176,7 +176,7 @@ def app(settings: ServerSettings | None = None) -> Starlette:
         return JSONResponse({"detail": why}, status, headers)
 
     async def execute(request: Request) -> Response:
-        if "origin" in request.headers:  # a page in a browser on this machine, whoever wrote it
+        if "origin" in request.headers:  # a page in a browser on this machine
             return refused(403, "requests from web pages are refused")
         if (body := await bounded(request)) is None:
             return refused(413, f"the request is larger than {MAX_BODY} bytes")

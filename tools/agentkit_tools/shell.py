@@ -30,8 +30,8 @@ class Shell(Tool):
     """Runs shell commands in a sandbox, without network and without your files and environment variables.
 
     Each command is a shell of its own: files stay, but not the current folder and variables. When a command ends or is
-    stopped, everything that it started is killed. A command that is to go on, such as a server, runs in the background
-    under a name, until it is terminated or the tool ends.
+    stopped, everything that it started is killed. A command that is to continue, such as a server, runs in the
+    background under a name, until it is terminated or the tool ends.
 
     What the model reads is text: control sequences (colours, titles, links, the clipboard) are removed. Of a long
     output the first and the last part are kept, with the number of bytes between them; the exit code is always told.
@@ -79,7 +79,7 @@ class Shell(Tool):
         """Run a shell command, and wait for its end. You get its output and its exit code. There is no network.
 
         Files stay for later commands, but not the current folder and variables. At the end everything that the command
-        started is killed. For what is to go on, such as a server, use blocking=false.
+        started is killed. For what is to continue, such as a server, use blocking=false.
 
         Args:
             command: the command, as for bash
@@ -94,7 +94,7 @@ class Shell(Tool):
                 "use blocking=false for a command that takes longer"
             )
         if blocking and session_name is not None:
-            return ToolResult(error="session_name is for background commands: leave it out, or use blocking=false")
+            return ToolResult(error="session_name is for background commands: omit it, or use blocking=false")
         if blocking:
             return await self._did(self._commands.run(command, folder, timeout))
         return await self._did(self._commands.start(command, folder, session_name))

@@ -35,7 +35,7 @@ class Ran:
     Args:
         stdout: what it printed, without control sequences; a cut is marked inside.
         stderr: the same for the error stream.
-        value: the `repr` of the last expression; None if the last statement is none, or its value is None.
+        value: the `repr` of the last expression; None if there is none, or it is None.
         error: the traceback, if it raised.
         error_type: the exception's type.
         images: the pictures that it drew.
@@ -83,7 +83,7 @@ class Written:
     tail: bytes = b""
 
     def add(self, text: str, cut: int | None) -> None:
-        """Add a piece; with `cut`, it is what follows so many dropped bytes."""
+        """Add a piece; with `cut`, it follows that number of dropped bytes."""
         if cut is None:
             self.head += text.encode("latin-1")
         else:
@@ -159,7 +159,7 @@ class Worker:
             code: Python.
             timeout: seconds until it is stopped.
             session: keep its variables for later code.
-            clean: whether the worker must not be used again if the code leaves files behind.
+            clean: whether the worker must not be used again if the code leaves files.
             name: what tracebacks call the code.
             output: bytes kept of each stream.
         """
@@ -340,7 +340,7 @@ class Workers:
             self.free.release()
 
     async def warm(self, count: int) -> None:
-        """Start so many in advance."""
+        """Start this number of them in advance."""
         self.idle += await asyncio.gather(*(self.make() for _ in range(count)))
 
     async def close(self) -> None:
