@@ -16,14 +16,20 @@ import pytest
 from sandboxes import confined
 
 from agentkit import ToolResult
+from agentkit.errors import ConfigError
 from agentkit.sandbox import SandboxLimits
-from agentkit_tools.python import Python
+from agentkit_tools.python import Python, Runs
 
 pytestmark = confined
 
 
 def ran(tool: Python, code: str) -> ToolResult:
     return asyncio.run(tool.python(code))
+
+
+def _runs(tool: Python) -> Runs:
+    assert isinstance(tool._runs, Runs)
+    return tool._runs
 
 
 @pytest.fixture(scope="module")
@@ -184,7 +190,7 @@ def test_a_session_that_ends_says_that_its_variables_are_gone(session: Python) -
 
 def test_a_session_that_was_killed_between_two_calls_says_so(session: Python) -> None:
     ran(session, "x = 1")
-    worker = session._runs.session
+    worker = _runs(session).session
     assert worker is not None
     asyncio.run(session._background.do(worker.tree.terminate()))
     assert "[the interpreter ended since the last call, so this one began without" in ran(session, "1").text
@@ -312,7 +318,7 @@ def test_a_collected_tool_leaves_no_thread_and_no_folder() -> None:
     threads = set(threading.enumerate())
     tool, unused = Python(), Python()
     assert ran(tool, "1").ok
-    folders = [one._runs.sandbox.workdir for one in (tool, unused)]
+    folders = [_runs(one).sandbox.workdir for one in (tool, unused)]
     assert [folder.exists() for folder in folders] == [True, True]
     del tool, unused
     gc.collect()
@@ -326,3 +332,38 @@ def test_what_cannot_be_imported_in_advance_is_said() -> None:
     tool.close()
     assert result.error is not None
     assert "no_such_module (ModuleNotFoundError" in result.error
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        ("print('a')\n6 * 7", "a\n[value]\n42"),
+        ("1 / 0", "ZeroDivisionError: division by zero"),
+        ("def f(:", "SyntaxError"),
+        ("open('/etc/passwd')", "PermissionError"),
+        ("x = 'a' * (1 << 33)", "MemoryError"),
+        ("print('\\x1b[31mred')", "red"),
+        ("while True: pass", "[stopped after 0.3 s, its time limit]"),
+        ("9 ** 9 ** 8", "[stopped after 0.3 s, its time limit]"),
+    ],
+)
+@pytest.mark.skipif(importlib.util.find_spec("pydantic_monty") is None, reason="the extra monty is not installed")
+def test_the_same_in_monty(code: str, text: str) -> None:
+    tool = Python(sandbox="monty", timeout=0.3)
+    result = ran(tool, code)
+    tool.close()
+    assert text in result.text
+    assert (result.code == "timeout") == ("time limit" in result.text)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("pydantic_monty") is None, reason="the extra monty is not installed")
+def test_a_session_in_monty() -> None:
+    tool = Python(sandbox="monty", keep_state=True, timeout=0.3)
+    texts = [ran(tool, code).text for code in ("x = 1", "while True: pass", "x")]
+    tool.close()
+    assert texts[-1] == "[value]\n1"
+
+
+def test_what_monty_does_not_have_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="has no files and no packages: omit root"):
+        Python(tmp_path, sandbox="monty")

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from agentkit import Tool, ToolResult, openapi_schema, xml_schema
+from agentkit.errors import ConfigError
 from agentkit.sandbox import Sandbox, SandboxError, SandboxLimits
 from agentkit.sandbox import sandbox as made
 from agentkit_tools.background import Background
+from agentkit_tools.monty import MontyRuns
 from agentkit_tools.worker import Ran, Worker, Workers, signal_name
 
 KEPT: Final = 24_000  # bytes of each output stream: with a value and a traceback still below a processor's limit
@@ -34,7 +36,8 @@ class Python(Tool):
     Args:
         root: the folder in which the code runs and which it may change, such as that of `Files`; by default a private
             one, empty at first, which lasts as long as the tool.
-        sandbox: `auto`, `bwrap` or `landlock`; or `none`, which isolates nothing. See `agentkit.sandbox.sandbox`.
+        sandbox: `auto`, `bwrap` or `landlock`, see `agentkit.sandbox.sandbox`; `none`, which isolates nothing; or
+            `monty` (extra `monty`), an interpreter of a subset of Python that has no files, packages and pictures.
         keep_state: whether variables and imports are kept between calls. If the interpreter ends, the result says so,
             and the next call starts a new one.
         timeout: seconds for one call. Then the code is interrupted, which keeps the state, or else killed.
@@ -43,6 +46,7 @@ class Python(Tool):
         read: further paths that the code may read.
 
     Raises:
+        ConfigError: an argument that this sandbox does not have.
         SandboxUnavailable: no such sandbox works on this machine; nothing weaker is used instead.
     """
 
@@ -61,7 +65,13 @@ class Python(Tool):
         limits = replace(limits or SandboxLimits(), cpu=cpu)
         self.keep_state = keep_state
         self.timeout = timeout
-        self._runs = Runs(made(sandbox, workdir=root, read=[*read, FONTS]), limits, tuple(preload), timeout)
+        self._runs: Runs | MontyRuns
+        if sandbox == "monty":
+            if unused := [name for name, value in (("root", root), ("preload", preload), ("read", read)) if value]:
+                raise ConfigError(f"sandbox='monty' has no files and no packages: omit {', '.join(unused)}")
+            self._runs = MontyRuns(limits, timeout, KEPT)
+        else:
+            self._runs = Runs(made(sandbox, workdir=root, read=[*read, FONTS]), limits, tuple(preload), timeout)
         self._background = Background(self, self._runs.close)
 
     @openapi_schema
