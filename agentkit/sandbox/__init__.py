@@ -6,6 +6,7 @@ from agentkit.errors import SandboxError, SandboxUnavailable
 from agentkit.sandbox.choosing import sandbox
 from agentkit.sandbox.protocol import Running, Sandbox
 from agentkit.sandbox.quota import LimitName, SandboxLimits, SandboxOutcome, SandboxProgress, StreamOutput
+from agentkit.sandbox.snippets import Snippets
 
 __all__ = [
     "LimitName",
@@ -16,6 +17,7 @@ __all__ = [
     "SandboxOutcome",
     "SandboxProgress",
     "SandboxUnavailable",
+    "Snippets",
     "StreamOutput",
     "sandbox",
 ]

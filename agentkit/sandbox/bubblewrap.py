@@ -46,7 +46,7 @@ def program() -> tuple[str, frozenset[str]]:
     except (OSError, subprocess.TimeoutExpired) as e:
         raise SandboxUnavailable(f"{path} cannot be run: {e}") from e
     known = frozenset(word for word in words if word.startswith("--"))
-    if missing := {"--size", "--clearenv", "--info-fd", "--block-fd", "--args"} - known:
+    if missing := {"--size", "--clearenv", "--json-status-fd", "--block-fd", "--args"} - known:
         raise SandboxUnavailable(f"{path} is older than 0.6: it does not know {' '.join(sorted(missing))}")
     return path, known
 
@@ -132,7 +132,7 @@ class Bubblewrapped(Confined):
             filtering = _memory("agentkit-seccomp", seccomp.program())
             opened.callback(os.close, filtering)
             info, info_end = os.pipe()
-            opened.callback(os.close, info)
+            undo.callback(os.close, info)
             block, block_end = os.pipe()
             opened.callback(os.close, block_end)
             try:
@@ -142,22 +142,25 @@ class Bubblewrapped(Confined):
                 os.close(block)
             undo.callback(_discard, popen)
             pid = await self._reported(popen, info)
-            pidfd = os.pidfd_open(pid)  # it waits for us, so the number is still its own
-            undo.callback(os.close, pidfd)
-            # Set here and not before: the kernel would otherwise count all processes of this user.
-            for name, most in rlimits(order.limits, others=2).items():
-                _limit(pid, getattr(resource, f"RLIMIT_{name}"), most)
-            group.add(pid)
-            os.write(block_end, b"x")
+            try:
+                pidfd = os.pidfd_open(pid)  # it waits for us, so the number is still its own
+                undo.callback(os.close, pidfd)
+                # Set here and not before: the kernel would otherwise count all processes of this user.
+                for name, most in rlimits(order.limits, others=2).items():
+                    _limit(pid, getattr(resource, f"RLIMIT_{name}"), most)
+                group.add(pid)
+                os.write(block_end, b"x")
+            except (ProcessLookupError, BrokenPipeError) as e:
+                raise _complaint(popen) from e
             undo.pop_all()
-        return _started(popen, pidfd, group)
+        return _started(popen, pidfd, info, group)
 
     def _popen(self, order: Order, *fds: int) -> subprocess.Popen[bytes]:
         arguments, filtering, info, block = fds
         return subprocess.Popen(
             [
                 *(self._program, "--args", str(arguments), "--seccomp", str(filtering)),
-                *("--info-fd", str(info), "--block-fd", str(block), "--", *EXEC, *order.command),
+                *("--json-status-fd", str(info), "--block-fd", str(block), "--", *EXEC, *order.command),
             ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -172,7 +175,7 @@ class Bubblewrapped(Confined):
         said = b""
         with suppress(TimeoutError):
             async with asyncio.timeout(START):
-                while b"}" not in said:
+                while b"\n" not in said:
                     await readable(info)
                     if not (piece := os.read(info, TOO_LONG)):
                         break
@@ -180,10 +183,14 @@ class Bubblewrapped(Confined):
         try:
             return int(json.loads(said)["child-pid"])
         except (ValueError, KeyError) as e:
-            popen.kill()
-            assert popen.stderr is not None
-            complaint = os.read(popen.stderr.fileno(), TOO_LONG).decode("utf-8", "replace").strip()
-            raise SandboxError(f"bubblewrap did not start: {complaint or f'no report in {START:g} s'}") from e
+            raise _complaint(popen) from e
+
+
+def _complaint(popen: subprocess.Popen[bytes]) -> SandboxError:
+    """Why bubblewrap did not start the command, in its words."""
+    popen.kill()
+    said = b"" if popen.stderr is None else popen.stderr.read(TOO_LONG)
+    return SandboxError(f"bubblewrap did not start: {said.decode('utf-8', 'replace').strip() or f'{START:g} s passed'}")
 
 
 def _memory(name: str, content: bytes) -> int:
@@ -208,17 +215,20 @@ def _discard(popen: subprocess.Popen[bytes]) -> None:
             pipe.close()
 
 
-def _started(popen: subprocess.Popen[bytes], pidfd: int, group: ControlGroup) -> Started:
+def _started(popen: subprocess.Popen[bytes], pidfd: int, info: int, group: ControlGroup) -> Started:
     def stop() -> None:
         with suppress(ProcessLookupError):  # the first process inside; with it the kernel kills all others
             signal.pidfd_send_signal(pidfd, signal.SIGKILL)
 
     def ended(status: int, _: float) -> Ended:  # the outermost process does not collect what the others have used
+        if b"exit-code" not in os.read(info, TOO_LONG):  # it says so only of a command that was started
+            return Ended(None, failed="bubblewrap did not start the command")
         code = 128 - status if 128 < status <= 128 + signal.SIGRTMAX else status
         return Ended(code, group.out_of_memory, cpu=group.cpu)
 
     def released() -> None:
         os.close(pidfd)
+        os.close(info)
         group.remove()
 
     return Started(popen, stop, ended, released, inner=pidfd)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -135,6 +136,10 @@ class Confined:
         """Start one command and talk to it; see `Sandbox.start`."""
         if self._closed:
             raise SandboxError("the sandbox is closed")
+        if signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN:
+            raise SandboxError(
+                "SIGCHLD is ignored in this process, so that nobody learns how a command ends; use SIG_DFL"
+            )
         wall = checked_wall(wall)
         order = Order(
             checked_command(command),

@@ -196,29 +196,34 @@ def awaited(child: int, fd: int) -> int:
 def run(order: dict[str, Any], fd: int) -> NoReturn:
     """Become the command."""
     try:
-        os.setsid()
-        os.chdir(order["workdir"])
-        for name, most in order["rlimits"].items():
-            number = getattr(resource, f"RLIMIT_{name}")
-            hardest = resource.getrlimit(number)[1]
-            soft, hard = (value if hardest == resource.RLIM_INFINITY else min(value, hardest) for value in most)
-            resource.setrlimit(number, (soft, hard))
-        prctl(PR_SET_NO_NEW_PRIVS, 1)
-        if order["landlock"] is not None:
-            landlock(order["landlock"])
-        if order["seccomp"]:
-            seccomp(bytes.fromhex(order["seccomp"]))
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
-        os.execvpe(order["command"][0], order["command"], order["env"])
-    except (FileNotFoundError, PermissionError, NotADirectoryError) as e:
-        os.write(2, f"{order['command'][0]}: {e.strerror}\n".encode(errors="surrogateescape"))
-        os._exit(NOT_FOUND)
+        confine(order)
     except (Failed, OSError, ValueError) as e:
-        report(fd, {"failed": f"{order['command'][0]}: {e}"})
+        report(fd, {"failed": str(e)})
         os._exit(FAILED)
+    try:
+        os.execvpe(order["command"][0], order["command"], order["env"])
+    except OSError as e:
+        os.write(2, f"{order['command'][0]}: {e.strerror}\n".encode(errors="surrogateescape"))
     finally:
-        os._exit(FAILED)
+        os._exit(NOT_FOUND)
+
+
+def confine(order: dict[str, Any]) -> None:
+    """Give up everything that the command must not have."""
+    os.setsid()
+    os.chdir(order["workdir"])
+    for name, most in order["rlimits"].items():
+        number = getattr(resource, f"RLIMIT_{name}")
+        hardest = resource.getrlimit(number)[1]
+        soft, hard = (value if hardest == resource.RLIM_INFINITY else min(value, hardest) for value in most)
+        resource.setrlimit(number, (soft, hard))
+    prctl(PR_SET_NO_NEW_PRIVS, 1)
+    if order["landlock"] is not None:
+        landlock(order["landlock"])
+    if order["seccomp"]:
+        seccomp(bytes.fromhex(order["seccomp"]))
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
 
 
 def kill_descendants() -> None:

@@ -190,6 +190,8 @@ def launch(order: dict[str, Any], group: ControlGroup | None = None) -> Started:
     def ended(status: int, cpu: float) -> Ended:
         size = os.fstat(memory).st_size
         report = marshal.loads(os.pread(memory, size, 0)) if size else {}
+        if isinstance(report, tuple):  # still the order: it was stopped before it read it
+            report = {}
         return Ended(report.get("code"), group is not None and group.out_of_memory, report.get("failed", ""), cpu)
 
     def released() -> None:

@@ -51,7 +51,11 @@ class Running(Protocol):
         """
 
     async def terminate(self) -> SandboxOutcome:
-        """Kill the command and everything it started; returns when all are gone. Harmless after the end."""
+        """Kill the command and everything it started; returns when all are gone. Harmless after the end.
+
+        Raises:
+            SandboxError: a process does not die, because the kernel waits for a device.
+        """
 
     async def __aenter__(self) -> Self:
         """The running command."""

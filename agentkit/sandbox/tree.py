@@ -20,6 +20,9 @@ from agentkit.sandbox.quota import LimitName, SandboxLimits, SandboxOutcome, San
 GRACE: Final = 2.0
 """Seconds for a killed tree to be gone, and for the rest of its output; killing 64 processes takes milliseconds."""
 
+BOUND: Final = 5 * GRACE
+"""Seconds after which a killed tree is given up on: a process in the kernel's hands may not die at all."""
+
 PIECE: Final = 1 << 16  # the capacity of a pipe
 
 
@@ -29,7 +32,7 @@ class Ended(NamedTuple):
     Attributes:
         code: the exit code, or minus the signal; None if unknown.
         out_of_memory: whether the kernel killed for want of memory.
-        failed: why the command was not started; empty if it was.
+        failed: why the command was not started; empty if it was. More may be in its stderr.
         cpu: seconds of processor time of the whole tree; None if unknown.
     """
 
@@ -70,6 +73,7 @@ class ProcessTree:
         self._limits = limits
         self._since = monotonic()
         self._timed_out = False
+        self._killed = False
         self._outcome = SandboxOutcome()
         self._failed = ""
         self._finishing: asyncio.Task[None] | None = None
@@ -172,21 +176,31 @@ class ProcessTree:
         return self._outcome
 
     async def terminate(self) -> SandboxOutcome:
-        """Kill the command and everything it started; returns when all are gone. Harmless after the end."""
+        """Kill the command and everything it started; returns when all are gone. Harmless after the end.
+
+        Raises:
+            SandboxError: a process does not die, because the kernel waits for a device.
+        """
         self.kill()
         cancelled: asyncio.CancelledError | None = None
-        while not self._gone.is_set():  # bounded: `_force` follows
+        until = monotonic() + BOUND
+        while not self._gone.is_set() and monotonic() < until:
             try:
-                await self._gone.wait()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(until - monotonic()):
+                        await self._gone.wait()
             except asyncio.CancelledError as e:
                 cancelled = e
         if cancelled is not None:
             raise cancelled
+        if not self._gone.is_set():
+            raise SandboxError(f"a process has not ended {BOUND:g} s after it was killed")
         return self._outcome
 
     def kill(self) -> None:
         """Kill the command and everything it started, without waiting."""
         if self.running:
+            self._killed = True
             self._started.stop()
             self._loop.call_later(GRACE, self._force)
 
@@ -203,30 +217,43 @@ class ProcessTree:
         self._loop.remove_reader(self._pidfd)
         os.close(self._pidfd)
         self._pidfd = -1
-        _, status, usage = os.wait4(self._started.popen.pid, 0)
-        self._started.popen.returncode = os.waitstatus_to_exitcode(status)
+        cpu, code = 0.0, 0
+        try:
+            _, status, usage = os.wait4(self._started.popen.pid, 0)
+            cpu, code = usage.ru_utime + usage.ru_stime, os.waitstatus_to_exitcode(status)
+        except ChildProcessError:  # somebody waits for any child
+            self._failed = "another part of this process has collected how the command ended"
+        self._started.popen.returncode = code
         if self._deadline is not None:
             self._deadline.cancel()
-        self._finishing = self._loop.create_task(
-            self._finish(usage.ru_utime + usage.ru_stime, monotonic() - self._since)
-        )
+        self._finishing = self._loop.create_task(self._finish(cpu, monotonic() - self._since))
 
     async def _finish(self, cpu: float, wall: float) -> None:
+        try:
+            await self._drained()
+            ended = self._started.ended(self._started.popen.returncode, cpu)
+            self._outcome = self._judged(ended, wall)
+            if ended.failed and not self._killed:
+                self._failed = f"{ended.failed}: {self._outcome.stderr.strip()}".removesuffix(": ")
+        except BaseException as e:
+            self._failed = f"how the command ended is unknown: {type(e).__name__}: {e}"
+            raise
+        finally:
+            self.close_stdin()
+            self._started.released()
+            self._gone.set()
+            self._changed.set()
+
+    async def _drained(self) -> None:
+        """Wait until all processes are gone and all that they wrote is read; bounded, should one not die."""
         if self._started.inner is not None:
             with suppress(TimeoutError):
                 async with asyncio.timeout(GRACE):
                     await readable(self._started.inner)
-        closing = [self._loop.call_later(GRACE, stream.close) for stream in (self._out, self._err)]
-        for stream, timer in zip((self._out, self._err), closing, strict=True):
+        for stream in (self._out, self._err):
+            closing = self._loop.call_later(GRACE, stream.close)
             await stream.closed.wait()
-            timer.cancel()
-        self.close_stdin()
-        ended = self._started.ended(self._started.popen.returncode, cpu)
-        self._started.released()
-        self._failed = ended.failed
-        self._outcome = self._judged(ended, wall)
-        self._gone.set()
-        self._changed.set()
+            closing.cancel()
 
     def _judged(self, ended: Ended, wall: float) -> SandboxOutcome:
         code = None if self._timed_out else ended.code

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import hashlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from pathlib import Path
 import pytest
 from sandboxes import EVERY, FAST, ROOT, opened
 
-from agentkit.sandbox import Sandbox, SandboxError, SandboxLimits, SandboxOutcome
+from agentkit.sandbox import Sandbox, SandboxError, SandboxLimits, SandboxOutcome, sandbox
 
 DAEMON = """
 import os, time
@@ -311,6 +312,51 @@ def test_a_session_ends_at_its_own_deadline_or_when_told(box: Sandbox) -> None:
         assert not running.running
 
     asyncio.run(main())
+
+
+def test_it_can_be_killed_at_any_moment(box: Sandbox) -> None:
+    """Also before the sandbox is set up."""
+
+    async def main() -> None:
+        for wait in (0, 0, 0.001, 0.005, 0.01, 0.02, 0.03, 0.05, 0.08):
+            running = await box.start(["sleep", "60"])
+            await asyncio.sleep(wait)
+            outcome = await running.terminate()
+            assert (outcome.exit_code, outcome.signal) == (None, "SIGKILL")
+        for wait in (0, 0.001, 0.005, 0.01, 0.02, 0.05):
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(wait):
+                    await box.run(["sleep", "60"])
+
+    asyncio.run(main())
+
+
+def test_if_nobody_can_learn_how_it_ends_it_is_not_started() -> None:
+    box = opened("none")
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        with pytest.raises(SandboxError, match="SIGCHLD is ignored in this process"):
+            run(box, "touch", "x")
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+    assert list(box.workdir.iterdir()) == []
+    asyncio.run(box.close())
+
+
+def test_if_others_have_collected_its_end_that_is_an_error_and_no_hang() -> None:
+    async def main() -> None:
+        async with sandbox("none") as box, await box.start(["true"]) as running:
+            os.waitpid(-1, 0)  # noqa: ASYNC222 - as others might
+            with pytest.raises(SandboxError, match="another part of this process has collected how the command ended"):
+                await running.wait()
+
+    asyncio.run(main())
+
+
+def test_a_sandbox_that_cannot_be_set_up_is_an_error_and_no_outcome(box: Sandbox) -> None:
+    box.workdir.rmdir()
+    with pytest.raises(SandboxError, match=re.escape(str(box.workdir)) + "|No such file or directory"):
+        run(box, "true")
 
 
 def test_several_commands_run_at_the_same_time(box: Sandbox) -> None:
