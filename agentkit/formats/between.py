@@ -159,8 +159,8 @@ def _next_in_section(calls: Calls, *, apart: bool) -> Generator[None, None, list
     if not (yield from _starts(calls, inside)):
         return (yield from calls.prose.entries())
     listed = calls.openers.meant(entry).listed
-    told = apart or (listed is not None and listed.strong)
-    return (yield from _formed(calls, [inside])) if told else [inside]
+    by_form = apart or (listed is not None and listed.strong)
+    return (yield from _formed(calls, [inside])) if by_form else [inside]
 
 
 def _formed(calls: Calls, entries: Sequence[Opener]) -> Generator[None, None, list[Opener]]:

@@ -108,11 +108,11 @@ class Parser(Reader):
             return []
         self.hot = None
         self.accept("")
-        self.ended = not self.surplus
+        self.ended = self.kept is None or not self.kept.surplus
         events = self._read_on()
         while not self.ended:  # a call that was too long has been abandoned; read what came after it
             self.accept("")
-            self.ended = not self.surplus
+            self.ended = self.kept is None or not self.kept.surplus
             events += self._read_on()
         return events
 
@@ -134,7 +134,7 @@ class Parser(Reader):
                 _LOG.exception("agentkit failed to read a model's text, at position %d", self.offset)
                 self.run, lost = self._after_fault(fault), None
                 continue
-            if not self.surplus:
+            if self.kept is None or not self.kept.surplus:
                 break
             lost = Damage("limit", f"the call is longer than {self.limits.call} characters", self.offset)
         events, self.out = self.out, []
@@ -149,8 +149,8 @@ class Parser(Reader):
         if self.kept is None:
             self.open()
         call = self.calls.call
-        told = f"agentkit failed to read this call ({type(fault).__name__}: {str(fault)[:200]})"
-        damage = Damage("internal_error", told, self.offset)
+        message = f"agentkit failed to read this call ({type(fault).__name__}: {str(fault)[:200]})"
+        damage = Damage("internal_error", message, self.offset)
         if call is not None and not again:
             yield from self.calls.damaged(call, damage)
         else:

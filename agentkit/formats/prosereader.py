@@ -46,7 +46,7 @@ class ProseReader:
         r = self.r
         if self.silent and not r.buf[r.at : end].isspace():
             self.silent = end <= r.at
-        self.quoting.said(r.buf[r.at : end])
+        self.quoting.note(r.buf[r.at : end])
         r.say(Text, end)
 
     def to_opener(self) -> Generator[None, None, list[Opener] | None]:
@@ -124,7 +124,7 @@ class ProseReader:
         """What was consumed without an event is visible text."""
         if taken:
             self.r.out.append(Text(taken))
-            self.quoting.said(taken)
+            self.quoting.note(taken)
 
     def ticks(self, quoting: Quoting) -> Wait:
         """Emit a run of backticks or tildes, which may begin or end what is quoted."""

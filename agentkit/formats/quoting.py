@@ -36,7 +36,7 @@ class Quoting:
         """Whether this is inside a line, and a line break changes nothing once the next line has more text."""
         return not (self.blank or self.span or self.opening)
 
-    def said(self, text: str) -> None:
+    def note(self, text: str) -> None:
         """Plain prose, without backticks, went by."""
         line = text.rfind("\n")
         if line >= 0:

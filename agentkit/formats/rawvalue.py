@@ -97,9 +97,9 @@ class Value:
 
     def crossing(self, after: int) -> Damage:
         """The error for a value that was closed where another call begins, and closed again after that."""
-        told = f"{self.end.what} of {self.key!r} comes before another call, and again after it: close the call, and "
-        told += f"put a value that contains such markup in {CDATA_OPEN} … {CDATA_CLOSE}"
-        return Damage("ambiguous_call", told, self.seen.crossed, end=after)
+        message = f"{self.end.what} of {self.key!r} comes before another call, and again after it: close the call, and "
+        message += f"put a value that contains such markup in {CDATA_OPEN} … {CDATA_CLOSE}"
+        return Damage("ambiguous_call", message, self.seen.crossed, end=after)
 
     def truncated(self) -> Damage:
         """The error for a text that ends inside the value."""

@@ -69,7 +69,7 @@ class Damage(Exception):
         self.end = end
         self.in_tag = in_tag
 
-    def told(self, raw: str, mark: int) -> str:
+    def full_message(self, raw: str, mark: int) -> str:
         """The message with its position, given the call's text and the offset at which it starts."""
         found = raw[self.position - mark :][:20] if self.got else ""
         got = f", got {found!r}" if found else ""
@@ -215,16 +215,41 @@ def text_run(plain: str, escape: str) -> tuple[Callable[..., re.Match[str] | Non
     return re.compile(run, re.DOTALL).match, re.compile(f"{run}.", re.DOTALL).match
 
 
+class Kept:
+    """The text of the open call.
+
+    `pieces` were consumed and have left the buffer; `since` is where in the buffer the rest of what was consumed
+    starts. `mark` is the absolute offset at which the call starts, `room` the one at which it is too long, and
+    `surplus` what has arrived beyond that.
+    """
+
+    __slots__ = ("mark", "pieces", "room", "since", "surplus")
+
+    def __init__(self, since: int, mark: int, room: int) -> None:
+        self.pieces: list[str] = []
+        self.since, self.mark, self.room = since, mark, room
+        self.surplus = ""
+
+    def within(self, text: str, end: int) -> str:
+        """What is within the call's limit of a chunk that arrives at this absolute offset; the rest is surplus."""
+        fits = max(self.room - end, 0) if not self.surplus else 0
+        self.surplus += text[fits:]
+        return text[:fits]
+
+
+Heat = tuple[Search, type[Text] | type[Thinking] | None, int, str | None]
+"""What finds whether a chunk needs a decision, and the event that it is if not: of which kind, call and parameter."""
+
+
 class Reader:
     """Characters in, events out; the base of the parser.
 
-    `buf[at:]` has arrived and is not consumed. `base` is the absolute offset of `buf[0]`. Within a call, `kept` has
-    what was consumed of it and has left the buffer, and `since` is where in the buffer its consumed rest starts.
+    `buf[at:]` has arrived and is not consumed. `base` is the absolute offset of `buf[0]`. `kept` is the text of the
+    open call, None outside calls. `hot` is set while chunks may need no decision.
     """
 
     __slots__ = (
-        "at", "base", "buf", "cut", "ended", "hot", "hot_index", "hot_key", "hot_kind", "kept", "limits", "mark",
-        "out", "repairs", "rewound", "room", "since", "surplus", "unclosed",
+        "at", "base", "buf", "cut", "ended", "hot", "kept", "limits", "out", "repairs", "rewound", "unclosed",
     )  # fmt: skip
 
     def __init__(self, limits: Limits, repairs: frozenset[str]) -> None:
@@ -236,17 +261,10 @@ class Reader:
         self.ended = False
         self.cut = -1  # absolute offset of what may be a delimiter or a literal that the text's end cut off
         self.out: list[SourceEvent] = []
-        self.kept: list[str] | None = None
-        self.since = 0
-        self.mark = 0  # absolute offset at which the open call starts
-        self.room = _UNBOUNDED  # absolute offset at which the open call is too long
-        self.surplus = ""  # what has arrived beyond that
+        self.kept: Kept | None = None
         self.rewound = 0
         self.unclosed: set[int] = set()  # offsets of ends of calls before which a value is known not to be closed
-        self.hot: Search | None = None
-        self.hot_kind: type[Text] | type[Thinking] | None = None
-        self.hot_index = 0
-        self.hot_key: str | None = None
+        self.hot: Heat | None = None
 
     # ------------------------------------------------------------ position
 
@@ -255,12 +273,18 @@ class Reader:
         """The absolute offset of the next character to consume."""
         return self.base + self.at
 
+    @property
+    def mark(self) -> int:
+        """The absolute offset at which the open call starts."""
+        assert self.kept is not None
+        return self.kept.mark
+
     def accept(self, text: str) -> None:
         """Add a chunk to the buffer; what was consumed leaves it. A call never sees what is beyond its limit."""
         buf = self.buf
-        if self.surplus or self.base + len(buf) + len(text) > self.room:
-            fits = max(self.room - self.base - len(buf), 0) if not self.surplus else 0
-            text, self.surplus = text[:fits], self.surplus + text[fits:]
+        kept = self.kept
+        if kept is not None and (kept.surplus or self.base + len(buf) + len(text) > kept.room):
+            text = kept.within(text, self.base + len(buf))
         if self.at:
             self._drop()
             buf = self.buf
@@ -268,11 +292,13 @@ class Reader:
 
     def _drop(self) -> None:
         """Remove what was consumed from the buffer."""
-        if self.kept is not None and self.since < self.at:
-            self.kept.append(self.buf[self.since : self.at])
+        if (kept := self.kept) is not None:
+            if kept.since < self.at:
+                kept.pieces.append(self.buf[kept.since : self.at])
+            kept.since = 0
         self.buf = self.buf[self.at :]
         self.base += self.at
-        self.at = self.since = 0
+        self.at = 0
 
     def heat(
         self, search: Search, kind: type[Text] | type[Thinking] | None, index: int = 0, key: str | None = None
@@ -283,7 +309,7 @@ class Reader:
         """
         if self.at:
             self._drop()
-        self.hot, self.hot_kind, self.hot_index, self.hot_key = search, kind, index, key
+        self.hot = (search, kind, index, key)
 
     def feed(self, text: str) -> list[SourceEvent]:
         """Take the next chunk; returns the events that it completes.
@@ -292,12 +318,14 @@ class Reader:
             ValueError: the parser was closed.
         """
         hot = self.hot
-        if hot is not None and hot(text) is None and text and (end := self.base + len(text)) <= self.room:
-            self.base = end
-            if self.kept is not None:
-                self.kept.append(text)
-            kind = self.hot_kind
-            return [_new(ArgumentDelta, (self.hot_index, text, self.hot_key)) if kind is None else _new(kind, (text,))]
+        if hot is not None:
+            search, kind, index, key = hot
+            end, kept = self.base + len(text), self.kept
+            if search(text) is None and text and (kept is None or end <= kept.room):
+                self.base = end
+                if kept is not None:
+                    kept.pieces.append(text)
+                return [_new(ArgumentDelta, (index, text, key)) if kind is None else _new(kind, (text,))]
         return self.take(text)
 
     def take(self, text: str) -> list[SourceEvent]:
@@ -308,35 +336,33 @@ class Reader:
 
     def open(self) -> None:
         """A call may start here: keep its text from here on."""
-        self.kept = []
-        self.since = self.at
-        self.mark = self.offset
-        self.room = self.mark + self.limits.call
-        if self.base + len(self.buf) > self.room:
-            end = self.room - self.base
-            self.buf, self.surplus = self.buf[:end], self.buf[end:]
+        mark = self.base + self.at
+        self.kept = kept = Kept(self.at, mark, mark + self.limits.call)
+        if self.base + len(self.buf) > kept.room:
+            self.buf = kept.within(self.buf, self.base)
 
     def raw(self) -> str:
         """The open call's text, from its start to here."""
         assert self.kept is not None
-        return "".join((*self.kept, self.buf[self.since : self.at]))
+        return "".join((*self.kept.pieces, self.buf[self.kept.since : self.at]))
 
     def shut(self) -> None:
         """The call is over: stop keeping."""
+        if self.kept is not None and self.kept.surplus:
+            self.buf += self.kept.surplus
         self.kept = None
-        self.room = _UNBOUNDED
-        if self.surplus:
-            self.buf, self.surplus = self.buf + self.surplus, ""
 
     def back_to(self, position: int) -> None:
         """Return to an absolute offset inside the open call."""
+        kept = self.kept
+        assert kept is not None
         self.rewound += self.offset - position
-        if position >= self.base + self.since:
+        if position >= self.base + kept.since:
             self.at = position - self.base
             return
         whole = self.raw() + self.buf[self.at :]
-        self.buf, self.base, self.at, self.since = whole, self.mark, position - self.mark, 0
-        self.kept = []
+        self.buf, self.base, self.at = whole, kept.mark, position - kept.mark
+        kept.pieces, kept.since = [], 0
 
     def unread(self, text: str) -> None:
         """Put back what was consumed just before this place. Only outside a call."""

@@ -13,7 +13,7 @@ from agentkit.events import CallEnd, CallError, Markup
 from agentkit.formats import values
 from agentkit.formats.bodies.fixed import read_loosely, read_opening_tag
 from agentkit.formats.bodies.kinds import KINDS
-from agentkit.formats.call import CallReader
+from agentkit.formats.call import CallReader, Lead
 from agentkit.formats.damage.completing import doubtful, repaired_call
 from agentkit.formats.damage.missing_close import close_values
 from agentkit.formats.damage.resync import resync_at
@@ -53,21 +53,16 @@ class Calls:
         """What was skipped after a call is markup: another call, or the end of that one, is here."""
         if self.before:
             self.r.out.append(Markup(self.before))
-            self.prose.quoting.said(self.before)
+            self.prose.quoting.note(self.before)
             self.before = ""
 
     def fresh(self, entry: Opener) -> CallReader:
         """A call that may open here."""
-        call = CallReader(entry.format, entry.shape, self.openers.table.named, self.count)
-        call.elements, call.listed = self.openers.table.elements, self.openers.meant(entry).listed
-        call.before = self.before
-        return call
+        return CallReader(entry, self.openers, self.count, Lead(self.before))
 
     def unknown(self) -> CallReader:
         """A call about which nothing is known, not even how it begins."""
-        call = CallReader(self.openers.formats[0], Shape(()), self.openers.table.named, self.count)
-        call.before = self.before
-        return call
+        return self.fresh(Opener("call", self.openers.formats[0], Shape(())))
 
     def read(self, entry: Opener, inside: int | None = None) -> Generator[None, None, bool]:
         """Read one call, after the opening of a section if that is here.
@@ -77,12 +72,12 @@ class Calls:
         """
         r = self.r
         call = self.fresh(entry)
-        call.tool, call.known_only = entry.tool, entry.weak
+        call.arguments.tool, call.known_only = entry.tool, entry.weak
         call.blocked = self.prose.blocked and entry.shape.section is None
         if inside is None:
             r.open()
         else:
-            call.lead = r.raw()
+            call.lead.opening = r.raw()
         start = r.offset
         self.call = call
         try:
@@ -98,7 +93,7 @@ class Calls:
                 return self._undo(start, inside)
             yield from self.damaged(call, damage)
         else:
-            self._done(call, call.arguments, r.raw(), call.repairs)
+            self._done(call, call.arguments.by_name, r.raw(), call.arguments.repairs)
         self.over()
         self.last, self.reopen = entry, None
         if entry.kind == "section":
@@ -109,7 +104,7 @@ class Calls:
         """The open call has been reported."""
         self.r.shut()
         if self.before:
-            self.prose.quoting.said(self.before)
+            self.prose.quoting.note(self.before)
         self.call, self.before = None, ""
         self.count += 1
         self.prose.silent = False
@@ -134,13 +129,13 @@ class Calls:
         else:
             call.id = yield from read_loosely(r, edge)
         yield from r.space()
-        call.lead = r.raw()
+        call.lead.opening = r.raw()
 
     def _done(self, call: CallReader, arguments: dict[str, Any], raw: str, repairs: Sequence[str]) -> None:
         """Report that the call is complete."""
         arguments = values.encodable(arguments, raw)
         halves = (LONE_SURROGATE,) if values.replaced(arguments, raw) else ()
-        done = ToolCall(call.id, call.name, arguments, call.format.name, raw[call.skip :])
+        done = ToolCall(call.id, call.name, arguments, call.format.name, raw[call.lead.size :])
         self.r.out.append(CallEnd(call.index, done, (*repairs, *halves)))
 
     def _repair(self, call: CallReader) -> None:
@@ -148,13 +143,13 @@ class Calls:
         r = self.r
         close_values(call, r.offset, repair=MISSING_CLOSE in r.repairs)
         if not r.repairs.isdisjoint(WHOLE_CALL_REPAIRS):
-            call.repair(r.repairs)
+            call.arguments.repair(r.repairs)
 
     def damaged(self, call: CallReader, damage: Damage) -> Wait:
         """Repair a call that cannot be read as written, or report it, and find where reading continues."""
         r = self.r
         # another shape of the format might have read what the text's end cut off from an earlier place
-        unread = r.ended and call.body == damage.position
+        unread = r.ended and call.arguments.body == damage.position
         cut = damage.position == r.cut or (unread and (damage.position < r.cut or _LAST_WORD(r.buf, r.at)))
         if cut and damage.code != "internal_error":
             at = r.cut if r.cut >= r.mark else damage.position
@@ -172,18 +167,20 @@ class Calls:
         if repairable and (yield from r.sees(GOES_ON)):  # what seemed to close the body is inside it
             repairable = False
         if repairable and (read := repaired_call(r, call, raw)):
-            call.arguments, call.repairs = read.arguments, [*read.repairs]
+            call.arguments.by_name, call.arguments.repairs = read.arguments, [*read.repairs]
             self._repair(call)
             if read.end < len(raw) and r.may_rewind(r.mark + read.end):
                 raw = raw[: read.end]
                 r.back_to(r.mark + read.end)
-            self._done(call, call.arguments, raw, call.repairs)
+            self._done(call, call.arguments.by_name, raw, call.arguments.repairs)
             return
         self.refuse(call, doubtful(r, call, raw, damage) if repairable else damage, raw)
 
     def refuse(self, call: CallReader, damage: Damage, raw: str) -> None:
         """Report a call that cannot be executed."""
-        arguments = values.encodable(call.arguments, raw) if damage.code == "truncated_call" else {}
-        call.say_lead(self.r)
-        lost = ToolCall(call.id, call.name, arguments, call.format.name, raw[call.skip :])
-        self.r.out.append(CallError(call.index, damage.code, damage.told(raw, self.r.mark), lost, damage.position))
+        arguments = values.encodable(call.arguments.by_name, raw) if damage.code == "truncated_call" else {}
+        call.lead.say(self.r)
+        lost = ToolCall(call.id, call.name, arguments, call.format.name, raw[call.lead.size :])
+        self.r.out.append(
+            CallError(call.index, damage.code, damage.full_message(raw, self.r.mark), lost, damage.position)
+        )

@@ -91,5 +91,5 @@ class ValueTokens:
 
     def truncated(self) -> Damage:
         """The error for a text that ends inside the value."""
-        told = f"the text ended inside {self.key!r}, before {self.end.what}"
-        return Damage("truncated_call", told, self.r.offset, ended=True)
+        message = f"the text ended inside {self.key!r}, before {self.end.what}"
+        return Damage("truncated_call", message, self.r.offset, ended=True)

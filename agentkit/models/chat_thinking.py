@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from agentkit.events import SourceEvent, Thinking
-from agentkit.models.native import items_of, provider_block, text_of
+from agentkit.models.native import provider_block
+from agentkit.models.wire import items_of, text_of
 from agentkit.unicode import Joiner
 
 FIELDS: Final = ("reasoning_content", "reasoning")

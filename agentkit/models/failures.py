@@ -15,9 +15,9 @@ from typing import Any, Final, NamedTuple
 from agentkit.errors import ProviderError, ProviderErrorKind
 from agentkit.events import Finish, SourceEvent, Usage
 from agentkit.models import refusals
-from agentkit.models.native import ErrorInStream
 from agentkit.models.receiving import Unreadable
 from agentkit.models.secrets import without_secrets
+from agentkit.models.wire import ErrorInStream
 from agentkit.unicode import escaped
 
 KINDS: Final[Mapping[int, ProviderErrorKind]] = {

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from agentkit.events import SourceEvent
-from agentkit.models.native import NativeCall, NativeCalls, contradict, json_text_of, mapping_of, text_of
+from agentkit.models.native import NativeCall, NativeCalls, contradict
+from agentkit.models.wire import json_text_of, mapping_of, text_of
 from agentkit.unicode import clean
 
 ALONE: Final = "only the message as a whole has it, and it fits none of the calls that came in pieces"

@@ -23,22 +23,10 @@ from agentkit.models.base import ModelRequest
 from agentkit.models.chat_calls import WhichCall
 from agentkit.models.chat_thinking import ChatThinking
 from agentkit.models.final_message import decide
-from agentkit.models.native import (
-    DONE,
-    ErrorInStream,
-    NativeCalls,
-    WireEvent,
-    bare,
-    count_of,
-    finish,
-    items_of,
-    json_text_of,
-    last_events,
-    mapping_of,
-    text_of,
-)
+from agentkit.models.native import NativeCalls, bare, finish, last_events
 from agentkit.models.provider import RemoteModel
 from agentkit.models.vendors import OPENAI
+from agentkit.models.wire import DONE, ErrorInStream, WireEvent, count_of, items_of, json_text_of, mapping_of, text_of
 from agentkit.schemas import flavours
 from agentkit.unicode import Joiner, clean
 

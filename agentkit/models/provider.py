@@ -24,11 +24,11 @@ from agentkit.models.base import Closing, ModelRequest
 from agentkit.models.clients import Clients
 from agentkit.models.failures import Asked, Came, broken_off, no_calls, provider_error
 from agentkit.models.model_options import ModelSettings
-from agentkit.models.native import ErrorInStream, Wire, WireEvent, items_of, mapping_of, text_of
 from agentkit.models.receiving import ResponseBody, Unreadable
 from agentkit.models.retry import Retry
 from agentkit.models.secrets import MIN_SECRET, Address, is_secret, shown, watch_logs
 from agentkit.models.vendors import Vendor
+from agentkit.models.wire import ErrorInStream, Wire, WireEvent, items_of, mapping_of, text_of
 
 _LOG: Final = logging.getLogger("agentkit.models")
 

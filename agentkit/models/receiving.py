@@ -13,8 +13,8 @@ from contextlib import aclosing
 from typing import Any, Final
 
 from agentkit.formats import values
-from agentkit.models.native import DONE, ErrorInStream, Wire, WireEvent
 from agentkit.models.sse import BOM, EventReader, EventTooLong
+from agentkit.models.wire import DONE, ErrorInStream, Wire, WireEvent
 
 MAX_EVENT: Final = 64 * 1024 * 1024
 """The maximum size of one event of a stream, in bytes. The longest known repeat a whole response, with images."""

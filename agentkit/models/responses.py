@@ -24,10 +24,11 @@ from agentkit.messages import (
 )
 from agentkit.models import fitting
 from agentkit.models.base import ModelRequest
-from agentkit.models.native import bare, text_of
+from agentkit.models.native import bare
 from agentkit.models.provider import RemoteModel
 from agentkit.models.responses_wire import ResponsesWire, events_of
 from agentkit.models.vendors import OPENAI
+from agentkit.models.wire import text_of
 from agentkit.schemas import flavours
 from agentkit.unicode import clean
 

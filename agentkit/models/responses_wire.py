@@ -15,20 +15,14 @@ from typing import Any, Final
 from agentkit.events import TAKEN_BACK, Finish, FinishReason, SourceEvent, Text, Thinking, Usage
 from agentkit.models.native import (
     CONTRADICTED,
-    ErrorInStream,
     NativeCall,
     NativeCalls,
-    WireEvent,
     contradict,
-    count_of,
     finish,
-    items_of,
-    json_text_of,
     last_events,
-    mapping_of,
     provider_block,
-    text_of,
 )
+from agentkit.models.wire import ErrorInStream, WireEvent, count_of, items_of, json_text_of, mapping_of, text_of
 from agentkit.unicode import Joiner, clean
 
 FINISHES: Final[Mapping[str, FinishReason]] = {

@@ -14,6 +14,7 @@ from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from agentkit.formats import literals, repairs, values
+from agentkit.formats.stringliterals import NotALiteral
 from agentkit.schemas import walk
 from agentkit.schemas.words import MAX_PROBLEMS, InvalidArguments, Problem
 from agentkit.tool.arguments import Arguments
@@ -199,9 +200,9 @@ def _objects(text: str) -> Iterator[Any]:
         at = found.start() + 1
         try:
             value = reader.value()
-        except (literals.NotALiteral, RecursionError) as e:
+        except (NotALiteral, RecursionError) as e:
             if _PROPERTY.match(text, found.start()):
-                where = f" at character {e.position}" if isinstance(e, literals.NotALiteral) else ""
+                where = f" at character {e.position}" if isinstance(e, NotALiteral) else ""
                 raise InvalidOutput(
                     [f"the JSON that begins at character {found.start()} is damaged{where}: {e}"]
                 ) from e

@@ -98,7 +98,7 @@ def test_4_a_call_without_arguments_is_a_call_without_arguments() -> None:
     ]
 
 
-def test_5_a_raw_newline_and_a_trailing_comma_are_mended_and_said() -> None:
+def test_5_a_raw_newline_and_a_trailing_comma_are_repaired_and_reported() -> None:
     text = (
         '<tool_call>{"name": "write_file", "arguments": {"path": "a\n'
         'b",}}</tool_call>\n'
@@ -365,7 +365,7 @@ def test_14_jamba_by_the_character() -> None:
     ]
 
 
-def test_14_an_argument_that_wraps_the_arguments_is_unwrapped_and_said() -> None:
+def test_14_an_argument_that_wraps_the_arguments_is_unwrapped_and_reported() -> None:
     text = (
         "<｜DSML｜function_calls>\n"
         '<｜DSML｜invoke name="add">\n'

@@ -163,7 +163,7 @@ def test_hostile_json_is_an_error(arguments: str) -> None:
     assert error(BY_JSON, json_call(arguments)) in ("invalid_json", "truncated_call")
 
 
-def test_a_number_with_a_leading_zero_is_an_error_or_a_repair_that_is_said() -> None:
+def test_a_number_with_a_leading_zero_is_an_error_or_a_repair_that_is_reported() -> None:
     last = formats.parse(json_call('{"number": 01}'), BY_JSON, TOOLS)[-1]
     assert isinstance(last, CallError) or (isinstance(last, CallEnd) and last.repairs)
 

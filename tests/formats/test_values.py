@@ -418,7 +418,7 @@ def test_a_carriage_return_before_the_newline_of_the_format_belongs_to_the_forma
     assert outcomes(read("qwen3_coder", text)) == [("bash", {"command": "ls"}, ())]
 
 
-def test_a_value_is_told_while_it_streams_up_to_what_later_text_must_tell() -> None:
+def test_a_value_is_emitted_while_it_streams_up_to_what_only_later_text_decides() -> None:
     parser = Parser("qwen3_coder", TOOLS)
     told = merge(
         parser.feed("<function=bash>\n<parameter=command>\necho a\necho b </function> c\ncat x\n</function>\nls")

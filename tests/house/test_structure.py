@@ -137,18 +137,11 @@ OPTIONS = {"ModelSettings", "ProcessorConfig"}
 """Values of which each field is an option of the user's; nothing decides by all of them."""
 
 
-WIDE = {
-    "Reader": "every step uses the buffer: with one more attribute access, a short call took 3 to 6 % longer",
-    "CallReader": "every part reads and writes it; still to be divided into what opened a call and what was read of it",
-}
-"""Classes that may have more attributes, each with its reason."""
-
-
 @pytest.mark.parametrize("file", [f for f in FILES if room(f) in NARROW], ids=lambda f: str(f.relative_to(PACKAGE)))
 def test_no_class_has_more_than_12_attributes(file: Path) -> None:
     """Those that it sets on itself, and its fields."""
     classes = [node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.ClassDef)]
-    known = {node.name: set(attributes(node)) for node in classes if node.name not in OPTIONS | WIDE.keys()}
+    known = {node.name: set(attributes(node)) for node in classes if node.name not in OPTIONS}
     assert {name: sorted(of) for name, of in known.items() if len(of) > 12} == {}
 
 

@@ -24,8 +24,8 @@ from agentkit.events import (
     merge,
 )
 from agentkit.messages import ToolCall
-from agentkit.models.native import DONE, ErrorInStream, WireEvent
 from agentkit.models.openai import ChatWire, chunks_of
+from agentkit.models.wire import DONE, ErrorInStream, WireEvent
 
 
 def read(*chunks: WireEvent) -> list[Event]:

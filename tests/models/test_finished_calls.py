@@ -15,10 +15,11 @@ from streams import answer
 from agentkit import Agent
 from agentkit.events import CallEnd, CallError, Event, Finish, Text
 from agentkit.messages import ToolCall, ToolMessage
-from agentkit.models.anthropic import MessagesWire
-from agentkit.models.native import Wire, WireEvent, bare
+from agentkit.models.messages_wire import MessagesWire
+from agentkit.models.native import bare
 from agentkit.models.openai import ChatWire
 from agentkit.models.responses_wire import ResponsesWire
+from agentkit.models.wire import Wire, WireEvent
 from agentkit.processor import ProcessorConfig
 from agentkit.testing import Replay, ScriptedModel
 

@@ -22,8 +22,8 @@ from agentkit.events import (
     merge,
 )
 from agentkit.messages import ToolCall
-from agentkit.models.anthropic import MessagesWire, events_of
-from agentkit.models.native import ErrorInStream, WireEvent
+from agentkit.models.messages_wire import MessagesWire, events_of
+from agentkit.models.wire import ErrorInStream, WireEvent
 
 
 def read(*wire_events: WireEvent) -> list[Event]:

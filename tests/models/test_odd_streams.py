@@ -17,10 +17,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentkit.events import CallEnd, CallError, Event, Finish, ProviderBlock, Text
-from agentkit.models.anthropic import MessagesWire
-from agentkit.models.native import Wire, WireEvent
+from agentkit.models.messages_wire import MessagesWire
 from agentkit.models.openai import ChatWire
 from agentkit.models.responses import ResponsesWire
+from agentkit.models.wire import Wire, WireEvent
 
 EXAMPLES = int(os.environ.get("AGENTKIT_EXAMPLES", "100"))
 """How many streams each property reads; `AGENTKIT_EXAMPLES=500` is the soak."""

@@ -16,7 +16,7 @@ from recordings import ABSENT, rows
 
 from agentkit.events import CallEnd, CallError, Event, Finish
 from agentkit.models import anthropic, openai, responses
-from agentkit.models.native import DONE, ErrorInStream, Wire, WireEvent
+from agentkit.models.wire import DONE, ErrorInStream, Wire, WireEvent
 
 DEEP: list[Any] = []
 for _ in range(150):

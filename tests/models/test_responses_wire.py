@@ -22,8 +22,8 @@ from agentkit.events import (
     merge,
 )
 from agentkit.messages import ToolCall
-from agentkit.models.native import ErrorInStream, WireEvent
 from agentkit.models.responses import ResponsesWire, events_of
+from agentkit.models.wire import ErrorInStream, WireEvent
 
 CALL = {
     "type": "function_call",

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 from agentkit.errors import ErrorCode
 from agentkit.events import Event, Finish, FinishReason, SourceEvent, Text
 from agentkit.messages import AssistantMessage, ToolMessage
-from agentkit.models.native import DONE
 from agentkit.models.openai import ChatWire
+from agentkit.models.wire import DONE
 from agentkit.processor import ProcessorConfig, ResponseProcessor, Turn
 from agentkit.tool.declare import openapi_schema, xml_schema
 from agentkit.tool.registry import ToolRegistry

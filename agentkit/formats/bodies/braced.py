@@ -15,9 +15,10 @@ from agentkit.formats import values
 from agentkit.formats.call import CallReader
 from agentkit.formats.format import Braced
 from agentkit.formats.kind import PartKind, Writing
-from agentkit.formats.literals import PYTHON_WORDS, Literals, NotALiteral
+from agentkit.formats.literals import PYTHON_WORDS, Literals
 from agentkit.formats.reader import Damage, Reader, Search, Wait, literal, may_begin
 from agentkit.formats.repairs import PYTHON_QUOTES
+from agentkit.formats.stringliterals import NotALiteral
 
 _KEY = re.compile(r"\s*([^\s:{}\[\],]+)\s*:\s*")
 _PLAIN = re.compile(r"[^,{}\[\]]*")
@@ -70,13 +71,13 @@ def _take(r: Reader, call: CallReader, part: Braced, read: dict[str, Any], plain
     if plain_quotes and PYTHON_QUOTES not in r.repairs:
         raise Damage("invalid_json", f"expected {part.quote!r} around strings, not {plain_quotes}", r.offset)
     if plain_quotes:
-        call.note(PYTHON_QUOTES)
+        call.arguments.note(PYTHON_QUOTES)
     for key, value in read.items():
         declared = call.tool is not None and call.tool.declares(key)
         if (isinstance(value, _Bare) and (declared or not part.typed)) or (isinstance(value, str) and not part.typed):
-            call.put(r, key, "".join(value), nulls=True)
+            call.arguments.put(r, key, "".join(value), nulls=True)
         else:
-            call.set(r, key, _settled(value))
+            call.arguments.set(r, key, _settled(value))
 
 
 class _Bare(str):

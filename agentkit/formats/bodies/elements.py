@@ -39,8 +39,8 @@ def read_name_tag(r: Reader, call: CallReader, part: NameTag) -> Wait:
         opening = yield from attributes.read()
     except Decline:
         if (yield from r.sees(tags.named_tag(part.name, part.attribute))):  # with the rest of this tag as its value
-            told = f"<{part.name}> opens in the opening tag of another one"
-            raise Damage("invalid_arguments", told, r.offset, in_tag=True) from None
+            message = f"<{part.name}> opens in the opening tag of another one"
+            raise Damage("invalid_arguments", message, r.offset, in_tag=True) from None
         raise
     name = opening.attributes.get(part.attribute)
     if not name:
@@ -61,10 +61,10 @@ def _attribute(r: Reader, call: CallReader, parameter: str, text: str | None) ->
 
     Without a value it is null, as our own writer writes it, if null is also the value when the parameter is omitted.
     """
-    schema, root = call.schema(parameter)
+    schema, root = call.arguments.schema(parameter)
     if text is None and schema and schema.get("default", "") is not None and values.accepts("", schema, root):
         raise Damage("invalid_arguments", f"expected '=' and a value after {parameter!r}", r.offset)
-    call.put(r, parameter, text, nulls=False)
+    call.arguments.put(r, parameter, text, nulls=False)
 
 
 _AGAIN: Final = " "
@@ -90,7 +90,7 @@ def read_text_argument(r: Reader, call: CallReader, part: TextArgument) -> Wait:
     _refuse_wrapped(r, call, value)
     required = call.tool.parameters.get("required", ()) if call.tool else ()
     if value.text().strip() or (names and names[0] in required):
-        call.put(r, value.key, value.text(), nulls=not value.verbatim)
+        call.arguments.put(r, value.key, value.text(), nulls=not value.verbatim)
     call.complete = True
 
 
@@ -181,7 +181,7 @@ def read_element(r: Reader, call: CallReader, part: ToolElement) -> Wait:
             message = f"<{half}> opens inside the value of {content[0].parameter!r} and is not closed there"
             raise Damage("ambiguous_call", message, value.seen.first_close, end=r.offset)
         _refuse_wrapped(r, call, value)
-        call.put(r, content[0].parameter, _stripped(element, value), nulls=not value.verbatim)
+        call.arguments.put(r, content[0].parameter, _stripped(element, value), nulls=not value.verbatim)
     else:
         yield from _Children(r, call, tool, call.elements[part.layout]).read((element.tag,), group_of(tool))
 
@@ -243,7 +243,7 @@ class _Children:
                 continue
             parameter = below.parameter if below is not None else name
             if opening.empty:
-                call.put(r, parameter, None)
+                call.arguments.put(r, parameter, None)
             else:
                 yield from self.take(name, parameter, parents, group)
 
@@ -256,7 +256,7 @@ class _Children:
         note_value(call, value)
         if value.unclosed and (swallowed := _swallowed(value.text(), call, group, name)):
             raise unsure(parameter, swallowed, r.offset, -1)
-        call.put(r, parameter, _stripped(element, value), nulls=not value.verbatim)
+        call.arguments.put(r, parameter, _stripped(element, value), nulls=not value.verbatim)
 
 
 def _allowed(group: Group, parent: str) -> str:
@@ -288,7 +288,8 @@ _A_TAG: Final = re.compile(r"<(/?)([^\W\d][\w.-]{0,255}+)(?![^<>]{0,512}/>)")
 
 def _swallowed(text: str, call: CallReader, group: Group, own: str) -> str:
     """The first sibling, not set so far, that starts in a value whose own end was missing; empty if none does."""
-    names = (n for n, below in group.items() if isinstance(below, Node) and below.parameter not in call.arguments)
+    taken = call.arguments.by_name
+    names = (n for n, below in group.items() if isinstance(below, Node) and below.parameter not in taken)
     return next((n for n in names if n != own and re.search(tags.opening_tag(n), text, re.IGNORECASE)), "")
 
 

@@ -44,12 +44,12 @@ def read_json(r: Reader, call: CallReader, part: Json) -> Wait:
     """The arguments as one JSON object; no arguments if the text after them is already here."""
     yield from r.space()
     fenced = yield from _in_fence(r, call)
-    call.body = r.offset
+    call.arguments.body = r.offset
     if not (yield from r.have(1)):
         raise Damage("truncated_call", f"the text ended before the arguments of {call.name!r}", r.offset, ended=True)
     if r.buf[r.at] in '{["':
         span = yield from jsontext.scan(r, call.index)
-        call.arguments = take_arguments(r, call, span)
+        call.arguments.by_name = take_arguments(r, call, span)
     elif (
         r.buf[r.at].isalnum() or call.part == len(call.shape.call) - 1
     ):  # if nothing follows, it is unknown whether there are arguments
@@ -66,12 +66,12 @@ def read_key_envelope(r: Reader, call: CallReader, part: KeyEnvelope) -> Wait:
     yield from r.space()
     if not r.buf.startswith("{", r.at):
         raise Decline
-    call.body = r.offset
+    call.arguments.body = r.offset
     r.at += 1
     if (name := (yield from _key(r, first=True))) is None:
         raise Damage("invalid_json", "expected the tool's name as the object's key", r.offset)
     call.begin(r, name)
-    call.arguments = take_arguments(r, call, (yield from jsontext.scan(r, call.index)))
+    call.arguments.by_name = take_arguments(r, call, (yield from jsontext.scan(r, call.index)))
     if (yield from _another_key(r, first=False)):
         raise Damage("invalid_json", "expected '}' after the arguments", r.offset)
     call.complete = True
@@ -217,7 +217,7 @@ class _Envelope:
             raise Damage(e.code, wanted, r.offset) from e
         if not call.started:
             call.begin(r, name)
-        call.repairs.extend(repairs)
+        call.arguments.repairs.extend(repairs)
         call.id = call.id or otherkeys.id_of({k: v for k, v in given.items() if k not in found})
         return found
 
@@ -234,10 +234,10 @@ def read_envelope(r: Reader, call: CallReader, part: Envelope) -> Wait:
     fenced = yield from _in_fence(r, call)
     if r.buf[r.at : r.at + 1] != "{":
         raise Decline
-    call.body = r.offset
+    call.arguments.body = r.offset
     envelope = _Envelope(r, call, part)
     yield from envelope.read()
-    call.arguments = envelope.done()
+    call.arguments.by_name = envelope.done()
     if fenced:
         yield from _out_of_fence(r)
     call.complete = True
@@ -313,11 +313,11 @@ def take_arguments(r: Reader, call: CallReader, span: jsontext.Span | None) -> d
     """The arguments of a call from the JSON value that contains them; no arguments if there is no value."""
     value = span.read(r) if span is not None else {}
     if span is not None and span.loose:
-        call.repairs.append(RAW_NEWLINES)
+        call.arguments.repairs.append(RAW_NEWLINES)
     if isinstance(value, str):
         try:
             value = values.load(value)
-            call.repairs.append(DOUBLY_ENCODED)
+            call.arguments.repairs.append(DOUBLY_ENCODED)
         except ValueError:
             pass
     if value is None:

@@ -68,8 +68,8 @@ def read_nested_tags(r: Reader, call: CallReader, part: NestedTags) -> Wait:
         yield from _tag(r, call, stack, closing.strip())
     raw = r.raw()
     for node in stack[0].children:
-        schema, root = call.schema(node.name)
-        call.set(r, node.name, _value(node, raw, r.mark, schema, root))
+        schema, root = call.arguments.schema(node.name)
+        call.arguments.set(r, node.name, _value(node, raw, r.mark, schema, root))
 
 
 @cache
@@ -137,7 +137,7 @@ def _leave(r: Reader, call: CallReader, stack: list[_Node], size: int, wanted: s
         openings, closings = text.count(f"{token}<"), text.count(f"{token}</")
         if bare.search(text) or halved(text, token + closing) or openings != 2 * closings:  # it contains half a call
             raise _expected(stack, wanted, r.offset)
-        call.note(MISSING_CLOSE)
+        call.arguments.note(MISSING_CLOSE)
         _pop(stack)
 
 

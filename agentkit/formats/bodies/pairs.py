@@ -41,18 +41,18 @@ def read_tag_parameters(r: Reader, call: CallReader, part: TagParameters) -> Wai
             raise Damage("invalid_arguments", f"<{part.name}> has no {part.attribute!r}", r.offset)
         refuse_strays(part.name, (k for k in opening.attributes if k not in (part.attribute, part.kind)), (), r.offset)
         if opening.empty:
-            call.put(r, key, None)
+            call.arguments.put(r, key, None)
             continue
         value = value_of(r, call, key, end)
         yield from value.read()
         note_value(call, value)
         kind = opening.attributes.get(part.kind) if part.kind else None
         if kind == "true":
-            call.set(r, key, value.text())
+            call.arguments.set(r, key, value.text())
         elif kind == "false" and not (call.tool and call.tool.declares(key)):
-            call.set(r, key, values.read(value.text(), {}, {}))
+            call.arguments.set(r, key, values.read(value.text(), {}, {}))
         else:
-            call.put(r, key, value.text(), nulls=not value.verbatim)
+            call.arguments.put(r, key, value.text(), nulls=not value.verbatim)
 
 
 def value_of(r: Reader, call: CallReader, key: str, end: valueends.ValueEnd) -> Value:
@@ -60,10 +60,10 @@ def value_of(r: Reader, call: CallReader, key: str, end: valueends.ValueEnd) -> 
 
     def missing(name: str) -> bool:
         properties = call.tool.parameters.get("properties", {}) if call.tool is not None else {}
-        return name in properties and name not in call.arguments and name != key
+        return name in properties and name not in call.arguments.by_name and name != key
 
     def scalar() -> bool:
-        return values.is_scalar(*call.schema(key))
+        return values.is_scalar(*call.arguments.schema(key))
 
     return Value(r, call.index, key, end, missing, scalar)
 
@@ -71,14 +71,14 @@ def value_of(r: Reader, call: CallReader, key: str, end: valueends.ValueEnd) -> 
 def note_value(call: CallReader, value: Value) -> None:
     """How a value of the call was written, once it has been read."""
     if value.unclosed:
-        call.note(MISSING_CLOSE)
+        call.arguments.note(MISSING_CLOSE)
     if not value.verbatim:
-        call.raw.add(value.key)
+        call.arguments.plain.add(value.key)
 
 
 def _maybe_json(r: Reader, call: CallReader) -> Wait:
     """In place of parameters, models also write one JSON object with all of them."""
-    if not call.arguments and r.buf.startswith("{", r.at):
+    if not call.arguments.by_name and r.buf.startswith("{", r.at):
         yield from read_json(r, call, Json())
         call.complete = False
 
@@ -102,11 +102,11 @@ def read_pairs(r: Reader, call: CallReader, part: Pairs) -> Wait:
             raise Damage("ambiguous_call", message, value.start)
         note_value(call, value)
         if kind == "string":
-            call.set(r, key, text)
+            call.arguments.set(r, key, text)
         elif kind:
-            call.set(r, key, values.read(text, {"type": kind}, {}))
+            call.arguments.set(r, key, values.read(text, {"type": kind}, {}))
         else:
-            call.put(r, key, text, nulls=not value.verbatim)
+            call.arguments.put(r, key, text, nulls=not value.verbatim)
 
 
 def _opens_again(text: str, part: Pairs) -> bool:

@@ -14,9 +14,10 @@ from agentkit.formats import values
 from agentkit.formats.call import CallReader
 from agentkit.formats.format import PythonCall
 from agentkit.formats.kind import PartKind, Writing
-from agentkit.formats.literals import Literals, NotALiteral
+from agentkit.formats.literals import Literals
 from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Search, Wait, text_run
 from agentkit.formats.repairs import ARITHMETIC, INNER_QUOTES, LEADING_ZEROS, MISSING_COMMA
+from agentkit.formats.stringliterals import NotALiteral
 
 _NAME = Delimiter(r"(?P<name>[^\W\d][\w.-]{0,255})\s{0,64}\(", r"(?:[^\W\d][\w.-]{0,255}\s{0,64})?")
 _ARGUMENT = Delimiter(
@@ -115,7 +116,7 @@ def _refuse_computed(r: Reader, call: CallReader) -> Wait:
 def _is_missing(call: CallReader, name: str) -> bool:
     """Whether this names, in a section of calls, a parameter that has not been set."""
     known = call.tool.parameters.get("properties", {}) if call.tool and call.shape.section is not None else {}
-    return name in known and name not in call.arguments
+    return name in known and name not in call.arguments.by_name
 
 
 class _Brackets:
@@ -209,7 +210,7 @@ def _take(r: Reader, call: CallReader, text: str, start: int) -> None:
             name = key["key"].strip("\"'")
             reader.at = key.end()
         try:
-            call.set(r, name, _value(r, call, reader))
+            call.arguments.set(r, name, _value(r, call, reader))
         except NotALiteral as e:
             raise Damage("invalid_arguments", f"the value of {name!r}: {e}", start + e.position) from e
         except RecursionError:
@@ -222,7 +223,7 @@ def _note(r: Reader, call: CallReader, reader: Literals, start: int) -> None:
     for repair in reader.repairs.keys() & {ARITHMETIC, LEADING_ZEROS}:
         if repair not in r.repairs:
             raise Damage("invalid_arguments", f"expected values, got what needs the repair {repair!r}", start)
-        call.note(repair)
+        call.arguments.note(repair)
 
 
 def _value(r: Reader, call: CallReader, reader: Literals) -> Any:
@@ -241,7 +242,7 @@ def _value(r: Reader, call: CallReader, reader: Literals) -> Any:
         if _holds_call(call, reader.text[at : reader.at]):
             raise NotALiteral("expected a string without a call in it, since its quotes are unbalanced", at) from None
         reader.after = None
-        call.note(INNER_QUOTES)
+        call.arguments.note(INNER_QUOTES)
     return value
 
 
@@ -274,7 +275,7 @@ def _comma(r: Reader, call: CallReader, reader: Literals) -> None:
     if c == ",":
         reader.at += 1
     elif c and MISSING_COMMA in r.repairs and _KEY.match(reader.text, reader.at):
-        call.note(MISSING_COMMA)
+        call.arguments.note(MISSING_COMMA)
     elif c:
         raise reader.bad("',' or ')'")
 

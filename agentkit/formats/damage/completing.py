@@ -13,9 +13,10 @@ from agentkit.formats.call import CallReader
 from agentkit.formats.damage.otherkeys import BESIDE, NESTED, NoReading, arguments_elsewhere, describes, either, id_of
 from agentkit.formats.format import Envelope, KeyEnvelope
 from agentkit.formats.jsontext import GOES_ON
-from agentkit.formats.literals import Doubtful, Literals, NotALiteral, repaired
+from agentkit.formats.literals import Literals, repaired
 from agentkit.formats.reader import Damage, Decline, Reader, pattern
 from agentkit.formats.repairs import DOUBLY_ENCODED, MISSING_BRACE
+from agentkit.formats.stringliterals import Doubtful, NotALiteral
 from agentkit.formats.values import load
 from agentkit.unicode import without_surrogates
 
@@ -39,9 +40,9 @@ def repaired_call(r: Reader, call: CallReader, raw: str) -> Repaired | None:
         call: the call; its `body` is where its JSON starts.
         raw: the call's whole text, its closing literal included.
     """
-    if call.body < 0 or not r.repairs:
+    if call.arguments.body < 0 or not r.repairs:
         return None
-    start = call.body - r.mark
+    start = call.arguments.body - r.mark
     found = _repaired_body(call, raw, start, r.repairs, ended=r.ended and r.at >= len(r.buf))
     if found is None:
         return None
@@ -66,9 +67,9 @@ def _misplaced(call: CallReader, arguments: dict[str, Any]) -> bool:
 
 def doubtful(r: Reader, call: CallReader, raw: str, damage: Damage) -> Damage:
     """The error for a call that was not repaired: the number in it that is doubtful; otherwise, the damage itself."""
-    if call.body >= 0 and r.repairs:
+    if call.arguments.body >= 0 and r.repairs:
         try:
-            Literals(raw, call.body - r.mark).value()
+            Literals(raw, call.arguments.body - r.mark).value()
         except Doubtful as e:
             return Damage(damage.code, str(e), r.mark + e.position)
         except (NotALiteral, RecursionError):

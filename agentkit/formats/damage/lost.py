@@ -95,7 +95,7 @@ def _answer_for(calls: Calls, entry: Opener, coming: Next, text: str, skip: int,
     if not opened:
         yield from calls.section_start(entry, call)
         text = text.lstrip().removeprefix(">")
-    position, r.at = r.offset, r.since + skip + coming.end
+    position, r.at = r.offset, r.mark - r.base + skip + coming.end
     calls.section = calls.last = entry
     if coming.kind == "call" and only_punctuation(text):
         calls.say_before()
@@ -164,10 +164,10 @@ def _refuse(calls: Calls, entry: Opener, named: Named) -> Wait:
             section = False
             r.back_to(begins)
     r.at += max(begins + named.opening - r.offset, 0)  # the call's own opening is part of what is refused
-    told = f"a call of {named.name!r} starts here and cannot be read"
+    message = f"a call of {named.name!r} starts here and cannot be read"
     if cut:
-        told = f"the text ended in a call of {named.name!r}"
-    yield from calls.damaged(call, Damage("truncated_call" if cut else "invalid_json", told, r.offset, ended=cut))
+        message = f"the text ended in a call of {named.name!r}"
+    yield from calls.damaged(call, Damage("truncated_call" if cut else "invalid_json", message, r.offset, ended=cut))
     calls.over()
     calls.last, calls.reopen = entry, None
     if section:

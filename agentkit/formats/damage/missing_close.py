@@ -36,15 +36,15 @@ def close_values(call: CallReader, end: int, *, repair: bool) -> None:
     part = next((p for p in call.shape.call if isinstance(p, Pairs | TagParameters)), None)
     if part is None or call.tool is None:
         return
-    known = [n for n in call.tool.parameters.get("properties", {}) if n not in call.arguments]
+    known = [n for n in call.tool.parameters.get("properties", {}) if n not in call.arguments.by_name]
     required = [n for n in known if n in call.tool.parameters.get("required", ())]
-    if not known or not call.raw:
+    if not known or not call.arguments.plain:
         return
     edge = end_of_pair(call.shape, part) if isinstance(part, Pairs) else end_of_parameter(call.shape, part)
     closing = re.compile(pattern(part.close.strip()) if isinstance(part, Pairs) else closing_tag(part.name))
     opening = re.compile("|".join(f"(?P<_{i}>{_opening(part, name)})" for i, name in enumerate(known)))
-    for name, value in list(call.arguments.items()):
-        if not isinstance(value, str) or name not in call.raw:
+    for name, value in list(call.arguments.by_name.items()):
+        if not isinstance(value, str) or name not in call.arguments.plain:
             continue
         if _is_shut(value, edge, part, call, known) or _misspelt(value, edge, known):
             raise _unopened(name, known[0], edge.what, end)
@@ -57,14 +57,14 @@ def close_values(call: CallReader, end: int, *, repair: bool) -> None:
         if not sure or not repair:
             raise unsure(name, names[0] if names else _near(value, part, known), end, end)
         if edge.closes(value[: found[0].start()]):
-            told = f"expected a parameter or the end of the call after {edge.what} of {name!r}"
-            raise Damage("invalid_arguments", told, end, end=end)
+            message = f"expected a parameter or the end of the call after {edge.what} of {name!r}"
+            raise Damage("invalid_arguments", message, end, end=end)
         starts = [0, *(f.end() for f in found)]
         stops = [*(f.start() for f in found), len(value)]
         for key, start, stop in zip((name, *names), starts, stops, strict=True):
             text = _trimmed(part, value[start:stop], first=not start, last=stop == len(value))
-            call.arguments[key] = values.read(text, *call.schema(key))
-        call.note(MISSING_CLOSE)
+            call.arguments.by_name[key] = values.read(text, *call.arguments.schema(key))
+        call.arguments.note(MISSING_CLOSE)
 
 
 def unsure(name: str, swallowed: str, at: int, end: int) -> Damage:
@@ -165,7 +165,7 @@ def _in_a_sentence(
     if rest and _SENTENCE(rest) is None and not _in_marks(value, behind, edge):
         return False
     word = rest.lstrip("\"'`)]},.;:!?\\ \t").strip()
-    for schema, root in map(call.schema, missing):
+    for schema, root in map(call.arguments.schema, missing):
         if values.is_scalar(schema, root) and not isinstance(values.read(word, schema, root), str):
             return False
     for name in missing:

@@ -122,7 +122,7 @@ def _starts_here(r: Reader, damage: Damage, starts: str) -> bool:
 
 def _in_list(r: Reader, listed: Listed, call: CallReader, damage: Damage) -> Generator[None, None, int]:
     """Where the next call of a section starts after a damaged one, or where the section ends; -1 if that is unknown."""
-    before = r.raw()[max(call.skip, len(call.lead)) : damage.position - r.mark]
+    before = r.raw()[max(call.lead.size, len(call.lead.opening)) : damage.position - r.mark]
     start = damage.position - len(before)
     if listed.over is not None and (over := listed.over.search(before)):
         return start + over.start()

@@ -1,0 +1,95 @@
+"""The arguments of one call while it is read: each value as the tool's schema reads it, and what that took.
+
+Knows the declarations of the tool, but neither how the call is written nor what opened it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agentkit.formats import values
+from agentkit.formats.reader import Damage, Reader
+from agentkit.formats.repairs import QUOTED_VALUE, WRAPPED_ARGUMENTS
+from agentkit.schemas import walk
+from agentkit.toolspec import UNDECLARED, ToolSpec
+
+_WRAPPERS = ("arguments", "input", "properties")
+"""Source: vLLM's parsers of DeepSeek V3.2 (`arguments`, `input`) and of MiniCPM 5 (`properties`), with their tests."""
+
+
+class CallArguments:
+    """What was read of a call's arguments.
+
+    `tool` is the offered tool that is called, None if there is none or its name is not known yet.
+    `plain` names the arguments that were plain text between delimiters, not in CDATA.
+    `body` is the offset at which a JSON body starts, -1 before it.
+    """
+
+    __slots__ = ("body", "by_name", "plain", "repairs", "tool")
+
+    def __init__(self) -> None:
+        self.tool: ToolSpec | None = None
+        self.by_name: dict[str, Any] = {}
+        self.plain: set[str] = set()
+        self.repairs: list[str] = []
+        self.body = -1
+
+    def schema(self, parameter: str) -> tuple[walk.Schema, walk.Schema]:
+        """The schema of a parameter, and the one in which its references are resolved."""
+        return (self.tool.schema_of(parameter), self.tool.parameters) if self.tool else (UNDECLARED, {})
+
+    def put(self, r: Reader, parameter: str, text: str | None, *, nulls: bool = True) -> None:
+        """Add an argument written as text; None stands for one that was named without a value.
+
+        Without `nulls`, the word null is text if the parameter may be a string.
+        """
+        schema, root = self.schema(parameter)
+        if text is None:
+            self.set(r, parameter, None if values.accepts_null(schema, root) else values.read("", schema, root))
+        else:
+            self.set(r, parameter, values.read(text, schema, root, nulls=nulls))
+
+    def set(self, r: Reader, parameter: str, value: Any) -> None:
+        """Add an argument's value; a second one must be the same."""
+        try:
+            values.refuse_other(self.by_name, parameter, value)
+        except values.GivenTwice as e:
+            raise Damage("ambiguous_call", f"parameter {e}", r.offset) from e
+        self.by_name[parameter] = value
+
+    def note(self, repair: str) -> None:
+        """Note that a repair was made."""
+        if repair not in self.repairs:
+            self.repairs.append(repair)
+
+    def repair(self, allowed: frozenset[str]) -> None:
+        """Repair arguments that were read, as the tool's schema requires."""
+        if self.tool is not None and WRAPPED_ARGUMENTS in allowed:
+            self.unwrap()
+        if self.tool is not None and QUOTED_VALUE in allowed:
+            self.unquote()
+
+    def unquote(self) -> None:
+        """Read strings as the numbers, booleans, lists and objects they write, if the schema allows no string."""
+        for name, value in self.by_name.items():
+            if not isinstance(value, str):
+                continue
+            schema, root = self.schema(name)
+            if schema and not values.accepts(value, schema, root):
+                read = values.read(value, schema, root)
+                if not isinstance(read, str) and (not isinstance(read, list) or value.lstrip()[:1] in ("[", "(")):
+                    self.by_name[name] = read
+                    self.note(QUOTED_VALUE)
+
+    def unwrap(self) -> None:
+        """Unwrap arguments from one that only wraps them, if the tool has no parameter of that name."""
+        if self.tool is None or len(self.by_name) != 1:
+            return
+        ((name, value),) = self.by_name.items()
+        known = self.tool.parameters.get("properties", {})
+        if name not in _WRAPPERS or name in known or not known:
+            return
+        inner = values.read(value, {"type": "object"}, {}) if isinstance(value, str) else value
+        if isinstance(inner, dict) and inner.keys() <= known.keys():
+            self.by_name = inner
+            self.note(WRAPPED_ARGUMENTS)

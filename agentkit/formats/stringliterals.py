@@ -1,0 +1,214 @@
+"""Strings as models write them in JSON, in Python and in mixtures of both, in complete text. Pure.
+
+The content of a string is never changed, except that escapes have the meaning of the language of its quotes. The
+repairs needed to read a JSON text are recorded in `repairs`.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Final
+
+from agentkit.formats.repairs import (
+    INNER_QUOTES,
+    INVALID_ESCAPE,
+    JOINED_STRINGS,
+    PYTHON_LITERALS,
+    PYTHON_QUOTES,
+    RAW_NEWLINES,
+)
+
+_SPACE = re.compile(r"\s*")
+_ODD_SPACE = re.compile(r"[^ \t\n\r]")  # not white space in JSON
+QUOTES: Final = ('"', "'")
+_STRING_OVER: Final = ("", ",", ")", "]", "}", ":")  # after a string: nothing joins it
+_PREFIXED = re.compile(r"([a-zA-Z]{0,2})(?=[\"'])")
+_PREFIXES: Final = frozenset(("", "r", "u", "f", "rf", "fr"))
+_RAW_CONTROL = re.compile(r"[\x00-\x1f]")
+_STRING: Final = {
+    '"': re.compile(r'[^"\\]*'),
+    "'": re.compile(r"[^'\\]*"),
+    '"""': re.compile(r'(?:[^"\\]|"(?!""))*'),
+    "'''": re.compile(r"(?:[^'\\]|'(?!''))*"),
+}
+_JSON_ESCAPES: Final = {
+    "n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", '"': '"', "\\": "\\", "/": "/",
+}  # fmt: skip
+_PYTHON_ESCAPES: Final = {
+    "n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "a": "\a", "v": "\v", '"': '"', "'": "'", "\\": "\\",
+    "\n": "", "\r": "", "\r\n": "",
+}  # fmt: skip
+_OCTAL = re.compile(r"[0-7]{1,3}")
+_NAMED = re.compile(r"N\{([^{}]{1,100})\}")
+_ESCAPED = re.compile(r"\r\n|.?", re.DOTALL)
+_HEX = re.compile(r"x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})")
+
+
+class NotALiteral(ValueError):
+    """The text is not a value of this kind; `position` is where reading failed."""
+
+    def __init__(self, message: str, position: int) -> None:
+        super().__init__(message)
+        self.position = position
+
+
+class Doubtful(NotALiteral):
+    """The text can be read as a number, and as something that belongs in quotes."""
+
+
+class Strings:
+    """Read strings from `text`, starting at `at`; `at` moves past each.
+
+    Args:
+        text: the text to read.
+        at: where reading starts.
+        after: what must follow a quote that ends a string; any other quote belongs to the string. None: every quote
+            ends one.
+        python: the text is Python: adjacent strings are one, and Python's escapes also apply in double quotes.
+    """
+
+    def __init__(self, text: str, at: int, *, after: re.Pattern[str] | None, python: bool) -> None:
+        self.text, self.at, self.after, self.python = text, at, after, python
+        self.repairs: dict[str, None] = {}
+
+    def bad(self, wanted: str) -> NotALiteral:
+        """The error for the text at this position."""
+        return NotALiteral(f"expected {wanted}, got {self.text[self.at : self.at + 20]!r}", self.at)
+
+    def space(self) -> str:
+        """Skip white space; returns the character after it, empty at the text's end."""
+        start, self.at = self.at, _SPACE.match(self.text, self.at).end()  # type: ignore[union-attr]  # it always matches
+        if self.at > start and _ODD_SPACE.search(self.text, start, self.at):
+            self.repairs[PYTHON_LITERALS] = None
+        return self.text[self.at : self.at + 1]
+
+    def prefixed(self) -> re.Match[str] | None:
+        """The prefix, often empty, of the string that starts here; None if none does."""
+        return _PREFIXED.match(self.text, self.at)
+
+    def strings(self) -> str:
+        """Adjacent strings, or strings joined by `+`, are one, as in Python; in JSON only joined ones are."""
+        text = self.one_string()
+        while True:
+            at = self.at
+            if self.text[at : at + 1] in _STRING_OVER:
+                return text
+            joined = self.space() == "+"
+            if joined:
+                self.at += 1
+                self.space()
+            if not (joined or self.python) or not self.prefixed():
+                self.at = at
+                return text
+            if not self.python:
+                self.repairs[JOINED_STRINGS] = None
+            text += self.one_string()
+
+    def one_string(self) -> str:
+        """One string with its prefix.
+
+        Raises:
+            NotALiteral: it has no end, or it cannot be text: bytes, or a template with placeholders.
+        """
+        if self.text[self.at : self.at + 1] in QUOTES:
+            return self.string(self.text[self.at])
+        found = self.prefixed()
+        prefix = found[1].lower() if found else ""
+        if found is None or prefix not in _PREFIXES:
+            raise self.bad("a string")
+        if prefix:
+            self.repairs[PYTHON_LITERALS] = None
+        self.at = found.end()
+        return self.string(self.text[self.at], raw="r" in prefix, filled="f" in prefix)
+
+    def string(self, quote: str, *, raw: bool = False, filled: bool = False) -> str:
+        """A string in any of Python's or JSON's quotes."""
+        if self.text.startswith(quote * 3, self.at):
+            quote *= 3
+        if quote != '"':
+            self.repairs[PYTHON_QUOTES] = None
+        start = self.at
+        self.at += len(quote)
+        pieces: list[str] = []
+        plain = _STRING[quote]
+        while True:
+            found = plain.match(self.text, self.at)
+            assert found is not None
+            if found[0] and _RAW_CONTROL.search(found[0]):
+                self.repairs[RAW_NEWLINES] = None
+            pieces.append(self.unbraced(found[0]) if filled else found[0])
+            self.at = found.end()
+            if self.text.startswith(quote, self.at):
+                self.at += len(quote)
+                if self.after is None or self.after.match(self.text, self.at):
+                    return "".join(pieces)
+                self.repairs[INNER_QUOTES] = None
+                pieces.append(quote)
+                continue
+            if self.at >= len(self.text):
+                self.at = start
+                raise NotALiteral(f"the string that starts at {start} does not end", start)
+            if filled and self.text[self.at + 1 : self.at + 2] in ("{", "}"):
+                raise self.bad("a string without placeholders")
+            pieces.append(self.raw_escape() if raw else self.escape(python=self.python or quote != '"'))
+
+    def unbraced(self, text: str) -> str:
+        """A piece of an f-string; an expression in braces would have to be computed."""
+        rest = text.replace("{{", "").replace("}}", "")
+        if "{" in rest or "}" in rest:
+            raise self.bad("a string without placeholders")
+        return text.replace("{{", "{").replace("}}", "}")
+
+    def raw_escape(self) -> str:
+        """In a raw string, a backslash and the character after it are taken literally."""
+        text = self.text[self.at : self.at + 2]
+        self.at += len(text)
+        return text
+
+    def escape(self, *, python: bool) -> str:
+        """One escape; an unknown one keeps its backslash, as in Python."""
+        found = _ESCAPED.match(self.text, self.at + 1)
+        c = found[0] if found else ""
+        if not python and c in _JSON_ESCAPES:
+            self.at += 2
+            return _JSON_ESCAPES[c]
+        if found := _HEX.match(self.text, self.at + 1):
+            if not python and not found[2]:
+                self.repairs[INVALID_ESCAPE] = None
+            self.at = found.end()
+            code = int(found[1] or found[2] or found[3], 16)
+            return self.surrogates(code) if code < 0x110000 else "\ufffd"
+        if not python:
+            self.repairs[INVALID_ESCAPE] = None
+        if octal := _OCTAL.match(self.text, self.at + 1):
+            self.at = octal.end()
+            return chr(int(octal[0], 8))
+        if named := _NAMED.match(self.text, self.at + 1):
+            return self.named(named)
+        if python and c in ("x", "u", "U", "N"):
+            raise self.bad("a complete escape")
+        self.at += 1 + len(c)
+        return _PYTHON_ESCAPES.get(c, "\\" + c)
+
+    def named(self, found: re.Match[str]) -> str:
+        """A character by its Unicode name."""
+        try:
+            c = unicodedata.lookup(found[1])
+        except KeyError:
+            raise self.bad("the name of a character") from None
+        self.at = found.end()
+        return c
+
+    def surrogates(self, code: int) -> str:
+        """A code unit, joined with its second half if it is the first half of a pair."""
+        if (
+            0xD800 <= code < 0xDC00
+            and self.text.startswith("\\u", self.at)
+            and (low := _HEX.match(self.text, self.at + 1))
+        ):
+            second = int(low[2] or "0", 16)
+            if 0xDC00 <= second < 0xE000:
+                self.at = low.end()
+                return chr(0x10000 + ((code - 0xD800) << 10) + (second - 0xDC00))
+        return "\ufffd" if 0xD800 <= code < 0xE000 else chr(code)

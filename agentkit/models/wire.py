@@ -1,0 +1,120 @@
+"""What the three providers' wires share: their shape, the errors in them, and how their fields are read.
+
+A wire is a state machine: `feed(wire event) -> events`, no I/O, no SDK. A whole response goes through the same machine,
+as the wire events in which it would have been streamed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final, Protocol
+
+from agentkit.events import SourceEvent
+
+WireEvent = Mapping[str, Any]
+"""One event of a provider's stream, as its JSON object."""
+
+DONE: Final[WireEvent] = {"[DONE]": True}
+"""The wire event of a stream's closing line `data: [DONE]`."""
+
+
+class ErrorInStream(Exception):
+    """The provider reported an error inside a response that had started well.
+
+    Args:
+        message: the provider's message.
+        code: its code or type, as it wrote it; None if it named none.
+        body: the error object.
+    """
+
+    def __init__(self, message: str, code: str | None, body: object) -> None:
+        super().__init__(message)
+        self.code = code
+        self.body = body
+
+    @classmethod
+    def of(cls, error: object) -> ErrorInStream:
+        """From an error object as any provider writes it; a text that is too long for an error is cut."""
+        given = error if isinstance(error, Mapping) else {"message": error}
+        code = given.get("code") or given.get("type")
+        message = _short(str(given.get("message") or "no reason given"), MAX_MESSAGE)
+        code = None if code is None else _short(str(code), MAX_CODE)
+        whole = json.dumps(error, ensure_ascii=False, default=str)
+        body = error if len(whole) <= MAX_BODY else _short(whole, MAX_MESSAGE)
+        return cls(message, code, body)
+
+
+MAX_MESSAGE: Final = 4_000
+"""The maximum length of a provider's error message, in characters."""
+
+MAX_CODE: Final = 200
+"""The maximum length of an error's code, in characters."""
+
+MAX_BODY: Final = 1024 * 1024
+"""The maximum size of an error object that is kept whole, in characters: as for an HTTP error's body."""
+
+
+def _short(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[:limit]}… ({len(text):,} characters)"
+
+
+class Wire(Protocol):
+    """One response of one provider, as a state machine."""
+
+    @property
+    def done(self) -> bool:
+        """Whether the response came to its end; False also if the provider interrupted it."""
+        ...
+
+    @property
+    def called(self) -> bool:
+        """Whether a call came."""
+        ...
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more is to come; a response that is done may still report its usage."""
+        ...
+
+    def feed(self, event: WireEvent) -> list[SourceEvent]:
+        """The events that this wire event stands for.
+
+        Raises:
+            ErrorInStream: it reports an error.
+        """
+        ...
+
+    def close(self) -> list[SourceEvent]:
+        """The last events, when nothing more will come.
+
+        Ends with `Finish` if the response was done; otherwise its open calls are truncated and there is no `Finish`.
+        """
+        ...
+
+
+def text_of(value: object) -> str:
+    """A string field of a wire event; the empty string if a server omitted it or wrote something else."""
+    return value if isinstance(value, str) else ""
+
+
+def json_text_of(value: object) -> str:
+    """A call's arguments, as JSON text. Servers write a string, an object, nothing, or what is refused later."""
+    if value is None or isinstance(value, str):
+        return value or ""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def mapping_of(value: object) -> Mapping[str, Any]:
+    """An object field of a wire event; an empty one if a server omitted it or wrote something else."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def items_of(value: object) -> list[Mapping[str, Any]]:
+    """The objects of an array field of a wire event."""
+    return [v for v in value if isinstance(v, Mapping)] if isinstance(value, list) else []
+
+
+def count_of(value: object) -> int:
+    """A count of tokens; 0 if a server omitted it or wrote something else."""
+    return value if isinstance(value, int) and value > 0 else 0
