@@ -13,7 +13,7 @@ from typing import Final
 from agentkit.events import Markup, Text, Thinking
 from agentkit.formats.damage.listed import REACH
 from agentkit.formats.edges import begins, edge_of
-from agentkit.formats.format import Envelope, KeyEnvelope, NameTag, PythonCall, Tag, ToolElement
+from agentkit.formats.format import Envelope, KeyEnvelope, Name, NameTag, PythonCall, Tag, ToolElement
 from agentkit.formats.openers import Opener
 from agentkit.formats.reader import Delimiter, literal
 from agentkit.formats.sequence import Calls
@@ -109,8 +109,11 @@ def _listed(calls: Calls) -> bool:
         edge = calls.section.shape.section.open
         python = isinstance(calls.section.shape.call[0], PythonCall)
         return python or (isinstance(edge, str) and edge.rstrip().endswith("["))
-    first = calls.last.shape.call[0] if calls.last else None
-    return isinstance(first, Envelope | PythonCall) or (isinstance(first, str) and not first.strip())
+    if calls.last is None:
+        return False
+    first, unopened = calls.last.shape.call[0], calls.openers.meant(calls.last).unopened
+    named = unopened is not None and isinstance(unopened.shape.call[0], Name)
+    return named or isinstance(first, Envelope | PythonCall) or (isinstance(first, str) and not first.strip())
 
 
 def _own_end(calls: Calls) -> str | Tag:
@@ -149,7 +152,7 @@ def _next_in_section(calls: Calls, *, apart: bool) -> Generator[None, None, list
     if calls.fenced and (yield from r.sees(literal(calls.fenced))):
         return [replace(calls.prose.opening_fence, kind="fence_end")] if calls.prose.opening_fence else []
     if (entry := calls.section) is None or entry.shape.section is None:
-        entries = [*(yield from calls.prose.entries()), *_without_opening(calls)]
+        entries = [*(yield from calls.prose.entries()), *(yield from _without_opening(calls))]
         return (yield from _formed(calls, entries)) if apart and _listed(calls) else entries
     if (yield from r.sees(edge_of(entry.shape.section.close))):
         return [calls.openers.meant(entry).end]
@@ -173,13 +176,14 @@ def _formed(calls: Calls, entries: Sequence[Opener]) -> Generator[None, None, li
     return found
 
 
-def _without_opening(calls: Calls) -> list[Opener]:
+def _without_opening(calls: Calls) -> Generator[None, None, list[Opener]]:
     """A call like the last one whose opening literal was forgotten."""
-    last = calls.last
-    if last is None or not calls.r.buf.startswith("{", calls.r.at) or calls.prose.quoting.quoted:
+    if calls.last is None or calls.prose.quoting.quoted:
         return []
-    unopened = calls.openers.meant(last).unopened
-    return [unopened] if unopened is not None else []
+    meant = calls.openers.meant(calls.last)
+    if meant.unopened is None or not (yield from calls.r.sees(meant.begins_again)):
+        return []
+    return [meant.unopened]
 
 
 def _starts(calls: Calls, entry: Opener) -> Generator[None, None, bool]:

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Generator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final
 
 from agentkit.formats import values
@@ -30,6 +31,25 @@ _CUT: Final = 16  # characters: more than any literal or escape that a window ma
 
 GOES_ON: Final = Delimiter(r'\s{0,16},\s{0,16}"', r"\s{0,16}(?:,\s{0,16})?")
 """More of an object after the brace that closes it: after a doubled brace, nothing may be lost."""
+
+
+@cache
+def goes_on(keys: tuple[str, ...]) -> Delimiter:
+    """More of a JSON value after what seemed to end it, where its brackets were still open.
+
+    Args:
+        keys: what another call's object begins with, which is not a part of this one.
+    """
+    space = r"\s{0,16}"
+    comma = rf"{space}(?:[}}\]]{space}){{0,16}}+,{space}"
+    item = rf"(?:-?\d[\d.eE+-]{{0,32}}|true|false|null|None|True|False|'[^'\n]{{0,64}}'){space}"
+    no_call = rf'"(?!\w{{0,32}}\Z)(?!(?:{"|".join(keys)})")' if keys else '"'
+    begun = rf"-?[\w.+-]{{0,33}}{space}|'[^'\n]{{0,64}}'?{space}|\{{{space}(?:\"\w{{0,32}})?"
+    return Delimiter(
+        rf"{comma}(?:[\"\[]|{item}[,:}}\]]|\{{{space}(?:[^\s\"]|{no_call}))",
+        rf"{space}(?:[}}\]]{space}){{0,16}}+(?:,{space}(?:{begun})?)?",
+    )
+
 
 _VALUE, _ITEM, _KEY_OR_END, _KEY, _COLON, _NEXT = range(6)
 _EXPECTED: Final = {

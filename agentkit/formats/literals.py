@@ -244,13 +244,16 @@ class Literals(Strings):
         return key
 
     def closed(self, closer: str) -> bool:
-        """Whether the container ends here; at the text's end, a missing end is added if that is allowed."""
+        """Whether the container ends here; at the text's end, a missing end is added if that is allowed.
+
+        Not after a comma or an opening bracket: more was to follow, so that it would be half a value.
+        """
         c = self.space()
         if c == closer:
             self.at += 1
             return True
         if not c:
-            if not self.lenient:
+            if not self.lenient or self.text.endswith(_MORE_FOLLOWS):
                 raise self.bad(repr(closer))
             self.repairs[MISSING_BRACE] = None
             return True
@@ -292,6 +295,7 @@ def repaired(text: str, allowed: frozenset[str]) -> tuple[Any, tuple[str, ...]] 
     return (value, tuple(reader.repairs)) if allowed.issuperset(reader.repairs) else None
 
 
+_MORE_FOLLOWS: Final = (",", "{", "[", "(")
 _COMPUTED: Final = frozenset((ARITHMETIC, JOINED_STRINGS))
 
 

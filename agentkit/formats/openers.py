@@ -19,6 +19,8 @@ from agentkit.formats.edges import begins, closers, edge_of, lists_of, opener, w
 from agentkit.formats.format import (
     Envelope,
     Format,
+    FormatPart,
+    Json,
     KeyEnvelope,
     Name,
     NameTag,
@@ -204,15 +206,28 @@ class Meant:
 
     @cached_property
     def unopened(self) -> Opener | None:
-        """The same call without its opening literal, for use after another one; None if no envelope shows what it is.
+        """The same call without its opening literal, for use after another one; None if nothing shows what it is.
 
         Source: 40 calls in the Berkeley leaderboard's results, as by Hermes 2 Pro 70B in parallel_186.
         """
         shape = self.entry.shape
         parts = shape.call[isinstance(shape.call[0], str) :]
-        if shape.section is not None or not parts or not isinstance(parts[0], Envelope):
+        if shape.section is not None or not parts or not (isinstance(parts[0], Envelope) or _shown(parts)):
             return None
         return replace(self.entry, kind="call", shape=Shape(parts), weak=True)
+
+    @cached_property
+    def begins_again(self) -> Delimiter:
+        """What a call without its opening literal begins with: an object, or a tool's name and what follows names."""
+        first, *rest = self.unopened.shape.call if self.unopened is not None else (None, "")
+        if not isinstance(first, Name) or not isinstance(rest[0], str):
+            return Delimiter(r"\{" if isinstance(first, Envelope) else "(?!)", "(?!)")
+        names = sorted(self._table.named, key=len, reverse=True)
+        either = "|".join(map(re.escape, names)) or "(?!)"
+        return Delimiter(
+            rf"(?:{either})\s{{0,64}}{pattern(rest[0].strip())}",
+            "|".join([*map(beginnings, names), rf"(?:{either})\s{{0,64}}{beginnings(rest[0].strip())}"]),
+        )
 
     @cached_property
     def formed(self) -> Delimiter:
@@ -245,8 +260,10 @@ class Meant:
             return unread.in_tag(entry.tool.element.tag, entry.tool.name, entry.tool.parameters.get("properties", ()))
         if (opening := unread.opening_of(entry.shape, section=entry.kind == "section")) is None:
             return None
-        closing = [edge_of(edge).whole.pattern for edge in table.closers[entry.format.name]]
-        return unread.behind(*opening, table.named, f"(?i:{'|'.join([table.own_calls(), *closing])})")
+        section = entry.shape.section
+        own = [section.close] if section is not None and not weak(section.close) else []
+        closing = [edge_of(edge).whole.pattern for edge in (*table.closers[entry.format.name], *own)]
+        return unread.behind(*opening, table.named, table.own_calls(), "|".join(closing) or "(?!)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,6 +368,12 @@ def _one_of(texts: tuple[str, ...]) -> Delimiter:
 def _tells(entry: Opener) -> bool:
     """Whether nothing but a call begins like this."""
     return entry.kind in ("call", "section") and not entry.weak
+
+
+def _shown(parts: Sequence[FormatPart]) -> bool:
+    """Whether a tool's name and the literal after it show that these parts are a call, without what opens it."""
+    shown = len(parts) > 2 and isinstance(parts[0], Name) and isinstance(parts[1], str) and len(parts[1].strip()) > 3
+    return shown and isinstance(parts[2], Json) and not weak(str(parts[1]))
 
 
 def _line_start(words: Sequence[str], tools: Sequence[ToolSpec]) -> Delimiter:

@@ -35,7 +35,7 @@ REPAIRS: Final[Mapping[str, str]] = MappingProxyType({
     TRAILING_COMMA: "There was a comma after the last value of an object or array.",
     PYTHON_QUOTES: "A string was in single or triple quotes, or in plain quotes in a format that has its own.",
     PYTHON_LITERALS: "Values were written as in Python, such as `True`, `None`, `0x1F` or `.5`.",
-    MISSING_BRACE: "Braces or brackets at the end were missing.",
+    MISSING_BRACE: "Braces or brackets at the end were missing, after a whole value that nothing follows.",
     SURPLUS_BRACE: "There was one brace or bracket too many at the end.",
     DOUBLY_ENCODED: "The arguments were a string that contained their JSON.",
     INNER_QUOTES: "In a Python call, a string contained unescaped quotes of the kind that delimits it.",

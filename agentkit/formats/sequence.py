@@ -14,18 +14,19 @@ from agentkit.formats import values
 from agentkit.formats.bodies.fixed import read_loosely, read_opening_tag
 from agentkit.formats.bodies.kinds import KINDS
 from agentkit.formats.call import CallReader, Lead
-from agentkit.formats.damage.completing import doubtful, repaired_call
+from agentkit.formats.damage.completing import doubtful, keys_of, repaired_call
 from agentkit.formats.damage.missing_close import close_values
 from agentkit.formats.damage.resync import resync_at
 from agentkit.formats.edges import edge_of
 from agentkit.formats.format import Shape, Tag
-from agentkit.formats.jsontext import GOES_ON
+from agentkit.formats.jsontext import GOES_ON, goes_on
 from agentkit.formats.openers import Opener, Openers
 from agentkit.formats.prosereader import ProseReader
 from agentkit.formats.reader import Damage, Decline, Reader, Wait
-from agentkit.formats.repairs import LONE_SURROGATE, MISSING_CLOSE, WHOLE_CALL_REPAIRS
+from agentkit.formats.repairs import LONE_SURROGATE, MISSING_BRACE, MISSING_CLOSE, WHOLE_CALL_REPAIRS
 from agentkit.messages import ToolCall
 
+_INSIDE: Final = "expected the end of the JSON before the end of the call, after which more of it follows"
 _LAST_WORD: Final = re.compile(r"[\w.-]+\Z").match
 
 
@@ -166,7 +167,10 @@ class Calls:
         repairable = damage.code == "invalid_json" and not damage.ended
         if repairable and (yield from r.sees(GOES_ON)):  # what seemed to close the body is inside it
             repairable = False
-        if repairable and (read := repaired_call(r, call, raw)):
+        read = repaired_call(r, call, raw) if repairable else None
+        if read and MISSING_BRACE in read.repairs and (yield from r.sees(goes_on(keys_of(call.shape)))):
+            damage, read, repairable = Damage(damage.code, _INSIDE, damage.position), None, False
+        if read:
             call.arguments.by_name, call.arguments.repairs = read.arguments, [*read.repairs]
             self._repair(call)
             if read.end < len(raw) and r.may_rewind(r.mark + read.end):

@@ -33,6 +33,7 @@ from agentkit.toolspec import ToolSpec
 _TAGS: Final = [pair for f in formats.recoverable() for pair in f.thinking]
 _THINKING: Final = frozenset("".join(tag.split()) for pair in _TAGS for tag in pair)
 _CLOSES: Final = tuple(sorted({tag for _, tag in _TAGS if "think" in tag.lower() or tag[2:-1] in REASONING}))
+_OPENS: Final = {close: tuple({start for start, end in _TAGS if end == close}) for close in _CLOSES}
 _BY_TAG: Final = frozenset(f.name for f in formats.auto() if any(isinstance(s.call[0], ToolElement) for s in f.shapes))
 """The formats in which a call consists only of the tool's own tag."""
 
@@ -47,8 +48,11 @@ class _Wrapping(NamedTuple):
     text: str
 
 
-class _Thought(NamedTuple):
-    """Thinking between tags in the text. In a native model's text it stays text."""
+class _Balanced(NamedTuple):
+    """Text that opens whatever thinking it closes, so it ends no thinking before it.
+
+    It is thinking between tags, which stays text in a native model's reply, or a whole call that does not count.
+    """
 
     text: str
 
@@ -67,7 +71,7 @@ class _Found(NamedTuple):
         return self.lead + self.call.raw
 
 
-_Waiting = SourceEvent | _Wrapping | _Thought | _Found
+_Waiting = SourceEvent | _Wrapping | _Balanced | _Found
 
 
 class _Held:
@@ -89,10 +93,10 @@ class _Held:
         else:
             self.out.append(event)
 
-    def put_thought(self, text: str) -> None:
-        """Thinking between tags."""
+    def put_balanced(self, text: str) -> None:
+        """Text that ends no thinking."""
         if self._waits:
-            self._waits.append(_Thought(text))
+            self._waits.append(_Balanced(text))
         else:
             self.out.append(Text(text))
 
@@ -115,10 +119,7 @@ class _Held:
         first = self.loose[0]
         self.loose = []
         if self._firm:
-            self._waits[first:] = [
-                Text(h.text) if isinstance(h, _Wrapping) or (isinstance(h, _Found) and h.loose) else h
-                for h in self._waits[first:]
-            ]
+            self._waits[first:] = [_as_example(h) for h in self._waits[first:]]
         else:
             self.release(calls=False)
 
@@ -169,6 +170,7 @@ class Recovery:
         self._before = Before()
         self._held = _Held()
         self._lead = ""  # markup that seems to lead to a call
+        self._led_to_text = False  # whether it led to the last call, which does not count
         self._open: list[SourceEvent] = []  # of the call that continues
 
     @property
@@ -234,24 +236,27 @@ class Recovery:
             case CallEnd(_, call):
                 self._judge(event, call)
             case CallError(_, _, _, call):
-                self._refuse(call)
+                self._refuse(call, whole=False)
 
-    def _say(self, text: str) -> None:
+    def _say(self, text: str, *, balanced: bool = False) -> None:
         if self._held.loose and text.strip(FILLER):
             self._held.give_up_loose()
         self._before.said(text)
-        self._held.put(Text(text))
+        if balanced:
+            self._held.put_balanced(text)
+        else:
+            self._held.put(Text(text))
 
     def _think(self, text: str) -> None:
         self._end_lead()
         self._before.thought()
-        self._held.put_thought(text)
+        self._held.put_balanced(text)
 
     def _end_lead(self) -> None:
         """What seemed to lead to a call does not."""
         if self._lead:
             lead, self._lead = self._lead, ""
-            if not self._held.put_wrapping(lead):
+            if self._led_to_text or not self._held.put_wrapping(lead):
                 self._say(lead)
 
     # -------------------------------------------------------------- whether a call counts
@@ -259,20 +264,21 @@ class Recovery:
     def _judge(self, end: CallEnd, call: ToolCall) -> None:
         standing = self._standing(call)
         if standing == "quoted" or not self._counts(call):
-            self._refuse(call)
+            self._refuse(call, whole=True)
             return
         if self._quoted is not None and (quote := self._quoted(call)) is not None:
             self._held.put(quote)
-            self._refuse(call)
+            self._refuse(call, whole=True)
             return
         self._held.hold(_Found(self._lead, (*self._open, end), call, standing == "loose"))
-        self._lead, self._open = "", []
+        self._lead, self._open, self._led_to_text = "", [], False
 
-    def _refuse(self, call: ToolCall) -> None:
-        """It is text."""
+    def _refuse(self, call: ToolCall, *, whole: bool) -> None:
+        """It is text. One that is damaged may extend beyond the end of the thinking that it is in."""
         standing = self._standing(call)
-        text, self._lead, self._open = self._lead + call.raw, "", []
-        self._say(text)
+        text, self._led_to_text = self._lead + call.raw, bool(self._lead)
+        self._lead, self._open = "", []
+        self._say(text, balanced=whole and not _ends_thinking(text))
         self._before.call_was_text(standing)
 
     def _standing(self, call: ToolCall) -> Standing:
@@ -285,9 +291,23 @@ class Recovery:
         return bool(call.arguments) or tool.element is not None or call.format not in _BY_TAG
 
 
+def _ends_thinking(text: str) -> bool:
+    """Whether it closes thinking that it does not open."""
+    return any(text.count(close) > sum(text.count(tag) for tag in _OPENS[close]) for close in _CLOSES)
+
+
+def _as_example(held: _Waiting) -> _Waiting:
+    """Itself; what belongs to a bare call is the text that it was."""
+    if isinstance(held, _Wrapping):
+        return Text(held.text)
+    if isinstance(held, _Found) and held.loose:
+        return Text(held.text) if _ends_thinking(held.text) else _Balanced(held.text)
+    return held
+
+
 def _as_text(held: Sequence[_Waiting]) -> list[SourceEvent]:
     """What was held back, with its calls as the text that they were."""
-    return [Text(h.text) if isinstance(h, _Wrapping | _Thought | _Found) else h for h in held]
+    return [Text(h.text) if isinstance(h, _Wrapping | _Balanced | _Found) else h for h in held]
 
 
 def _with_calls(held: Sequence[_Waiting]) -> list[SourceEvent]:
@@ -295,16 +315,17 @@ def _with_calls(held: Sequence[_Waiting]) -> list[SourceEvent]:
     thought = _end_of_thought(held)
     out: list[SourceEvent] = _as_text(held[:thought])
     gap: int | None = None  # where in `out` what follows a call begins, while it says nothing
+    counted = False  # whether there was a call: what wraps none is text
     for one in held[thought:]:
         match one:
             case _Found(lead, events):
                 if gap is not None:
                     out[gap:] = [Markup(e.text) if isinstance(e, Text) else e for e in out[gap:]]
                 out += [Markup(lead), *events] if lead else events
-                gap = len(out)
+                gap, counted = len(out), True
             case _Wrapping(text):
-                out.append(Markup(text))
-            case _Thought(text):
+                out.append(Markup(text) if counted else Text(text))
+            case _Balanced(text):
                 out.append(Text(text))
                 gap = None
             case _:

@@ -13,7 +13,7 @@ import pytest
 from format_tools import ADD, ASK, NOTE, PING
 from fuzz import SEEDS
 
-from agentkit.events import CallEnd, CallError, Event, Text, merge
+from agentkit.events import CallEnd, CallError, CallStart, Event, Markup, Text, merge
 from agentkit.formats import CATALOG, Format, Parser
 from agentkit.formats.edges import weak
 from agentkit.formats.format import NameTag, Tag, edge
@@ -37,7 +37,7 @@ def hold(first: int, texts: int) -> None:
     assert sum(found.lost.values()) <= REMAIN * found.asked, found.texts
 
 
-def test_a_call_that_stands_plainly_in_a_damaged_text_is_made_or_answered_for() -> None:
+def test_a_call_that_stands_plainly_in_a_damaged_afteris_made_or_answered_for() -> None:
     hold(SEED * SEEDS, 2500)
 
 
@@ -47,32 +47,48 @@ def test_of_many_damaged_texts_no_call_is_lost(share: int) -> None:
     hold((SEED + 2) * SEEDS + share * 10_000, 10_000)
 
 
-@pytest.mark.parametrize(
-    ("format", "text", "code"),
-    [
-        ("mistral_compact", "[TOOL_CALLS]ping<cwd>/tmp</cwd>{}", "invalid_json"),
-        ("mistral_compact", '[TOOL_CALLS]"ping"[ARGS]{}', "invalid_json"),
-        ("functiongemma", "<start_function_call>call:ping<cwd>/tmp</cwd>{}<end_function_call>", "invalid_json"),
-        ("k2_horizon", "<ifm|tool_call>ping,</ifm|tool_call>", "invalid_json"),
-        ("kimi_k2", "<|tool_call_begin|>functions.ping ping:0<|tool_call_argument_begin|>{}", "invalid_json"),
-        ("hermes", '<tool_call>\n"{"name": "ping", "arguments": {}}\n</tool_call>', "invalid_json"),
-        ("hermes", '<tool_call><x/>{"name": "ping, "arguments": {}}</tool_call>', "invalid_json"),
-        ("deepseek_v31", "<｜tool▁call▁begin｜>ping<｜tool▁s", "truncated_call"),
-        ("glm45", "Sure.\n<tool_call>ping", "truncated_call"),
-        ("olmo3", '<function_calls>\n"ping"()\n</function_calls>', "invalid_json"),
-        ("llama4_pythonic", '<|python_start|>[{"name": "ping", "input": {}}]<|python_end|>', "invalid_json"),
-        ("invoke", '<invoke naAe="ping"></invoke>', "invalid_json"),
-        ("xml", '<add a, b="2"/>', "invalid_json"),
-        ("xml", '<add <umber="2"/>', "invalid_json"),
-        ("legacy", '<note <｜tool▁call▁end｜>text="2">x</note>', "invalid_json"),
-        ("legacy", "Sure.\n<note tex", "truncated_call"),
-    ],
-)
+UNREADABLE: list[tuple[str, str, str]] = [
+    ("mistral_compact", "[TOOL_CALLS]ping<cwd>/tmp</cwd>{}", "invalid_json"),
+    ("mistral_compact", '[TOOL_CALLS]"ping"[ARGS]{}', "invalid_json"),
+    ("mistral_compact", "[TOOL_CALLS]ping[CALL_ID]call2S]{} x", "invalid_json"),
+    ("mistral_compact", "[TOOL_CALLS]ping[CALL_ID]call2", "truncated_call"),
+    ("functiongemma", "<start_function_call>call:ping<cwd>/tmp</cwd>{}<end_function_call>", "invalid_json"),
+    ("k2_horizon", "<ifm|tool_call>ping,</ifm|tool_call>", "invalid_json"),
+    ("kimi_k2", "<|tool_call_begin|>functions.ping ping:0<|tool_call_argument_begin|>{}", "invalid_json"),
+    ("hermes", '<tool_call>\n"{"name": "ping", "arguments": {}}\n</tool_call>', "invalid_json"),
+    ("mistral", '[TOOL_CALLS]<cwd>x</cwd>{"name": "add add", "arguments": {"a": 1}}', "invalid_json"),
+    ("hermes", '<tool_call><x/>{"name": "ping, "arguments": {}}</tool_call>', "invalid_json"),
+    ("deepseek_v31", "<｜tool▁call▁begin｜>ping<｜tool▁s", "truncated_call"),
+    ("glm45", "Sure.\n<tool_call>ping", "truncated_call"),
+    ("olmo3", '<function_calls>\n"ping"()\n</function_calls>', "invalid_json"),
+    ("llama4_pythonic", '<|python_start|>[{"name": "ping", "input": {}}]<|python_end|>', "invalid_json"),
+    ("invoke", '<invoke naAe="ping"></invoke>', "invalid_json"),
+    ("olmo3", "<function_calls>\nping)\n</function_calls>", "invalid_json"),
+    ("llama4_pythonic", "<|python_start|>[ask\"text='x')]<|python_end|>", "invalid_json"),
+    ("solar_open", "<|tool_call:begin|>c1<|tool_call:name|>ping ping<|tool_call:args|>{}", "invalid_json"),
+    ("dr_tulu", '<call_tool<call_tool name="note"> name="ask" a="1">x</call_tool>', "ambiguous_call"),
+    ("xml", '<add a, b="2"/>', "invalid_json"),
+    ("xml", '<add <tool_input>a="1" b="2"/>', "invalid_json"),
+    ("xml", '<add <umber="2"/>', "invalid_json"),
+    ("legacy", '<note <｜tool▁call▁end｜>text="2">x</note>', "invalid_json"),
+    ("legacy", "Sure.\n<note tex", "truncated_call"),
+]
+
+
+@pytest.mark.parametrize(("format", "text", "code"), UNREADABLE)
 def test_what_names_a_tool_behind_its_opening_and_cannot_be_read_is_an_error(format: str, text: str, code: str) -> None:
     for size in (len(text), 1):
         events = read(format, text, size)
         assert [e.code for e in events if isinstance(e, CallError)] == [code]
         assert not any(isinstance(e, CallEnd) for e in events)
+
+
+@pytest.mark.parametrize(("format", "text"), [(format, text) for format, text, _ in UNREADABLE])
+def test_where_such_a_text_is_cut_in_two_makes_no_difference(format: str, text: str) -> None:
+    whole = read(format, text, len(text))
+    for at in range(1, len(text)):
+        parser = Parser(format, TOOLS)
+        assert merge([*parser.feed(text[:at]), *parser.feed(text[at:]), *parser.close()]) == whole, text[:at]
 
 
 def test_a_call_behind_one_that_cannot_be_read_is_made() -> None:
@@ -84,11 +100,23 @@ def test_a_call_behind_one_that_cannot_be_read_is_made() -> None:
     assert isinstance(second, CallEnd)
 
 
+def test_a_call_whose_id_cannot_be_read_is_told_once_and_what_is_before_it_stays_as_it_is() -> None:
+    text = "[TOOL_CALLS]ping[CALL_ID]call1[ARGS]{}\n[TOOL_CALLS]ping[CALL_ID]call2S]{}"
+    for size in (len(text), 1):
+        begun, _, first, between, again, error = read("mistral_compact", text, size)
+        assert isinstance(first, CallEnd)
+        assert isinstance(error, CallError)
+        assert (between, first.call.raw + "\n" + error.call.raw) == (Markup("\n"), text)
+        assert [begun, again] == [CallStart(0, "ping"), CallStart(1, "ping")]
+
+
 MENTIONS = (
     "Behind {0}, note that ping ends it.", "The {0} delimiter", "{0}. Then (ask) note.", "I would say {0}; note: this.",
     '{0}, "ping" and "add" are words.', "Some write {0} (ping) or so.",
     "{0} or {0} or {0}: ask me.", "Use {0} `ping(`.",
 )  # fmt: skip
+TAGS = ("The tag <add <b>two</b> numbers", "A <note <i>x</i> y> tag.", "<ask <b>me</b>", "(<add</b>) ping).")
+"""What only speaks of a tool's tag: other tags in it come before no attribute."""
 NAMES = ("deepseek_v3", "kimi_k3", "harmony")
 """Here any word behind the opening is read as a tool's name, for what follows a name may stand far behind it."""
 
@@ -106,6 +134,41 @@ def test_an_opening_of_which_prose_speaks_is_text(format: Format) -> None:
                     continue  # a list of calls may hold code
                 for size in (len(text), 1):
                     assert not any(isinstance(e, CallEnd | CallError) for e in read(format, text, size)), text
+
+
+@pytest.mark.parametrize("text", TAGS)
+@pytest.mark.parametrize("size", [1, 5, 1000])
+def test_a_tag_of_which_prose_speaks_is_text(text: str, size: int) -> None:
+    assert not any(isinstance(e, CallEnd | CallError) for e in read("xml", text, size))
+
+
+def test_a_value_that_begins_like_the_rest_of_a_tag_is_content_where_it_is_marked_as_such_or_does_not_end() -> None:
+    texts = (
+        '<call_tool name="note">name="a" b > 2</call_tool>',
+        '<call_tool name="note"><![CDATA[ name="a">]]></call_tool>',
+    )
+    read_ = [e.call.arguments for text in texts for e in read("dr_tulu", text, 3) if isinstance(e, CallEnd)]
+    assert read_ == [{"text": 'name="a" b > 2'}, {"text": ' name="a">'}]
+
+
+@pytest.mark.parametrize("format", ["mistral", "mistral_compact"])
+@pytest.mark.parametrize("between", ["", "\n", ", "])
+@pytest.mark.parametrize("size", [1, 5, 1000])
+def test_a_call_behind_another_needs_no_opening_where_its_name_and_what_follows_names_show_it(
+    format: str, between: str, size: int
+) -> None:
+    text = f'[TOOL_CALLS]ping[ARGS]{{}}{between}add[ARGS]{{"a": 1, "b": 2}}{between}ping[ARGS]{{}}'
+    assert [e.call.name for e in read(format, text, size) if isinstance(e, CallEnd)] == ["ping", "add", "ping"]
+    for said in ("add it", ", add [ARG", " Pings[ARGS]{}", "x ping[ARGS]{}"):
+        *_, end, after = read(format, f"[TOOL_CALLS]ping[ARGS]{{}}{said}", size)
+        assert isinstance(end, CallEnd)
+        assert after == Text(said)
+
+
+@pytest.mark.parametrize("size", [1, 5, 1000])
+def test_internlm_calls_without_the_word_for_a_plugin_are_read(size: int) -> None:
+    text = '<|action_start|>{"name": "ping", "parameters": {}}<|action_end|>'
+    assert [e.call.name for e in read("internlm", text, size) if isinstance(e, CallEnd)] == ["ping"]
 
 
 @pytest.mark.parametrize(

@@ -239,3 +239,18 @@ def test_a_call_that_is_cut_off_says_that_it_must_be_written_again() -> None:
         "truncated_call",
         "the text ended inside the JSON at position 33; write the whole call again",
     )
+
+
+@pytest.mark.parametrize("tag", ['<parameter name="unit">', '<PARAMETER NAME="UNIT">'])
+def test_a_parameter_that_starts_inside_another_ones_value_makes_it_ambiguous_in_any_case_of_its_letters(
+    tag: str,
+) -> None:
+    text = f'<invoke name="weather"><parameter name="city">Oslo{tag}C</parameter><parameter name="state">N</parameter>'
+    assert codes("invoke", f"<function_calls>{text}</invoke></function_calls>") == ["ambiguous_call"]
+    text = f'<invoke name="note"><parameter name="text">Oslo{tag}C</parameter></invoke>'
+    assert codes("invoke", f"<function_calls>{text}</function_calls>") == ["note"]  # no parameter of this tool
+
+
+def test_the_last_value_of_a_call_that_another_parameter_of_other_case_ends_is_not_taken_for_its_own() -> None:
+    text = '<invoke name="bash"><parameter name="command">ls</par\n<PARAMETER NAME="TIMEOUT">5</parameter></invoke>'
+    assert codes("invoke", f"<function_calls>{text}</function_calls>") == ["ambiguous_call"]

@@ -409,6 +409,20 @@ def test_a_call_behind_thinking_counts() -> None:
 
 
 @pytest.mark.parametrize("name", WRITTEN)
+def test_thinking_tags_within_a_call_that_does_not_count_end_no_thinking(name: str) -> None:
+    call = WRITTEN[name]
+    other = call.replace("add", "sub").replace("1", '"<think>hm</think>"')
+    ran = told(f"{HERMES}\n{other}")
+    assert (ran.made, ran.text) == ([("add", 1, 2)], f"\n{other}")
+    stays(f"maybe\n{call}\n{other}\n</think>Hello")
+    stays(f"maybe\n{call}\n{other.replace('<think>', '')}")
+
+
+def test_a_damaged_call_may_extend_beyond_the_end_of_thinking() -> None:
+    stays(f'maybe\n{HERMES}\nor <tool_call>{{"name": "add", "arguments": {{"a": "<think>", no\n</think>Hello')
+
+
+@pytest.mark.parametrize("name", WRITTEN)
 def test_quoted_calls_stay_text(name: str) -> None:
     call = WRITTEN[name]
     stays(f"You write ``{call}`` there." if "\n" not in call else f"So:\n```\n{call}\n```")
@@ -504,6 +518,8 @@ PIECES = [
     "; ",
     "add(",
     "<note>",
+    INVOKE.replace("add", "sub").replace("1", "<think>hm</think>"),
+    INVOKE.replace("</function_calls>", INVOKE.replace("add", "sub").partition("\n")[2]),
 ]
 
 
@@ -524,7 +540,7 @@ def test_nothing_is_ever_lost(pieces: list[str], size: int, native: bool) -> Non
     whole, message = read(cut(text, None) if text else [])
     assert read(cut(text, size)) == (whole, message)
     assert written(message) == text
-    if native:
+    if native or not message.calls:
         assert message.text == text
 
 

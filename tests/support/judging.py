@@ -256,6 +256,8 @@ class Judge:
     def _without_damage(self, key: str) -> str:
         for piece in sorted(self.written.inserted, key=len, reverse=True):
             key = key.replace(str(without_surrogates(piece)), "", 1)
+            if piece == "\\ud800":  # in a string it stands for half a character
+                key = key.replace("\ufffd", "", 1)
         return key
 
     @cached_property

@@ -61,7 +61,8 @@ def read_braced(r: Reader, call: CallReader, part: Braced) -> Wait:
             raise Damage("invalid_json", f"expected nesting of at most {r.limits.depth}", r.offset)
         if depth <= 0 and not string:
             break
-    reader = _Braced(r.raw()[start - r.mark :], part.quote, start)
+    end = call.shape.call[-1]
+    reader = _Braced(r.raw()[start - r.mark :], part.quote, start, end.strip() if isinstance(end, str) else "")
     _take(r, call, part, reader.object(), reader.plain_quotes)
     call.complete = True
 
@@ -99,14 +100,18 @@ def _settled(value: Any) -> Any:
 
 
 class _Braced:
-    """The value of a complete body."""
+    """The value of a complete body. The call's `end` is in no key and in no value without quotes."""
 
-    def __init__(self, text: str, quote: str, offset: int) -> None:
-        self.text, self.quote, self.offset, self.at = text, quote, offset, 0
+    def __init__(self, text: str, quote: str, offset: int, end: str) -> None:
+        self.text, self.quote, self.offset, self.end, self.at = text, quote, offset, end, 0
         self.plain_quotes = ""  # quotes of another language that were found around a string
 
     def bad(self, wanted: str) -> Damage:
         return Damage("invalid_json", f"expected {wanted}", self.offset + self.at, got=True)
+
+    def ends_in(self, text: str) -> bool:
+        """Whether the end of the call is in a text: then it is half a call, or markup of a damaged one."""
+        return bool(self.end) and self.end in text
 
     def space(self) -> str:
         self.at = _SPACE.match(self.text, self.at).end()  # type: ignore[union-attr]  # it matches the empty string
@@ -137,7 +142,7 @@ class _Braced:
             self.at += 1
             return key
         found = _KEY.match(self.text, self.at)
-        if found is None:
+        if found is None or self.ends_in(found[1]):
             raise self.bad("a key and ':'")
         self.at = found.end()
         key = found[1].strip("\"'")
@@ -184,7 +189,8 @@ class _Braced:
             self.at += len(text)
             return PYTHON_WORDS[text.strip()]
         quotes = (self.quote, self.plain_quotes or self.quote)  # quotes of another language, if they are written
-        if any(quote in text for quote in quotes):  # there is text before a string: neither of them is the value
+        # there is text before a string: neither of them is the value
+        if self.ends_in(text) or any(quote in text for quote in quotes):
             raise self.bad(f"',', {self.quote!r} or a value without it")
         self.at += len(text)
         return _Bare(text.strip())

@@ -18,7 +18,7 @@ from agentkit.formats.bodies.pairs import note_value, refuse_strays, value_of
 from agentkit.formats.call import CallReader
 from agentkit.formats.damage.missing_close import unsure
 from agentkit.formats.escapes import attribute, cdata, raw_value, reads_as_null, text_of
-from agentkit.formats.format import NameTag, Tag, TextArgument, ToolElement
+from agentkit.formats.format import NameTag, Shape, Tag, TextArgument, ToolElement
 from agentkit.formats.kind import OTHERS_AS_JSON, PartKind, Writing
 from agentkit.formats.rawvalue import Value
 from agentkit.formats.reader import Damage, Decline, Reader, Wait
@@ -88,6 +88,9 @@ def read_text_argument(r: Reader, call: CallReader, part: TextArgument) -> Wait:
     value = Value(r, call.index, names[0] if names else "text", valueends.end_of_content(closing.name))
     yield from value.read()
     _refuse_wrapped(r, call, value)
+    if not value.verbatim and tag_goes_on(value.text(), call.shape):
+        told = f"the value of {value.key!r} begins with the rest of another tag: write the call again, or put it in "
+        raise Damage("ambiguous_call", f"{told}<![CDATA[ … ]]>", r.offset, end=r.offset)
     required = call.tool.parameters.get("required", ()) if call.tool else ()
     if value.text().strip() or (names and names[0] in required):
         call.arguments.put(r, value.key, value.text(), nulls=not value.verbatim)
@@ -108,6 +111,16 @@ def wrapped(text: str, tool: ToolSpec | None) -> str:
     closed = _CLOSED_LAST(text)
     stray = closed is not None and closed[1] in known and not re.search(rf"<{re.escape(closed[1])}[\s>]", text)
     return closed[1] if closed is not None and stray else ""
+
+
+def tag_goes_on(text: str, shape: Shape) -> bool:
+    """Whether a text begins with a name and the end of a tag, as after an opening that stands inside another one."""
+    tag = next((p for p in shape.call if isinstance(p, NameTag)), None)
+    if tag is None or "=" not in text:
+        return False
+    value = r"\s*=\s*(?:\"[^\"<>]*\"|'[^'<>]*')"
+    rest = rf"\s*{re.escape(tag.attribute)}{value}(?:\s+[\w.:-]+{value})*+\s*/?>"
+    return re.match(rest, text) is not None
 
 
 def _closed_at(text: str, opened: re.Match[str]) -> int:
@@ -318,7 +331,8 @@ def write_text_argument(w: Writing, part: TextArgument) -> str:
         return ""
     value = w.call.arguments[names[0]]
     text = text_of(value, names[0], w.tool, nulls=value is None) or ""
-    return cdata(text) if reads_as_null(value) or wrapped(text, w.tool) else raw_value(text, (closing,))
+    unlike = reads_as_null(value) or wrapped(text, w.tool) or tag_goes_on(text, Shape(w.format.call))
+    return cdata(text) if unlike else raw_value(text, (closing,))
 
 
 def write_element(w: Writing, part: ToolElement) -> str:

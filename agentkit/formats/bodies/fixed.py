@@ -172,7 +172,17 @@ def read_counted_name(r: Reader, call: CallReader, part: CountedName) -> Wait:
 
 def read_call_id(r: Reader, call: CallReader, part: CallId) -> Wait:
     """The call's id, up to what follows it."""
-    call.id = yield from _read_name(r, call)
+    yield from r.space()
+    start = r.offset
+    try:
+        call.id = yield from _read_name(r, call)
+    except Decline:
+        if not call.started:
+            raise
+        over = ended(r, start)
+        r.back_to(start)
+        code: ErrorCode = "truncated_call" if over else "invalid_json"
+        raise Damage(code, "expected the call's id and what follows it", start, ended=over, got=True) from None
 
 
 def read_recipient(r: Reader, call: CallReader, part: Recipient) -> Wait:

@@ -73,7 +73,10 @@ PHI4_MINI = Format(
 INTERNLM = Format(
     "internlm",
     ("<|action_start|><|plugin|>\n", _PARAMETERS, "<|action_end|>"),
-    also=(Shape(("<|action_start|> <|plugin|>", _PARAMETERS, "<|action_end|>")),),
+    also=(
+        Shape(("<|action_start|> <|plugin|>", _PARAMETERS, "<|action_end|>")),
+        Shape(("<|action_start|>", _PARAMETERS, "<|action_end|>")),
+    ),
     aliases=("interns1",),
     families=("InternLM 2.5", "Intern-S1"),
 )

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from agentkit.formats.call import CallReader
 from agentkit.formats.damage.otherkeys import BESIDE, NESTED, NoReading, arguments_elsewhere, describes, either, id_of
-from agentkit.formats.format import Envelope, KeyEnvelope
+from agentkit.formats.format import Envelope, KeyEnvelope, Shape
 from agentkit.formats.jsontext import GOES_ON
 from agentkit.formats.literals import Literals, repaired
 from agentkit.formats.reader import Damage, Decline, Reader, pattern
@@ -63,6 +63,11 @@ def _misplaced(call: CallReader, arguments: dict[str, Any]) -> bool:
     """Whether a parameter that was not passed is inside another one: the missing brace belongs before it."""
     missing = (call.tool.parameters.get("properties", {}) if call.tool else {}).keys() - arguments.keys()
     return any(isinstance(value, dict) and missing & value.keys() for value in arguments.values())
+
+
+def keys_of(shape: Shape) -> tuple[str, ...]:
+    """What the object of another call may begin with, if its calls are objects."""
+    return tuple(part.name for part in shape.call if isinstance(part, Envelope))
 
 
 def doubtful(r: Reader, call: CallReader, raw: str, damage: Damage) -> Damage:

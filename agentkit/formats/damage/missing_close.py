@@ -42,7 +42,8 @@ def close_values(call: CallReader, end: int, *, repair: bool) -> None:
         return
     edge = end_of_pair(call.shape, part) if isinstance(part, Pairs) else end_of_parameter(call.shape, part)
     closing = re.compile(pattern(part.close.strip()) if isinstance(part, Pairs) else closing_tag(part.name))
-    opening = re.compile("|".join(f"(?P<_{i}>{_opening(part, name)})" for i, name in enumerate(known)))
+    loose = re.IGNORECASE if isinstance(part, TagParameters) else re.NOFLAG  # as tags are read
+    opening = re.compile("|".join(f"(?P<_{i}>{_opening(part, name)})" for i, name in enumerate(known)), loose)
     for name, value in list(call.arguments.by_name.items()):
         if not isinstance(value, str) or name not in call.arguments.plain:
             continue

@@ -50,7 +50,7 @@ class Unread:
         return None if not ended and self._part(text, at) else False
 
 
-def behind(opening: str, begun: str, names: Iterable[str], stop: str) -> Unread:
+def behind(opening: str, begun: str, names: Iterable[str], openings: str, ends: str) -> Unread:
     """What finds a tool's name after an opening.
 
     Between the two there may be brackets, quotes, tags, keys, and words to which such a character is joined, but no
@@ -61,8 +61,10 @@ def behind(opening: str, begun: str, names: Iterable[str], stop: str) -> Unread:
         opening: a regular expression for what nothing but calls begins with.
         begun: a regular expression for its beginnings.
         names: the offered tools' names.
-        stop: a regular expression for all openings of calls, and for what ends this one.
+        openings: a regular expression for all openings of calls.
+        ends: one for what ends this call.
     """
+    stop = rf"(?i:{openings}|{ends})"
     known = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True)) or "(?!)"
     if opening.endswith("\\["):  # it may be the first character of another opening
         opening = rf"{opening[:-2]}(?!{stop})\["
@@ -71,12 +73,15 @@ def behind(opening: str, begun: str, names: Iterable[str], stop: str) -> Unread:
     between = rf"(?>{space}|(?!{stop})(?:</?[\w:.-]{{1,64}}(?=\s)|[^\w\s`])|{word}){{0,{_REACH}}}+"
     quotes = r"[\"']{0,8}"
     after = rf"[\"']{{1,8}}{_SPACE}[^\w\s.!?]|{_SPACE}[^\w\s.,;!?:)\"'`-]|,{_SPACE}[\"'{{\[<]"
-    after += rf"|{_SPACE}`{{3}}\w{{0,16}}{_SPACE}[{{\[]|{quotes}\s{{1,64}}[\w.-]{{1,64}}\s{{0,8}}[=:(]"
+    apart = rf"(?:[\"']{{1,8}}{_SPACE}|\s{{1,64}})"
+    after += rf"|{_SPACE}`{{3}}\w{{0,16}}{_SPACE}[{{\[]|{apart}[\w.-]{{1,64}}\s{{0,8}}[=:(]"
+    after += rf"|\){_SPACE}(?:{ends})"
     opened = rf"(?P<open>{opening})"
-    whole = rf"{opened}(?:(?P<joined>{known})(?=[^\w-])|{between}(?P<apart>{known})(?={after}))"
+    whole = rf"{opened}(?:(?P<joined>{known})(?=[^\w-])|{between}(?P<apart>{known})(?:\s{{1,8}}(?P=apart))?(?={after}))"
     cut = rf"{opened}(?:(?P<joined>{known})(?::\d{{0,9}})?|{between}(?<=[\"'=:{{\[(>])(?P<apart>{known}){quotes})\s*"
     fence = rf"{_SPACE}`{{1,3}}\w{{0,16}}{_SPACE}"
-    tail = rf"\w{{0,{_LONG}}}(?:{quotes},?{_SPACE}[\w.-]{{0,64}}\s{{0,8}}=?|{fence})"
+    over = rf"(?:{quotes},?{_SPACE}[\w.-]{{0,64}}\s{{0,8}}=?|{fence}|\)\s{{0,64}}(?:[^\w\s]\s{{0,1024}}\S{{0,64}})?)"
+    tail = rf"(?:(?P<twice>{known})\s{{1,8}}(?P=twice)|\w{{0,{_LONG}}}){over}"
     return Unread(whole, cut, rf"{begun}|(?:{opening}){between}{tail}")
 
 
@@ -86,14 +91,16 @@ def in_tag(tag: str, tool: str, parameters: Iterable[str]) -> Unread:
     At the text's end, a parameter's name in it also shows that.
     """
     begins = rf"(?P<open>(?i:{opening_tag(tag)}))"
-    stray = r"<[|｜][^<>]{0,64}>|<(?=[\w.-]{1,64}=[\"'])"  # a token, or a character in place of another one
+    # a token, or a character in place of another one, or another tag in front of an attribute
+    stray = r"<[|｜][^<>]{0,64}>|<(?=[\w.-]{1,64}=[\"'])|</?[\w.:-]{1,64}>(?=\s{0,8}[\w.-]{1,64}=[\"'])"
     plain = rf"(?!\n[ \t\r]{{0,64}}\n)[^<>`\"=]|=(?!\s{{0,8}}[\"'])|{stray}"
     opened = rf"{begins}(?:{plain}){{0,512}}+"
     whole = rf"{opened}(?:=\s{{0,8}}[\"']|>|(?:(?<=[\w,:])|(?<=\w[^\w\s<>`.;!?]))\")"
     whole_names = [rf"{re.escape(name)}[\w.-]{{0,256}}" for name in parameters]
     names = "|".join([*whole_names, *(rf"(?=\w\w){beginnings(name)}" for name in parameters)]) or "(?!)"
     cut = rf"{begins}(?:(?:{plain}){{0,512}}+(?<==)|\s{{1,64}}(?:{names}))\s*"
-    part = rf"{beginnings(f'<{tag} ')}|{opened}(?:=?\s{{0,8}}|<(?:[|｜][^<>]{{0,64}}|[\w.-]{{0,64}}=?))"
+    begun = r"[|｜][^<>]{0,64}|/?[\w.:-]{0,64}(?:=|>\s{0,8}[\w.-]{0,64}=?)?"
+    part = rf"{beginnings(f'<{tag} ')}|{opened}(?:=?\s{{0,8}}|<(?:{begun}))"
     return Unread(whole, cut, part, tool)
 
 
