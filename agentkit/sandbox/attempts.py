@@ -257,19 +257,19 @@ def fork_bomb(facts: Facts) -> str | None:
     """Start four times as many processes as allowed."""
     children = []
     try:
-        for _ in range(4 * facts["processes"]):
+        for _ in range(4 * facts["processes"]):  # without namespaces the user's other processes count, and come and go
             child = os.fork()
             if child == 0:
                 signal.pause()
                 os._exit(0)
             children.append(child)
     except OSError:
-        pass
+        return None
     finally:
         for child in children:
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
-    return f"{len(children)} processes" if len(children) > facts["processes"] else None
+    return f"{len(children)} processes"
 
 
 ATTEMPTS: Final[tuple[Callable[[Facts], str | None], ...]] = (

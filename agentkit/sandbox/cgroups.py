@@ -8,11 +8,14 @@ import os
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from time import time
 from typing import Final, NamedTuple
 
 from agentkit.sandbox.quota import SandboxLimits
 
 ROOT: Final = Path("/sys/fs/cgroup")
+
+STALE: Final = 60.0  # seconds
 
 _numbers: Final = itertools.count()
 
@@ -55,7 +58,19 @@ class Parent(NamedTuple):
 @cache
 def parents() -> dict[str, Parent]:
     """By controller, a group in which we may create others; found out once."""
-    return {name: found for name in CONTROLLERS if (found := _parent(name)) is not None}
+    found = {name: parent for name in CONTROLLERS if (parent := _parent(name)) is not None}
+    for path in {parent.path for parent in found.values()}:
+        remove_stale(path)
+    return found
+
+
+def remove_stale(parent: Path) -> None:
+    """Remove empty groups that processes left which were killed. A young one may belong to another container."""
+    for folder in parent.glob("agentkit-*-*"):
+        with suppress(OSError):  # not ours to remove, or not empty
+            owner = folder.name.split("-")[1]
+            if not Path("/proc", owner).exists() and time() - folder.stat().st_mtime > STALE:
+                folder.rmdir()
 
 
 def _parent(controller: str) -> Parent | None:

@@ -55,7 +55,7 @@ class Unconfined(Confined):
             "command": order.command,
             "env": order.env,
             "workdir": str(self._workdir),
-            "rlimits": rlimits(order.limits, others=processes_of_this_user()),
+            "rlimits": rlimits(order.limits, others=processes_of(os.geteuid())),
             "cgroups": [],
             "uid": None,
             "namespaces": [],
@@ -120,7 +120,7 @@ class Landlocked(Unconfined):
     def _plan(self, order: Order) -> dict[str, Any]:
         alone = "user" in self._namespaces  # processes are then counted from none
         return super()._plan(order) | {
-            "rlimits": rlimits(order.limits, others=3 if alone else processes_of_this_user()),
+            "rlimits": rlimits(order.limits, others=3 if alone else processes_of(self._uid or os.geteuid())),
             "uid": self._uid,
             "namespaces": self._namespaces,
             "landlock": {
@@ -132,9 +132,8 @@ class Landlocked(Unconfined):
         }
 
 
-def processes_of_this_user() -> int:
-    """Processes and threads that the kernel counts for this user; none for root, who is not limited."""
-    uid = os.geteuid()
+def processes_of(uid: int) -> int:
+    """Processes and threads that the kernel counts for a user; none for root, who is not limited."""
     count = 0
     for pid in os.listdir("/proc") if uid else ():
         with suppress(OSError):  # it has ended

@@ -132,7 +132,7 @@ class Scene:
             self._victim = opening.enter_context(bystander(self._canary))
             self.facts: dict[str, Any] = {
                 "outside": str(self._outside),
-                "home_files": files_of(Path.home()),
+                "home_files": files_of(Path(os.path.expanduser("~"))),
                 "unique": unique,
                 "tcp": self._listening[0].getsockname()[1],
                 "udp": self._udp.getsockname()[1],

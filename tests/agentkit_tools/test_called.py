@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from sandboxes import WHY
+from confining import WHY
 
 import agentkit_tools
 from agentkit import Agent, Tool

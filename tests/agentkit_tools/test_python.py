@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from sandboxes import confined
+from confining import confined
 
 from agentkit import ToolResult
 from agentkit.errors import ConfigError

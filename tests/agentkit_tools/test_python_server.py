@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import httpx2
 import pytest
-from sandboxes import confined
+from confining import confined
 
 from agentkit_tools.python_server import ServerSettings, answer, app, wanted
 from agentkit_tools.worker import Ran

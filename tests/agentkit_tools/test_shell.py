@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sandboxes import confined
+from confining import confined
 
 from agentkit import ToolResult
 from agentkit_tools.shell import Shell

