@@ -1,4 +1,4 @@
-"""What to write instead of something that was passed as a tool and is none.
+"""What to write instead of something that was passed as a tool and is not one.
 
 Knows values by their kind; registers and binds nothing.
 """
