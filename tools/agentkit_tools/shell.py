@@ -1,0 +1,257 @@
+"""Shell commands in a sandbox: run to their end, or in the background under a name."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Coroutine, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from time import monotonic
+from typing import Final
+
+from agentkit import Tool, ToolResult, openapi_schema, xml_schema
+from agentkit.sandbox import Running, Sandbox, SandboxError, SandboxLimits, SandboxOutcome
+from agentkit.sandbox import sandbox as made
+from agentkit_tools.background import Background
+from agentkit_tools.terminal_text import decoded, readable
+
+KEPT: Final = 60_000  # bytes of one answer: below a processor's limit
+UNREAD: Final = 1 << 20  # bytes kept of what a background command writes between two looks at it
+DAY: Final = 86_400.0  # seconds of processor time of each process of a background command: the most that there can be
+FIRST_LOOK: Final = 0.5  # seconds: whether a background command fails at once
+LOOK: Final = 1.0  # seconds that a look waits for something new
+PLACES: Final = ("/usr/local/bin", "/usr/bin", "/bin")
+
+IN_FOLDER: Final = 'cd -- "$1" && shift && exec "$@" 2>&1'
+"""Constant: folder and command are arguments, so that neither is ever read as a part of another text."""
+
+
+class Shell(Tool):
+    """Runs shell commands in a sandbox, without network and without your files and environment variables.
+
+    Each command is a shell of its own: files stay, but not the current folder and variables. When a command ends or is
+    stopped, everything that it started is killed. A command that is to continue, such as a server, runs in the
+    background under a name, until it is terminated or the tool ends.
+
+    What the model reads is text: control sequences (colours, titles, links, the clipboard) are removed. Of a long
+    output the first and the last part are kept, with the number of bytes between them; the exit code is always told.
+
+    Args:
+        root: the folder in which commands run and which they may change, such as that of `Files`; by default a private
+            one, empty at first, which lasts as long as the tool.
+        sandbox: `auto`, `bwrap` or `landlock`; or `none`, which isolates nothing. See `agentkit.sandbox.sandbox`.
+        most_seconds: what the model may wait for a command at most.
+        most_sessions: how many commands may run in the background at the same time.
+        limits: of the sandbox; its `wall` and `output` are not used, nor its `cpu` for background commands.
+        env: variables for the commands. The model can read them.
+        read: further paths that commands may read.
+
+    Raises:
+        SandboxUnavailable: no such sandbox works on this machine; nothing weaker is used instead.
+    """
+
+    def __init__(
+        self,
+        root: str | Path | None = None,
+        *,
+        sandbox: str = "auto",
+        most_seconds: float = 300.0,
+        most_sessions: int = 8,
+        limits: SandboxLimits | None = None,
+        env: Mapping[str, str] | None = None,
+        read: Sequence[str | Path] = (),
+    ) -> None:
+        self.most_seconds = most_seconds
+        box = made(sandbox, workdir=root, read=read, env=env)
+        self._commands = Commands(box, limits or SandboxLimits(cpu=most_seconds), most_sessions)
+        self._background = Background(self, self._commands.close)
+
+    @openapi_schema
+    @xml_schema(name="execute-command", attributes=["folder", "session_name", "blocking", "timeout"], content="command")
+    async def execute_command(
+        self,
+        command: str,
+        folder: str = ".",
+        session_name: str | None = None,
+        blocking: bool = True,
+        timeout: float = 60.0,
+    ) -> ToolResult:
+        """Run a shell command, and wait for its end. You get its output and its exit code. There is no network.
+
+        Files stay for later commands, but not the current folder and variables. At the end everything that the command
+        started is killed. For what is to continue, such as a server, use blocking=false.
+
+        Args:
+            command: the command, as for bash
+            folder: where to run it, relative to the working folder
+            session_name: a name for a command that runs in the background; only with blocking=false
+            blocking: false to run it in the background; look at it with check_command_output
+            timeout: seconds after which a blocking command is killed
+        """
+        if not 0 < timeout <= self.most_seconds:
+            return ToolResult(
+                error=f"timeout={timeout:g}: expected seconds above 0, at most {self.most_seconds:g}; "
+                "use blocking=false for a command that takes longer"
+            )
+        if blocking and session_name is not None:
+            return ToolResult(error="session_name is for background commands: omit it, or use blocking=false")
+        if blocking:
+            return await self._did(self._commands.run(command, folder, timeout))
+        return await self._did(self._commands.start(command, folder, session_name))
+
+    @openapi_schema
+    @xml_schema(name="check-command-output", attributes=["session_name", "kill_session"])
+    async def check_command_output(self, session_name: str, kill_session: bool = False) -> ToolResult:
+        """Look at a background command: what it wrote since the last look, and whether it has ended.
+
+        Args:
+            session_name: its name
+            kill_session: whether to terminate it then
+        """
+        return await self._did(self._commands.look(session_name, LOOK, kill_session))
+
+    @openapi_schema
+    @xml_schema(name="terminate-command", attributes=["session_name"])
+    async def terminate_command(self, session_name: str) -> ToolResult:
+        """Kill a background command and everything that it started.
+
+        Args:
+            session_name: its name
+        """
+        return await self._did(self._commands.look(session_name, 0.0, True))
+
+    @openapi_schema
+    @xml_schema(name="list-commands")
+    async def list_commands(self) -> ToolResult:
+        """List the background commands: running, or ended and not looked at since."""
+        return await self._did(self._commands.listed())
+
+    def close(self) -> None:
+        """Kill what still runs, and remove the private folder."""
+        self._background.stop()
+
+    async def _did(self, work: Coroutine[None, None, ToolResult]) -> ToolResult:
+        try:
+            return await self._background.do(work)
+        except (Refused, SandboxError) as e:
+            return ToolResult(error=str(e), code="tool_error")
+
+
+class Refused(Exception):
+    """Why a command is not run, in words for the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A command in the background."""
+
+    name: str
+    command: str
+    tree: Running
+    since: float
+
+
+class Commands:
+    """The commands of one tool; used in the tool's own thread.
+
+    Args:
+        sandbox: where they run.
+        limits: for each of them.
+        most: how many may run in the background.
+    """
+
+    def __init__(self, sandbox: Sandbox, limits: SandboxLimits, most: int) -> None:
+        self.sandbox = sandbox
+        self.limits = limits
+        self.most = most
+        self.sessions: dict[str, Session] = {}
+        self.started = 0  # without a name
+        self.shell = next((path for name in ("bash", "sh") if (path := which(name))), "/bin/sh")
+
+    def line(self, command: str, folder: str) -> list[str]:
+        """The program and its arguments that run a command in a folder."""
+        return [self.shell, "-c", IN_FOLDER, "shell", folder, self.shell, "-c", command]
+
+    async def run(self, command: str, folder: str, timeout: float) -> ToolResult:
+        """Run a command to its end."""
+        limits = replace(self.limits, wall=timeout, output=KEPT)
+        return ended(await self.sandbox.run(self.line(command, folder), limits=limits), timeout)
+
+    async def start(self, command: str, folder: str, name: str | None) -> ToolResult:
+        """Start a command in the background; also what it writes in the first moment."""
+        running = {name for name, session in self.sessions.items() if session.tree.running}
+        if len(running) >= self.most:
+            raise Refused(
+                f"{len(running)} commands run in the background, no more are possible; terminate one of "
+                f"{', '.join(sorted(running))}"
+            )
+        if name in running:
+            raise Refused(f"session {name!r} still runs; choose another name, or terminate it")
+        if name is None:
+            self.started += 1
+            name = f"command-{self.started}"
+        limits = replace(self.limits, cpu=DAY, output=UNREAD)
+        tree = await self.sandbox.start(self.line(command, folder), limits=limits)
+        self.sessions[name] = Session(name, command, tree, monotonic())
+        return await self.look(name, FIRST_LOOK, False)
+
+    async def look(self, name: str, wait: float, kill: bool) -> ToolResult:
+        """What a command wrote since the last look, and its state; wait so long for something new."""
+        session = self.sessions.get(name)
+        if session is None:
+            there = ", ".join(sorted(self.sessions)) or "none"
+            raise Refused(f"there is no session {name!r}; there are: {there}")
+        progress = await session.tree.read(timeout=wait)
+        stream = progress.stdout
+        text = decoded(stream.head, stream.left_out, stream.tail)
+        was_running = session.tree.running
+        if was_running and not kill:
+            return answer(text, f"session {name} is running, for {monotonic() - session.since:.1f} s", session=name)
+        outcome = await session.tree.terminate()
+        del self.sessions[name]
+        text += readable(outcome.stdout)
+        if was_running:
+            return answer(text, f"session {name} was terminated", session=name)
+        return ended(replace(outcome, stdout=text), 0.0)
+
+    async def listed(self) -> ToolResult:
+        """One line for each command in the background."""
+        lines = [
+            f"{session.name}: {'running' if session.tree.running else 'ended'}, started "
+            f"{monotonic() - session.since:.1f} s ago: {readable(session.command)[:200]}"
+            for session in self.sessions.values()
+        ]
+        return ToolResult("\n".join(lines) or "no background commands")
+
+    async def close(self) -> None:
+        """Kill all of them."""
+        await self.sandbox.close()
+
+
+def which(name: str) -> str | None:
+    """Where a program is that is also there in the sandbox."""
+    return shutil.which(name, path=":".join(PLACES))
+
+
+def ended(outcome: SandboxOutcome, timeout: float) -> ToolResult:
+    """The answer about a command that has ended."""
+    text = readable(outcome.stdout + outcome.stderr)
+    if outcome.timed_out:
+        note = f"killed after {timeout:g} s, its time limit; give it more, or use blocking=false"
+        return ToolResult(error=answer(text, note).text, code="timeout", metadata=details(outcome))
+    if outcome.signal is not None:
+        why = f", because it exceeded its limit of {outcome.limit}" if outcome.limit else ""
+        return answer(text, f"killed by {outcome.signal}{why}", **details(outcome))
+    return answer(text, f"exit code {outcome.exit_code}", **details(outcome))
+
+
+def answer(text: str, note: str, **metadata: object) -> ToolResult:
+    """Output, and a last line about it."""
+    newline = "" if not text or text.endswith("\n") else "\n"
+    return ToolResult(f"{text}{newline}[{note}]", metadata=metadata)
+
+
+def details(outcome: SandboxOutcome) -> dict[str, object]:
+    """For the application."""
+    names = ("exit_code", "signal", "timed_out", "limit", "stdout_cut", "wall", "cpu")
+    return {name: getattr(outcome, name) for name in names}
