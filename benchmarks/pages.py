@@ -12,8 +12,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from agentkit_tools.page_source import decoded
-from agentkit_tools.page_text import page_text
+from agentkit_tools.pages.page_source import decoded
+from agentkit_tools.pages.page_text import page_text
 
 PAGES = Path(__file__).parents[1] / "tests" / "agentkit_tools" / "pages"
 ROW = "<tr><td>{n}<td><a href='/p/{n}?a=1&amp;b=2'>Item {n}</a><td>{n}.50 €</tr>\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentkit_tools import beneath
+from agentkit_tools.folder import beneath
 
 
 @pytest.fixture(params=["openat2", "one by one"])

@@ -17,8 +17,8 @@ from raw_server import raw_server
 from site_server import Page, SiteServer
 
 from agentkit.errors import ConfigError
-from agentkit_tools.addresses import Guard, RequestFailed, checked_url, shown
-from agentkit_tools.http_client import HttpClient, Response
+from agentkit_tools.network.addresses import Guard, RequestFailed, checked_url, shown
+from agentkit_tools.network.http_client import HttpClient, Response
 
 
 def fetched(url: str, guard: Guard, **options: object) -> Response:

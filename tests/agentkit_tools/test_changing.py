@@ -11,7 +11,7 @@ import pytest
 
 from agentkit import ToolResult
 from agentkit_tools.files import Files
-from agentkit_tools.textfiles import MAX_BYTES
+from agentkit_tools.folder.textfiles import MAX_BYTES
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from agentkit import ToolRegistry, ToolResult
 from agentkit_tools.files import Files
-from agentkit_tools.textfiles import MAX_BYTES, MAX_CHARACTERS
+from agentkit_tools.folder.textfiles import MAX_BYTES, MAX_CHARACTERS
 
 SECRET = "outside\n"
 

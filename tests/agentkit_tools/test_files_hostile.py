@@ -21,7 +21,7 @@ import pytest
 from agentkit import ToolResult
 from agentkit_tools.editor import StrReplaceEditor
 from agentkit_tools.files import Files
-from agentkit_tools.textfiles import MAX_BYTES
+from agentkit_tools.folder.textfiles import MAX_BYTES
 
 SECRET = "outside\n"
 
@@ -91,7 +91,7 @@ def test_row_15_a_path_that_leads_out_is_refused_before_anything_is_opened(
     (files.root / "there").write_text("x")
     before = seen(files.root.parent)
     monkeypatch.setattr(os, "open", no_open)
-    monkeypatch.setattr("agentkit_tools.beneath.beneath", no_open)
+    monkeypatch.setattr("agentkit_tools.folder.beneath.beneath", no_open)
     for way, result in every_way(files, editor, path).items():
         assert not result.ok, way
         assert len(str(result.error)) < 300

@@ -18,8 +18,8 @@ import pytest
 from agentkit import Agent, ToolCall
 from agentkit.messages import ToolMessage
 from agentkit.testing import ScriptedModel
-from agentkit_tools import replacing
 from agentkit_tools.files import Files
+from agentkit_tools.folder import replacing
 from agentkit_tools.protected import PROTECTED, REASONS
 
 EDIT = """

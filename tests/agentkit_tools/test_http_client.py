@@ -15,8 +15,8 @@ from raw_server import Step, raw_server
 from site_server import Page, SiteServer
 
 from agentkit.errors import ConfigError
-from agentkit_tools.addresses import RequestFailed
-from agentkit_tools.http_client import HttpClient, Key, Response
+from agentkit_tools.network.addresses import RequestFailed
+from agentkit_tools.network.http_client import HttpClient, Key, Response
 
 OK = Page({"ok": True})
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\n"

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentkit_tools.feeds import feed_text
-from agentkit_tools.page_source import MAX_ATTRIBUTES, decoded, parsed
-from agentkit_tools.page_text import PageText, page_text
+from agentkit_tools.pages.feeds import feed_text
+from agentkit_tools.pages.page_source import MAX_ATTRIBUTES, decoded, parsed
+from agentkit_tools.pages.page_text import PageText, page_text
 
 PAGES = Path(__file__).parent / "pages"
 URL = "https://site.example/a/"

@@ -19,8 +19,8 @@ import httpx2
 import pytest
 from confining import confined
 
+from agentkit_tools.code.worker import Ran
 from agentkit_tools.python_server import ServerSettings, answer, app, wanted
-from agentkit_tools.worker import Ran
 
 pytestmark = confined
 

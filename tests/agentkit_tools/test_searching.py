@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from agentkit_tools import searching, walking
 from agentkit_tools.files import Files
-from agentkit_tools.textfiles import MAX_BYTES, MAX_CHARACTERS
+from agentkit_tools.folder import searching, walking
+from agentkit_tools.folder.textfiles import MAX_BYTES, MAX_CHARACTERS
 
 
 def grown(root: Path, tree: Mapping[str, str | bytes]) -> Path:

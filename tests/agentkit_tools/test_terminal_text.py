@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentkit_tools.terminal_text import decoded, readable
+from agentkit_tools.code.terminal_text import decoded, readable
 
 
 @pytest.mark.parametrize(

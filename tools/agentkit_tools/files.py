@@ -1,7 +1,7 @@
 """Files in one folder: created, read, changed, moved, deleted, listed and searched. Knows agentkit's public API.
 
-What these methods do is in `agentkit_tools.textfiles`, `changing` and `searching`; that nothing leads out of the folder
-is the matter of `agentkit_tools.confined`. Needs a POSIX system.
+What these methods do is in `textfiles`, `changing` and `searching` of `agentkit_tools.folder`; that nothing leads out
+of the folder is the matter of `confined`. Needs a POSIX system.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from collections.abc import Collection
 from pathlib import Path
 
 from agentkit import Tool, ToolResult, openapi_schema, xml_schema
-from agentkit_tools import changing, searching
-from agentkit_tools.confined import Confined, answer
+from agentkit_tools.folder import changing, searching
+from agentkit_tools.folder.confined import Confined, answer
+from agentkit_tools.folder.textfiles import read
+from agentkit_tools.folder.walking import Where
 from agentkit_tools.protected import PROTECTED
-from agentkit_tools.textfiles import read
-from agentkit_tools.walking import Where
 
 
 class Files(Tool):

@@ -12,9 +12,9 @@ from agentkit import Tool, ToolResult, openapi_schema, xml_schema
 from agentkit.errors import ConfigError
 from agentkit.sandbox import Sandbox, SandboxError, SandboxLimits
 from agentkit.sandbox import sandbox as made
-from agentkit_tools.background import Background
-from agentkit_tools.monty import MontyRuns
-from agentkit_tools.worker import Ran, Worker, Workers, signal_name
+from agentkit_tools.code.background import Background
+from agentkit_tools.code.monty import MontyRuns
+from agentkit_tools.code.worker import Ran, Worker, Workers, signal_name
 
 KEPT: Final = 24_000  # bytes of each output stream: with a value and a traceback still below a processor's limit
 SESSION: Final = 86_400.0  # seconds of processor time of an interpreter that is kept: the most that there can be

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agentkit.errors import ConfigError
 from agentkit.sandbox import SandboxError, SandboxLimits, sandbox
-from agentkit_tools.worker import Ran, Worker, Workers, signal_name
+from agentkit_tools.code.worker import Ran, Worker, Workers, signal_name
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette

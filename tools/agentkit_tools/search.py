@@ -10,8 +10,8 @@ from typing import Any, Final, NamedTuple
 
 from agentkit import Tool, ToolResult, openapi_schema, xml_schema
 from agentkit.errors import ConfigError
-from agentkit_tools.addresses import RequestFailed
-from agentkit_tools.http_client import HttpClient, Key
+from agentkit_tools.network.addresses import RequestFailed
+from agentkit_tools.network.http_client import HttpClient, Key
 
 MAX_SNIPPET: Final = 4000  # characters of one result: a passage of a retrieval server has about 600
 MAX_QUERIES: Final = 20  # of one call

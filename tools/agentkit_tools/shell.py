@@ -12,8 +12,8 @@ from typing import Final
 from agentkit import Tool, ToolResult, openapi_schema, xml_schema
 from agentkit.sandbox import Running, Sandbox, SandboxError, SandboxLimits, SandboxOutcome
 from agentkit.sandbox import sandbox as made
-from agentkit_tools.background import Background
-from agentkit_tools.terminal_text import decoded, readable
+from agentkit_tools.code.background import Background
+from agentkit_tools.code.terminal_text import decoded, readable
 
 KEPT: Final = 60_000  # bytes of one answer: below a processor's limit
 UNREAD: Final = 1 << 20  # bytes kept of what a background command writes between two looks at it

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 from agentkit import Tool, ToolResult, openapi_schema, xml_schema
 from agentkit.errors import ConfigError
 from agentkit.messages import ImagePart
-from agentkit_tools.addresses import Guard, RequestFailed, Resolve, checked_url
-from agentkit_tools.http_client import MAX_BYTES, HttpClient, Key, Response
+from agentkit_tools.network.addresses import Guard, RequestFailed, Resolve, checked_url
+from agentkit_tools.network.http_client import MAX_BYTES, HttpClient, Key, Response
 
 if TYPE_CHECKING:
     import ssl
@@ -53,9 +53,9 @@ class Page(NamedTuple):
 class Web(Tool):
     """Reads pages of the web as Markdown. Nothing on a page is executed, and only global addresses are reached.
 
-    A host is resolved, its addresses are judged (`agentkit_tools.addresses.Guard`), and the connection is made to the
-    judged address; each of at most five redirects is judged again. No proxy and nothing else of the environment is
-    used. Dropped from a page: scripts, styles, comments, templates, what is hidden by `hidden` or by an inline style,
+    A host is resolved, its addresses are judged (`agentkit_tools.network.addresses.Guard`), and the connection is made
+    to the judged address; each of at most five redirects is judged again. No proxy and nothing else of the environment
+    is used. Dropped from a page: scripts, styles, comments, templates, what is hidden by `hidden` or by an inline style,
     images without a description; and, unless `whole` is set, menus, headers and footers.
 
     Args:
@@ -225,9 +225,9 @@ def _image(response: Response, kind: str) -> ToolResult:
 def read_page(response: Response, kind: str, whole: bool) -> Page:
     """A response's text. Runs in a thread: a page of 10 MB takes seconds."""
     try:
-        from agentkit_tools.feeds import feed_text
-        from agentkit_tools.page_source import decoded
-        from agentkit_tools.page_text import page_text
+        from agentkit_tools.pages.feeds import feed_text
+        from agentkit_tools.pages.page_source import decoded
+        from agentkit_tools.pages.page_text import page_text
     except ImportError as e:
         raise RequestFailed(f"reading pages needs lxml: the operator must install agentkit[web] ({e})") from e
     text = decoded(response.body, response.headers.get("content-type", ""), cut=response.cut)

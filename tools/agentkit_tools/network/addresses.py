@@ -2,7 +2,7 @@
 
 Knows URLs and IP addresses; sends nothing. A name is not judged, only the addresses that it resolves to: the spellings
 of a loopback address are endless. Whoever connects must connect to the addresses that were judged, see
-`agentkit_tools.pinned`.
+`agentkit_tools.network.pinned`.
 """
 
 from __future__ import annotations

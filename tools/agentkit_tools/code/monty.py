@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agentkit.errors import ConfigError
 from agentkit.sandbox import SandboxLimits
-from agentkit_tools.terminal_text import decoded, readable
-from agentkit_tools.worker import Ran
+from agentkit_tools.code.terminal_text import decoded, readable
+from agentkit_tools.code.worker import Ran
 
 if TYPE_CHECKING:
     from pydantic_monty import Monty, MontyError, MontySession

@@ -1,7 +1,7 @@
 """The HTTP client of the tools: retries, a rate, a deadline for everything together, a limit on what is read.
 
-Knows HTTP, and addresses by `agentkit_tools.addresses`; knows no service. httpx2 is loaded with the first request. Each
-request opens its own connection: there is nothing to close, and nothing that belongs to an event loop.
+Knows HTTP, and addresses by `agentkit_tools.network.addresses`; knows no service. httpx2 is loaded with the first
+request. Each request opens its own connection: there is nothing to close, and nothing that belongs to an event loop.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agentkit.errors import ConfigError
 from agentkit.models import watch_logs
-from agentkit_tools.addresses import Guard, RequestFailed, brief, checked_url, denied, shown
+from agentkit_tools.network.addresses import Guard, RequestFailed, brief, checked_url, denied, shown
 
 if TYPE_CHECKING:
     import ssl
@@ -186,7 +186,7 @@ class HttpClient:
         import anyio
         import httpx2
 
-        from agentkit_tools.pinned import PinnedTransport, trusting
+        from agentkit_tools.network.pinned import PinnedTransport, trusting
 
         target = checked_url(url).copy_merge_params(params) if params else checked_url(url)
         transport = PinnedTransport(self._guard, self._ssl_context or trusting())

@@ -1,7 +1,7 @@
 """Changes to the files of one folder: created, rewritten, edited, moved, deleted. Knows paths and contents.
 
 Each is made while the lock of the file's folder is held, by a new file that takes the old one's place, and never over a
-change of another program that was not seen (`agentkit_tools.replacing`).
+change of another program that was not seen (`agentkit_tools.folder.replacing`).
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import NamedTuple
 
-from agentkit_tools.confined import Confined, Refusal, encoded, kind, refusal
-from agentkit_tools.replacing import Replaced, identity, locked, replace
-from agentkit_tools.textfiles import MAX_BYTES, line_of, opened
+from agentkit_tools.folder.confined import Confined, Refusal, encoded, kind, refusal
+from agentkit_tools.folder.replacing import Replaced, identity, locked, replace
+from agentkit_tools.folder.textfiles import MAX_BYTES, line_of, opened
 
 ATTEMPTS = 5  # to change a file that other programs keep changing without taking the lock
 

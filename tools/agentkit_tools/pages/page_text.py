@@ -16,9 +16,9 @@ from urllib.parse import urljoin
 
 import lxml.etree as etree
 
-from agentkit_tools.page_source import bare, parsed
-from agentkit_tools.page_tables import is_data, table_lines
-from agentkit_tools.page_writer import Writer, code_span, fenced
+from agentkit_tools.pages.page_source import bare, parsed
+from agentkit_tools.pages.page_tables import is_data, table_lines
+from agentkit_tools.pages.page_writer import Writer, code_span, fenced
 
 Element: TypeAlias = Any  # lxml's: it ships no types
 

@@ -16,7 +16,7 @@ from typing import Any
 import httpcore2
 import httpx2
 
-from agentkit_tools.addresses import Guard
+from agentkit_tools.network.addresses import Guard
 
 
 class Pinned(httpcore2.AsyncNetworkBackend):

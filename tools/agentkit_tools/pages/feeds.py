@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 
 import lxml.etree as etree
 
-from agentkit_tools.page_source import parsed_xml
-from agentkit_tools.page_text import PageText, absolute, page_text
+from agentkit_tools.pages.page_source import parsed_xml
+from agentkit_tools.pages.page_text import PageText, absolute, page_text
 
 Element: TypeAlias = Any  # lxml's: it ships no types
 

@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from agentkit_tools.confined import Confined, Refusal, kind
-from agentkit_tools.ignoring import options, re2
-from agentkit_tools.textfiles import MAX_BYTES, MAX_CHARACTERS, fetched
-from agentkit_tools.walking import Entry, Walk, Where
+from agentkit_tools.folder.confined import Confined, Refusal, kind
+from agentkit_tools.folder.ignoring import options, re2
+from agentkit_tools.folder.textfiles import MAX_BYTES, MAX_CHARACTERS, fetched
+from agentkit_tools.folder.walking import Entry, Walk, Where
 
 MAX_LINE: Final = 500
 """Characters of a line that are shown, around what was found."""

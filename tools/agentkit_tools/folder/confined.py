@@ -126,7 +126,7 @@ def stepwise(root: int, names: Sequence[str]) -> int:
 
 def opener() -> Callable[[int, Sequence[str]], int]:
     """How this system opens a folder below another one: in one step, or one component at a time."""
-    from agentkit_tools import beneath  # ctypes: on first use
+    from agentkit_tools.folder import beneath  # ctypes: on first use
 
     return beneath.beneath if beneath.works() else stepwise
 

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from agentkit.messages import ImagePart
 from agentkit.sandbox import Running, Sandbox, SandboxError, SandboxLimits
-from agentkit_tools.terminal_text import decoded, readable
+from agentkit_tools.code.terminal_text import decoded, readable
 
 INSIDE: Final = [Path(__file__).with_name(name) for name in ("driver.py", "snippet.py")]
 STARTING: Final = 60.0  # seconds to import what is to be warm

@@ -15,9 +15,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from agentkit_tools.confined import Confined, Refusal, folder_parts
-from agentkit_tools.ignoring import IGNORE_FILES, Rules, Scope, verdict
-from agentkit_tools.textfiles import fetched
+from agentkit_tools.folder.confined import Confined, Refusal, folder_parts
+from agentkit_tools.folder.ignoring import IGNORE_FILES, Rules, Scope, verdict
+from agentkit_tools.folder.textfiles import fetched
 
 SECONDS: Final = 20.0
 """For one walk and the search in it: some 50,000 files of source code."""

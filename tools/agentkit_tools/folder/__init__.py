@@ -1,0 +1,1 @@
+"""One folder: opened, walked, searched and changed, and nothing outside it."""

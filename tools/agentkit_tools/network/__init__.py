@@ -1,0 +1,1 @@
+"""Requests that reach only the addresses that they may reach."""
