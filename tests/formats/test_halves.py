@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import product
 
 import pytest
@@ -10,6 +11,7 @@ from corpora import source
 from agentkit import ToolRegistry, formats, openapi_schema, xml_schema
 from agentkit.events import CallEnd, CallError, Event
 from agentkit.formats import CATALOG, Format
+from agentkit.formats.format import NestedTags, Pairs, TagParameters, ToolElement
 from agentkit.messages import ToolCall
 
 
@@ -127,3 +129,32 @@ def test_what_a_header_has_besides_the_name_is_no_part_of_the_call(header: str) 
     )
     assert isinstance(end, CallEnd)
     assert (end.call.name, end.call.arguments) == ("read", {"path": "a"})
+
+
+def _ends_of_values(format: Format) -> Iterator[tuple[str, str]]:
+    """A call's text up to its value's end, and the text that closes it."""
+    call = formats.render_calls(format, [ToolCall("", "delete", {"path": "old.txt"})], TOOLS)
+    for part in (part for shape in format.shapes for part in shape.call):
+        match part:
+            case Pairs(close=close):
+                yield call, close.strip()
+            case TagParameters(name):
+                yield call, f"</{name}>"
+            case ToolElement():
+                yield call, "</path>"
+            case NestedTags(token):
+                yield call, f"{token}</path>"
+
+
+@pytest.mark.parametrize("format", CATALOG, ids=lambda f: f.name)
+def test_the_rest_of_a_damaged_closing_tag_is_part_of_no_value(format: Format) -> None:
+    for call, closing in _ends_of_values(format):
+        before, found, after = call.partition(closing)
+        for cut in range(1, len(closing) - 2 if found else 0):
+            for between in ("", "\n", "<"):
+                text = f"{before.rstrip()}{between}{closing[cut:]}\n{after.lstrip()}"
+                if between and between + closing[cut:] == closing:
+                    continue
+                events = formats.parse(text, format, TOOLS)
+                assert source(events) == text
+                assert not any(isinstance(e, CallEnd) for e in events), text
