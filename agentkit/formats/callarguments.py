@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from agentkit.formats import values
+from agentkit.formats.literals import keeps_escapes
 from agentkit.formats.reader import Damage, Reader
-from agentkit.formats.repairs import QUOTED_VALUE, WRAPPED_ARGUMENTS
+from agentkit.formats.repairs import INVALID_ESCAPE, QUOTED_VALUE, WRAPPED_ARGUMENTS
 from agentkit.schemas import walk
 from agentkit.toolspec import UNDECLARED, ToolSpec
 
@@ -47,7 +48,18 @@ class CallArguments:
         if text is None:
             self.set(r, parameter, None if values.accepts_null(schema, root) else values.read("", schema, root))
         else:
-            self.set(r, parameter, values.read(text, schema, root, nulls=nulls))
+            self.set(r, parameter, self.read(text, schema, root, r.repairs, nulls=nulls))
+
+    def read(
+        self, text: str, schema: walk.Schema, root: walk.Schema, allowed: frozenset[str], *, nulls: bool = False
+    ) -> Any:
+        """What a text represents for this schema; it stays text if that takes a repair that is not allowed."""
+        value = values.read(text, schema, root, nulls=nulls)
+        if isinstance(value, list | dict) and text.lstrip()[:1] in ("[", "{", "(") and keeps_escapes(text):
+            if INVALID_ESCAPE not in allowed:
+                return text
+            self.note(INVALID_ESCAPE)
+        return value
 
     def set(self, r: Reader, parameter: str, value: Any) -> None:
         """Add an argument's value; a second one must be the same."""
@@ -65,23 +77,23 @@ class CallArguments:
     def repair(self, allowed: frozenset[str]) -> None:
         """Repair arguments that were read, as the tool's schema requires."""
         if self.tool is not None and WRAPPED_ARGUMENTS in allowed:
-            self.unwrap()
+            self.unwrap(allowed)
         if self.tool is not None and QUOTED_VALUE in allowed:
-            self.unquote()
+            self.unquote(allowed)
 
-    def unquote(self) -> None:
+    def unquote(self, allowed: frozenset[str]) -> None:
         """Read strings as the numbers, booleans, lists and objects they write, if the schema allows no string."""
         for name, value in self.by_name.items():
             if not isinstance(value, str):
                 continue
             schema, root = self.schema(name)
             if schema and not values.accepts(value, schema, root):
-                read = values.read(value, schema, root)
+                read = self.read(value, schema, root, allowed)
                 if not isinstance(read, str) and (not isinstance(read, list) or value.lstrip()[:1] in ("[", "(")):
                     self.by_name[name] = read
                     self.note(QUOTED_VALUE)
 
-    def unwrap(self) -> None:
+    def unwrap(self, allowed: frozenset[str]) -> None:
         """Unwrap arguments from one that only wraps them, if the tool has no parameter of that name."""
         if self.tool is None or len(self.by_name) != 1:
             return
@@ -89,7 +101,7 @@ class CallArguments:
         known = self.tool.parameters.get("properties", {})
         if name not in _WRAPPERS or name in known or not known:
             return
-        inner = values.read(value, {"type": "object"}, {}) if isinstance(value, str) else value
+        inner = self.read(value, {"type": "object"}, {}, allowed) if isinstance(value, str) else value
         if isinstance(inner, dict) and inner.keys() <= known.keys():
             self.by_name = inner
             self.note(WRAPPED_ARGUMENTS)

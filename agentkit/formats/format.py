@@ -173,9 +173,14 @@ class PythonCall(CallBody):
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """Slot: characters up to the next literal that no call needs; `written` is written in their place."""
+    """Slot: characters up to the next literal that no call needs; `written` is written in their place.
+
+    With `tokens`, the characters may contain these control tokens, but no other one and no `=`: there another header
+    would begin, and the name before it would be run with what follows the other one.
+    """
 
     written: str
+    tokens: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

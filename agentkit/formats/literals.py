@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from agentkit.formats.repairs import (
     ARITHMETIC,
+    INVALID_ESCAPE,
     JOINED_STRINGS,
     LEADING_ZEROS,
     MISSING_BRACE,
@@ -24,7 +25,7 @@ from agentkit.formats.repairs import (
     SURPLUS_BRACE,
     TRAILING_COMMA,
 )
-from agentkit.formats.stringliterals import QUOTES, Doubtful, NotALiteral, Strings
+from agentkit.formats.stringliterals import QUOTES, Doubtful, NotALiteral, Strings, may_keep_escapes
 
 MAX_DEPTH: Final = 128
 
@@ -312,3 +313,15 @@ def literal_value(text: str) -> Any:
     if not _COMPUTED.isdisjoint(reader.repairs):
         raise NotALiteral("expected a value, got an expression that has to be computed", 0)
     return value
+
+
+def keeps_escapes(text: str) -> bool:
+    """Whether a string in this literal has an escape that JSON does not have, and that therefore kept its backslash."""
+    if not may_keep_escapes(text):  # as in nearly all texts: they are not read again
+        return False
+    reader = Literals(text)
+    try:
+        reader.value()
+    except (NotALiteral, RecursionError):
+        return False
+    return INVALID_ESCAPE in reader.repairs

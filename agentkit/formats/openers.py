@@ -17,6 +17,7 @@ from agentkit.formats.damage.listed import BLOCKS, Listed, formed
 from agentkit.formats.damage.unread import Unread
 from agentkit.formats.edges import begins, closers, edge_of, lists_of, opener, weak
 from agentkit.formats.format import (
+    Braced,
     Envelope,
     Format,
     FormatPart,
@@ -212,7 +213,9 @@ class Meant:
         """
         shape = self.entry.shape
         parts = shape.call[isinstance(shape.call[0], str) :]
-        if shape.section is not None or not parts or not (isinstance(parts[0], Envelope) or _shown(parts)):
+        if len(parts) > 1 and isinstance(parts[1], Braced) and (word := _WORD_BEFORE_NAME(str(shape.call[0]))):
+            parts = (word[1], *parts)  # the rest of the literal, after its token
+        elif shape.section is not None or not parts or not (isinstance(parts[0], Envelope) or _shown(parts)):
             return None
         return replace(self.entry, kind="call", shape=Shape(parts), weak=True)
 
@@ -220,13 +223,21 @@ class Meant:
     def begins_again(self) -> Delimiter:
         """What a call without its opening literal begins with: an object, or a tool's name and what follows names."""
         first, *rest = self.unopened.shape.call if self.unopened is not None else (None, "")
+        written = word = ""
+        if isinstance(first, str):
+            written, word, first, rest = first, pattern(first), Name(), ["{"]
         if not isinstance(first, Name) or not isinstance(rest[0], str):
             return Delimiter(r"\{" if isinstance(first, Envelope) else "(?!)", "(?!)")
         names = sorted(self._table.named, key=len, reverse=True)
         either = "|".join(map(re.escape, names)) or "(?!)"
         return Delimiter(
-            rf"(?:{either})\s{{0,64}}{pattern(rest[0].strip())}",
-            "|".join([*map(beginnings, names), rf"(?:{either})\s{{0,64}}{beginnings(rest[0].strip())}"]),
+            rf"{word}(?:{either})\s{{0,64}}{pattern(rest[0].strip())}",
+            "|".join(
+                [
+                    *(beginnings(f"{written}{name}") for name in names),
+                    rf"{word}(?:{either})\s{{0,64}}{beginnings(rest[0].strip())}",
+                ]
+            ),
         )
 
     @cached_property
@@ -257,7 +268,9 @@ class Meant:
         if not _tells(entry):
             return None
         if entry.tool is not None and entry.tool.element is not None:
-            return unread.in_tag(entry.tool.element.tag, entry.tool.name, entry.tool.parameters.get("properties", ()))
+            children = [n.path[0] for n in entry.tool.element.of("element")]
+            parameters = dict.fromkeys([*entry.tool.parameters.get("properties", ()), *children])
+            return unread.in_tag(entry.tool.element.tag, entry.tool.name, parameters)
         if (opening := unread.opening_of(entry.shape, section=entry.kind == "section")) is None:
             return None
         section = entry.shape.section
@@ -385,6 +398,7 @@ def _line_start(words: Sequence[str], tools: Sequence[ToolSpec]) -> Delimiter:
 
 
 _BLOCK: Final = Delimiter(rf"(?:{'|'.join(BLOCKS)})(?=[\s:(])", r"[a-z]{0,8}")
+_WORD_BEFORE_NAME: Final = re.compile(r"<[^<>]+>(\w+ ?:)").fullmatch
 _LABELLED: Final = re.compile(r"```\w*tool").match  # a fence whose label says that it contains calls
 _made: Remembered[Openers] = Remembered()
 

@@ -48,7 +48,10 @@ REPAIRS: Final[Mapping[str, str]] = MappingProxyType({
     ),
     ARITHMETIC: "A number was written as a calculation that is clearly intended, such as `5*60`; its result was used.",
     JOINED_STRINGS: "In JSON, a string was written as several strings joined by `+`.",
-    INVALID_ESCAPE: r"A string had an escape that JSON does not have, such as `\'` or `\d`.",
+    INVALID_ESCAPE: (
+        r"A string had an escape that JSON does not have: `\'` was read as the quote, and any other, such as `\d` or "
+        r"`\a`, kept its backslash."
+    ),
     LEADING_ZEROS: "A two-digit number began with a zero, as in a date: `07` was read as 7.",
     ARGUMENTS_KEY: (
         "An envelope had its arguments under another key (`args`, `input`, …), or next to the name; only one reading "

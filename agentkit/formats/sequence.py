@@ -23,7 +23,7 @@ from agentkit.formats.jsontext import GOES_ON, goes_on
 from agentkit.formats.openers import Opener, Openers
 from agentkit.formats.prosereader import ProseReader
 from agentkit.formats.reader import Damage, Decline, Reader, Wait
-from agentkit.formats.repairs import LONE_SURROGATE, MISSING_BRACE, MISSING_CLOSE, WHOLE_CALL_REPAIRS
+from agentkit.formats.repairs import LONE_SURROGATE, MISSING_BRACE, WHOLE_CALL_REPAIRS
 from agentkit.messages import ToolCall
 
 _INSIDE: Final = "expected the end of the JSON before the end of the call, after which more of it follows"
@@ -142,7 +142,7 @@ class Calls:
     def _repair(self, call: CallReader) -> None:
         """Repair arguments that were read, as the tool's schema requires."""
         r = self.r
-        close_values(call, r.offset, repair=MISSING_CLOSE in r.repairs)
+        close_values(call, r.offset, allowed=r.repairs)
         if not r.repairs.isdisjoint(WHOLE_CALL_REPAIRS):
             call.arguments.repair(r.repairs)
 

@@ -1,7 +1,8 @@
-"""Strings as models write them in JSON, in Python and in mixtures of both, in complete text. Pure.
+r"""Strings as models write them in JSON, in Python and in mixtures of both, in complete text. Pure.
 
-The content of a string is never changed, except that escapes have the meaning of the language of its quotes. The
-repairs needed to read a JSON text are recorded in `repairs`.
+The content of a string is never changed, except that escapes have the meaning of the language of its quotes: in JSON's
+double quotes, an escape that only Python has keeps its backslash, as in `"C:\app"`. The repairs needed to read a JSON
+text are recorded in `repairs`.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ _STRING: Final = {
 _JSON_ESCAPES: Final = {
     "n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", '"': '"', "\\": "\\", "/": "/",
 }  # fmt: skip
+_NO_JSON_ESCAPE = re.compile(r"(?:[^\\]|\\(?:[\"\\/bfnrt]|u[0-9a-fA-F]{4}))*+\\")
 _PYTHON_ESCAPES: Final = {
     "n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "a": "\a", "v": "\v", '"': '"', "'": "'", "\\": "\\",
     "\n": "", "\r": "", "\r\n": "",
@@ -43,6 +45,11 @@ _OCTAL = re.compile(r"[0-7]{1,3}")
 _NAMED = re.compile(r"N\{([^{}]{1,100})\}")
 _ESCAPED = re.compile(r"\r\n|.?", re.DOTALL)
 _HEX = re.compile(r"x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})")
+
+
+def may_keep_escapes(text: str) -> bool:
+    """Whether there is an escape in this text that JSON does not have."""
+    return "\\" in text and _NO_JSON_ESCAPE.match(text) is not None
 
 
 class NotALiteral(ValueError):
@@ -151,7 +158,7 @@ class Strings:
                 raise NotALiteral(f"the string that starts at {start} does not end", start)
             if filled and self.text[self.at + 1 : self.at + 2] in ("{", "}"):
                 raise self.bad("a string without placeholders")
-            pieces.append(self.raw_escape() if raw else self.escape(python=self.python or quote != '"'))
+            pieces.append(self.raw_escape() if raw else self.escape(python=self.python or quote != '"' or filled))
 
     def unbraced(self, text: str) -> str:
         """A piece of an f-string; an expression in braces would have to be computed."""
@@ -173,23 +180,30 @@ class Strings:
         if not python and c in _JSON_ESCAPES:
             self.at += 2
             return _JSON_ESCAPES[c]
-        if found := _HEX.match(self.text, self.at + 1):
-            if not python and not found[2]:
-                self.repairs[INVALID_ESCAPE] = None
+        found = _HEX.match(self.text, self.at + 1)
+        if found and (python or found[2]):
             self.at = found.end()
             code = int(found[1] or found[2] or found[3], 16)
             return self.surrogates(code) if code < 0x110000 else "\ufffd"
         if not python:
-            self.repairs[INVALID_ESCAPE] = None
+            return self.no_escape(c)
         if octal := _OCTAL.match(self.text, self.at + 1):
             self.at = octal.end()
             return chr(int(octal[0], 8))
         if named := _NAMED.match(self.text, self.at + 1):
             return self.named(named)
-        if python and c in ("x", "u", "U", "N"):
+        if c in ("x", "u", "U", "N"):
             raise self.bad("a complete escape")
         self.at += 1 + len(c)
         return _PYTHON_ESCAPES.get(c, "\\" + c)
+
+    def no_escape(self, c: str) -> str:
+        """What JSON has no escape for keeps its backslash, except the other quote: a path or a pattern is meant."""
+        self.repairs[INVALID_ESCAPE] = None
+        if _RAW_CONTROL.match(c):
+            self.repairs[RAW_NEWLINES] = None
+        self.at += 1 + len(c)
+        return c if c == "'" else "\\" + c
 
     def named(self, found: re.Match[str]) -> str:
         """A character by its Unicode name."""

@@ -31,7 +31,7 @@ def alike(text: str, closing: str) -> bool:
 
 
 def halved(text: str, closing: str) -> bool:
-    """Whether a string ends with the beginning of a closing tag, with most of it, or with one like it.
+    """Whether a string ends with the beginning or the end of a closing tag, or with one like it.
 
     A closing tag with something extra inside it is like one.
     """
@@ -39,7 +39,7 @@ def halved(text: str, closing: str) -> bool:
     last = text[-size - _STRAY :]
     if any(last.endswith(closing[n:]) and closing[:n] in last[: n - size] for n in range(3, size)):
         return True
-    pieces = (*(closing[:n] for n in range(3, size)), *(closing[n:] for n in range(1, size // 2)))
+    pieces = (*(closing[:n] for n in range(3, size)), *(closing[n:] for n in range(1, size - 2)))
     tail = text[-size - 1 :]
     tail = tail[max(tail.find(closing[:2]), 0) :]
     return text.endswith(pieces) or alike(tail, closing)

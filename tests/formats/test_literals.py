@@ -256,7 +256,9 @@ def test_numbers_between_dashes_and_slashes_are_never_computed(numbers: list[int
     [
         (r'"it\'s"', "it's", ("invalid_escape",)),
         (r'"\d+\/"', "\\d+/", ("invalid_escape",)),
-        (r'"\x41"', "A", ("invalid_escape",)),
+        (r'"\x41"', "\\x41", ("invalid_escape",)),  # Python's escape, in JSON's quotes: it may be a path
+        (r'"C:\app\0\v\N{BULLET}\U0001F600"', r"C:\app\0\v\N{BULLET}\U0001F600", ("invalid_escape",)),
+        (r"'\x41\a'", "A\a", ("python_quotes",)),
         ('"a" + "b"', "ab", ("joined_strings",)),
         ("r'\\d'", "\\d", ("python_literals", "python_quotes")),
         ("07", 7, ("leading_zeros",)),

@@ -17,7 +17,7 @@ from agentkit.formats.format import Braced
 from agentkit.formats.kind import PartKind, Writing
 from agentkit.formats.literals import PYTHON_WORDS, Literals
 from agentkit.formats.reader import Damage, Reader, Search, Wait, literal, may_begin
-from agentkit.formats.repairs import PYTHON_QUOTES
+from agentkit.formats.repairs import INVALID_ESCAPE, PYTHON_QUOTES
 from agentkit.formats.stringliterals import NotALiteral
 
 _KEY = re.compile(r"\s*([^\s:{}\[\],]+)\s*:\s*")
@@ -63,16 +63,21 @@ def read_braced(r: Reader, call: CallReader, part: Braced) -> Wait:
             break
     end = call.shape.call[-1]
     reader = _Braced(r.raw()[start - r.mark :], part.quote, start, end.strip() if isinstance(end, str) else "")
-    _take(r, call, part, reader.object(), reader.plain_quotes)
+    _take(r, call, part, reader.object(), reader)
     call.complete = True
 
 
-def _take(r: Reader, call: CallReader, part: Braced, read: dict[str, Any], plain_quotes: str) -> None:
-    """Store the arguments; `plain_quotes` are quotes of another language that were found around a string."""
+def _take(r: Reader, call: CallReader, part: Braced, read: dict[str, Any], reader: _Braced) -> None:
+    """Store the arguments."""
+    plain_quotes = reader.plain_quotes
     if plain_quotes and PYTHON_QUOTES not in r.repairs:
         raise Damage("invalid_json", f"expected {part.quote!r} around strings, not {plain_quotes}", r.offset)
     if plain_quotes:
         call.arguments.note(PYTHON_QUOTES)
+    if reader.odd_escapes and INVALID_ESCAPE not in r.repairs:
+        raise Damage("invalid_json", "expected only escapes that JSON has", r.offset)
+    if reader.odd_escapes:
+        call.arguments.note(INVALID_ESCAPE)
     for key, value in read.items():
         declared = call.tool is not None and call.tool.declares(key)
         if (isinstance(value, _Bare) and (declared or not part.typed)) or (isinstance(value, str) and not part.typed):
@@ -105,6 +110,7 @@ class _Braced:
     def __init__(self, text: str, quote: str, offset: int, end: str) -> None:
         self.text, self.quote, self.offset, self.end, self.at = text, quote, offset, end, 0
         self.plain_quotes = ""  # quotes of another language that were found around a string
+        self.odd_escapes = False  # whether such a string has escapes that JSON does not have
 
     def bad(self, wanted: str) -> Damage:
         return Damage("invalid_json", f"expected {wanted}", self.offset + self.at, got=True)
@@ -203,6 +209,7 @@ class _Braced:
         except NotALiteral as e:
             raise self.bad(f"the end of the string in {quote}") from e
         self.at, self.plain_quotes = literals.at, quote
+        self.odd_escapes = self.odd_escapes or INVALID_ESCAPE in literals.repairs
         return value
 
 

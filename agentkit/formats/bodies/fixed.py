@@ -135,6 +135,7 @@ def _ends_of_name(parts: tuple[FormatPart, ...]) -> tuple[str, ...]:
 _IN_NO_NAME = re.compile(r"[<>{}\[\]()\"'`,;=]").search
 _IN_NO_TAG = re.compile(r"[{}\n]").search  # the body is already here: what should precede it was forgotten
 _IN_NO_SKIP = re.compile(r"[<>]").search
+_IN_NO_HEADER = re.compile(r"[<>=]").search  # another header begins here
 _IN_NO_ATTRIBUTE = re.compile(r"[<>\"]").search
 _NAME = re.compile(r"[^\s<>{}\[\]()\"'`,;=]{1,256}\Z")
 
@@ -196,13 +197,20 @@ def read_skip(r: Reader, call: CallReader, part: Skip) -> Wait:
     assert isinstance(following, str)
     start = r.offset
     not_in = _IN_NO_TAG if "<" in part.written or not part.written else _IN_NO_SKIP
-    if (yield from until(r, (following.strip(),), not_in)) is None:
+    skipped = yield from until(r, (following.strip(),), not_in)
+    if skipped is None or (part.tokens and _IN_NO_HEADER(_any_token(part.tokens).sub("", skipped))):
         if not call.started:
             raise Decline
         over = ended(r, start) or r.cut >= start
         r.back_to(start)
         code: ErrorCode = "truncated_call" if over else "invalid_json"
         raise Damage(code, f"expected {following.strip()!r}", start, ended=over)
+
+
+@cache
+def _any_token(tokens: tuple[str, ...]) -> re.Pattern[str]:
+    """Any of these tokens."""
+    return re.compile("|".join(map(re.escape, tokens)))
 
 
 # ---------------------------------------------------------------- written

@@ -15,6 +15,7 @@ from typing import Any
 
 from agentkit.formats import values
 from agentkit.formats.call import CallReader
+from agentkit.formats.callarguments import CallArguments
 from agentkit.formats.format import NestedTags, Tag
 from agentkit.formats.kind import STRINGS_AS_MEANT, PartKind, Writing
 from agentkit.formats.reader import Damage, Delimiter, Reader, Search, Wait, beginnings, literal, may_begin, pattern
@@ -66,10 +67,9 @@ def read_nested_tags(r: Reader, call: CallReader, part: NestedTags) -> Wait:
             continue
         r.at = found.end()
         yield from _tag(r, call, stack, closing.strip())
-    raw = r.raw()
+    source = _Source(r.raw(), r.mark, call.arguments, r.repairs)
     for node in stack[0].children:
-        schema, root = call.arguments.schema(node.name)
-        call.arguments.set(r, node.name, _value(node, raw, r.mark, schema, root))
+        call.arguments.set(r, node.name, _value(node, source, *call.arguments.schema(node.name)))
 
 
 @cache
@@ -190,25 +190,37 @@ def _truncated(r: Reader, call: CallReader) -> Damage:
     return Damage("truncated_call", f"the text ended inside the call of {call.name!r}", r.offset, ended=True)
 
 
-def _value(node: _Node, raw: str, mark: int, schema: walk.Schema, root: walk.Schema) -> Any:
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """The call's text, where it starts, its arguments so far, and the repairs that may be made."""
+
+    raw: str
+    mark: int
+    arguments: CallArguments
+    allowed: frozenset[str]
+
+
+def _value(node: _Node, source: _Source, schema: walk.Schema, root: walk.Schema) -> Any:
+    raw, mark = source.raw, source.mark
     plain = next((s for s in walk.alternatives(schema, root) if s.get("type") in ("array", "object")), {})
     if not node.children:
         text = "".join(raw[a:b] for a, b in node.spans)
         if not text.strip() and plain and not values.accepts(text, schema, root):
             return [] if plain["type"] == "array" else {}
-        return values.read(text if node.closed else _LAST_NEWLINE.sub("", text), schema, root, nulls=True)
+        text = text if node.closed else _LAST_NEWLINE.sub("", text)
+        return source.arguments.read(text, schema, root, source.allowed, nulls=True)
     for start, end in node.spans:
         if not raw[start:end].isspace():
             wanted = f"expected only elements inside <{node.name}>, which contains some"
             raise Damage("invalid_arguments", wanted, mark + start, got=True)
     if plain.get("type") == "array":
         items = plain.get("items")
-        return [_value(n, raw, mark, items if isinstance(items, Mapping) else {}, root) for n in node.children]
+        return [_value(n, source, items if isinstance(items, Mapping) else {}, root) for n in node.children]
     properties = plain.get("properties", {})
     out: dict[str, Any] = {}
     for child in node.children:
         inner = properties.get(child.name, plain.get("additionalProperties"))
-        value = _value(child, raw, mark, inner if isinstance(inner, Mapping) else {}, root)
+        value = _value(child, source, inner if isinstance(inner, Mapping) else {}, root)
         if child.name in out:  # written twice: a list, as models write one if the schema does not say
             known = out[child.name]
             out[child.name] = [*known, value] if isinstance(known, list) else [known, value]

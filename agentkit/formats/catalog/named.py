@@ -85,7 +85,9 @@ FUNCTION_JSON = Format(
     markup=("<|eot_id|>", "<|eom_id|>"),
     families=("Llama 3.1 (custom tools)",),
 )
-_HARMONY_ARGUMENTS = (Name("functions."), Skip(" <|constrain|>json"), "<|message|>", Json(), "<|call|>")
+# after a recipient in the role, the channel follows: `<|start|>assistant to=functions.f<|channel|>commentary json`
+_HARMONY_SKIP = Skip(" <|constrain|>json", tokens=("<|channel|>", "<|constrain|>"))
+_HARMONY_ARGUMENTS = (Name("functions."), _HARMONY_SKIP, "<|message|>", Json(), "<|call|>")
 HARMONY = Format(
     "harmony",
     ("<|channel|>commentary to=", *_HARMONY_ARGUMENTS),

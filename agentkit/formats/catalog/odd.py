@@ -8,7 +8,8 @@ GEMMA4 = Format(
     "gemma4",
     ("<|tool_call>call:", Name(), Braced('<|"|>'), "<tool_call|>"),
     separator="",
-    also=(  # small models drop the word, or also the colon
+    also=(  # small models drop the word, or also the colon, or put white space before it
+        Shape(("<|tool_call>call :", Name(), Braced('<|"|>'), "<tool_call|>")),
         Shape(("<|tool_call>:", Name(), Braced('<|"|>'), "<tool_call|>")),
         Shape(("<|tool_call>", Name(), Braced('<|"|>'), "<tool_call|>")),
     ),
@@ -22,7 +23,10 @@ FUNCTIONGEMMA = Format(
     "functiongemma",
     ("<start_function_call>call:", Name(), Braced("<escape>", typed=False), "<end_function_call>"),
     separator="",
-    also=(Shape(("<start_function_call>", Name(), Braced("<escape>", typed=False), "<end_function_call>")),),
+    also=(
+        Shape(("<start_function_call>call :", Name(), Braced("<escape>", typed=False), "<end_function_call>")),
+        Shape(("<start_function_call>", Name(), Braced("<escape>", typed=False), "<end_function_call>")),
+    ),
     markup=("<end_of_turn>",),
     families=("FunctionGemma",),
 )

@@ -22,13 +22,13 @@ from agentkit.formats.tags import closing_tag, opening_tag
 from agentkit.formats.valueends import ValueEnd, end_of_pair, end_of_parameter
 
 
-def close_values(call: CallReader, end: int, *, repair: bool) -> None:
+def close_values(call: CallReader, end: int, *, allowed: frozenset[str]) -> None:
     """Return to missing parameters what an unclosed value before them swallowed.
 
     Args:
         call: the call, which has been read.
         end: absolute offset after it.
-        repair: whether this repair is permitted.
+        allowed: the repairs that may be made.
 
     Raises:
         Damage: `ambiguous_call` where the swallowed parameter may as well be missing.
@@ -55,7 +55,7 @@ def close_values(call: CallReader, end: int, *, repair: bool) -> None:
             continue  # balanced, or there is none: content
         names = [known[int((f.lastgroup or "_0")[1:])] for f in found]
         sure = found and not closed and len(set(names)) == len(names) and not set(names).isdisjoint(required)
-        if not sure or not repair:
+        if not sure or MISSING_CLOSE not in allowed:
             raise unsure(name, names[0] if names else _near(value, part, known), end, end)
         if edge.closes(value[: found[0].start()]):
             message = f"expected a parameter or the end of the call after {edge.what} of {name!r}"
@@ -64,7 +64,7 @@ def close_values(call: CallReader, end: int, *, repair: bool) -> None:
         stops = [*(f.start() for f in found), len(value)]
         for key, start, stop in zip((name, *names), starts, stops, strict=True):
             text = _trimmed(part, value[start:stop], first=not start, last=stop == len(value))
-            call.arguments.by_name[key] = values.read(text, *call.arguments.schema(key))
+            call.arguments.by_name[key] = call.arguments.read(text, *call.arguments.schema(key), allowed)
         call.arguments.note(MISSING_CLOSE)
 
 

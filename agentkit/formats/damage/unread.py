@@ -14,7 +14,7 @@ from typing import Final, Literal
 
 from agentkit.formats.format import CountedName, Name, NameTag, Shape, Tag
 from agentkit.formats.reader import beginnings, pattern
-from agentkit.formats.tags import TAG_PART, opening_tag, tag_of
+from agentkit.formats.tags import TAG_PART, opening_tag, spelt, tag_of
 
 _REACH: Final = 1024  # pieces other than a sentence that are searched for the name
 _LONG: Final = 8192  # characters of one word or number
@@ -88,14 +88,17 @@ def behind(opening: str, begun: str, names: Iterable[str], openings: str, ends: 
 def in_tag(tag: str, tool: str, parameters: Iterable[str]) -> Unread:
     """What shows that a tool's own tag calls it: it is whole, or something in it is written like an attribute.
 
-    At the text's end, a parameter's name in it also shows that.
+    So does the tag of a parameter on the next line; and at the text's end, a parameter's name in it.
     """
+    parameters = tuple(parameters)
     begins = rf"(?P<open>(?i:{opening_tag(tag)}))"
     # a token, or a character in place of another one, or another tag in front of an attribute
     stray = r"<[|｜][^<>]{0,64}>|<(?=[\w.-]{1,64}=[\"'])|</?[\w.:-]{1,64}>(?=\s{0,8}[\w.-]{1,64}=[\"'])"
     plain = rf"(?!\n[ \t\r]{{0,64}}\n)[^<>`\"=]|=(?!\s{{0,8}}[\"'])|{stray}"
     opened = rf"{begins}(?:{plain}){{0,512}}+"
-    whole = rf"{opened}(?:=\s{{0,8}}[\"']|>|(?:(?<=[\w,:])|(?<=\w[^\w\s<>`.;!?]))\")"
+    children = "|".join(spelt(name) for name in parameters if _PLAIN_NAME(name)) or "(?!)"
+    child = rf"[ \t]{{0,64}}\r?\n[ \t]{{0,64}}<(?i:{children})>"  # only the end of the tool's own tag is missing
+    whole = rf"{begins}(?:{child}|(?:{plain}){{0,512}}+(?:=\s{{0,8}}[\"']|>|(?:(?<=[\w,:])|(?<=\w[^\w\s<>`.;!?]))\"))"
     whole_names = [rf"{re.escape(name)}[\w.-]{{0,256}}" for name in parameters]
     names = "|".join([*whole_names, *(rf"(?=\w\w){beginnings(name)}" for name in parameters)]) or "(?!)"
     cut = rf"{begins}(?:(?:{plain}){{0,512}}+(?<==)|\s{{1,64}}(?:{names}))\s*"
@@ -104,6 +107,7 @@ def in_tag(tag: str, tool: str, parameters: Iterable[str]) -> Unread:
     return Unread(whole, cut, part, tool)
 
 
+_PLAIN_NAME: Final = re.compile(r"[\w.-]{1,64}").fullmatch
 _BEFORE_LIST: Final = re.compile(r"(.*[>\]])\s*\[").fullmatch
 
 

@@ -1,0 +1,65 @@
+r"""A backslash in JSON's quotes that begins no escape of JSON stays what it is: `"C:\app"` is a path, not a bell."""
+
+from __future__ import annotations
+
+import pytest
+from corpora import source
+from format_tools import spec
+
+from agentkit import formats
+from agentkit.events import CallEnd, CallError
+from agentkit.formats import CATALOG, Format, Parser
+from agentkit.formats.format import PythonCall
+from agentkit.messages import ToolCall
+
+TAG = spec("tag", None, ("tags", "about"), tags={"type": "array", "items": {"type": "string"}}, about="object")
+CALL = ToolCall("", "tag", {"tags": ["HERE"], "about": {"path": "HERE"}})
+ODD = [r"C:\app\data", r"C:\video", r"\x41", r"a\0", r"\N{BULLET}", r"\d+", r"\U0001F600", r"\u12", "ls \\\n -l"]
+
+
+def parts(format: Format) -> tuple[object, ...]:
+    return tuple(part for shape in format.shapes for part in shape.call)
+
+
+JSON = [f for f in CATALOG if not any(isinstance(part, PythonCall) for part in parts(f))]
+
+UNCLOSED = ("glm4", "llama3_json")  # nothing after a body shows that it is whole, so that none is repaired
+
+
+@pytest.mark.parametrize("format", JSON, ids=lambda f: f.name)
+def test_what_json_has_no_escape_for_keeps_its_backslash_and_is_named(format: Format) -> None:
+    call = formats.render_calls(format, [CALL], [TAG])
+    for odd in ODD:
+        for quoted in ('"HERE"', "&quot;HERE&quot;", r"\"HERE\""):
+            if quoted not in call:
+                continue
+            text = call.replace(quoted, quoted.replace("HERE", odd.replace("\\", "\\\\") if "\\" in quoted else odd))
+            events = formats.parse(text, format, [TAG])
+            assert source(events) == text
+            (end,) = (e for e in events if isinstance(e, CallEnd | CallError))
+            if format.name in UNCLOSED:
+                assert isinstance(end, CallError)
+                continue
+            assert isinstance(end, CallEnd), (text, end)
+            read = [*end.call.arguments["tags"], *end.call.arguments["about"].values()]
+            assert set(read) <= {odd, "HERE"}, text
+            assert odd in read
+            assert "invalid_escape" in end.repairs, text
+
+
+@pytest.mark.parametrize("format", JSON, ids=lambda f: f.name)
+def test_without_the_repair_no_such_value_is_read(format: Format) -> None:
+    text = formats.render_calls(format, [CALL], [TAG]).replace('"HERE"', r'"C:\app"')
+    parser = Parser(format, [TAG], repairs=formats.REPAIRS.keys() - {"invalid_escape"})
+    for event in [*parser.feed(text), *parser.close()]:
+        if isinstance(event, CallEnd):
+            assert event.repairs == ()
+            tags = event.call.arguments["tags"]
+            assert isinstance(tags, str) or tags == ["HERE"]  # text, which the tool's schema refuses
+
+
+@pytest.mark.parametrize("format", ["qwen3_coder", "glm45", "xml"])
+def test_in_a_literal_of_python_an_escape_means_what_it_does_there(format: str) -> None:
+    text = formats.render_calls(format, [CALL], [TAG]).replace('["HERE"]', r"['\x41\a', 'C:\\app']")
+    (end,) = (e for e in formats.parse(text, format, [TAG]) if isinstance(e, CallEnd))
+    assert (end.call.arguments["tags"], end.repairs) == (["A\a", r"C:\app"], ())

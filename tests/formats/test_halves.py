@@ -1,0 +1,160 @@
+"""Half a call and then a whole one: whatever runs is one of the two as it was written, never a mixture of both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+
+import pytest
+from corpora import source
+
+from agentkit import ToolRegistry, formats, openapi_schema, xml_schema
+from agentkit.events import CallEnd, CallError, Event
+from agentkit.formats import CATALOG, Format
+from agentkit.formats.format import NestedTags, Pairs, TagParameters, ToolElement
+from agentkit.messages import ToolCall
+
+
+class _Files:
+    @openapi_schema
+    @xml_schema(elements=["path", "mode"])
+    def read(self, path: str, mode: str = "r") -> str:
+        """Read a file."""
+        return path
+
+    @openapi_schema
+    @xml_schema(elements=["path", "mode"])
+    def delete(self, path: str, mode: str = "r") -> str:
+        """Delete a file."""
+        return path
+
+    @openapi_schema
+    @xml_schema
+    def ping(self) -> str:
+        """Answer."""
+        return "pong"
+
+
+REGISTRY = ToolRegistry(_Files())
+TOOLS = REGISTRY.specs()
+PAIRS = [
+    (ToolCall("", "delete", {"path": "old.txt"}), ToolCall("", "read", {"path": "new.txt"})),
+    (ToolCall("", "read", {"path": "old.txt"}), ToolCall("", "delete", {"path": "new.txt", "mode": "y"})),
+    (ToolCall("", "delete", {"path": "old.txt", "mode": "x"}), ToolCall("", "read", {"path": "new.txt"})),
+    (ToolCall("", "delete", {"path": "old.txt"}), ToolCall("", "delete", {"path": "new.txt", "mode": "y"})),
+    (ToolCall("", "ping", {}), ToolCall("", "delete", {"path": "new.txt"})),
+    (ToolCall("", "delete", {"path": "new.txt"}), ToolCall("", "ping", {})),
+]
+BETWEEN = ["", "\n", " oops, again: ", "\n\n", "\n\nSorry, again:\n", "...\n"]
+MIXED = {
+    "a header begun again": (
+        "<|channel|>commentary to=functions.delete<|channel|>commentary to=functions.read <|constrain|>json<|message|>"
+        '{"path": "new.txt"}<|call|>'
+    ),
+    "a call ended in its header": (
+        "<|channel|>commentary to=functions.read <|constrain|>json<|mes<|call|><|start|>assistant<|channel|>commentary "
+        'to=functions.delete <|constrain|>json<|message|>{"path": "new.txt", "mode": "y"}<|call|>'
+    ),
+    "a message ended in its header": (
+        "<|channel|>commentary to=functions.delete<|end|><|start|>assistant<|channel|>commentary<|message|>"
+        '{"path": "new.txt"}<|call|>'
+    ),
+    "another recipient in the rest of a header": (
+        "<|channel|>commentary to=functions.delete <|consnel|>commentary to=functions.read <|constrain|>json<|message|>"
+        '{"path": "new.txt"}<|call|>'
+    ),
+}
+
+
+def valid(call: ToolCall) -> bool:
+    """Whether the tool would run: of a call that its schema refuses, the model is told."""
+    try:
+        REGISTRY.tools[call.name].validate(dict(call.arguments), lenient=True)
+    except (KeyError, ValueError):
+        return False
+    return True
+
+
+def check(text: str, format: Format, written: tuple[ToolCall, ToolCall]) -> list[Event]:
+    events = formats.parse(text, format, TOOLS)
+    assert source(events) == text
+    run = [(e.call.name, dict(e.call.arguments)) for e in events if isinstance(e, CallEnd) and valid(e.call)]
+    assert [r for r in run if r not in [(c.name, dict(c.arguments)) for c in written]] == [], text
+    return events
+
+
+@pytest.mark.parametrize("format", CATALOG, ids=lambda f: f.name)
+def test_half_a_call_lends_nothing_to_the_whole_one_after_it(format: Format) -> None:
+    """Every cut of the first, each with the next of what may be written between."""
+    first, second = PAIRS[0]
+    half, whole = (formats.render_calls(format, [call], TOOLS) for call in PAIRS[0])
+    for cut in range(1, len(half)):
+        check(half[:cut] + BETWEEN[cut % 3] + whole, format, (first, second))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("format", CATALOG, ids=lambda f: f.name)
+def test_half_a_call_lends_nothing_to_any_other(format: Format) -> None:
+    for (first, second), between in product(PAIRS, BETWEEN):
+        half, whole = (formats.render_calls(format, [call], TOOLS) for call in (first, second))
+        for cut in range(1, len(half)):
+            check(half[:cut] + between + whole, format, (first, second))
+            check(half[cut:] + between + whole, format, (first, second))
+            check(whole + between + half[:cut], format, (first, second))
+
+
+@pytest.mark.parametrize("text", MIXED.values(), ids=MIXED)
+def test_a_harmony_header_is_over_before_another_one_begins(text: str) -> None:
+    events = formats.parse(text, "harmony", TOOLS)
+    written = [("read", {"path": "new.txt"}), ("delete", {"path": "new.txt", "mode": "y"})]
+    assert all((e.call.name, dict(e.call.arguments)) in written for e in events if isinstance(e, CallEnd))
+    assert any(isinstance(e, CallError) for e in events)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "<|channel|>commentary to=functions.read <|constrain|>json",
+        "<|channel|>commentary to=functions.read code",
+        "<|channel|>analysis to=functions.read",
+        "<|start|>assistant to=functions.read<|channel|>commentary <|constrain|>json",
+        "<|start|>assistant to=functions.read<|channel|>commentary json",
+    ],
+)
+def test_what_a_header_has_besides_the_name_is_no_part_of_the_call(header: str) -> None:
+    (end,) = (
+        e
+        for e in formats.parse(f'{header}<|message|>{{"path": "a"}}<|call|>', "harmony", TOOLS)
+        if isinstance(e, CallEnd | CallError)
+    )
+    assert isinstance(end, CallEnd)
+    assert (end.call.name, end.call.arguments) == ("read", {"path": "a"})
+
+
+def _ends_of_values(format: Format) -> Iterator[tuple[str, str]]:
+    """A call's text up to its value's end, and the text that closes it."""
+    call = formats.render_calls(format, [ToolCall("", "delete", {"path": "old.txt"})], TOOLS)
+    for part in (part for shape in format.shapes for part in shape.call):
+        match part:
+            case Pairs(close=close):
+                yield call, close.strip()
+            case TagParameters(name):
+                yield call, f"</{name}>"
+            case ToolElement():
+                yield call, "</path>"
+            case NestedTags(token):
+                yield call, f"{token}</path>"
+
+
+@pytest.mark.parametrize("format", CATALOG, ids=lambda f: f.name)
+def test_the_rest_of_a_damaged_closing_tag_is_part_of_no_value(format: Format) -> None:
+    for call, closing in _ends_of_values(format):
+        before, found, after = call.partition(closing)
+        for cut in range(1, len(closing) - 2 if found else 0):
+            for between in ("", "\n", "<"):
+                text = f"{before.rstrip()}{between}{closing[cut:]}\n{after.lstrip()}"
+                if between and between + closing[cut:] == closing:
+                    continue
+                events = formats.parse(text, format, TOOLS)
+                assert source(events) == text
+                assert not any(isinstance(e, CallEnd) for e in events), text
