@@ -55,8 +55,8 @@ class Web(Tool):
 
     A host is resolved, its addresses are judged (`agentkit_tools.network.addresses.Guard`), and the connection is made
     to the judged address; each of at most five redirects is judged again. No proxy and nothing else of the environment
-    is used. Dropped from a page: scripts, styles, comments, templates, what is hidden by `hidden` or by an inline style,
-    images without a description; and, unless `whole` is set, menus, headers and footers.
+    is used. Dropped from a page: scripts, styles, comments, templates, what is hidden by `hidden` or by an inline
+    style, images without a description; and, unless `whole` is set, menus, headers and footers.
 
     Args:
         allow: IP addresses and networks that may be reached although they are not global, such as `10.1.0.0/16` of an
