@@ -64,7 +64,8 @@ test: $(DEV) ## the whole suite; narrow it with TESTS=tests/test_x.py and PYTEST
 soak: $(DEV) ## the long runs: every corpus, the laws on 300 examples for each format, 1,000 kills
 	@AGENTKIT_EXAMPLES=$${AGENTKIT_EXAMPLES:-300} $(BIN)/python -m pytest -q -n auto -m "$(SOAKED)" \
 		--timeout=1800 $(PYTEST_ARGS) tests/formats tests/grammar tests/interop
-	@$(BIN)/python -m pytest -q -n auto -m soak --timeout=1800 $(PYTEST_ARGS) tests/threads tests/processor/test_echo.py
+	@$(BIN)/python -m pytest -q -n auto -m soak --timeout=1800 $(PYTEST_ARGS) tests/threads \
+		tests/processor/test_echo.py tests/agentkit_tools tests/sandbox
 
 lint: $(DEV) ## ruff: rules and format, without changes
 	@$(BIN)/ruff check --quiet --no-cache .

@@ -25,7 +25,7 @@ _HAVE: Final[Mapping[str, str]] = {
     "agentkit.processor": "EventStream Turn",
     "agentkit.telemetry": "OpenTelemetry",
     "agentkit_tools.files": "Files",
-    "agentkit.tool": "BoundTool InvalidArguments OpenAPISchema Problem ToolPolicy XMLMapping XMLSchema",
+    "agentkit.tool": "BoundTool InvalidArguments OpenAPISchema Problem ToolPolicy ToolSource XMLMapping XMLSchema",
 }
 
 HOMES: Final[Mapping[str, str]] = {name: module for module, names in _HAVE.items() for name in names.split()}

@@ -110,8 +110,10 @@ class _Blots(logging.Filter):
         said = record.getMessage()
         record.msg, record.args = without_secrets(said, self._secrets), None
         if record.exc_info:  # a traceback ends with its error's message, which may quote a URL
-            record.exc_text = without_secrets(_FORMATTER.formatException(record.exc_info), self._secrets)
+            record.exc_text = _FORMATTER.formatException(record.exc_info)
             record.exc_info = None
+        if record.exc_text:  # perhaps from a filter that knows other secrets
+            record.exc_text = without_secrets(record.exc_text, self._secrets)
         return True
 
 

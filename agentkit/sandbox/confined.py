@@ -15,6 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, NamedTuple, Self
 
+from agentkit.checks.awaiting import EnteredAsync
 from agentkit.errors import SandboxError
 from agentkit.sandbox.placing import place
 from agentkit.sandbox.quota import SandboxLimits, SandboxOutcome, checked_wall
@@ -70,7 +71,7 @@ class Order(NamedTuple):
     limits: SandboxLimits
 
 
-class Confined:
+class Confined(EnteredAsync):
     """A sandbox, except for how it starts a command."""
 
     name = ""

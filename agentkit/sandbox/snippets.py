@@ -8,6 +8,7 @@ from time import monotonic
 from types import TracebackType
 from typing import Any, Self
 
+from agentkit.checks.awaiting import EnteredAsync
 from agentkit.errors import SandboxUnavailable
 from agentkit.sandbox.gathering import Gathered
 from agentkit.sandbox.quota import LimitName, SandboxLimits, SandboxOutcome
@@ -16,7 +17,7 @@ LIMIT_OF: dict[str, LimitName] = {"TimeoutError": "cpu", "MemoryError": "memory"
 """How monty says which limit ended a snippet."""
 
 
-class Snippets:
+class Snippets(EnteredAsync):
     """Runs short Python programs in a warm worker of monty; an async context manager.
 
     Not a `Sandbox`: there are no commands, files or processes, and of Python's library only what monty has built in. In

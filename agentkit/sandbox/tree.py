@@ -13,6 +13,7 @@ from time import monotonic
 from types import TracebackType
 from typing import Final, NamedTuple
 
+from agentkit.checks.awaiting import EnteredAsync
 from agentkit.errors import SandboxError
 from agentkit.sandbox.gathering import Gathered
 from agentkit.sandbox.quota import LimitName, SandboxLimits, SandboxOutcome, SandboxProgress
@@ -61,7 +62,7 @@ class Started(NamedTuple):
     inner: int | None = None
 
 
-class ProcessTree:
+class ProcessTree(EnteredAsync):
     """One command in a sandbox with everything it starts, while it runs; see `Running`.
 
     Belongs to the event loop that started it.

@@ -21,6 +21,7 @@ from agentkit import Agent, ConfigError, ResponseProcessor, ThreadManager, ToolC
 from agentkit.agent import RunStream
 from agentkit.checks.awaiting import Waits
 from agentkit.events import Text
+from agentkit.interop.mcp import MCPTools
 from agentkit.testing import ScriptedModel
 
 
@@ -243,7 +244,7 @@ def entered_async() -> list[type]:
 
 @pytest.mark.parametrize("kind", entered_async(), ids=lambda kind: kind.__name__)
 def test_with_says_async_with(kind: type) -> None:
-    if kind in (ScriptedModel, Waits):  # the one is entered by `with`, too, the other not at all
+    if kind in (ScriptedModel, MCPTools, Waits):  # the first two are entered by `with`, too, the last not at all
         return
     made = kind.__new__(kind)
     with pytest.raises(TypeError, match=f"^{kind.__name__} must be entered with `async with`"):

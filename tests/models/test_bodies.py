@@ -331,7 +331,8 @@ def test_a_logged_traceback_shows_no_key(caplog: pytest.LogCaptureFixture) -> No
     class Owner:
         pass
 
-    owner = Owner()
+    owner, other = Owner(), Owner()
+    watch_logs(other, ["secret-of-another"])
     watch_logs(owner, ["canary-123456"])
     with caplog.at_level(logging.DEBUG):
         try:

@@ -24,9 +24,19 @@ def declared(name: str, description: str = "Does it.", **schema: Any) -> dict[st
 def raw(folder: Path, *tools: dict[str, Any] | str, **options: Any) -> MCPTools:
     """A raw server with these tools, in a folder where it notes what it is told."""
     declarations = [declared(tool) if isinstance(tool, str) else tool for tool in tools]
-    (folder / "tools.json").write_text(json.dumps(declarations))
+    (folder / "tools.json").write_text(_deep_json(declarations))
     command = [sys.executable, "-S", str(SUPPORT / "mcp_raw.py"), str(folder / "tools.json"), str(folder / "notes")]
     return MCPTools(command, **{"name": "raw", "approve": lambda command: True, **options})
+
+
+def _deep_json(value: Any) -> str:
+    """As JSON, however deep it is: up to Python 3.11 the recursion limit counts for it."""
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(10_000)
+    try:
+        return json.dumps(value)
+    finally:
+        sys.setrecursionlimit(limit)
 
 
 def notes(folder: Path) -> list[str]:

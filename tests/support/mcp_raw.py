@@ -15,6 +15,7 @@ from typing import Any
 
 TOOLS = Path(sys.argv[1])
 FORM = {"type": "object", "properties": {"name": {"type": "string"}}}
+sys.setrecursionlimit(10_000)  # up to Python 3.11 it also counts for deep JSON
 NOTES = Path(sys.argv[2]) if len(sys.argv) > 2 else Path(os.devnull)
 
 

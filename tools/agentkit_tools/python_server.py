@@ -109,13 +109,13 @@ class CodeServer:
         try:
             ran = await self._once(code, timeout)
             if ran.lost and not ran.timed_out:  # perhaps killed from outside; the first attempt changed nothing
-                ran = await self._once(code, timeout)
+                ran = await self._once(code, timeout, fresh=True)
             return ran
         finally:
             self.accepted -= 1
 
-    async def _once(self, code: str, timeout: float) -> Ran:
-        async with self.workers.one() as worker:
+    async def _once(self, code: str, timeout: float, *, fresh: bool = False) -> Ran:
+        async with self.workers.one(fresh=fresh) as worker:
             self.running += 1
             try:
                 return await worker.run(code, timeout=timeout, clean=True, output=self.settings.output)

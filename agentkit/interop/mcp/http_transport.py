@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import httpx2
 
+from agentkit.checks.awaiting import EnteredAsync
 from agentkit.interop.mcp.endpoints import RemoteServer, safe_words
 
 UNSENT: Final = -32_090
@@ -47,7 +48,7 @@ async def http_streams(server: RemoteServer, cap: int) -> AsyncIterator[Any]:
         yield streams
 
 
-class GuardedTransport(httpx2.AsyncBaseTransport):
+class GuardedTransport(EnteredAsync, httpx2.AsyncBaseTransport):
     """An HTTP transport whose faults are answers.
 
     Args:

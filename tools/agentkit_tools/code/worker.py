@@ -227,7 +227,9 @@ class Worker:
         """What is known when the worker ended before it answered."""
         self.usable = False
         outcome = await self.tree.terminate()
-        why = "the interpreter answered in an unknown form" if not isinstance(error, Broken) else str(error)
+        why = str(error) if isinstance(error, Broken) else "the interpreter answered in an unknown form"
+        if isinstance(error, BrokenPipeError):
+            why = "the interpreter was killed"
         if outcome.limit is not None:
             why = f"the interpreter exceeded its limit of {outcome.limit}"
         return Ran(lost=why, timed_out=late, exit_code=None)
@@ -304,11 +306,11 @@ class Workers:
         self.replacing: set[asyncio.Task[None]] = set()
 
     @asynccontextmanager
-    async def one(self) -> AsyncIterator[Worker]:
-        """A worker, warm if there is one; afterwards it serves others, unless it is used up."""
+    async def one(self, *, fresh: bool = False) -> AsyncIterator[Worker]:
+        """A worker, warm if there is one and no `fresh` one is wanted; afterwards it serves others, unless used up."""
         await self.free.acquire()
         try:
-            worker = await self._next()
+            worker = await self._next(fresh)
         except BaseException:
             self.free.release()
             raise
@@ -323,12 +325,14 @@ class Workers:
                 self.replacing.add(task)
                 task.add_done_callback(self.replacing.discard)
 
-    async def _next(self) -> Worker:
+    async def _next(self, fresh: bool) -> Worker:
         while self.idle:
             worker = self.idle.pop()
-            if worker.tree.running:
+            if worker.tree.running and not fresh:
                 return worker
             await worker.close()
+            if fresh:
+                break
         return await self.make()
 
     async def _replace(self, worker: Worker) -> None:
