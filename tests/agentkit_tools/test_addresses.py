@@ -17,7 +17,7 @@ from raw_server import raw_server
 from site_server import Page, SiteServer
 
 from agentkit.errors import ConfigError
-from agentkit_tools.network.addresses import Guard, RequestFailed, checked_url, shown
+from agentkit_tools.network.addresses import Guard, RequestFailed, checked_url, embedded, shown
 from agentkit_tools.network.http_client import HttpClient, Response
 
 
@@ -110,7 +110,8 @@ def test_an_ipv4_address_is_judged_alike_in_all_its_disguises(address: ipaddress
 
 @given(st.ip_addresses())
 def test_what_python_calls_private_is_never_reached(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> None:
-    if not address.is_global or address.is_multicast:
+    stands_for_itself = embedded(address) == address  # 6to4 of a public IPv4 address is private from Python 3.13 on
+    if stands_for_itself and (not address.is_global or address.is_multicast):
         assert Guard().why_refused(str(address)) is not None
 
 
