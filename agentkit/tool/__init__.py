@@ -25,9 +25,9 @@ if TYPE_CHECKING:
         xml_schema,
     )
     from agentkit.tool.policy import ToolPolicy
-    from agentkit.tool.ready_made import ToolSource, tool_from_schema
     from agentkit.tool.registry import ToolRegistry
     from agentkit.tool.result import Tool, ToolContext, ToolResult
+    from agentkit.tool.schema_tools import ToolSource, tool_from_schema
 
 _HOMES = {
     "BoundTool": "agentkit.tool.binding",
@@ -41,11 +41,11 @@ _HOMES = {
     "ToolRegistry": "agentkit.tool.registry",
     "ToolResult": "agentkit.tool.result",
     "ToolSchema": "agentkit.tool.declare",
-    "ToolSource": "agentkit.tool.ready_made",
+    "ToolSource": "agentkit.tool.schema_tools",
     "XMLMapping": "agentkit.tool.declare",
     "XMLSchema": "agentkit.tool.declare",
     "openapi_schema": "agentkit.tool.declare",
-    "tool_from_schema": "agentkit.tool.ready_made",
+    "tool_from_schema": "agentkit.tool.schema_tools",
     "xml_schema": "agentkit.tool.declare",
 }
 

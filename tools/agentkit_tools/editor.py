@@ -14,7 +14,7 @@ from typing import Literal
 from agentkit import Tool, ToolResult, openapi_schema, xml_schema
 from agentkit_tools.folder import changing, searching
 from agentkit_tools.folder.changing import Edit
-from agentkit_tools.folder.confined import Confined, Refusal, answer, encoded, parts
+from agentkit_tools.folder.rooted import Confined, Refusal, answer, encoded, parts
 from agentkit_tools.folder.textfiles import Opened, fitting, is_utf8, lines_of, opened
 from agentkit_tools.folder.walking import Where
 from agentkit_tools.protected import PROTECTED

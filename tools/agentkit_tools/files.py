@@ -1,7 +1,7 @@
 """Files in one folder: created, read, changed, moved, deleted, listed and searched. Knows agentkit's public API.
 
 What these methods do is in `textfiles`, `changing` and `searching` of `agentkit_tools.folder`; that nothing leads out
-of the folder is the matter of `confined`. Needs a POSIX system.
+of the folder is the matter of `rooted`. Needs a POSIX system.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from agentkit import Tool, ToolResult, openapi_schema, xml_schema
 from agentkit_tools.folder import changing, searching
-from agentkit_tools.folder.confined import Confined, answer
+from agentkit_tools.folder.rooted import Confined, answer
 from agentkit_tools.folder.textfiles import read
 from agentkit_tools.folder.walking import Where
 from agentkit_tools.protected import PROTECTED

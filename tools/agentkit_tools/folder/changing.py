@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import NamedTuple
 
-from agentkit_tools.folder.confined import Confined, Refusal, encoded, kind, refusal
 from agentkit_tools.folder.replacing import Replaced, identity, locked, replace
+from agentkit_tools.folder.rooted import Confined, Refusal, encoded, kind, refusal
 from agentkit_tools.folder.textfiles import MAX_BYTES, line_of, opened
 
 ATTEMPTS = 5  # to change a file that other programs keep changing without taking the lock

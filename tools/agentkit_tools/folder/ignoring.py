@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from agentkit_tools.folder.confined import Refusal
+from agentkit_tools.folder.rooted import Refusal
 
 IGNORE_FILES: Final = (".rgignore", ".ignore", ".gitignore")
 """By precedence: a verdict of the first kind, wherever it stands, outweighs all verdicts of the next."""

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from agentkit_tools.folder.confined import Confined, Refusal, kind
 from agentkit_tools.folder.ignoring import options, re2
+from agentkit_tools.folder.rooted import Confined, Refusal, kind
 from agentkit_tools.folder.textfiles import MAX_BYTES, MAX_CHARACTERS, fetched
 from agentkit_tools.folder.walking import Entry, Walk, Where
 

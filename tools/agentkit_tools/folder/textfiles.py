@@ -8,7 +8,7 @@ import stat
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from agentkit_tools.folder.confined import Confined, Refusal, kind, parts, refusal
+from agentkit_tools.folder.rooted import Confined, Refusal, kind, parts, refusal
 
 MAX_BYTES = 10_000_000  # of a file that are ever read: ten times the longest source file in large public repositories
 MAX_CHARACTERS = 80_000  # of one answer: about 20,000 tokens, below a processor's default limit

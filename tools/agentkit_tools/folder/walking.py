@@ -15,8 +15,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from agentkit_tools.folder.confined import Confined, Refusal, folder_parts
 from agentkit_tools.folder.ignoring import IGNORE_FILES, Rules, Scope, verdict
+from agentkit_tools.folder.rooted import Confined, Refusal, folder_parts
 from agentkit_tools.folder.textfiles import fetched
 
 SECONDS: Final = 20.0
