@@ -105,6 +105,30 @@ def test_agents_three_deep() -> None:
     assert bank.done == ["pay 5"]
 
 
+def test_a_run_that_is_cancelled_answers_the_call_that_waits_inside() -> None:
+    bank = Bank()
+    hangs = ToolCall("h", "hang", {})
+
+    async def hang() -> str:
+        """Wait."""
+        await asyncio.sleep(60)
+        return "never"
+
+    async def cancelled() -> RunResult:
+        helper = Agent(ScriptedModel([PAY]), [bank])
+        agent = Agent(ScriptedModel([[ASK, hangs]]), [helper.as_tool("ask_clerk", "Pays."), hang])
+        run = agent.stream("Go.")
+        async for event in run:
+            if isinstance(event, ApprovalRequired):
+                run.cancel()
+        return run.result
+
+    result = asyncio.run(cancelled())
+    errors = {message.call_id: message.error for message in result.messages if isinstance(message, ToolMessage)}
+    assert (result.finish, result.pending, errors) == ("cancelled", (), {"c1": "cancelled", "h": "cancelled"})
+    assert bank.done == []
+
+
 def test_the_event_says_what_waits_inside() -> None:
     agent = office(Bank(), [ASK], [PAY])
 
