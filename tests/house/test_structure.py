@@ -40,12 +40,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     "processor": PURE | {"tool"},
     "agent": PURE | {"tool", "models", "processor"},
     "threads": PURE | {"tool", "models", "processor", "agent"},
+    "rollout": PURE | {"tool", "models", "processor"},
     "sandbox": VALUES,
     "telemetry": VALUES | {"models", "agent", "__init__"},
     "testing": PURE | RUNTIME | {"tool"},
     # drivers
-    "cli": PURE | RUNTIME | {"tool", "interop", "__init__"},
-    "interop": PURE | RUNTIME | {"tool", "__init__"},
+    "cli": PURE | RUNTIME | {"tool", "interop", "rollout", "__init__"},
+    "interop": PURE | RUNTIME | {"tool", "rollout", "__init__"},
 }
 """Room by room, the rooms that it may import; a new room gets its own line. Every room may import itself."""
 
@@ -63,6 +64,11 @@ HEAVY = (
     "docstring_parser",
     "mcp",
     "pydantic_monty",
+    "ray",
+    "pyarrow",
+    "omegaconf",
+    "transformers",
+    "torch",
 )
 
 

@@ -1,0 +1,20 @@
+"""Rollouts: the same tools in reinforcement learning; trajectories, rewards, configuration, metrics; here and on Ray."""
+
+from __future__ import annotations
+
+from agentkit.rollout.generation import Generation, GenerationRequest, Policy
+from agentkit.rollout.record import CallRecord, TokenRecord, TrajectoryRecord
+from agentkit.rollout.sample import Sample, ToolKwargs
+from agentkit.rollout.trajectory import TrajectoryState
+
+__all__ = [
+    "CallRecord",
+    "Generation",
+    "GenerationRequest",
+    "Policy",
+    "Sample",
+    "TokenRecord",
+    "ToolKwargs",
+    "TrajectoryRecord",
+    "TrajectoryState",
+]
