@@ -1,4 +1,4 @@
-"""Rollouts: the same tools in reinforcement learning; trajectories, rewards, configuration, metrics; here and on Ray."""
+"""Rollouts: the same tools in reinforcement learning: trajectories, rewards, configuration, metrics; local and Ray."""
 
 from __future__ import annotations
 

@@ -46,6 +46,6 @@ TrajectoryEnd = Literal[
 """Why a trajectory's turns ended.
 
 `answered`: a response without calls. `terminated_by_tool`: a tool that ends the run, such as `complete`. `deadline`:
-its own time was up. `policy_error`: `generate` raised. `tool_error`: an instance could not be created. `lost`: its worker
-died, and it was not tried again.
+its own time was up. `policy_error`: `generate` raised. `tool_error`: an instance could not be created. `lost`: its
+worker died, and it was not tried again.
 """
