@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from agentkit.rollout.decorated import as_rollout_tool
 from agentkit.rollout.generation import Generation, GenerationRequest, Policy
 from agentkit.rollout.record import CallRecord, TokenRecord, TrajectoryRecord
+from agentkit.rollout.rollout import Rollout
+from agentkit.rollout.rollout_limits import RolloutLimits
 from agentkit.rollout.sample import Sample, ToolKwargs
 from agentkit.rollout.trajectory import TrajectoryState
 
@@ -12,9 +15,12 @@ __all__ = [
     "Generation",
     "GenerationRequest",
     "Policy",
+    "Rollout",
+    "RolloutLimits",
     "Sample",
     "TokenRecord",
     "ToolKwargs",
     "TrajectoryRecord",
     "TrajectoryState",
+    "as_rollout_tool",
 ]
