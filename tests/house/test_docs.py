@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from confining import confined
 from replay_server import ReplayServer
 
 ROOT = Path(__file__).parents[2]
@@ -113,10 +114,18 @@ def test_the_table_of_formats_is_fresh(options: list[str]) -> None:
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the line editor of other systems echoes otherwise")
-def test_recording_of_approvals_is_fresh() -> None:
-    script = ROOT / "docs" / "record_approvals.py"
-    ran = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=110, check=True)
-    assert ran.stdout in (ROOT / "docs" / "terminal.md").read_text(), "run: python docs/record_approvals.py --write"
+@pytest.mark.parametrize(
+    ("script", "page"),
+    [
+        ("record_approvals.py", "terminal.md"),
+        pytest.param("record_tools.py", "tools_at_work.md", marks=confined),
+    ],
+)
+def test_a_recording_is_fresh(script: str, page: str) -> None:
+    ran = subprocess.run(
+        [sys.executable, ROOT / "docs" / script], capture_output=True, text=True, timeout=110, check=True
+    )
+    assert ran.stdout in (ROOT / "docs" / page).read_text(), f"run: python docs/{script} --write"
 
 
 def commands(*programs: str) -> list[object]:
