@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from agentkit.rollout.generation import Generation, GenerationRequest, Policy
 from agentkit.rollout.record import CallRecord, TokenRecord, TrajectoryRecord
+from agentkit.rollout.record_file import RecordFile, read_records
 from agentkit.rollout.sample import Sample, ToolKwargs
 from agentkit.rollout.trajectory import TrajectoryState
 
@@ -12,9 +13,11 @@ __all__ = [
     "Generation",
     "GenerationRequest",
     "Policy",
+    "RecordFile",
     "Sample",
     "TokenRecord",
     "ToolKwargs",
     "TrajectoryRecord",
     "TrajectoryState",
+    "read_records",
 ]

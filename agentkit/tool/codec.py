@@ -1,4 +1,6 @@
-"""Messages as JSON objects and back, without loss: in threads and in records of rollouts. The format is agentkit's own and has a version: `VERSION`.
+"""Messages as JSON objects and back, without loss, for threads and for records of rollouts.
+
+The format is agentkit's own and has a version: `VERSION`.
 
 A call's arguments are stored as a JSON string inside the object, so that a store need not handle values that JSON
 itself cannot represent (`NaN`, a lone surrogate).
