@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agentkit.rollout.generation import Generation, GenerationRequest, Policy
+from agentkit.rollout.measures import Measures, ToolMeasures
 from agentkit.rollout.record import CallRecord, TokenRecord, TrajectoryRecord
 from agentkit.rollout.record_file import RecordFile, read_records
 from agentkit.rollout.sample import Sample, ToolKwargs
@@ -12,11 +13,13 @@ __all__ = [
     "CallRecord",
     "Generation",
     "GenerationRequest",
+    "Measures",
     "Policy",
     "RecordFile",
     "Sample",
     "TokenRecord",
     "ToolKwargs",
+    "ToolMeasures",
     "TrajectoryRecord",
     "TrajectoryState",
     "read_records",
