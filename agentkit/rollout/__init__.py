@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from agentkit.rollout.decorated import as_rollout_tool
 from agentkit.rollout.generation import Generation, GenerationRequest, Policy
 from agentkit.rollout.measures import Measures, ToolMeasures
 from agentkit.rollout.record import CallRecord, TokenRecord, TrajectoryRecord
 from agentkit.rollout.record_file import RecordFile, read_records
+from agentkit.rollout.rollout import Rollout
+from agentkit.rollout.rollout_limits import RolloutLimits
 from agentkit.rollout.sample import Sample, ToolKwargs
 from agentkit.rollout.trajectory import TrajectoryState
 
@@ -16,6 +19,8 @@ __all__ = [
     "Measures",
     "Policy",
     "RecordFile",
+    "Rollout",
+    "RolloutLimits",
     "Sample",
     "TokenRecord",
     "ToolKwargs",
@@ -23,4 +28,5 @@ __all__ = [
     "TrajectoryRecord",
     "TrajectoryState",
     "read_records",
+    "as_rollout_tool",
 ]
