@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from agentkit.rollout.generation import Generation, GenerationRequest, Policy
+from agentkit.rollout.measures import Measures, ToolMeasures
 from agentkit.rollout.record import CallRecord, TokenRecord, TrajectoryRecord
+from agentkit.rollout.record_file import RecordFile, read_records
 from agentkit.rollout.sample import Sample, ToolKwargs
 from agentkit.rollout.trajectory import TrajectoryState
 
@@ -11,10 +13,14 @@ __all__ = [
     "CallRecord",
     "Generation",
     "GenerationRequest",
+    "Measures",
     "Policy",
+    "RecordFile",
     "Sample",
     "TokenRecord",
     "ToolKwargs",
+    "ToolMeasures",
     "TrajectoryRecord",
     "TrajectoryState",
+    "read_records",
 ]
