@@ -190,7 +190,7 @@ class ChatTemplate:
             text: str = self.encoder.tokenizer.apply_chat_template(
                 messages, tools=tools or None, add_generation_prompt=prompt, tokenize=False, **self._settings
             )
-        except Exception as error:  # noqa: BLE001 - a template raises anything
+        except Exception as error:
             roles = ", ".join(m["role"] for m in messages)
             said = f"the tokenizer's chat template refuses a conversation of {roles}: {type(error).__name__}: {error}"
             raise ConfigError(said) from error
@@ -215,7 +215,9 @@ class ChatTemplate:
                 return frame_of(self._render(wording.messages, self._shown if self.native else []), wording, self._ends)
             except ConfigError as error:
                 errors.append(str(error))
-        raise ConfigError(f"the chat template writes no answers of {', '.join(roles)}: {'; '.join(dict.fromkeys(errors))}")
+        raise ConfigError(
+            f"the chat template writes no answers of {', '.join(roles)}: {'; '.join(dict.fromkeys(errors))}"
+        )
 
     def _is_native(self) -> bool:
         """Whether the template shows tools, and its own calls are in the format, and it writes results."""
@@ -343,4 +345,3 @@ def _as_chat(message: Message) -> dict[str, Any]:
                     for c in message.calls
                 ]
             return chat
-
