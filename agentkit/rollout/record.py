@@ -52,12 +52,14 @@ class TokenRecord:
         response_ids: all that followed: what the model wrote, and what it was answered.
         response_mask: 1 for each token that the model wrote, 0 for all others.
         response_logprobs: log-probabilities, 0.0 where the mask is 0; None if the engine tells none.
+        exact: False if the engine told some turn as text only, so that its ids are what the tokenizer makes of that.
     """
 
     prompt_ids: tuple[int, ...]
     response_ids: tuple[int, ...]
     response_mask: tuple[int, ...]
     response_logprobs: tuple[float, ...] | None = None
+    exact: bool = True
 
 
 @dataclass(frozen=True, slots=True)
