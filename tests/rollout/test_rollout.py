@@ -62,7 +62,7 @@ def test_the_policy_sees_the_conversation_and_the_tools() -> None:
     asyncio.run(Rollout([Sum], policy, sampling={"temperature": 1.0}).run(sample(), 3))
     first, second = policy.requests
     assert (first.trajectory_id, [tool.name for tool in first.tools]) == ("s#3", ["add"])
-    assert first.messages == (UserMessage("Go."),) and len(second.messages) == 3
+    assert (first.messages, len(second.messages)) == ((UserMessage("Go."),), 3)
     assert second.sampling == {"temperature": 1.0}
 
 
@@ -77,7 +77,9 @@ def test_each_call_says_where_it_stood_and_how_long_it_took() -> None:
 
 
 def test_a_call_that_cannot_run_is_answered_and_the_trajectory_goes_on() -> None:
-    record = rolled([Sum], hermes("sub", n=1), hermes("add", n="one"), '<tool_call>{"name": "add", ', hermes("add", n=1))
+    record = rolled(
+        [Sum], hermes("sub", n=1), hermes("add", n="one"), '<tool_call>{"name": "add", ', hermes("add", n=1)
+    )
     assert failures(record) == ["unknown_tool", "invalid_arguments", "truncated_call", None]
     assert record.calls[0].result == "there is no tool 'sub'. The tools are: add"
     assert record.end == "answered"
@@ -192,7 +194,7 @@ def test_a_plain_tool_runs_in_a_thread_and_a_function_is_shared() -> None:
 def test_markup_is_kept_as_written() -> None:
     record = rolled([Sum], hermes("add", n=1) + "\n" + hermes("add", n=2))
     message = record.messages[1]
-    assert isinstance(message, AssistantMessage) and MarkupPart("\n") in message.content
+    assert MarkupPart("\n") in message.content
 
 
 # ---------------------------------------------------------------- many
@@ -287,11 +289,16 @@ def test_no_state_follows_that_the_table_does_not_name(state: TrajectoryState) -
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (sample(tool_selection=("ad",)), "sample 's': tool_selection names 'ad', but the tools are add; did you mean 'add'"),
+        (
+            sample(tool_selection=("ad",)),
+            "sample 's': tool_selection names 'ad', but the tools are add; did you mean 'add'",
+        ),
         (sample(tools_kwargs={"sub": None}), "tools_kwargs names 'sub', but the tools are add"),
     ],
 )
-def test_a_sample_that_names_an_unknown_tool_is_refused_before_the_first_generation(wrong: object, message: str) -> None:
+def test_a_sample_that_names_an_unknown_tool_is_refused_before_the_first_generation(
+    wrong: object, message: str
+) -> None:
     policy = Lines()
     rollout = Rollout([Sum], policy)
     with pytest.raises(ConfigError, match=message):
