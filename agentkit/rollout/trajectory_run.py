@@ -202,7 +202,7 @@ class TrajectoryRun:
         try:
             reward = reward_of(self._setup.score(record)) or 0.0
         except Exception as e:  # noqa: BLE001 - the boundary: a bad rollout is data, also one that cannot be scored
-            self._setup.faults.raised("aggregate", e)
+            self._setup.faults.raised("aggregate", e, "the error is on the trajectory's record")
             return replace(record, unscored={**of.unscored, "aggregate": words(e)})
         return replace(record, reward=reward)
 
