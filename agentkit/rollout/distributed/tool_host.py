@@ -1,0 +1,120 @@
+"""The instances of one tool in an actor: made there, called there, released there. Knows nothing of Ray."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from agentkit.processor.running import run_tool
+from agentkit.rollout.per_trajectory import RolloutInstance, RolloutTool
+from agentkit.tool.result import ToolContext, ToolResult
+
+_LOG: Final = logging.getLogger("agentkit.rollout")
+UNBOUNDED: Final = 1_000_000_000
+"""Characters of a result: what the model reads of it is cut where the trajectory runs."""
+
+PLAIN: Final = (str, int, float, bool, type(None))
+
+
+class ToolOrder(NamedTuple):
+    """What a trajectory asks of its instance: `create`, `call`, `calc_reward` or `release`.
+
+    Args:
+        phase: one of these.
+        trajectory: its id.
+        kwargs: keyword arguments; of a call the validated arguments.
+        name: of a call, the function name.
+        context: of a call, the fields of its `ToolContext` but for `state` and `run`, which stay where they are.
+    """
+
+    phase: str
+    trajectory: str
+    kwargs: Mapping[str, Any]
+    name: str = ""
+    context: Mapping[str, Any] | None = None
+
+
+@dataclass(slots=True)
+class _Held:
+    instance: RolloutInstance
+    used: float = field(default_factory=time.monotonic)
+    calls: int = 0  # that run now
+
+
+class ToolHost:
+    """Makes and keeps the instances; called with one `ToolOrder` at a time.
+
+    Args:
+        build: makes the tool.
+        idle: seconds after which an instance that nothing asked for is released: its trajectory's process is gone.
+    """
+
+    def __init__(self, build: Callable[[], RolloutTool], idle: float) -> None:
+        self._tool = build()
+        self._idle = idle
+        self._held: dict[str, _Held] = {}
+        self._reaped: set[str] = set()
+        self._reaper: asyncio.Task[None] | None = None
+
+    async def __call__(self, order: ToolOrder) -> Any:
+        """Carry out one order; what it raises goes to whoever ordered it."""
+        if order.phase == "create":
+            return await self._create(order)
+        if order.phase == "release":
+            held = self._held.pop(order.trajectory, None)
+            if held is None:
+                self._reaped.discard(order.trajectory)
+                return None
+            return await held.instance.release(**order.kwargs)
+        held = self._held.get(order.trajectory)
+        if held is None:
+            why = f"released: nothing asked for it for {self._idle:g} seconds" if order.trajectory in self._reaped else ""
+            raise LookupError(f"{self._tool.name} of trajectory {order.trajectory!r} is {why or 'not created'}")
+        held.calls += 1
+        try:
+            if order.phase == "calc_reward":
+                return await held.instance.calc_reward(**order.kwargs)
+            return await self._call(held.instance, order)
+        finally:
+            held.calls -= 1
+            held.used = time.monotonic()
+
+    async def _create(self, order: ToolOrder) -> ToolResult | None:
+        if self._reaper is None:
+            self._reaper = asyncio.create_task(self._reap())
+        held = _Held(self._tool.instance(order.trajectory), calls=1)
+        self._held[order.trajectory] = held
+        try:
+            return await held.instance.create(**order.kwargs)
+        finally:
+            held.calls -= 1
+            held.used = time.monotonic()
+
+    async def _call(self, instance: RolloutInstance, order: ToolOrder) -> ToolResult:
+        context = ToolContext(**(order.context or {}))
+        outcome = await run_tool(instance.tools[order.name], order.kwargs, context, UNBOUNDED)
+        result = outcome.result
+        if isinstance(result.output, PLAIN) or isinstance(result.output, dict | list):
+            return result
+        return ToolResult(  # an object of the tool's own may not be known where the trajectory runs
+            error=result.error, code=result.code, content=outcome.parts, metadata=result.metadata, reward=result.reward
+        )
+
+    async def _reap(self) -> None:
+        while True:
+            await asyncio.sleep(self._idle / 4)
+            long_ago = time.monotonic() - self._idle
+            for trajectory, held in list(self._held.items()):
+                if held.calls or held.used > long_ago:
+                    continue
+                del self._held[trajectory]
+                self._reaped.add(trajectory)
+                _LOG.warning("%s of trajectory %s was not used for %g s: released", self._tool.name, trajectory, self._idle)
+                try:
+                    await held.instance.release()
+                except Exception:
+                    _LOG.exception("%s of trajectory %s could not be released", self._tool.name, trajectory)
