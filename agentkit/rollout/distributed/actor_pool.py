@@ -13,12 +13,13 @@ from agentkit.errors import ConfigError
 from agentkit.rollout.decorated import as_rollout_tool
 from agentkit.rollout.distributed.actors import HostActor, Work
 from agentkit.rollout.distributed.exchange import Lost
-from agentkit.rollout.distributed.tool_host import ToolHost, ToolOrder
+from agentkit.rollout.distributed.tool_host import ToolHost
 from agentkit.rollout.per_trajectory import RolloutTool
 from agentkit.tool.binding import BoundTool
 from agentkit.tool.result import ToolContext, ToolResult
 
 _CONTEXT = "context__"
+_FIELDS = ("error", "code", "metadata", "reward")
 
 
 def _host(build: Callable[[], RolloutTool], idle: float) -> Work:
@@ -155,7 +156,7 @@ class PooledInstance:
         if actor is None:
             return
         try:
-            await actor.host.client.order(ToolOrder("release", self._trajectory, kwargs))
+            await actor.host.client.order(("release", self._trajectory, kwargs))
         except Lost:
             pass
         finally:
@@ -163,13 +164,12 @@ class PooledInstance:
 
     async def _call(self, name: str, **kwargs: Any) -> ToolResult:
         context: ToolContext = kwargs.pop(_CONTEXT)
-        told = {"call_id": context.call_id, "name": context.name, "idempotency_key": context.idempotency_key}
-        result: ToolResult = await self._order("call", kwargs, name, told)
-        return result
+        told = await self._order("call", kwargs, name, (context.call_id, context.name))
+        return ToolResult(*told[:1], **dict(zip(_FIELDS, told[1:], strict=True))) if type(told) is tuple else told
 
     async def _order(
-        self, phase: str, kwargs: Mapping[str, Any], name: str = "", context: Mapping[str, Any] | None = None
+        self, phase: str, kwargs: Mapping[str, Any], name: str = "", context: tuple[str, str] = ("", "")
     ) -> Any:
         if self._actor is None:
             raise LookupError(f"{self._pool.name} of trajectory {self._trajectory!r} has no place in an actor")
-        return await self._actor.host.client.order(ToolOrder(phase, self._trajectory, kwargs, name, context))
+        return await self._actor.host.client.order((phase, self._trajectory, kwargs, name, context))

@@ -17,7 +17,7 @@ _LOG: Final = logging.getLogger("agentkit.rollout")
 UNBOUNDED: Final = 1_000_000_000
 """Characters of a result: what the model reads of it is cut where the trajectory runs."""
 
-PLAIN: Final = (str, int, float, bool, type(None))
+PLAIN: Final = (str, int, float, bool, type(None), dict, list)
 
 
 class ToolOrder(NamedTuple):
@@ -28,14 +28,14 @@ class ToolOrder(NamedTuple):
         trajectory: its id.
         kwargs: keyword arguments; of a call the validated arguments.
         name: of a call, the function name.
-        context: of a call, the fields of its `ToolContext` but for `state` and `run`, which stay where they are.
+        context: of a call, id and name, as in `ToolContext`; what its run has as state stays where the run is.
     """
 
     phase: str
     trajectory: str
     kwargs: Mapping[str, Any]
     name: str = ""
-    context: Mapping[str, Any] | None = None
+    context: tuple[str, str] = ("", "")
 
 
 @dataclass(slots=True)
@@ -60,8 +60,9 @@ class ToolHost:
         self._reaped: set[str] = set()
         self._reaper: asyncio.Task[None] | None = None
 
-    async def __call__(self, order: ToolOrder) -> Any:
-        """Carry out one order; what it raises goes to whoever ordered it."""
+    async def __call__(self, sent: tuple[Any, ...]) -> Any:
+        """Carry out one `ToolOrder`, sent as a plain tuple; what it raises goes to whoever ordered it."""
+        order = ToolOrder(*sent)
         if order.phase == "create":
             return await self._create(order)
         if order.phase == "release":
@@ -94,11 +95,14 @@ class ToolHost:
             held.calls -= 1
             held.used = time.monotonic()
 
-    async def _call(self, instance: RolloutInstance, order: ToolOrder) -> ToolResult:
-        context = ToolContext(**(order.context or {}))
+    async def _call(self, instance: RolloutInstance, order: ToolOrder) -> ToolResult | tuple[Any, ...]:
+        context = ToolContext(*order.context)
         outcome = await run_tool(instance.tools[order.name], order.kwargs, context, UNBOUNDED)
         result = outcome.result
-        if isinstance(result.output, PLAIN) or isinstance(result.output, dict | list):
+        plain = isinstance(result.output, PLAIN)
+        if plain and not result.content:
+            return result.output, result.error, result.code, result.metadata, result.reward
+        if plain:
             return result
         return ToolResult(  # an object of the tool's own may not be known where the trajectory runs
             error=result.error, code=result.code, content=outcome.parts, metadata=result.metadata, reward=result.reward
