@@ -27,11 +27,6 @@ __all__ = [
     "ToolMeasures",
     "TrajectoryRecord",
     "TrajectoryState",
-<<<<<<< HEAD
-    "read_records",
-    "as_rollout_tool",
-=======
     "as_rollout_tool",
     "read_records",
->>>>>>> threads8
 ]
