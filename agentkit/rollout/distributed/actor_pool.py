@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
-from agentkit.errors import ConfigError
+from agentkit.checks.bounds import SECONDS, Bounds, refuse, whole
 from agentkit.rollout.decorated import as_rollout_tool
 from agentkit.rollout.distributed.actors import HostActor, Work
 from agentkit.rollout.distributed.exchange import Lost
@@ -18,6 +18,12 @@ from agentkit.rollout.per_trajectory import RolloutTool
 from agentkit.tool.binding import BoundTool
 from agentkit.tool.result import ToolContext, ToolResult
 
+_BOUNDS: Final[Bounds] = {
+    "actors": whole(1, "actors"),
+    "places": whole(1, "places"),
+    "wait": SECONDS,
+    "idle": SECONDS,
+}
 _CONTEXT = "context__"
 _FIELDS = ("error", "code", "metadata", "reward")
 
@@ -57,9 +63,7 @@ class ActorPool:
         idle: float = 900.0,
         options: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
-        for name, value in (("actors", actors), ("places", places), ("wait", wait), ("idle", idle)):
-            if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
-                raise ConfigError(f"ActorPool({name}={value!r}): expected a number above 0")
+        refuse("ActorPool", {"actors": actors, "places": places, "wait": wait, "idle": idle}, _BOUNDS)
         self._build = partial(as_rollout_tool, tool, dict(config))
         self._prototype = self._build()
         self.name = self._prototype.name
@@ -76,6 +80,11 @@ class ActorPool:
     def instance(self, trajectory_id: str) -> PooledInstance:
         """A new instance; it gets its place when it is created."""
         return PooledInstance(self, trajectory_id)
+
+    @property
+    def taken(self) -> list[int]:
+        """Places that are taken, by living actor."""
+        return [actor.taken for actor in self._actors if actor.host.alive]
 
     def close(self) -> None:
         """End the actors."""
@@ -103,7 +112,7 @@ class ActorPool:
             return actor
 
     async def _with_room(self) -> _Actor | None:
-        self._actors = [actor for actor in self._actors if actor.host.client.lost is None]
+        self._actors = [actor for actor in self._actors if actor.host.alive]
         missing = self._count - len(self._actors)
         if missing:
             new = [_Actor(HostActor(partial(_host, self._build, self._idle), self._options)) for _ in range(missing)]
@@ -133,9 +142,7 @@ class PooledInstance:
         self._trajectory = trajectory
         self._actor: _Actor | None = None
         self.tools: Mapping[str, BoundTool] = {
-            name: replace(
-                bound, method=partial(self._call, name), is_async=True, instance=self, context=(_CONTEXT,)
-            )
+            name: replace(bound, method=partial(self._call, name), is_async=True, instance=self, context=(_CONTEXT,))
             for name, bound in pool.tools.items()
         }
 

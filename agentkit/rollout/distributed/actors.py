@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
@@ -26,7 +27,7 @@ def ray_module() -> Any:
     except ImportError as e:
         raise ConfigError("rollouts on Ray need the extra `rollout`: pip install 'agentkit[rollout]'") from e
     if not ray.is_initialized():
-        ray.init(include_dashboard=False, log_to_driver=False, logging_level="error")
+        ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
     return ray
 
 

@@ -22,7 +22,7 @@ PASSES: Final = 3
 
 
 Answer = tuple[int, Any, str | None]
-"""What became of one order: its number, its value, or the words of the exception. Plain: a named one pickles slower."""
+"""What became of one order: its number, its value or the words of the exception. Named tuples pickle slower."""
 
 
 class Host:

@@ -9,6 +9,7 @@ from functools import partial
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from agentkit.checks.bounds import Bounds, refuse, whole
 from agentkit.errors import ConfigError
 from agentkit.rollout.distributed.actors import HostActor, Work
 from agentkit.rollout.distributed.exchange import Lost, Refused
@@ -17,6 +18,12 @@ from agentkit.rollout.sample import Sample
 
 if TYPE_CHECKING:
     from agentkit.rollout.rollout import Rollout
+
+_BOUNDS: Final[Bounds] = {
+    "workers": whole(1, "workers"),
+    "in_flight": whole(1, "trajectories at once"),
+    "retries": whole(0, "retries"),
+}
 
 MAX_DEATHS: Final = 3
 """Workers that may die one after another without a finished trajectory between them; then something else is wrong."""
@@ -58,9 +65,7 @@ class RayRollout:
         retries: int = 2,
         options: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
-        for name, value, least in (("workers", workers, 1), ("in_flight", in_flight, 1), ("retries", retries, 0)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise ConfigError(f"RayRollout({name}={value!r}): expected an integer, {least} or more")
+        refuse("RayRollout", {"workers": workers, "in_flight": in_flight, "retries": retries}, _BOUNDS)
         self._build = build
         self._count = workers
         self._in_flight = in_flight
@@ -156,9 +161,7 @@ class RayRollout:
             self._deaths += len(dead)
             if self._deaths > MAX_DEATHS:
                 last = dead[-1].client.lost if dead else "no worker is left"
-                raise ConfigError(
-                    f"{self._deaths} workers died without finishing a trajectory; the last: {last}"
-                )
+                raise ConfigError(f"{self._deaths} workers died without finishing a trajectory; the last: {last}")
             if dead:
                 await self._fill()
         return min(self._workers, key=lambda worker: worker.client.in_flight)

@@ -73,8 +73,9 @@ class ToolHost:
             return await held.instance.release(**order.kwargs)
         held = self._held.get(order.trajectory)
         if held is None:
-            why = f"released: nothing asked for it for {self._idle:g} seconds" if order.trajectory in self._reaped else ""
-            raise LookupError(f"{self._tool.name} of trajectory {order.trajectory!r} is {why or 'not created'}")
+            reaped = f"released: nothing asked for it for {self._idle:g} seconds"
+            state = reaped if order.trajectory in self._reaped else "not created"
+            raise LookupError(f"{self._tool.name} of trajectory {order.trajectory!r} is {state}")
         held.calls += 1
         try:
             if order.phase == "calc_reward":
@@ -117,8 +118,9 @@ class ToolHost:
                     continue
                 del self._held[trajectory]
                 self._reaped.add(trajectory)
-                _LOG.warning("%s of trajectory %s was not used for %g s: released", self._tool.name, trajectory, self._idle)
+                name = self._tool.name
+                _LOG.warning("%s of trajectory %s was not used for %g s: released", name, trajectory, self._idle)
                 try:
                     await held.instance.release()
-                except Exception:
-                    _LOG.exception("%s of trajectory %s could not be released", self._tool.name, trajectory)
+                except Exception:  # noqa: BLE001 - the boundary: a tool's error must not end the reaper
+                    _LOG.exception("%s of trajectory %s could not be released", name, trajectory)
