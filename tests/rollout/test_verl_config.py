@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from document_tools import FrameTool
+from mcp_kit import SUPPORT, declared
 from rollout_kit import Lines, hermes, sample
 
 from agentkit import ConfigError, ImagePart, ToolResult
@@ -112,43 +113,28 @@ def test_a_class_with_decorated_methods_gets_its_config_and_its_name(tmp_path: P
 
 # ---------------------------------------------------------------- MCP entries
 
-SERVER = """
-from mcp.server.mcpserver import MCPServer
-
-server = MCPServer("notes")
-
-
-@server.tool()
-def count(text: str) -> str:
-    return str(len(text))
-
-
-@server.tool()
-def shout(text: str) -> str:
-    return text.upper()
-
-
-server.run()
-"""
-
 
 def test_the_selected_tools_of_an_mcp_entry(tmp_path: Path) -> None:
     pytest.importorskip("mcp")
-    (tmp_path / "server.py").write_text(SERVER)
-    servers = {"notes": {"command": sys.executable, "args": [str(tmp_path / "server.py")]}}
+    (tmp_path / "tools.json").write_text(json.dumps([declared("structured"), declared("shout")]))
+    raw = [str(SUPPORT / "mcp_raw.py"), str(tmp_path / "tools.json")]
+    servers = {"raw": {"command": sys.executable, "args": ["-S", *raw]}}
     (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
     text = """
 tools:
   - class_name: verl.tools.mcp_search_tool.MCPSearchTool
     config: {rate_limit: 120, timeout: 60, type: mcp}
-    mcp: {mcp_servers_config_path: mcp.json, tool_selected_list: [shout]}
+    mcp: {mcp_servers_config_path: mcp.json, tool_selected_list: [structured]}
 """
     (tools,) = loaded(tmp_path, text, mcp=mcp_tools)
-    record = asyncio.run(Rollout([tools], Lines(hermes("shout", text="tea"))).run(sample()))
-    assert [call.result for call in record.calls] == ["TEA"]
+    record = asyncio.run(Rollout([tools], Lines(hermes("structured"))).run(sample()))
+    assert [(call.name, call.error) for call in record.calls] == [("structured", None)]
+    assert list(Rollout([tools], Lines()).tools) == ["structured"]
     tools.close()
-    with pytest.raises(ConfigError, match=r"tool_selected_list: there is no tool 'shot'; did you mean 'shout'"):
-        loaded(tmp_path, text.replace("[shout]", "[shot]"), mcp=mcp_tools)
+    with pytest.raises(
+        ConfigError, match=r"tool_selected_list: there is no tool 'structure'; did you mean 'structured'"
+    ):
+        loaded(tmp_path, text.replace("[structured]", "[structure]"), mcp=mcp_tools)
 
 
 # ---------------------------------------------------------------- the shape

@@ -67,9 +67,14 @@ def mcp_tools(entry: McpEntry) -> Sequence[Any]:
         return tool if selected is None or tool in selected else None
 
     servers = MCPTools.from_file(Path(entry.servers), rename=named, timeout=entry.timeout)
-    for server in servers:
-        server.bound_tools()
-    for name in selected or ():
-        if name not in found:
-            raise ConfigError(f"{entry.where}.tool_selected_list: {unknown('tool', name, found)}")
+    try:
+        for server in servers:
+            server.bound_tools()
+        for name in selected or ():
+            if name not in found:
+                raise ConfigError(f"{entry.where}.mcp.tool_selected_list: {unknown('tool', name, found)}")
+    except BaseException:
+        for server in servers:
+            server.close()
+        raise
     return servers
