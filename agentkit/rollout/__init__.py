@@ -27,6 +27,6 @@ __all__ = [
     "ToolMeasures",
     "TrajectoryRecord",
     "TrajectoryState",
-    "read_records",
     "as_rollout_tool",
+    "read_records",
 ]

@@ -263,7 +263,7 @@ class Measures:
 
 TABLE_HEAD: Final = (
     "tool", "calls", "call rate", "per sample", "failed", "timeouts",
-    "queue p50", "p99", "run p50", "p99", "reward sum", "mean", "final mean",
+    "queue p50", "p99", "run p50", "p99", "reward sum", "mean", "final mean", "failures by kind",
 )  # fmt: skip
 
 
@@ -327,7 +327,7 @@ def _row(name: str, tool: ToolMeasures, trajectories: int) -> tuple[str, ...]:
         f"{tool.calls:,}",
         f"{100 * tool.trajectories / max(trajectories, 1):.1f} %",
         f"{tool.calls / max(trajectories, 1):.2f}",
-        f"{tool.failed:,}" + (f" ({failures})" if failures else ""),
+        f"{tool.failed:,}",
         f"{tool.timeouts:,}",
         *(
             duration(times.quantile(q)) if times.count else "-"
@@ -337,6 +337,7 @@ def _row(name: str, tool: ToolMeasures, trajectories: int) -> tuple[str, ...]:
         f"{tool.rewards.total:.4g}" if tool.rewards.count else "-",
         f"{tool.rewards.mean:.4g}" if tool.rewards.count else "-",
         f"{tool.final_rewards.mean:.4g}" if tool.final_rewards.count else "-",
+        failures,
     )
 
 
@@ -360,9 +361,11 @@ def _counted(number: int, one: str, several: str) -> str:
 
 
 def _aligned(rows: list[tuple[str, ...]]) -> list[str]:
-    """Rows as text: the first column to the left, the numbers to the right."""
+    """Rows as text: the first and the last column to the left, the numbers to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(c.rjust(w) if n else c.ljust(w) for n, (c, w) in enumerate(zip(row, widths, strict=True))).rstrip()
-        for row in rows
-    ]
+    return [_cells(row, widths) for row in rows]
+
+
+def _cells(row: tuple[str, ...], widths: list[int]) -> str:
+    first, *numbers, last = (cell.rjust(width) for cell, width in zip(row, widths, strict=True))
+    return "  ".join([first.strip().ljust(widths[0]), *numbers, last.strip()]).rstrip()
