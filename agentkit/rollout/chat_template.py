@@ -215,7 +215,9 @@ class ChatTemplate:
                 return frame_of(self._render(wording.messages, self._shown if self.native else []), wording, self._ends)
             except ConfigError as error:
                 errors.append(str(error))
-        raise ConfigError(f"the chat template writes no answers of {', '.join(roles)}: {'; '.join(dict.fromkeys(errors))}")
+        raise ConfigError(
+            f"the chat template writes no answers of {', '.join(roles)}: {'; '.join(dict.fromkeys(errors))}"
+        )
 
     def _is_native(self) -> bool:
         """Whether the template shows tools, and its own calls are in the format, and it writes results."""
@@ -343,4 +345,3 @@ def _as_chat(message: Message) -> dict[str, Any]:
                     for c in message.calls
                 ]
             return chat
-

@@ -96,7 +96,9 @@ class ServerPolicy(Closing):
         if not isinstance(choices, list) or len(choices) != 1:
             count = len(choices) if isinstance(choices, list) else 0
             raise ProviderError(
-                f"{self.base_url}: {count} completions came, and one was asked for", kind="stream", provider=self.base_url
+                f"{self.base_url}: {count} completions came, and one was asked for",
+                kind="stream",
+                provider=self.base_url,
             )
         choice = choices[0]
         told = choice.get("logprobs") or {}
@@ -230,4 +232,3 @@ class ScriptedPolicy:
         if begun >= len(script):
             raise ConfigError(f"the script has {len(script)} turns, but {request.trajectory_id} asks for another")
         return script[begun]
-

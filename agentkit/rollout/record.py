@@ -80,6 +80,7 @@ class TrajectoryRecord:
         assistant_turns: responses of the policy.
         seconds: from the first state to the last.
         generating: seconds of these spent in the policy.
+        unscored: the tools whose `calc_reward` failed, with the words of the error; `aggregate` if that did.
         unreleased: the tools whose `release` failed, with the words of the error; empty if all went well.
         extra: the sample's `extra`.
     """
@@ -97,5 +98,6 @@ class TrajectoryRecord:
     assistant_turns: int = 0
     seconds: float = 0.0
     generating: float = 0.0
+    unscored: Mapping[str, str] = field(default_factory=dict)
     unreleased: Mapping[str, str] = field(default_factory=dict)
     extra: Mapping[str, Any] = field(default_factory=dict)

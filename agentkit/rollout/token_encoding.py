@@ -51,9 +51,7 @@ class TokenEncoder:
         wanted = [id for piece in pieces if isinstance(piece, str) for id in self._in(piece)]
         if self._controls(ids) == wanted:
             return ids
-        return [
-            id for p in pieces for id in (self.plain(p) if isinstance(p, str) else self._without_control(p.text))
-        ]
+        return [id for p in pieces for id in (self.plain(p) if isinstance(p, str) else self._without_control(p.text))]
 
     def plain(self, text: str) -> list[int]:
         """Token ids of a text as it is, control tokens included."""

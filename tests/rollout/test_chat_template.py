@@ -154,7 +154,10 @@ def test_a_picture_is_told_in_words() -> None:
 
 
 BROKEN = {
-    "no end": ("{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}", "no token that ends a turn stands"),
+    "no end": (
+        "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}",
+        "no token that ends a turn stands",
+    ),
     "upper": ("{% for m in messages %}{{ m.content | upper }}<|im_end|>{% endfor %}", "own turn is missing"),
     "shortened": (
         "{% for m in messages %}{{ m.content[:9] if m.role == 'user' else m.content }}<|im_end|>{% endfor %}",

@@ -128,10 +128,10 @@ async def test_a_model_behind_chat_completions_calls_as_text() -> None:
 
 
 async def test_thinking_stands_in_its_tags_before_the_text() -> None:
-    policy = ModelPolicy(ScriptedModel([[Thinking("One and "), Thinking("two."), Text("3"), Finish("length", "length")]]))
-    assert await policy.generate(request()) == Generation(
-        text="<think>One and two.</think>\n\n3", finish="length"
+    policy = ModelPolicy(
+        ScriptedModel([[Thinking("One and "), Thinking("two."), Text("3"), Finish("length", "length")]])
     )
+    assert await policy.generate(request()) == Generation(text="<think>One and two.</think>\n\n3", finish="length")
 
 
 async def test_thinking_without_any_text_is_closed() -> None:
