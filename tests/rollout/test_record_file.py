@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import tracemalloc
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -209,6 +209,26 @@ def test_when_the_disk_is_full_the_records_before_stay_whole(path: Path) -> None
     )  # fmt: skip
     assert ran.stdout.count("cannot write to") == 7
     assert [one.id for one in read_records(path)] == ["s0#0", "s1#0"]
+
+
+def test_records_to_be_run_again_are_removed_and_the_others_stay(path: Path) -> None:
+    lost = record("s9#0", end="lost")
+    written(path, ALL[0], lost, ALL[1])
+    with RecordFile(path, drop=lambda one: one.end == "lost") as file:
+        assert (file.dropped, len(file), lost.id in file) == (1, 2, False)
+        file.append(replace(lost, end="answered"))
+        with pytest.raises(StoreError, match="another process"):
+            RecordFile(path)
+    assert [one.id for one in read_records(path)] == ["s0#0", "s1#0", "s9#0"]
+    assert [one.name for one in path.parent.iterdir()] == [path.name]
+
+
+def test_nothing_is_replaced_if_no_record_is_removed(path: Path) -> None:
+    written(path, *ALL)
+    before = path.stat().st_ino
+    RecordFile(path, drop=lambda one: False).close()
+    assert (path.stat().st_ino, path.read_bytes()) == (before, WHOLE)
+    assert [one.name for one in path.parent.iterdir()] == [path.name]
 
 
 # memory
