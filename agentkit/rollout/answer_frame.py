@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 
 from agentkit.errors import ConfigError
 
-Written = Literal["as it is", "trimmed", "JSON", "ASCII JSON"]
+SlotForm = Literal["as it is", "trimmed", "JSON", "ASCII JSON"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Slot:
 
     what: Literal["content", "name", "id"]
     index: int
-    as_: Written = "as it is"
+    as_: SlotForm = "as it is"
 
     def written(self, text: str, *, first: bool = True, last: bool = True) -> str:
         """A piece of a text as the template writes it: the first, the last, both, or one between."""
@@ -198,10 +198,10 @@ def _pieces(text: str) -> Iterator[str | Slot]:
         yield text[at:]
 
 
-def _content(text: str, found: re.Match[str]) -> tuple[int, int, Written]:
+def _content(text: str, found: re.Match[str]) -> tuple[int, int, SlotForm]:
     """Where a content stands, and how it is written."""
     left, right = _AROUND
-    ways: list[tuple[str, str, Written]] = [
+    ways: list[tuple[str, str, SlotForm]] = [
         (left, right, "as it is"),
         (json.dumps(left, ensure_ascii=False)[1:-1], json.dumps(right, ensure_ascii=False)[1:-1], "JSON"),
         (json.dumps(left)[1:-1], json.dumps(right)[1:-1], "ASCII JSON"),

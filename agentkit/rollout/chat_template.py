@@ -190,7 +190,7 @@ class ChatTemplate:
             text: str = self.encoder.tokenizer.apply_chat_template(
                 messages, tools=tools or None, add_generation_prompt=prompt, tokenize=False, **self._settings
             )
-        except Exception as error:  # noqa: BLE001 - a template raises anything
+        except Exception as error:
             roles = ", ".join(m["role"] for m in messages)
             said = f"the tokenizer's chat template refuses a conversation of {roles}: {type(error).__name__}: {error}"
             raise ConfigError(said) from error

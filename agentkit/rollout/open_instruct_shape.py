@@ -80,6 +80,7 @@ class InstructShaped:
         answer = self._answer if is_async(self.tool) else self._answer_sync
         self._bound = foreign_tool(answer, function, self._where)
         self.tools: Mapping[str, BoundTool] = {self.name: self._bound}
+        self.hooks: frozenset[str] = frozenset()  # nothing to call at a trajectory's beginning and end
 
     def _refuse_unreachable(self, parameters: Mapping[str, Any]) -> None:
         """Refuse parameters that the model would send and `__call__` does not take, and those that it would lack."""

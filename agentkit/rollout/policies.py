@@ -189,10 +189,10 @@ class ModelPolicy(Closing):
             await close()
 
 
-Said = str | Generation | Exception
+ScriptedReply = str | Generation | Exception
 """One turn of a script: text, all that an engine would tell, or an error to raise."""
 
-Script = Sequence[Said] | Callable[[GenerationRequest], Said | Awaitable[Said]]
+PolicyScript = Sequence[ScriptedReply] | Callable[[GenerationRequest], ScriptedReply | Awaitable[ScriptedReply]]
 
 
 class ScriptedPolicy:
@@ -205,7 +205,7 @@ class ScriptedPolicy:
         logprob: the log-probability told for each token.
     """
 
-    def __init__(self, script: Script, *, tokenizer: Any = None, end: str = "", logprob: float = -0.5) -> None:
+    def __init__(self, script: PolicyScript, *, tokenizer: Any = None, end: str = "", logprob: float = -0.5) -> None:
         self._script = script if callable(script) else tuple(script)
         self._tokenizer, self._end, self._logprob = tokenizer, end, logprob
 
@@ -227,7 +227,7 @@ class ScriptedPolicy:
         ids = self._tokenizer.encode(said + self._end, add_special_tokens=False)
         return Generation(text=said, token_ids=ids, logprobs=[self._logprob] * len(ids))
 
-    def _turn(self, script: Sequence[Said], request: GenerationRequest) -> Said:
+    def _turn(self, script: Sequence[ScriptedReply], request: GenerationRequest) -> ScriptedReply:
         begun = request.turn
         if begun >= len(script):
             raise ConfigError(f"the script has {len(script)} turns, but {request.trajectory_id} asks for another")

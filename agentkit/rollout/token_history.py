@@ -42,6 +42,8 @@ class TokenHistory:
         self._logprobs: list[float] | None = []
         self._turns = 0
         self._exact = True
+        self.span = 0, 0
+        """Where the last turn begins in the response, and where it ends."""
 
     @property
     def ids(self) -> tuple[int, ...]:
@@ -56,13 +58,13 @@ class TokenHistory:
     def wrote(self, generation: Generation) -> str:
         """Append a turn of the model's, and return its text without the token that ends it.
 
-        A turn that is told as text only is tokenized here; the record then says that its ids are not exact.
+        The text is that of the token ids: engines leave special tokens out of theirs, and with them some formats'
+        calls. A turn that is told as text only is tokenized here; the record then says that its ids are not exact.
 
         Raises:
             ConfigError: it has log-probabilities for more or fewer tokens than it has.
         """
-        ids, logprobs = generation.token_ids, generation.logprobs
-        text = generation.text
+        ids, logprobs, text = generation.token_ids, generation.logprobs, generation.text
         encoder = self.template.encoder
         if ids is None:
             if text is None:
@@ -72,12 +74,13 @@ class TokenHistory:
         if logprobs is not None and len(logprobs) != len(ids):
             raise ConfigError(f"the policy told {len(logprobs)} log-probabilities for {len(ids)} tokens")
         if (left := self.left) is not None and len(ids) > left:  # an engine that does not keep to max_tokens
-            ids, logprobs, text = ids[:left], None if logprobs is None else logprobs[:left], None
+            ids, logprobs = ids[:left], None if logprobs is None else logprobs[:left]
         self._told(logprobs, ids)
+        self.span = len(self._mask), len(self._mask) + len(ids)
         self._ids += ids
         self._mask += [1] * len(ids)
         self._turns += 1
-        return encoder.decode(self._unended(ids)) if text is None else self._without_end(text)
+        return encoder.decode(self._unended(ids))
 
     def answered(self, messages: Sequence[ToolMessage | UserMessage]) -> bool:
         """Append answers, and the beginning of the next turn. False if they do not fit: then nothing is appended."""
@@ -121,7 +124,3 @@ class TokenHistory:
 
     def _unended(self, ids: list[int]) -> list[int]:
         return ids[:-1] if ids and ids[-1] in self.template.ends.values() else ids
-
-    def _without_end(self, text: str) -> str:
-        end = next((end for end in self.template.ends if text.endswith(end)), "")
-        return text.removesuffix(end)

@@ -113,6 +113,7 @@ class VerlShaped:
         own = getattr(self.tool, "name", self.name)
         if isinstance(own, str) and own != self.name:
             raise ConfigError(f"{self._where}: the schema's function is {self.name!r}, but the tool's name is {own!r}")
+        self.hooks = frozenset(self._signatures) - {"execute"}
         self._nested = _reads_nested(self.tool.create)
 
     def instance(self, trajectory_id: str) -> VerlInstance:

@@ -32,7 +32,8 @@ def decoded(family: str, ids: list[int]) -> str:
 
 
 AFTER_A_CALL = {
-    "chatml": '<|im_end|>\n<|im_start|>user<tool_response>\n3 "é"\n\n</tool_response><|im_end|>\n<|im_start|>assistant\n',
+    "chatml": '<|im_end|>\n<|im_start|>user<tool_response>\n3 "é"\n\n</tool_response><|im_end|>\n'
+    "<|im_start|>assistant\n",
     "headers": '<|eot_id|><|start_header_id|>ipython<|end_header_id|>\n\n"3 \\"é\\"\\n"<|eot_id|>'
     "<|start_header_id|>assistant<|end_header_id|>\n\n",
     "instructions": '</s>[TOOL_RESULTS]{"content": "3 \\"é\\"\\n", "call_id": "abcdefghi"}[/TOOL_RESULTS]',
@@ -78,7 +79,7 @@ def test_the_end_of_the_turn_stands_there_once(family: str) -> None:
 
 
 def test_the_line_break_after_the_end_of_a_turn_is_kept() -> None:
-    """verl issue 6501."""
+    """Verl issue 6501."""
     made = template("chatml")
     [end] = tokenizer("chatml").encode("<|im_end|>")
     assert decoded("chatml", made.answers([UserMessage("Go on.")], last=end)).startswith("\n<|im_start|>user\nGo on.")

@@ -1,4 +1,4 @@
-"""The laws of a trajectory's tokens: exactly what the policy saw, masked exactly, and nothing from outside in control."""
+"""A trajectory's tokens: exactly what the policy saw, masked exactly, and nothing from outside in control."""
 
 from __future__ import annotations
 
@@ -198,9 +198,10 @@ WRONG: dict[str, tuple[list[Generation], str]] = {
 def test_a_policy_that_contradicts_itself_is_told(name: str) -> None:
     turns, said = WRONG[name]
     history = TokenHistory(TEMPLATES["chatml", True], [ASKED])
+    for turn in turns[:-1]:
+        history.wrote(turn)
     with pytest.raises(ConfigError, match=said):
-        for turn in turns:
-            history.wrote(turn)
+        history.wrote(turns[-1])
 
 
 def test_a_tokenizer_known_only_by_its_vocabulary() -> None:

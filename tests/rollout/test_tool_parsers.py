@@ -44,7 +44,7 @@ def test_000_step_10_a_parser_by_the_name_in_the_configuration() -> None:
 
 
 def test_000_step_10_2_1_an_unknown_name_is_a_value_error() -> None:
-    with pytest.raises(ValueError, match="Unknown tool parser: hermès; known are .*gpt-oss.*, and every format"):
+    with pytest.raises(ValueError, match=r"Unknown tool parser: hermès; known are .*gpt-oss.*, and every format"):
         get_tool_parser("hermès", tokenizer("chatml"))
 
 
@@ -83,14 +83,15 @@ async def test_every_name_reads_what_its_format_writes(name: str, format: str) -
 
 
 async def test_verls_schemas_give_the_types() -> None:
-    schema = SimpleNamespace(model_dump=lambda **_: {"type": "function", "function": {"name": "add", "parameters": ADD.parameters}})  # fmt: skip
+    function = {"name": "add", "parameters": ADD.parameters}
+    schema = SimpleNamespace(model_dump=lambda **_: {"type": "function", "function": function})
     ids = tokenizer("chatml").encode(render_calls("glm45", [ToolCall("", "add", {"a": 1, "b": "2"})], [ADD]))
     _, [call] = await get_tool_parser("glm", tokenizer("chatml")).extract_tool_calls(ids, [schema])
     assert call.arguments == '{"a": 1, "b": "2"}'
 
 
 async def test_a_damaged_call_is_told_and_can_never_be_run() -> None:
-    """verl drops it, and ends the trajectory."""
+    """Verl drops it, and ends the trajectory."""
     ids = tokenizer("chatml").encode('<tool_call>{"name": "add", "arguments": {"a": 1, "b"')
     _, [call] = await get_tool_parser("hermes", tokenizer("chatml")).extract_tool_calls(ids, [ADD])
     assert call.name == "add"

@@ -1,4 +1,4 @@
-"""Small real tokenizers of transformers, built on the spot: byte-level and metaspace BPE, templates of several families.
+"""Small real tokenizers of transformers, built on the spot: byte-level and metaspace BPE, templates of families.
 
 The templates have the shapes of the families' own, written anew and short.
 """
@@ -37,7 +37,7 @@ CHATML = """\
 <tool_call>
 {"name": "{{ call.function.name }}", "arguments": {{ call.function.arguments | tojson }}}
 </tool_call>{% endfor %}<|im_end|>
-{% elif message.role == 'tool' %}{% if loop.first or messages[loop.index0 - 1].role != 'tool' %}<|im_start|>user{% endif %}
+{% elif message.role == 'tool' %}{% if messages[loop.index0 - 1].role != 'tool' %}<|im_start|>user{% endif %}
 <tool_response>
 {{ message.content }}
 </tool_response>{% if loop.last or messages[loop.index0 + 1].role != 'tool' %}<|im_end|>
@@ -57,7 +57,8 @@ HEADERS = """\
 {%- if message.tool_calls | length != 1 %}{{ raise_exception('This model only supports single tool-calls at once!') }}
 {%- endif %}<|start_header_id|>assistant<|end_header_id|>
 
-{"name": "{{ message.tool_calls[0].function.name }}", "parameters": {{ message.tool_calls[0].function.arguments | tojson }}}<|eot_id|>
+{% set call = message.tool_calls[0].function %}
+{"name": "{{ call.name }}", "parameters": {{ call.arguments | tojson }}}<|eot_id|>
 {%- else %}<|start_header_id|>{{ message.role }}<|end_header_id|>
 
 {% if loop.first and tools %}{% for tool in tools %}{{ tool | tojson }}
@@ -72,9 +73,18 @@ HEADERS = """\
 INSTRUCTIONS = """\
 {{- bos_token }}
 {%- for message in messages %}
-{%- if message.role == 'user' %}{% if loop.last and tools %}[AVAILABLE_TOOLS]{{ tools | tojson }}[/AVAILABLE_TOOLS]{% endif %}[INST] {{ message.content }}[/INST]
-{%- elif message.role == 'tool' %}{% if message.tool_call_id | length != 9 %}{{ raise_exception('ids have nine letters') }}{% endif %}[TOOL_RESULTS]{"content": {{ message.content | tojson }}, "call_id": "{{ message.tool_call_id }}"}[/TOOL_RESULTS]
-{%- elif message.tool_calls %}[TOOL_CALLS][{% for call in message.tool_calls %}{"name": "{{ call.function.name }}", "arguments": {{ call.function.arguments | tojson }}, "id": "{{ call.id }}"}{% if not loop.last %}, {% endif %}{% endfor %}]</s>
+{%- if message.role == 'user' %}
+{%- if loop.last and tools %}[AVAILABLE_TOOLS]{{ tools | tojson }}[/AVAILABLE_TOOLS]{% endif -%}
+[INST] {{ message.content }}[/INST]
+{%- elif message.role == 'tool' %}
+{%- set id = message.tool_call_id %}
+{%- if id | length != 9 %}{{ raise_exception('ids have nine letters') }}{% endif -%}
+[TOOL_RESULTS]{"content": {{ message.content | tojson }}, "call_id": "{{ id }}"}[/TOOL_RESULTS]
+{%- elif message.tool_calls %}[TOOL_CALLS][
+{%- for call in message.tool_calls %}{%- set function = call.function -%}
+{"name": "{{ function.name }}", "arguments": {{ function.arguments | tojson }}, "id": "{{ call.id }}"}
+{%- if not loop.last %}, {% endif %}
+{%- endfor %}]</s>
 {%- elif message.role == 'assistant' %} {{ message.content }}</s>
 {%- else %}{{ raise_exception('only user, assistant and tool') }}
 {%- endif %}

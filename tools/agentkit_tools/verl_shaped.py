@@ -48,12 +48,10 @@ class _Judged(BaseTool):
         self._instance_dict: dict[str, Geo3k | Gsm8k] = {}
 
     async def create(
-        self, instance_id: str | None = None, ground_truth: str | None = None, **kwargs: Any
+        self, instance_id: str | None = None, *, ground_truth: str, **kwargs: Any
     ) -> tuple[str, ToolResponse]:
         """Begin a trajectory with its right answer."""
         id = instance_id or str(uuid4())
-        if ground_truth is None:
-            raise ConfigError(f"{self.name}: create needs ground_truth: pass create_kwargs={{'ground_truth': …}}")
         self._instance_dict[id] = self.kind(str(ground_truth))
         return id, ToolResponse()
 
