@@ -7,8 +7,9 @@ from typing import Any, TypeAlias
 
 import lxml.etree as etree
 
+from agentkit_tools.pages.page_elements import absolute
 from agentkit_tools.pages.page_source import parsed_xml
-from agentkit_tools.pages.page_text import PageText, absolute, page_text
+from agentkit_tools.pages.page_text import PageText, page_text
 
 Element: TypeAlias = Any  # lxml's: it ships no types
 
