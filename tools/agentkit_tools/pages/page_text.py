@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 import lxml.etree as etree
 
@@ -51,6 +51,7 @@ MARKS: Final = {
 CODE: Final = frozenset(("code", "kbd", "samp", "tt"))
 VERBATIM: Final = frozenset(("pre", "listing", "xmp", "plaintext"))
 EMBEDDED: Final = {"iframe": "src", "frame": "src", "video": "src", "audio": "src", "source": "src", "embed": "src"}
+OFTEN: Final = 500  # elements' beginnings and ends, about 5 ms, after which the time is looked at
 LITTLE: Final = 200  # characters: with less visible text than this, a page's data for machines are shown as well
 
 
@@ -61,20 +62,32 @@ class PageText(NamedTuple):
         title: of the page; may be empty.
         text: in Markdown.
         omitted: what was omitted although it is visible, in words; may be empty.
+        stopped: whether reading was stopped, so that the rest of the page is missing.
     """
 
     title: str
     text: str
     omitted: str = ""
+    stopped: bool = False
 
 
-def page_text(html: str, url: str, *, whole: bool = False) -> PageText:
+Late: TypeAlias = Callable[[], bool]
+"""Whether it is time to stop."""
+
+
+def never() -> bool:
+    """There is no hurry."""
+    return False
+
+
+def page_text(html: str, url: str, *, whole: bool = False, late: Late = never) -> PageText:
     """Read a page.
 
     Args:
         html: the page, as broken as it may be.
         url: where it came from; links are relative to it.
         whole: also menus, headers and footers.
+        late: asked now and then; when it says so, reading stops with what was read until then.
     """
     tree = parsed(html)
     if tree is None:
@@ -84,12 +97,12 @@ def page_text(html: str, url: str, *, whole: bool = False) -> PageText:
         return PageText(one_line(found[1]) if found else "", text, deep)
     base = _base(tree, url)
     main, skipped, omitted = (tree, frozenset[str](), "") if whole else _main(tree)
-    text = _Walk(base, skipped).run(main)
+    text = _Walk(base, skipped, late).run(main)
     if omitted and len(text) < LITTLE:  # what looks like a frame around the page is the page
-        text, omitted = _Walk(base, frozenset()).run(tree), ""
+        text, omitted = _Walk(base, frozenset(), late).run(tree), ""
     if len(text) < LITTLE:
         text += _for_machines(tree)
-    return PageText(_title(tree), text, omitted)
+    return PageText(_title(tree), text, omitted, late())
 
 
 def _title(tree: Element) -> str:
@@ -138,6 +151,7 @@ class _Walk:
 
     base: str
     skipped: frozenset[str]
+    late: Late
     in_cell: bool = False
     out: Writer = field(default_factory=Writer)
     _numbers: list[int | None] = field(default_factory=list)
@@ -148,7 +162,9 @@ class _Walk:
         self._top = top
         walk = etree.iterwalk(top, events=("start", "end"))
         ends: list[Callable[[], None] | None] = []
-        for event, element in walk:
+        for number, (event, element) in enumerate(walk):
+            if number % OFTEN == 0 and self.late():
+                break
             if event == "start":
                 end, inside = self.start(element)
                 ends.append(end)
@@ -162,6 +178,8 @@ class _Walk:
                     end()
                 if element.tail and element is not top:
                     self.out.words(element.tail)
+        for end in filter(None, reversed(ends)):  # of what is open when it has to stop
+            end()
         return self.out.text
 
     def start(self, element: Element) -> tuple[Callable[[], None] | None, bool]:
@@ -290,7 +308,9 @@ class _Walk:
 
     def cell(self, element: Element) -> str:
         """What a table's cell contains, in one line."""
-        lines = [line for line in _Walk(self.base, self.skipped, in_cell=True).run(element).split("\n") if line]
+        lines = [
+            line for line in _Walk(self.base, self.skipped, self.late, in_cell=True).run(element).split("\n") if line
+        ]
         return "<br>".join(lines).replace("|", "\\|")
 
     def part_of_row(self, element: Element) -> tuple[Callable[[], None] | None, bool]:
