@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Final
 
 POLL: Final = 5.0
-"""Seconds after which a message without an answer returns empty: the client asks again, so a host that hangs is found."""
+"""Seconds after which a message without an answer returns empty; the client asks again, so a hanging host is found."""
 
 PASSES: Final = 3
 """Passes of the event loop that a finished answer waits for others: those of tools that do not wait for anything."""
