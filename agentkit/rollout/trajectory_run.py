@@ -12,6 +12,7 @@ from itertools import count
 from time import perf_counter
 from typing import Any, Final
 
+from agentkit.errors import ConfigError
 from agentkit.events import CallEnd, CallError
 from agentkit.formats import Format, Parser, quarantine
 from agentkit.messages import ImagePart, Message, TextPart, ToolMessage, UserMessage
@@ -22,6 +23,7 @@ from agentkit.processor.replies import words
 from agentkit.processor.textcalls import TextOpenCalls
 from agentkit.rollout.bounded import undisturbed
 from agentkit.rollout.calling import CallAnswer, TurnCalls
+from agentkit.rollout.chat_template import ChatTemplate
 from agentkit.rollout.generation import Generation, GenerationRequest, Policy
 from agentkit.rollout.instances import Instances, ToolNotCreated
 from agentkit.rollout.offered import OfferedTools
@@ -30,6 +32,7 @@ from agentkit.rollout.record import CallRecord, TrajectoryRecord
 from agentkit.rollout.rollout_limits import RolloutLimits
 from agentkit.rollout.sample import Sample
 from agentkit.rollout.scoring import reward_of
+from agentkit.rollout.token_history import TokenHistory
 from agentkit.rollout.trajectory import NEXT, TrajectoryEnd, TrajectoryState
 from agentkit.toolspec import ToolSpec
 
@@ -56,6 +59,7 @@ class RolloutSetup:
         sampling: passed on to the policy.
         score: adds up a trajectory's rewards.
         faults: logs what the tools' authors must fix.
+        template: what the tokenizer makes of a conversation; None without one.
     """
 
     sources: tuple[RolloutTool, ...]
@@ -67,6 +71,7 @@ class RolloutSetup:
     sampling: Mapping[str, Any]
     score: Callable[[TrajectoryRecord], float]
     faults: Faults = field(default_factory=Faults)
+    template: ChatTemplate | None = None
 
     def shown(self, sample: Sample) -> tuple[ToolSpec, ...]:
         """The tools that the model may call."""
@@ -97,6 +102,8 @@ class TrajectoryRun:
         self._turns = self._answered = 0
         self._generating = 0.0
         self._deadline: float | None = None
+        self._history: TokenHistory | None = None
+        self._heard: list[ToolMessage | UserMessage] = []  # since the model's last turn
 
     async def run(self, ended: Callable[[TrajectoryRecord], None] | None = None) -> TrajectoryRecord:
         """Run it to its end.
@@ -176,6 +183,7 @@ class TrajectoryRun:
             unscored=of.unscored,
             unreleased=of.unreleased,
             extra=self._sample.extra,
+            tokens=None if self._history is None else self._history.record(),
         )
         try:
             reward = reward_of(self._setup.score(record)) or 0.0
@@ -190,24 +198,32 @@ class TrajectoryRun:
         while True:
             self._go(TrajectoryState.GENERATING)
             try:
+                if not self._fits():
+                    return "response_length", None
                 generation = await self._generate()
+                text = self._written(generation)
             except TimeoutError as e:
                 late = self._deadline is not None and asyncio.get_running_loop().time() >= self._deadline
                 return ("deadline", None) if late else ("policy_error", words(e))
             except Exception as e:  # noqa: BLE001 - the boundary: what a policy raises ends its trajectory
                 return "policy_error", words(e)
-            calls = self._read(generation)
+            calls = self._read(text)
             if not calls:
-                return _without_calls(generation)
+                return self._without_calls(generation)
             self._go(TrajectoryState.PROCESSING_TOOLS)
-            ending = await self._answer(calls, generation)
+            ending = await self._answer(calls)
             if ending is not None:
                 return ending
 
     async def _generate(self) -> Generation:
         setup = self._setup
+        ids, most = None, setup.limits.max_tokens
+        if self._history is not None:
+            ids, left = self._history.ids, self._history.left
+            most = left if most is None or left is None else min(most, left)
+            most = setup.limits.max_tokens if most is None else most
         request = GenerationRequest(
-            self.id, tuple(self.messages), self._specs, None, setup.limits.max_tokens, setup.sampling
+            self.id, tuple(self.messages), self._specs, ids, most, setup.sampling, turn=self._turns
         )
         began = perf_counter()
         try:
@@ -218,11 +234,37 @@ class TrajectoryRun:
         finally:
             self._generating += perf_counter() - began
 
-    def _read(self, generation: Generation) -> ReadCalls:
+    def _fits(self) -> bool:
+        """Put what the policy reads next into token ids, if there is a tokenizer; False if they are too many."""
+        template = self._setup.template
+        if template is None:
+            return True
+        if self._history is None:
+            limit = self._setup.limits.max_response_tokens
+            self._history = TokenHistory(template, self.messages, self._specs, limit)
+            return True
+        heard, self._heard = self._heard, []
+        return self._history.answered(heard)
+
+    def _written(self, generation: Generation) -> str:
+        """The text of a response.
+
+        Raises:
+            ConfigError: the policy told token ids only, and there is no tokenizer.
+        """
+        if generation.text is None and (generation.token_ids is None or not generation.token_ids):
+            return ""
+        if self._history is not None:
+            return self._history.wrote(generation)
+        if generation.text is None:
+            raise ConfigError("the policy told token ids only: pass Rollout(tokenizer=…)")
+        return generation.text
+
+    def _read(self, text: str) -> ReadCalls:
         """Read a response: it becomes a message; returns its calls, good and bad."""
         intake = Intake(self._ids)
         parser = Parser(self._setup.format, self._specs)
-        events = parser.feed(generation.text or "")
+        events = parser.feed(text)
         opened = TextOpenCalls()
         calls = [
             event
@@ -233,11 +275,11 @@ class TrajectoryRun:
         self._turns += 1
         return sorted(calls, key=lambda event: event.index) if len(calls) > 1 else calls
 
-    async def _answer(self, calls: ReadCalls, generation: Generation) -> Ending | None:
+    async def _answer(self, calls: ReadCalls) -> Ending | None:
         """CallAnswer all calls of a turn; says why it was the last one, if it was."""
         limits = self._setup.limits
         turn = TurnCalls(self._tools, self._setup.config, limits, self._deadline, self._setup.faults)
-        last = self._last_turn(generation)
+        last = self._last_turn()
         try:
             if last is None:
                 await turn.run(calls)
@@ -255,8 +297,10 @@ class TrajectoryRun:
             return "deadline", None
         return None
 
-    def _last_turn(self, generation: Generation) -> TrajectoryEnd | None:
+    def _last_turn(self) -> TrajectoryEnd | None:
         """Why no calls may run any more."""
+        if self._history is not None and self._history.left == 0:
+            return "response_length"
         limits = self._setup.limits
         if limits.max_assistant_turns is not None and self._turns >= limits.max_assistant_turns:
             return "max_assistant_turns"
@@ -266,7 +310,9 @@ class TrajectoryRun:
 
     def _keep(self, index: int, answer: CallAnswer) -> None:
         call, result, parts = answer.call, answer.result, answer.parts
-        self.messages.append(ToolMessage(call.id, call.name, parts, result.code))
+        message = ToolMessage(call.id, call.name, parts, result.code)
+        self.messages.append(message)
+        self._heard.append(message)
         reward = None
         metrics = result.metadata if result.ok else {k: v for k, v in result.metadata.items() if k not in _OF_OURS}
         try:
@@ -288,17 +334,18 @@ class TrajectoryRun:
                 metrics,
                 answer.queued,
                 answer.ran,
+                None if self._history is None else self._history.span,
             )
         )
 
-
-def _without_calls(generation: Generation) -> Ending:
-    """How a trajectory ends whose last response has no calls."""
-    if generation.finish == "error":
-        return "policy_error", "the policy finished with an error"
-    if generation.finish == "cancelled":
-        return "cancelled", None
-    return ("response_length" if generation.finish == "length" else "answered"), None
+    def _without_calls(self, generation: Generation) -> Ending:
+        """How a trajectory ends whose last response has no calls."""
+        if generation.finish == "error":
+            return "policy_error", "the policy finished with an error"
+        if generation.finish == "cancelled":
+            return "cancelled", None
+        cut = generation.finish == "length" or (self._history is not None and self._history.cut)
+        return ("response_length" if cut else "answered"), None
 
 
 def _text(parts: tuple[TextPart | ImagePart, ...]) -> str:
