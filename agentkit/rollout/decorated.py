@@ -16,6 +16,7 @@ from agentkit.checks.spelling import did_you_mean
 from agentkit.errors import ConfigError
 from agentkit.processor.running import waits
 from agentkit.processor.workers import WORKERS
+from agentkit.rollout import open_instruct_shape, verl_shape
 from agentkit.rollout.per_trajectory import RolloutTool
 from agentkit.tool.binding import FunctionNames, bind_function, bind_methods, looks_like_tool
 from agentkit.tool.declare import declared
@@ -27,6 +28,11 @@ from agentkit.tool.signature import name_of
 HOOKS: Final = ("create", "calc_reward", "release")
 """The methods of a tool class that are called once for each trajectory; all optional, plain or async."""
 
+_FOREIGN: Final[tuple[tuple[Any, Callable[..., RolloutTool]], ...]] = (
+    (verl_shape, verl_shape.VerlShaped),
+    (open_instruct_shape, open_instruct_shape.InstructShaped),
+)
+
 _NO_TOOLS: Final[Mapping[str, BoundTool]] = MappingProxyType({})
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
@@ -36,7 +42,8 @@ def as_rollout_tool(tool: Any, config: Mapping[str, Any] = _NOTHING, names: Func
 
     Args:
         tool: a class with decorated methods, of which each trajectory gets an instance; a function, or an instance
-            without state, which all trajectories share; `"module:name"` of these; or a `RolloutTool`.
+            without state, which all trajectories share; a class or an object of verl's or open-instruct's shape;
+            `"module:name"` of these; or a `RolloutTool`.
         config: keyword arguments of the class's constructor, the same for all trajectories.
         names: which methods, and under which names; see `ToolRegistry.register_tool`.
 
@@ -46,6 +53,11 @@ def as_rollout_tool(tool: Any, config: Mapping[str, Any] = _NOTHING, names: Func
     """
     if isinstance(tool, str):
         tool = load(tool)
+    for shape, made in _FOREIGN:
+        if shape.recognised(tool):
+            if names is not None:
+                raise ConfigError(f"{_called(tool)} is one tool with a name of its own; remove names")
+            return made(tool, config=config)
     if isinstance(tool, type):
         return DecoratedTool(tool, config, names)
     if config:

@@ -131,6 +131,8 @@ class Measures:
         self.trajectories = 0
         self.ends: Counter[str] = Counter()
         """Why they ended."""
+        self.unscored = 0
+        """How many rewards could not be computed."""
         self.unreleased = 0
         """How many tool instances could not be released."""
         self.rewards = Distribution()
@@ -153,6 +155,7 @@ class Measures:
         """Count one trajectory."""
         self.trajectories += 1
         self.ends[record.end] += 1
+        self.unscored += len(record.unscored)
         self.unreleased += len(record.unreleased)
         self.rewards.add(record.reward)
         self.calls.add(len(record.calls))
@@ -189,6 +192,7 @@ class Measures:
         """Count all trajectories that another one counted."""
         self.trajectories += other.trajectories
         self.ends.update(other.ends)
+        self.unscored += other.unscored
         self.unreleased += other.unreleased
         for name in ("rewards", "calls", "turns", "seconds", "generating", "waiting", "response_tokens"):
             getattr(self, name).merge(getattr(other, name))
@@ -231,6 +235,7 @@ class Measures:
 
     def _own(self) -> Iterator[tuple[str, float]]:
         yield "rollout/trajectories", self.trajectories
+        yield "rollout/unscored", self.unscored
         yield "rollout/unreleased", self.unreleased
         yield from _spread("rollout/reward", self.rewards)
         yield from _spread("rollout/seconds", self.seconds)
@@ -252,6 +257,8 @@ class Measures:
             lines.append(
                 f"reward: mean {r.mean:.4g}, min {r.lowest:.4g}, p50 {r.quantile(0.5):.4g}, max {r.highest:.4g}"
             )
+        if self.unscored:
+            lines.append(f"NOT SCORED: {_counted(self.unscored, 'reward', 'rewards')}")
         if self.unreleased:
             lines.append(f"NOT RELEASED: {_counted(self.unreleased, 'tool instance', 'tool instances')}")
         return "\n".join([*lines, *(["", *_aligned([TABLE_HEAD, *self.rows()])] if self.tools else [])])
@@ -263,7 +270,7 @@ class Measures:
 
 TABLE_HEAD: Final = (
     "tool", "calls", "call rate", "per sample", "failed", "timeouts",
-    "queue p50", "p99", "run p50", "p99", "reward sum", "mean", "final mean",
+    "queue p50", "p99", "run p50", "p99", "reward sum", "mean", "final mean", "failures by kind",
 )  # fmt: skip
 
 
@@ -327,7 +334,7 @@ def _row(name: str, tool: ToolMeasures, trajectories: int) -> tuple[str, ...]:
         f"{tool.calls:,}",
         f"{100 * tool.trajectories / max(trajectories, 1):.1f} %",
         f"{tool.calls / max(trajectories, 1):.2f}",
-        f"{tool.failed:,}" + (f" ({failures})" if failures else ""),
+        f"{tool.failed:,}",
         f"{tool.timeouts:,}",
         *(
             duration(times.quantile(q)) if times.count else "-"
@@ -337,6 +344,7 @@ def _row(name: str, tool: ToolMeasures, trajectories: int) -> tuple[str, ...]:
         f"{tool.rewards.total:.4g}" if tool.rewards.count else "-",
         f"{tool.rewards.mean:.4g}" if tool.rewards.count else "-",
         f"{tool.final_rewards.mean:.4g}" if tool.final_rewards.count else "-",
+        failures,
     )
 
 
@@ -360,9 +368,11 @@ def _counted(number: int, one: str, several: str) -> str:
 
 
 def _aligned(rows: list[tuple[str, ...]]) -> list[str]:
-    """Rows as text: the first column to the left, the numbers to the right."""
+    """Rows as text: the first and the last column to the left, the numbers to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(c.rjust(w) if n else c.ljust(w) for n, (c, w) in enumerate(zip(row, widths, strict=True))).rstrip()
-        for row in rows
-    ]
+    return [_cells(row, widths) for row in rows]
+
+
+def _cells(row: tuple[str, ...], widths: list[int]) -> str:
+    first, *numbers, last = (cell.rjust(width) for cell, width in zip(row, widths, strict=True))
+    return "  ".join([first.strip().ljust(widths[0]), *numbers, last.strip()]).rstrip()

@@ -75,8 +75,8 @@ class InstructConfig:
         for name in tools:
             if name not in known:
                 raise ConfigError(f"--tools: {unknown('tool', name, known)}")
-        given = _one_for_each(configs, tools, "--tool_configs", "JSON objects", "'{}' for the defaults")
-        names = _one_for_each(override_names, tools, _NAMES[0], "names", "the tool's own name to keep it")
+        given = _one_for_each(configs, tools, "--tool_configs", "JSON object(s)", "'{}' for the defaults")
+        names = _one_for_each(override_names, tools, _NAMES[0], "name(s)", "the tool's own name to keep it")
         self.tools = tuple(
             _settings(name, known[name], given[at], names[at], f"--tool_configs[{at}] ({name})")
             for at, name in enumerate(tools)
@@ -143,7 +143,7 @@ def config_from_flags(flags: argparse.Namespace, registry: Registry | None = Non
     """
     known = ready_made() if registry is None else registry
     tools = list(flags.tools or ())
-    given = _one_for_each(flags.tool_configs, tools, "--tool_configs", "JSON objects", "'{}' for the defaults")
+    given = _one_for_each(flags.tool_configs, tools, "--tool_configs", "JSON object(s)", "'{}' for the defaults")
     configs = [_object(one, f"--tool_configs[{at}] ({tools[at]})") for at, one in enumerate(given)]
     for name, cls in known.items():
         for field in fields_of(cls):
@@ -188,8 +188,8 @@ def _one_for_each(given: Sequence[Any] | None, tools: Sequence[str], flag: str, 
         return [None] * len(tools)
     if len(given) != len(tools):
         raise ConfigError(
-            f"{flag}: expected {len(tools)} {what}, one for each of --tools {' '.join(tools)}, found {len(given)}; "
-            f"write {hint}"
+            f"{flag}: found {len(given)} for --tools {' '.join(tools)}; write {len(tools)} {what}, in the same order, "
+            f"with {hint}"
         )
     return list(given)
 

@@ -47,12 +47,14 @@ class Setup(NamedTuple):
     Attributes:
         workdir: the folder, or None for a private temporary one.
         read: paths outside that commands may read.
+        protected: names at the top of the folder that commands may read but not change.
         env: variables for every command.
         limits: for commands that bring none.
     """
 
     workdir: Path | None = None
     read: tuple[Path, ...] = ()
+    protected: tuple[str, ...] = ()
     env: Mapping[str, str] = {}
     limits: SandboxLimits = SandboxLimits()
 

@@ -69,6 +69,8 @@ HEAVY = (
     "omegaconf",
     "transformers",
     "torch",
+    "matplotlib",
+    "jinja2",
 )
 
 

@@ -111,9 +111,9 @@ def test_the_summary() -> None:
         "NOT RELEASED: 1 tool instance",
     ]
     assert [" ".join(line.split()) for line in lines[5:]] == [
-        "search 4 50.0 % 1.00 1 (timeout 1) 1 1.0 ms 1.0 ms 200 ms 400 ms 1.5 0.5 -",
+        "search 4 50.0 % 1.00 1 1 1.0 ms 1.0 ms 200 ms 400 ms 1.5 0.5 - timeout 1",
         "add 1 25.0 % 0.25 0 0 1.0 ms 1.0 ms 10 ms 10 ms 0.5 0.5 1",
-        "(unknown tool) 1 25.0 % 0.25 1 (unknown_tool 1) 0 - - - - - - -",
+        "(unknown tool) 1 25.0 % 0.25 1 0 - - - - - - - unknown_tool 1",
     ]
 
 
@@ -121,7 +121,7 @@ def test_the_summary() -> None:
 def test_hostile_names_are_measured(text: str) -> None:
     measures = measured(hostile(text))
     assert measures.tools[text].failed == 1
-    assert len(str(measures).splitlines()) == 6
+    assert len(str(measures).splitlines()) == 7
 
 
 # memory

@@ -22,7 +22,7 @@ def compute_score(answer: str, ground_truth: str, use_boxed: bool = True, format
         answer: what the model wrote.
         ground_truth: the right answer.
         use_boxed: whether only what is in `\boxed{…}` counts.
-        format_score: the share of the score that is given for the form `<think>…</think> \boxed{…}` alone.
+        format_score: how much of the score the form alone is worth: `<think>…</think> \boxed{…}`.
     """
     given = (boxed(answer) or "") if use_boxed else answer
     right = 1.0 if same_answer(given, ground_truth) else 0.0

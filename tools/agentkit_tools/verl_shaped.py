@@ -47,13 +47,11 @@ class _Judged(BaseTool):
         super().__init__(config, tool_schema)
         self._instance_dict: dict[str, Geo3k | Gsm8k] = {}
 
-    async def create(
-        self, instance_id: str | None = None, ground_truth: str | None = None, **kwargs: Any
+    async def create(  # type: ignore[override]  # what it needs is found missing before the first trajectory
+        self, instance_id: str | None = None, *, ground_truth: str, **kwargs: Any
     ) -> tuple[str, ToolResponse]:
         """Begin a trajectory with its right answer."""
         id = instance_id or str(uuid4())
-        if ground_truth is None:
-            raise ConfigError(f"{self.name}: create needs ground_truth: pass create_kwargs={{'ground_truth': …}}")
         self._instance_dict[id] = self.kind(str(ground_truth))
         return id, ToolResponse()
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 from agentkit.errors import FormatError
 from agentkit.events import ArgumentDelta
 from agentkit.formats import tags, valueends, values
-from agentkit.formats.bodies.pairs import note_value, refuse_strays, value_of
+from agentkit.formats.bodies.pairs import noted, refuse_strays, value_of
 from agentkit.formats.call import CallReader
 from agentkit.formats.damage.missing_close import unsure
 from agentkit.formats.escapes import attribute, cdata, raw_value, reads_as_null, text_of
@@ -194,14 +194,14 @@ def read_element(r: Reader, call: CallReader, part: ToolElement) -> Wait:
             message = f"<{half}> opens inside the value of {content[0].parameter!r} and is not closed there"
             raise Damage("ambiguous_call", message, value.seen.first_close, end=r.offset)
         _refuse_wrapped(r, call, value)
-        call.arguments.put(r, content[0].parameter, _stripped(element, value), nulls=not value.verbatim)
+        call.arguments.put(r, content[0].parameter, _stripped(element, value.text(), value), nulls=not value.verbatim)
     else:
         yield from _Children(r, call, tool, call.elements[part.layout]).read((element.tag,), group_of(tool))
 
 
-def _stripped(element: Element, value: Value) -> str:
-    """The value; white space around it is stripped if the element says so and the value is not marked as literal."""
-    return value.text().strip() if element.strip and not value.verbatim else value.text()
+def _stripped(element: Element, text: str, value: Value) -> str:
+    """Its text; white space around it is stripped if the element says so and the value is not marked as literal."""
+    return text.strip() if element.strip and not value.verbatim else text
 
 
 Group = dict[str, "Group | Node"]
@@ -266,10 +266,10 @@ class _Children:
         assert element is not None
         value = value_of(r, call, parameter, self.elements.end(self.tool, name, group, parents))
         yield from value.read()
-        note_value(call, value)
-        if value.unclosed and (swallowed := _swallowed(value.text(), call, group, name)):
+        text = noted(call, value)
+        if value.unclosed and (swallowed := _swallowed(text, call, group, name)):
             raise unsure(parameter, swallowed, r.offset, -1)
-        call.arguments.put(r, parameter, _stripped(element, value), nulls=not value.verbatim)
+        call.arguments.put(r, parameter, _stripped(element, text, value), nulls=not value.verbatim)
 
 
 def _allowed(group: Group, parent: str) -> str:
