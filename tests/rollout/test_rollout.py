@@ -77,9 +77,7 @@ def test_each_call_says_where_it_stood_and_how_long_it_took() -> None:
 
 
 def test_a_call_that_cannot_run_is_answered_and_the_trajectory_goes_on() -> None:
-    record = rolled(
-        [Sum], hermes("sub", n=1), hermes("add", n="one"), '<tool_call>{"name": "add", ', hermes("add", n=1)
-    )
+    record = rolled([Sum], hermes("sub", n=1), hermes("add", n="one"), '<tool_call>{"name": "add", ', hermes("add", n=1))
     assert failures(record) == ["unknown_tool", "invalid_arguments", "truncated_call", None]
     assert record.calls[0].result == "there is no tool 'sub'. The tools are: add"
     assert record.end == "answered"
@@ -289,16 +287,11 @@ def test_no_state_follows_that_the_table_does_not_name(state: TrajectoryState) -
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (
-            sample(tool_selection=("ad",)),
-            "sample 's': tool_selection names 'ad', but the tools are add; did you mean 'add'",
-        ),
+        (sample(tool_selection=("ad",)), "sample 's': tool_selection names 'ad', but the tools are add; did you mean 'add'"),
         (sample(tools_kwargs={"sub": None}), "tools_kwargs names 'sub', but the tools are add"),
     ],
 )
-def test_a_sample_that_names_an_unknown_tool_is_refused_before_the_first_generation(
-    wrong: object, message: str
-) -> None:
+def test_a_sample_that_names_an_unknown_tool_is_refused_before_the_first_generation(wrong: object, message: str) -> None:
     policy = Lines()
     rollout = Rollout([Sum], policy)
     with pytest.raises(ConfigError, match=message):
