@@ -158,7 +158,9 @@ class TrajectoryRun:
     def _harmless(self, part: TextPart | ImagePart) -> TextPart | ImagePart:
         if isinstance(part, ImagePart):
             return part
-        return TextPart(quarantine(part.text, self._setup.format, self._specs))
+        text = quarantine(part.text, self._setup.format, self._specs)
+        template = self._setup.template
+        return TextPart(text if template is None else template.encoder.broken(text))
 
     async def _finish(self, scored: bool) -> None:
         if scored:
