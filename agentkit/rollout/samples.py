@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from agentkit.errors import ConfigError
-from agentkit.rollout.sample_rows import sample_from
+from agentkit.rollout.data_rows import sample_from
 from agentkit.rollout.sample import Sample
 
 PARQUET: Final = (".parquet",)

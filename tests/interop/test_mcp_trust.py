@@ -320,12 +320,13 @@ def test_a_secret_of_the_environment_appears_nowhere(tmp_path: Path, caplog: pyt
 
 
 TEXTS = st.text(max_size=20)
+DOT = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 BLOCKS = st.one_of(
     st.builds(lambda t: {"type": "text", "text": t}, TEXTS),
     st.builds(
         lambda kind, data, mime: {"type": kind, "data": data, "mimeType": mime},
         st.sampled_from(["image", "audio"]),
-        st.sampled_from(["", "AAAA", "%%%", "iVBORw0KGgoAAAANSUhEUgAA"]),
+        st.sampled_from(["", "AAAA", "%%%", "iVBORw0KGgoAAAANSUhEUgAA", DOT]),
         st.sampled_from(["image/png", "image/jpeg", "audio/wav", "text/plain", "", "image/<svg>"]),
     ),
     st.builds(lambda u, t: {"type": "resource", "resource": {"uri": u, "text": t}}, TEXTS, TEXTS),
@@ -348,6 +349,7 @@ def test_nothing_that_a_server_sends_is_lost_or_raises(
     assert result.ok is not is_error
     assert kept.get("structured") == structured
     images = sum(isinstance(part, ImagePart) for part in result.content)
+    assert not any(part.fault for part in result.content if isinstance(part, ImagePart))  # no provider would take it
     assert images + len(kept.get("data", ())) == sum("data" in b or "blob" in b.get("resource", {}) for b in blocks)
     for block in blocks:
         said = block.get("text") or block.get("resource", {}).get("text") or ""

@@ -13,7 +13,7 @@ import pytest
 from agentkit.errors import ConfigError
 from agentkit.messages import ImagePart, SystemMessage, TextPart, UserMessage
 from agentkit.rollout import Sample, ToolKwargs
-from agentkit.rollout.sample_rows import sample_from
+from agentkit.rollout.data_rows import sample_from
 from agentkit.rollout.samples import BATCH, read_samples
 
 PNG = (
