@@ -28,6 +28,11 @@ from agentkit.tool.signature import name_of
 HOOKS: Final = ("create", "calc_reward", "release")
 """The methods of a tool class that are called once for each trajectory; all optional, plain or async."""
 
+_FOREIGN: Final[tuple[tuple[Any, Callable[..., RolloutTool]], ...]] = (
+    (verl_shape, verl_shape.VerlShaped),
+    (open_instruct_shape, open_instruct_shape.InstructShaped),
+)
+
 _NO_TOOLS: Final[Mapping[str, BoundTool]] = MappingProxyType({})
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
@@ -55,10 +60,11 @@ def as_rollout_tool(tool: Any, config: Mapping[str, Any] = _NOTHING, names: Func
     """
     if isinstance(tool, str):
         tool = load(tool)
-    if verl_shape.recognised(tool):
-        return verl_shape.VerlShaped(tool, config=config or None)
-    if open_instruct_shape.recognised(tool):
-        return open_instruct_shape.InstructShaped(tool, config=config or None)
+    for shape, made in _FOREIGN:
+        if shape.recognised(tool):
+            if names is not None:
+                raise ConfigError(f"{_called(tool)} is one tool with a name of its own; remove names")
+            return made(tool, config=config)
     if isinstance(tool, type):
         return DecoratedTool(tool, config, names)
     if config:

@@ -6,7 +6,7 @@ Knows samples and records; what happens in a trajectory is in `trajectory_run`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Container, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -130,19 +130,22 @@ class Rollout:
         """
         return await TrajectoryRun(self._setup, sample, repeat).run(self._ended)
 
-    async def stream(self, samples: Iterable[Sample], repeats: int = 1) -> AsyncGenerator[TrajectoryRecord, None]:
+    async def stream(
+        self, samples: Iterable[Sample], repeats: int = 1, skip: Container[str] = ()
+    ) -> AsyncGenerator[TrajectoryRecord, None]:
         """The trajectories of all samples, in the order in which they end. Ending the iteration cancels the others.
 
         Args:
             samples: a sequence is checked before the first generation, an iterator as it is read.
             repeats: how many trajectories each sample gets.
+            skip: the ids of trajectories that are not run, such as the `RecordFile` of a rollout that was interrupted.
 
         Raises:
             ConfigError: a sample does not fit the tools; see `check`.
         """
         if isinstance(samples, Sequence):
             self.check(samples)
-        todo = self._todo(samples, repeats)
+        todo = self._todo(samples, repeats, skip)
         running: set[asyncio.Task[TrajectoryRecord]] = set()
         done: asyncio.Queue[asyncio.Task[TrajectoryRecord]] = asyncio.Queue()
         try:
@@ -164,13 +167,16 @@ class Rollout:
             if running:
                 await asyncio.wait(running)
 
-    def _todo(self, samples: Iterable[Sample], repeats: int) -> Iterator[asyncio.Task[TrajectoryRecord]]:
+    def _todo(
+        self, samples: Iterable[Sample], repeats: int, skip: Container[str]
+    ) -> Iterator[asyncio.Task[TrajectoryRecord]]:
         checked = isinstance(samples, Sequence)
         for sample in samples:
             if not checked:
                 check_sample(sample, self._sources)
             for repeat in range(repeats):
-                yield asyncio.create_task(self.run(sample, repeat), name=f"trajectory {sample.id}#{repeat}")
+                if (id := f"{sample.id}#{repeat}") not in skip:
+                    yield asyncio.create_task(self.run(sample, repeat), name=f"trajectory {id}")
 
 
 def _template(tokenizer: Any, format: Format, specs: Sequence[ToolSpec]) -> ChatTemplate:
