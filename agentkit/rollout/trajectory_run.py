@@ -49,7 +49,7 @@ _REFUSED: Final[Mapping[TrajectoryEnd, tuple[ErrorCode, str]]] = {
 }
 """What the calls of a last response are answered, by why it is the last."""
 
-Ending = tuple[TrajectoryEnd, str | None]
+WhyEnded = tuple[TrajectoryEnd, str | None]
 """Why the turns ended, and the words of the error."""
 
 ReadCalls = list[CallEnd | CallError]
@@ -89,6 +89,25 @@ class RolloutSetup:
         return tuple(spec for name, spec in self.specs.items() if names is None or name in names)
 
 
+@dataclass(slots=True)
+class SoFar:
+    """What has happened in a trajectory.
+
+    Args:
+        messages: the conversation.
+        calls: every call, with its answer.
+        turns: how many responses there were.
+        answered: how many of them were answered.
+        generating: seconds spent in the policy.
+    """
+
+    messages: list[Message]
+    calls: list[CallRecord] = field(default_factory=list)
+    turns: int = 0
+    answered: int = 0
+    generating: float = 0.0
+
+
 class TrajectoryRun:
     """One trajectory while it runs.
 
@@ -101,16 +120,13 @@ class TrajectoryRun:
     def __init__(self, setup: RolloutSetup, sample: Sample, repeat: int) -> None:
         self.id = f"{sample.id}#{repeat}"
         self.state = TrajectoryState.PENDING
-        self.messages: list[Message] = list(sample.prompt)
+        self.so_far = SoFar(list(sample.prompt))
         self._setup, self._sample, self._repeat = setup, sample, repeat
         self._specs = setup.shown(sample)
         self._instances = Instances(setup.sources, sample, setup.limits.call_timeout, setup.faults)
         self._tools = OfferedTools(self._instances.by_name, self._specs, sample.tools_kwargs)
         numbers = count()
         self._ids = CallIds(lambda: f"call_{next(numbers)}")
-        self._calls: list[CallRecord] = []
-        self._turns = self._answered = 0
-        self._generating = 0.0
         self._deadline: float | None = None
         self._tokens: TokenHistory | None = None
 
@@ -151,7 +167,7 @@ class TrajectoryRun:
 
     # -------------------------------------------------------------- the beginning and the end
 
-    async def _begin(self) -> Ending | None:
+    async def _begin(self) -> WhyEnded | None:
         """Create the instances; what they say is read before the first turn."""
         try:
             said = await self._instances.create(self.id)
@@ -159,12 +175,12 @@ class TrajectoryRun:
             return "tool_error", str(e)
         for result in said:
             parts = (self._harmless(part) for part in result.parts)
-            self.messages.append(UserMessage(tuple(parts)))
+            self.so_far.messages.append(UserMessage(tuple(parts)))
         setup = self._setup
         if setup.template is not None:
             limit = setup.limits.max_response_tokens
             try:
-                self._tokens = TokenHistory(setup.template, self.messages, self._specs, limit)
+                self._tokens = TokenHistory(setup.template, self.so_far.messages, self._specs, limit)
             except ConfigError as e:
                 return "policy_error", f"the prompt cannot be tokenized: {e}"
         seconds = setup.limits.trajectory_timeout
@@ -181,22 +197,22 @@ class TrajectoryRun:
             await self._instances.score()
         await self._instances.release()
 
-    def _record(self, ending: Ending, seconds: float) -> TrajectoryRecord:
+    def _record(self, ending: WhyEnded, seconds: float) -> TrajectoryRecord:
         end, error = ending
         of = self._instances
         record = TrajectoryRecord(
             id=self.id,
             sample_id=self._sample.id,
             repeat=self._repeat,
-            messages=tuple(self.messages),
+            messages=tuple(self.so_far.messages),
             end=end,
             error=error,
-            calls=tuple(self._calls),
+            calls=tuple(self.so_far.calls),
             tokens=None if self._tokens is None else self._tokens.record(),
             final_rewards=of.rewards,
-            assistant_turns=self._turns,
+            assistant_turns=self.so_far.turns,
             seconds=seconds,
-            generating=self._generating,
+            generating=self.so_far.generating,
             unscored=of.unscored,
             unreleased=of.unreleased,
             extra=self._sample.extra,
@@ -210,7 +226,7 @@ class TrajectoryRun:
 
     # -------------------------------------------------------------- the turns
 
-    async def _take_turns(self) -> Ending:
+    async def _take_turns(self) -> WhyEnded:
         while True:
             self._go(TrajectoryState.GENERATING)
             try:
@@ -235,12 +251,12 @@ class TrajectoryRun:
         setup, tokens = self._setup, self._tokens
         request = GenerationRequest(
             self.id,
-            tuple(self.messages),
+            tuple(self.so_far.messages),
             self._specs,
             None if tokens is None else tokens.ids,
             self._room(),
             setup.sampling,
-            turn=self._turns,
+            turn=self.so_far.turns,
         )
         began = perf_counter()
         try:
@@ -249,7 +265,7 @@ class TrajectoryRun:
             async with asyncio.timeout_at(self._deadline):
                 return await setup.policy.generate(request)
         finally:
-            self._generating += perf_counter() - began
+            self.so_far.generating += perf_counter() - began
 
     def _room(self) -> int | None:
         """How many tokens the next turn may have."""
@@ -273,15 +289,15 @@ class TrajectoryRun:
         whole = [event for event in events if type(event) not in _PARTIAL]
         kept = intake.keep(whole, TextOpenCalls())
         calls = [event for event in kept if isinstance(event, (CallEnd, CallError))]
-        self.messages.append(intake.draft.message())
-        self._turns += 1
+        self.so_far.messages.append(intake.draft.message())
+        self.so_far.turns += 1
         return sorted(calls, key=lambda event: event.index) if len(calls) > 1 else calls
 
-    async def _answer(self, calls: ReadCalls, generation: Generation) -> Ending | None:
+    async def _answer(self, calls: ReadCalls, generation: Generation) -> WhyEnded | None:
         """Answer all calls of a turn; says why it was the last one, if it was."""
         turn = TurnCalls(self._tools, self._setup.config, self._setup.limits, self._deadline, self._setup.faults)
         last = self._last_turn(generation)
-        begun = len(self.messages)
+        begun = len(self.so_far.messages)
         try:
             if last is None:
                 await turn.run(calls)
@@ -290,14 +306,14 @@ class TrajectoryRun:
         finally:
             for event in calls:
                 self._keep(event.index, turn.answers[event.index])
-        self._answered += 1
+        self.so_far.answered += 1
         if last is not None:
             return last, None
         if any(answer.ends for answer in turn.answers.values()):
             return "terminated_by_tool", None
         if self._late():
             return "deadline", None
-        answers = [message for message in self.messages[begun:] if isinstance(message, ToolMessage)]
+        answers = [message for message in self.so_far.messages[begun:] if isinstance(message, ToolMessage)]
         if self._tokens is not None and not self._tokens.answered(answers):
             return "response_length", None
         return None
@@ -309,13 +325,13 @@ class TrajectoryRun:
             return "answered"
         if self._tokens is not None and self._tokens.left == 0:
             return "response_length"
-        if limits.max_assistant_turns is not None and self._turns >= limits.max_assistant_turns:
+        if limits.max_assistant_turns is not None and self.so_far.turns >= limits.max_assistant_turns:
             return "max_assistant_turns"
-        if limits.max_user_turns is not None and self._answered >= limits.max_user_turns:
+        if limits.max_user_turns is not None and self.so_far.answered >= limits.max_user_turns:
             return "max_user_turns"
         return None
 
-    def _without_calls(self, generation: Generation) -> Ending:
+    def _without_calls(self, generation: Generation) -> WhyEnded:
         """How a trajectory ends whose last response has no calls."""
         if generation.finish == "error":
             return "policy_error", "the policy finished with an error"
@@ -327,7 +343,7 @@ class TrajectoryRun:
     def _keep(self, index: int, answer: CallAnswer) -> None:
         """A call's answer into the conversation and into the record."""
         call, result, parts = answer.call, answer.result, answer.parts
-        self.messages.append(ToolMessage(call.id, call.name, parts, result.code))
+        self.so_far.messages.append(ToolMessage(call.id, call.name, parts, result.code))
         metrics, reward = result.metadata, None
         if metrics and not result.ok:
             metrics = {name: value for name, value in metrics.items() if name not in _OF_OURS}
@@ -336,9 +352,9 @@ class TrajectoryRun:
         except ValueError as e:
             self._setup.faults.returned(call.name, str(e))
             metrics = {**metrics, "refused_reward": str(e)}
-        self._calls.append(
+        self.so_far.calls.append(
             CallRecord(
-                self._turns - 1,
+                self.so_far.turns - 1,
                 index,
                 call.id,
                 call.name,

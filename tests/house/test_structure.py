@@ -200,7 +200,7 @@ def test_imports_point_downward(file: Path) -> None:
     "file", sorted([*ROOT.glob("tools/**/*.py"), *ROOT.glob("examples/*.py")]), ids=lambda f: f.name
 )
 def test_ready_made_tools_and_examples_use_the_public_api(file: Path) -> None:
-    rooms = ("", ".messages", ".events", ".errors", ".models", ".testing", ".sandbox", ".interop.mcp")
+    rooms = ("", ".messages", ".events", ".errors", ".models", ".testing", ".sandbox", ".rollout", ".interop.mcp")
     rooms += (".interop.verl", ".interop.open_instruct")
     public = {f"agentkit{room}" for room in rooms}
     modules = {

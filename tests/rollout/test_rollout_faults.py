@@ -97,7 +97,7 @@ def test_a_tool_that_hangs_is_answered_in_time_and_the_trajectory_goes_on(tool: 
     assert (record.end, record.final_rewards) == ("answered", {"hang": 1.0})
 
 
-def test_a_tool_that_ignores_being_cancelled_is_left_behind() -> None:
+def test_a_tool_that_ignores_being_cancelled_is_abandoned() -> None:
     async def run() -> TrajectoryRecord:
         record = await Rollout([Box], Lines(hermes("ignore_cancelling"), hermes("fine")), limits=SOON).run(sample())
         LEAVE.set()
