@@ -6,9 +6,9 @@ Knows the states as a table (`trajectory.NEXT`), the policy by its protocol and 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import count
+from itertools import count, takewhile
 from time import perf_counter
 from typing import Any, Final
 
@@ -103,7 +103,6 @@ class TrajectoryRun:
         self._generating = 0.0
         self._deadline: float | None = None
         self._history: TokenHistory | None = None
-        self._heard: list[ToolMessage | UserMessage] = []  # since the model's last turn
 
     async def run(self, ended: Callable[[TrajectoryRecord], None] | None = None) -> TrajectoryRecord:
         """Run it to its end.
@@ -245,8 +244,7 @@ class TrajectoryRun:
             limit = self._setup.limits.max_response_tokens
             self._history = TokenHistory(template, self.messages, self._specs, limit)
             return True
-        heard, self._heard = self._heard, []
-        return self._history.answered(heard)
+        return self._history.answered(_since_turn(self.messages))
 
     def _written(self, generation: Generation) -> str:
         """The text of a response.
@@ -312,9 +310,7 @@ class TrajectoryRun:
 
     def _keep(self, index: int, answer: CallAnswer) -> None:
         call, result, parts = answer.call, answer.result, answer.parts
-        message = ToolMessage(call.id, call.name, parts, result.code)
-        self.messages.append(message)
-        self._heard.append(message)
+        self.messages.append(ToolMessage(call.id, call.name, parts, result.code))
         reward = None
         metrics = result.metadata if result.ok else {k: v for k, v in result.metadata.items() if k not in _OF_OURS}
         try:
@@ -348,6 +344,12 @@ class TrajectoryRun:
             return "cancelled", None
         cut = generation.finish == "length" or (self._history is not None and self._history.cut)
         return ("response_length" if cut else "answered"), None
+
+
+def _since_turn(messages: Sequence[Message]) -> list[ToolMessage | UserMessage]:
+    """What was said after the model's last turn."""
+    heard = list(takewhile(lambda message: isinstance(message, (ToolMessage, UserMessage)), reversed(messages)))
+    return heard[::-1]  # type: ignore[return-value]  # nothing else was taken
 
 
 def _text(parts: tuple[TextPart | ImagePart, ...]) -> str:
