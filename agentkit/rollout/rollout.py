@@ -28,6 +28,7 @@ from agentkit.rollout.scoring import Aggregate, aggregator
 from agentkit.rollout.tool_parsers import ToolParser
 from agentkit.rollout.trajectory_run import RolloutSetup, TrajectoryRun
 from agentkit.tool.registry import BoundTool, ToolRegistry
+from agentkit.toolspec import ToolSpec
 
 _NO_LIMITS: Final = RolloutLimits()
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
@@ -45,7 +46,8 @@ class Rollout:
             without state; `RolloutTool`s.
         policy: the model.
         format: the text format of its calls, by name or declaration.
-        tokenizer: turns the conversation into token ids, as its chat template says; None leaves that to the policy.
+        tokenizer: turns the conversation into token ids: of the kind of transformers, or a `ChatTemplate` around one
+            that was made for these tools. None leaves tokens to the policy.
         limits: of each trajectory.
         aggregate: how a trajectory's rewards become one: `sum`, `last`, or a function of its record.
         concurrency: how many trajectories run at once.
@@ -85,14 +87,12 @@ class Rollout:
         self._tools: Mapping[str, BoundTool] = {name: s.tools[name] for name, s in self._sources.items()}
         self._concurrency, self._ended = concurrency, ended
         specs = registry.offered(declared)
+        if tokenizer is None and limits.max_response_tokens is not None:
+            raise ConfigError("RolloutLimits(max_response_tokens=…) counts tokens: give the rollout a tokenizer")
         template = None
         if tokenizer is not None:
-            template = ChatTemplate(tokenizer, format=declared, tools=specs, settings=template_settings)
-            sampling = _stopping(sampling, ToolParser(tokenizer, declared).stop_token_ids)
-        elif limits.max_response_tokens is not None:
-            raise ConfigError(
-                "Rollout(limits=RolloutLimits(max_response_tokens=…)): tokens are counted by a tokenizer="
-            )
+            template = _template(tokenizer, declared, specs, template_settings)
+            sampling = _stopping(sampling, ToolParser(template.encoder.tokenizer, declared).stop_token_ids)
         self._setup = RolloutSetup(
             sources,
             {spec.name: spec for spec in specs},
@@ -108,7 +108,7 @@ class Rollout:
             limits,
             sampling,
             aggregator(aggregate),
-            template=template,
+            template,
         )
 
     @property
@@ -184,6 +184,15 @@ class Rollout:
             for repeat in range(repeats):
                 if (id := f"{sample.id}#{repeat}") not in skip:
                     yield asyncio.create_task(self.run(sample, repeat), name=f"trajectory {id}")
+
+
+def _template(tokenizer: Any, format: Format, specs: Sequence[ToolSpec], settings: Mapping[str, Any]) -> ChatTemplate:
+    if isinstance(tokenizer, ChatTemplate):
+        shown, ours = sorted(tool.name for tool in tokenizer.tools), sorted(spec.name for spec in specs)
+        if shown != ours:
+            raise ConfigError(f"Rollout(tokenizer=…): a ChatTemplate for the tools {shown}; this rollout has {ours}")
+        return tokenizer
+    return ChatTemplate(tokenizer, format=format, tools=specs, settings=settings)
 
 
 def _stopping(sampling: Mapping[str, Any], ids: Sequence[int]) -> Mapping[str, Any]:

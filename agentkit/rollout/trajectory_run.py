@@ -6,14 +6,14 @@ Knows the states as a table (`trajectory.NEXT`), the policy by its protocol and 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import count, takewhile
+from itertools import count
 from time import perf_counter
 from typing import Any, Final
 
-from agentkit.errors import ConfigError
-from agentkit.events import CallEnd, CallError
+from agentkit.errors import ConfigError, ErrorCode
+from agentkit.events import TAKEN_BACK, CallEnd, CallError
 from agentkit.formats import Format, Parser, quarantine
 from agentkit.messages import ImagePart, Message, TextPart, ToolMessage, UserMessage
 from agentkit.processor.config import ProcessorConfig
@@ -39,6 +39,14 @@ from agentkit.toolspec import ToolSpec
 _OF_OURS: Final = frozenset(("traceback", "problems", "position"))
 """What the processor adds to the metadata of an error; no metric."""
 
+_REFUSED: Final[Mapping[TrajectoryEnd, tuple[ErrorCode, str]]] = {
+    "answered": ("denied", "not run: the policy took this response back"),
+    "response_length": ("limit", "not run: the trajectory has as many tokens as it may have"),
+    "max_assistant_turns": ("limit", "not run: this was the last response of the trajectory"),
+    "max_user_turns": ("limit", "not run: the trajectory is answered no more"),
+}
+"""What the calls of a last response are answered, by why it is the last."""
+
 Ending = tuple[TrajectoryEnd, str | None]
 """Why the turns ended, and the words of the error."""
 
@@ -58,8 +66,8 @@ class RolloutSetup:
         limits: of a trajectory.
         sampling: passed on to the policy.
         score: adds up a trajectory's rewards.
+        template: how the conversation becomes token ids; None without a tokenizer.
         faults: logs what the tools' authors must fix.
-        template: what the tokenizer makes of a conversation; None without one.
     """
 
     sources: tuple[RolloutTool, ...]
@@ -70,8 +78,8 @@ class RolloutSetup:
     limits: RolloutLimits
     sampling: Mapping[str, Any]
     score: Callable[[TrajectoryRecord], float]
-    faults: Faults = field(default_factory=Faults)
     template: ChatTemplate | None = None
+    faults: Faults = field(default_factory=Faults)
 
     def shown(self, sample: Sample) -> tuple[ToolSpec, ...]:
         """The tools that the model may call."""
@@ -102,7 +110,7 @@ class TrajectoryRun:
         self._turns = self._answered = 0
         self._generating = 0.0
         self._deadline: float | None = None
-        self._history: TokenHistory | None = None
+        self._tokens: TokenHistory | None = None
 
     async def run(self, ended: Callable[[TrajectoryRecord], None] | None = None) -> TrajectoryRecord:
         """Run it to its end.
@@ -150,7 +158,14 @@ class TrajectoryRun:
         for result in said:
             parts = (self._harmless(part) for part in result.parts)
             self.messages.append(UserMessage(tuple(parts)))
-        seconds = self._setup.limits.trajectory_timeout
+        setup = self._setup
+        if setup.template is not None:
+            limit = setup.limits.max_response_tokens
+            try:
+                self._tokens = TokenHistory(setup.template, self.messages, self._specs, limit)
+            except ConfigError as e:
+                return "policy_error", f"the prompt cannot be tokenized: {e}"
+        seconds = setup.limits.trajectory_timeout
         self._deadline = None if seconds is None else asyncio.get_running_loop().time() + seconds
         return None
 
@@ -177,6 +192,7 @@ class TrajectoryRun:
             end=end,
             error=error,
             calls=tuple(self._calls),
+            tokens=None if self._tokens is None else self._tokens.record(),
             final_rewards=of.rewards,
             assistant_turns=self._turns,
             seconds=seconds,
@@ -184,12 +200,11 @@ class TrajectoryRun:
             unscored=of.unscored,
             unreleased=of.unreleased,
             extra=self._sample.extra,
-            tokens=None if self._history is None else self._history.record(),
         )
         try:
             reward = reward_of(self._setup.score(record)) or 0.0
         except Exception as e:  # noqa: BLE001 - the boundary: a bad rollout is data, also one that cannot be scored
-            self._setup.faults.raised("aggregate", e)
+            self._setup.faults.raised("aggregate", e, "the error is on the trajectory's record")
             return replace(record, unscored={**of.unscored, "aggregate": words(e)})
         return replace(record, reward=reward)
 
@@ -199,32 +214,33 @@ class TrajectoryRun:
         while True:
             self._go(TrajectoryState.GENERATING)
             try:
-                if not self._fits():
-                    return "response_length", None
                 generation = await self._generate()
                 text = self._written(generation)
             except TimeoutError as e:
-                late = self._deadline is not None and asyncio.get_running_loop().time() >= self._deadline
-                return ("deadline", None) if late else ("policy_error", words(e))
+                return ("deadline", None) if self._late() else ("policy_error", words(e))
             except Exception as e:  # noqa: BLE001 - the boundary: what a policy raises ends its trajectory
                 return "policy_error", words(e)
             calls = self._read(text)
             if not calls:
                 return self._without_calls(generation)
             self._go(TrajectoryState.PROCESSING_TOOLS)
-            ending = await self._answer(calls)
+            ending = await self._answer(calls, generation)
             if ending is not None:
                 return ending
 
+    def _late(self) -> bool:
+        return self._deadline is not None and asyncio.get_running_loop().time() >= self._deadline
+
     async def _generate(self) -> Generation:
-        setup = self._setup
-        ids, most = None, setup.limits.max_tokens
-        if self._history is not None:
-            ids, left = self._history.ids, self._history.left
-            most = left if most is None or left is None else min(most, left)
-            most = setup.limits.max_tokens if most is None else most
+        setup, tokens = self._setup, self._tokens
         request = GenerationRequest(
-            self.id, tuple(self.messages), self._specs, ids, most, setup.sampling, turn=self._turns
+            self.id,
+            tuple(self.messages),
+            self._specs,
+            None if tokens is None else tokens.ids,
+            self._room(),
+            setup.sampling,
+            turn=self._turns,
         )
         began = perf_counter()
         try:
@@ -235,29 +251,17 @@ class TrajectoryRun:
         finally:
             self._generating += perf_counter() - began
 
-    def _fits(self) -> bool:
-        """Put what the policy reads next into token ids, if there is a tokenizer; False if they are too many."""
-        template = self._setup.template
-        if template is None:
-            return True
-        if self._history is None:
-            limit = self._setup.limits.max_response_tokens
-            self._history = TokenHistory(template, self.messages, self._specs, limit)
-            return True
-        return self._history.answered(_since_turn(self.messages))
+    def _room(self) -> int | None:
+        """How many tokens the next turn may have."""
+        bounds = (self._setup.limits.max_tokens, None if self._tokens is None else self._tokens.left)
+        return min((bound for bound in bounds if bound is not None), default=None)
 
     def _written(self, generation: Generation) -> str:
-        """The text of a response.
-
-        Raises:
-            ConfigError: the policy told token ids only, and there is no tokenizer.
-        """
-        if generation.text is None and (generation.token_ids is None or not generation.token_ids):
-            return ""
-        if self._history is not None:
-            return self._history.wrote(generation)
+        """The text of a response, and its tokens into the history."""
+        if self._tokens is not None:
+            return self._tokens.wrote(generation)
         if generation.text is None:
-            raise ConfigError("the policy told token ids only: pass Rollout(tokenizer=…)")
+            raise ConfigError("the policy told token ids and no text: give the rollout the tokenizer that reads them")
         return generation.text
 
     def _read(self, text: str) -> ReadCalls:
@@ -265,26 +269,23 @@ class TrajectoryRun:
         intake = Intake(self._ids)
         parser = Parser(self._setup.format, self._specs)
         events = parser.feed(text)
-        opened = TextOpenCalls()
-        calls = [
-            event
-            for event in intake.keep([*events, *parser.close()], opened)
-            if isinstance(event, (CallEnd, CallError))
-        ]
+        events += parser.close()
+        kept = intake.keep(events, TextOpenCalls())
+        calls = [event for event in kept if isinstance(event, (CallEnd, CallError))]
         self.messages.append(intake.draft.message())
         self._turns += 1
         return sorted(calls, key=lambda event: event.index) if len(calls) > 1 else calls
 
-    async def _answer(self, calls: ReadCalls) -> Ending | None:
-        """CallAnswer all calls of a turn; says why it was the last one, if it was."""
-        limits = self._setup.limits
-        turn = TurnCalls(self._tools, self._setup.config, limits, self._deadline, self._setup.faults)
-        last = self._last_turn()
+    async def _answer(self, calls: ReadCalls, generation: Generation) -> Ending | None:
+        """Answer all calls of a turn; says why it was the last one, if it was."""
+        turn = TurnCalls(self._tools, self._setup.config, self._setup.limits, self._deadline, self._setup.faults)
+        last = self._last_turn(generation)
+        begun = len(self.messages)
         try:
             if last is None:
                 await turn.run(calls)
             else:
-                turn.refuse(calls, f"not run: the trajectory ended with this turn ({last})")
+                turn.refuse(calls, *_REFUSED[last])
         finally:
             for event in calls:
                 self._keep(event.index, turn.answers[event.index])
@@ -293,48 +294,27 @@ class TrajectoryRun:
             return last, None
         if any(answer.ends for answer in turn.answers.values()):
             return "terminated_by_tool", None
-        if self._deadline is not None and asyncio.get_running_loop().time() >= self._deadline:
+        if self._late():
             return "deadline", None
-        return None
+        answers = [message for message in self.messages[begun:] if isinstance(message, ToolMessage)]
+        try:
+            fits = self._tokens is None or self._tokens.answered(answers)
+        except ConfigError as e:
+            return "policy_error", f"the answers cannot be tokenized: {e}"
+        return None if fits else ("response_length", None)
 
-    def _last_turn(self) -> TrajectoryEnd | None:
+    def _last_turn(self, generation: Generation) -> TrajectoryEnd | None:
         """Why no calls may run any more."""
-        if self._history is not None and self._history.left == 0:
-            return "response_length"
         limits = self._setup.limits
+        if generation.finish in TAKEN_BACK:
+            return "answered"
+        if self._tokens is not None and self._tokens.left == 0:
+            return "response_length"
         if limits.max_assistant_turns is not None and self._turns >= limits.max_assistant_turns:
             return "max_assistant_turns"
         if limits.max_user_turns is not None and self._answered >= limits.max_user_turns:
             return "max_user_turns"
         return None
-
-    def _keep(self, index: int, answer: CallAnswer) -> None:
-        call, result, parts = answer.call, answer.result, answer.parts
-        self.messages.append(ToolMessage(call.id, call.name, parts, result.code))
-        reward = None
-        metrics = result.metadata if result.ok else {k: v for k, v in result.metadata.items() if k not in _OF_OURS}
-        try:
-            reward = reward_of(result.reward)
-        except ValueError as e:
-            self._setup.faults.returned(call.name, str(e))
-            metrics = {**metrics, "reward_refused": str(e)}
-        text = parts[0].text if len(parts) == 1 and isinstance(parts[0], TextPart) else _text(parts)
-        self._calls.append(
-            CallRecord(
-                self._turns - 1,
-                index,
-                call.id,
-                call.name,
-                call.arguments,
-                text,
-                result.code,
-                reward,
-                metrics,
-                answer.queued,
-                answer.ran,
-                None if self._history is None else self._history.span,
-            )
-        )
 
     def _without_calls(self, generation: Generation) -> Ending:
         """How a trajectory ends whose last response has no calls."""
@@ -342,14 +322,37 @@ class TrajectoryRun:
             return "policy_error", "the policy finished with an error"
         if generation.finish == "cancelled":
             return "cancelled", None
-        cut = generation.finish == "length" or (self._history is not None and self._history.cut)
-        return ("response_length" if cut else "answered"), None
+        full = generation.finish == "length" or (self._tokens is not None and self._tokens.left == 0)
+        return ("response_length" if full else "answered"), None
 
-
-def _since_turn(messages: Sequence[Message]) -> list[ToolMessage | UserMessage]:
-    """What was said after the model's last turn."""
-    heard = list(takewhile(lambda message: isinstance(message, (ToolMessage, UserMessage)), reversed(messages)))
-    return heard[::-1]  # type: ignore[return-value]  # nothing else was taken
+    def _keep(self, index: int, answer: CallAnswer) -> None:
+        """A call's answer into the conversation and into the record."""
+        call, result, parts = answer.call, answer.result, answer.parts
+        self.messages.append(ToolMessage(call.id, call.name, parts, result.code))
+        metrics, reward = result.metadata, None
+        if metrics and not result.ok:
+            metrics = {name: value for name, value in metrics.items() if name not in _OF_OURS}
+        try:
+            reward = reward_of(result.reward)
+        except ValueError as e:
+            self._setup.faults.returned(call.name, str(e))
+            metrics = {**metrics, "refused_reward": str(e)}
+        self._calls.append(
+            CallRecord(
+                self._turns - 1,
+                index,
+                call.id,
+                call.name,
+                call.arguments,
+                _text(parts),
+                result.code,
+                reward,
+                metrics,
+                answer.queued,
+                answer.ran,
+                None if self._tokens is None else self._tokens.span,
+            )
+        )
 
 
 def _text(parts: tuple[TextPart | ImagePart, ...]) -> str:
