@@ -132,7 +132,7 @@ class ToolParser:
 
     @property
     def stop_token_ids(self) -> list[int]:
-        """Tokens at which an engine must stop, because the model continues after a call. Most end their turn instead."""
+        """Tokens at which an engine must stop, because the model continues after a call; most end the turn."""
         token = _STOPS.get(self.format.name)
         if token is None or self._encoder is None:
             return []
