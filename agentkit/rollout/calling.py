@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from time import perf_counter
 from typing import Final, NamedTuple
 
+from agentkit.errors import ErrorCode
 from agentkit.events import CallEnd, CallError
 from agentkit.messages import ResultContent, ToolCall
 from agentkit.processor import lines
@@ -98,10 +99,10 @@ class TurnCalls:
         finally:
             self._stop(calls)
 
-    def refuse(self, calls: Sequence[CallEnd | CallError], why: str) -> None:
-        """CallAnswer all of them with the error `limit`."""
+    def refuse(self, calls: Sequence[CallEnd | CallError], code: ErrorCode, why: str) -> None:
+        """Answer all of them with an error."""
         for event in calls:
-            self._answer(event.index, event.call, failed("limit", why))
+            self._answer(event.index, event.call, failed(code, why))
 
     # -------------------------------------------------------------- before they run
 

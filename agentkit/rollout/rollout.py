@@ -16,6 +16,7 @@ from agentkit.checks.spelling import takes
 from agentkit.errors import ConfigError
 from agentkit.formats import Format
 from agentkit.processor.config import ProcessorConfig
+from agentkit.rollout.chat_template import ChatTemplate
 from agentkit.rollout.decorated import as_rollout_tool
 from agentkit.rollout.generation import Policy
 from agentkit.rollout.per_trajectory import RolloutTool
@@ -26,6 +27,7 @@ from agentkit.rollout.sample_kwargs import check_sample
 from agentkit.rollout.scoring import Aggregate, aggregator
 from agentkit.rollout.trajectory_run import RolloutSetup, TrajectoryRun
 from agentkit.tool.registry import BoundTool, ToolRegistry
+from agentkit.toolspec import ToolSpec
 
 _NO_LIMITS: Final = RolloutLimits()
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
@@ -43,7 +45,8 @@ class Rollout:
             without state; `RolloutTool`s.
         policy: the model.
         format: the text format of its calls, by name or declaration.
-        tokenizer: turns the conversation into token ids; None leaves that to the policy.
+        tokenizer: turns the conversation into token ids: of the kind of transformers, or a `ChatTemplate` around one
+            with settings of its own. None leaves tokens to the policy.
         limits: of each trajectory.
         aggregate: how a trajectory's rewards become one: `sum`, `last`, or a function of its record.
         concurrency: how many trajectories run at once.
@@ -80,9 +83,12 @@ class Rollout:
         self._sources: Mapping[str, RolloutTool] = {name: source for source in sources for name in source.tools}
         self._tools: Mapping[str, BoundTool] = {name: s.tools[name] for name, s in self._sources.items()}
         self._concurrency, self._ended = concurrency, ended
+        specs = registry.offered(declared)
+        if tokenizer is None and limits.max_response_tokens is not None:
+            raise ConfigError("RolloutLimits(max_response_tokens=…) counts tokens: give the rollout a tokenizer")
         self._setup = RolloutSetup(
             sources,
-            {spec.name: spec for spec in registry.offered(declared)},
+            {spec.name: spec for spec in specs},
             policy,
             declared,
             ProcessorConfig(
@@ -95,6 +101,7 @@ class Rollout:
             limits,
             sampling,
             aggregator(aggregate),
+            None if tokenizer is None else _template(tokenizer, declared, specs),
         )
 
     @property
@@ -170,3 +177,7 @@ class Rollout:
             for repeat in range(repeats):
                 if (id := f"{sample.id}#{repeat}") not in skip:
                     yield asyncio.create_task(self.run(sample, repeat), name=f"trajectory {id}")
+
+
+def _template(tokenizer: Any, format: Format, specs: Sequence[ToolSpec]) -> ChatTemplate:
+    return tokenizer if isinstance(tokenizer, ChatTemplate) else ChatTemplate(tokenizer, format=format, tools=specs)

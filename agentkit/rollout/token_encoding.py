@@ -17,6 +17,7 @@ from agentkit.formats import quarantine
 from agentkit.unicode import clean
 
 _REPLACED = "\ufffd"
+_JOINER = "\u2060"  # WORD JOINER: invisible, as in `agentkit.formats.quarantine`
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,8 @@ class TokenEncoder:
         self.control = control_tokens(tokenizer)
         """The ids of the tokenizer's control tokens, and how each is spelt."""
         self._in = lru_cache(maxsize=256)(self._controls_of)
+        spellings = sorted(filter(None, self.control.values()), key=len, reverse=True)
+        self._spelt = re.compile("|".join(map(re.escape, spellings)) or r"(?!)")
 
     def encode(self, pieces: Iterable[str | Outside]) -> list[int]:
         """Token ids of a text of which some pieces come from outside.
@@ -52,6 +55,10 @@ class TokenEncoder:
         if self._controls(ids) == wanted:
             return ids
         return [id for p in pieces for id in (self.plain(p) if isinstance(p, str) else self._without_control(p.text))]
+
+    def broken(self, text: str) -> str:
+        """A text whose control tokens stay text even where it is encoded with others, as in a prompt."""
+        return self._spelt.sub(lambda found: f"{found[0][0]}{_JOINER}{found[0][1:]}", text)
 
     def plain(self, text: str) -> list[int]:
         """Token ids of a text as it is, control tokens included."""
