@@ -159,6 +159,7 @@ class TurnCalls:
                 timer.cancel()
 
     def _start(self, ready: deque[Admitted]) -> None:
+        started = []
         for _ in range(len(ready)):
             admitted = ready.popleft()
             if self._late:
@@ -177,8 +178,16 @@ class TurnCalls:
                     continue
             task = ToolTask(admitted, self._config, self._faults, self._settled, place)
             self._running.add(task)
+            started.append(task)
             task.start(self._tools.context(admitted))
-            task.watch()
+        if started:
+            asyncio.get_running_loop().call_soon(self._watch, started)
+
+    def _watch(self, started: list[ToolTask]) -> None:
+        """Start to count the time of those that have not ended at once, as many do."""
+        for task in started:
+            if task in self._running:
+                task.watch()
 
     def _place(self, admitted: Admitted) -> lines.LinePlace | None:
         tool = admitted.tool

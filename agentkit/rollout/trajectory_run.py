@@ -13,7 +13,7 @@ from time import perf_counter
 from typing import Any, Final
 
 from agentkit.errors import ConfigError, ErrorCode
-from agentkit.events import TAKEN_BACK, CallEnd, CallError
+from agentkit.events import TAKEN_BACK, ArgumentDelta, CallEnd, CallError, CallStart
 from agentkit.formats import Format, Parser, quarantine
 from agentkit.messages import ImagePart, Message, TextPart, ToolMessage, UserMessage
 from agentkit.processor.config import ProcessorConfig
@@ -39,6 +39,8 @@ from agentkit.toolspec import ToolSpec
 _OF_OURS: Final = frozenset(("traceback", "problems", "position"))
 """What the processor adds to the metadata of an error; no metric."""
 
+_PARTIAL: Final = frozenset((CallStart, ArgumentDelta))
+"""What the end of a call says once more; nobody watches it while it is read."""
 _REFUSED: Final[Mapping[TrajectoryEnd, tuple[ErrorCode, str]]] = {
     "answered": ("denied", "not run: the policy took this response back"),
     "response_length": ("limit", "not run: the trajectory has as many tokens as it may have"),
@@ -268,7 +270,8 @@ class TrajectoryRun:
         parser = Parser(self._setup.format, self._specs)
         events = parser.feed(text)
         events += parser.close()
-        kept = intake.keep(events, TextOpenCalls())
+        whole = [event for event in events if type(event) not in _PARTIAL]
+        kept = intake.keep(whole, TextOpenCalls())
         calls = [event for event in kept if isinstance(event, (CallEnd, CallError))]
         self.messages.append(intake.draft.message())
         self._turns += 1
