@@ -37,12 +37,10 @@ class Ahead:
         seconds = int(now - self._started)
         line = cut(f"{self._what}: {state} ({seconds // 60}:{seconds % 60:02} min)", width())
         self._next = now + (AT_A_TERMINAL if self._terminal else IN_A_LOG)
-        print(
-            f"\r\x1b[K{line}" if self._terminal else line,
-            end="" if self._terminal else "\n",
-            file=sys.stderr,
-            flush=True,
-        )
+        if self._terminal:
+            print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
+        else:
+            print(line, file=sys.stderr, flush=True)
 
     def __enter__(self) -> Self:
         return self

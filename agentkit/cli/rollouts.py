@@ -7,7 +7,7 @@ import asyncio
 import json
 import signal
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing, suppress
 from itertools import islice
 from pathlib import Path
@@ -156,19 +156,31 @@ class Work:
         complain(f"{self.records.path}: {len(self.records):,} trajectories are there, and are not run again")
 
     async def follow(self) -> None:
-        """Run the trajectories that are not in the file, and append each as it ends."""
+        """Run the trajectories that are not in the file."""
         samples = _samples(self.arguments)
         stream = self.rollout.stream(samples, repeats=self.arguments.repeats, skip=self.records)
         with Ahead("rollout") as ahead:
+            beat = asyncio.create_task(self.beat(ahead))
+            try:
+                await self.append(stream)
+            finally:
+                beat.cancel()
+
+    async def beat(self, ahead: Ahead) -> None:
+        """Show the progress, also while no trajectory ends."""
+        while True:
             ahead.at(self.progress())
-            async with aclosing(stream):
-                async for record in stream:
-                    self.records.append(record)
-                    self.take(record)
-                    ahead.at(self.progress())
-                    if self.in_a_row >= GIVES_UP:
-                        complain(f"stopped after {GIVES_UP} errors of the model one after another: {record.error}")
-                        return
+            await asyncio.sleep(0.2)
+
+    async def append(self, stream: AsyncGenerator[TrajectoryRecord, None]) -> None:
+        """Append each trajectory as it ends."""
+        async with aclosing(stream):
+            async for record in stream:
+                self.records.append(record)
+                self.take(record)
+                if self.in_a_row >= GIVES_UP:
+                    complain(f"stopped after {GIVES_UP} errors of the model one after another: {record.error}")
+                    return
 
     def take(self, record: TrajectoryRecord) -> None:
         """Count one record of this run."""
