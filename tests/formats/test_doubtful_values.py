@@ -196,3 +196,24 @@ def test_a_string_with_a_piece_of_a_token_is_read_back_or_not_written(name: str,
         assert value in ("<escape", "scape>", '<|"', '"|>')
     else:
         assert outcomes(formats.parse(text, name, TOOLS)) == [("bash", {"command": value}, ())]
+
+
+@pytest.mark.parametrize("name", ["pythonic", "python", "tool_code", "llama4_pythonic", "olmo3", "lfm2"])
+@pytest.mark.parametrize("quote", ["'", '"'])
+def test_no_string_of_python_runs_over_the_next_call(name: str, quote: str) -> None:
+    calls = [ToolCall("", "bash", {"command": c}) for c in ("ls", "pwd", "id")]
+    text = formats.render_calls(name, calls, TOOLS)
+    own = '"' if '"ls"' in text else "'"
+    text = (
+        text.replace("), bash", "),\nbash")
+        .replace(f"{own}ls{own}", f"{quote}ls")
+        .replace(f"{own}pwd{own}", f"pwd{quote}")
+    )
+    got = outcomes(read(name, text))
+    assert [g for g in made(got) if g != ("bash", {"command": "id"}, ())] == [], (text, got)
+    assert got[0] == "ambiguous_call", (text, got)
+
+
+def test_a_python_string_of_several_lines_may_call_a_tool_where_three_quotes_hold_it() -> None:
+    (got,) = outcomes(read("python", "bash(command='''ping()\nbash(x)\n''')"))
+    assert got == ("bash", {"command": "ping()\nbash(x)\n"}, ())
