@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from agentkit import Agent, ConfigError, ToolCall
 from agentkit.testing import ScriptedModel
+from agentkit_tools import formulas
 from agentkit_tools.known import KNOWN, tool_class
 from agentkit_tools.math_answers import boxed, number, same_answer
 from agentkit_tools.rewards import Geo3k, Gsm8k
@@ -78,6 +79,33 @@ def test_these_answers_are_not_the_same_and_that_is_quickly_known(answer: str, t
     start = time.monotonic()
     assert not same_answer(answer, truth)
     assert time.monotonic() - start < 20
+
+
+def test_a_formula_that_takes_forever_holds_nothing_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a thread, where no signal can end a computation: its process is ended, and the next pair compared."""
+    pytest.importorskip("math_verify", reason="math-verify is not installed: it compares formulas")
+    monkeypatch.setattr(formulas, "SECONDS", 0.5)
+    formulas._process.cache_clear()
+    model = ScriptedModel([ToolCall("", "calc_geo3k_reward", {"answer": r"\Gamma(10^{9})"}), "Done."])
+    start = time.monotonic()
+    result = Agent(model, tools=[Geo3k("2")]).run_sync("Go.")
+    assert "reward=0.0" in str(result.messages[2])
+    assert time.monotonic() - start < 20
+    monkeypatch.undo()
+    assert same_answer(r"2\sqrt{3}", r"\sqrt{12}")
+
+
+def test_the_box_of_a_long_answer_is_found_quickly() -> None:
+    start = time.monotonic()
+    assert boxed(r"\boxed{" * 30_000 + "1}") == "1"
+    assert boxed("}" + r"\boxed{" * 30_000) is None
+    assert time.monotonic() - start < 2
+
+
+@given(st.lists(st.sampled_from(["\\boxed{", "{", "}", "1", "\\fboxed {"]), max_size=12))
+def test_a_box_has_balanced_braces(pieces: list[str]) -> None:
+    inside = boxed("".join(pieces))
+    assert inside is None or inside.count("{") == inside.count("}")
 
 
 @given(st.fractions(max_denominator=10**6))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import gzip
 import logging
 import socket
@@ -18,7 +19,9 @@ from agentkit_tools.network.http_client import Response
 from agentkit_tools.web import Web, read_page
 
 CANARY = "canary-5d20f8"
-PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 30
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
 
 
 def fetched(site_map: Site, path: str = "/", web: dict[str, Any] | None = None, **arguments: Any) -> ToolResult:
@@ -130,7 +133,24 @@ def test_a_file_is_refused_with_its_type(kind: str, body: bytes, named: str) -> 
 def test_an_image_is_shown() -> None:
     result = fetched({"/": html(PNG, "image/png")})
     assert result.content == (ImagePart(PNG, "image/png"),)
-    assert result.output == "Address: SITE/\nimage/png, 38 bytes"
+    assert result.output == "Address: SITE/\nimage/png, 70 bytes"
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "why"),
+    [
+        ("image/png", b"<html>no image", "no PNG file"),
+        ("image/png", b"", "it is empty"),
+        ("image/gif", b"GIF89a", "a damaged file: it ends too early"),
+        ("image/png", PNG[:-20], "a damaged file: it ends too early"),
+        ("application/octet-stream", b"\xff\xd8\xff\xe0", "a damaged file: it ends too early"),
+        ("image/jpeg", b"\xff\xd8\xff\xe0" + bytes(4_000_000), "larger than the 3,750,000 bytes that models read"),
+    ],
+)
+def test_an_image_that_no_provider_would_accept_is_refused(kind: str, body: bytes, why: str) -> None:
+    """A provider would refuse the request because of it, and every later one of the conversation."""
+    result = fetched({"/": html(body, kind)})
+    assert (result.content, str(result.error)) == ((), f"the image at SITE/ cannot be shown: {why}")
 
 
 def test_a_compressed_page_is_read() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 Elicit = Callable[[str, Mapping[str, Any]], Any | Awaitable[Any]]
 """Receives the server's message and the JSON Schema of the answer; returns the answer as a dict, or None to decline."""
 
-Sample = Callable[[Any], str | Awaitable[str]]
+SamplingHandler = Callable[[Any], str | Awaitable[str]]
 """Receives the SDK's `CreateMessageRequestParams`; returns the text of a model."""
 
 
@@ -38,7 +38,7 @@ def elicitation_callback(elicit: Elicit | None) -> Any:
     return callback
 
 
-def sampling_callback(sample: Sample | None) -> Any:
+def sampling_callback(sample: SamplingHandler | None) -> Any:
     """The same for sampling."""
     if sample is None:
         return None

@@ -10,7 +10,7 @@ from typing import Any, Final, TypedDict
 from agentkit.checks.bounds import CALLABLE, SECONDS, Bounds, or_none, refuse, whole
 from agentkit.errors import ConfigError
 from agentkit.interop.mcp.declarations import Rename
-from agentkit.interop.mcp.handlers import Elicit, Sample, elicitation_callback, sampling_callback
+from agentkit.interop.mcp.handlers import Elicit, SamplingHandler, elicitation_callback, sampling_callback
 from agentkit.interop.mcp.session import SessionOptions
 from agentkit.tool.policy import Keep, Predicate
 
@@ -63,7 +63,7 @@ class MCPKeywords(TypedDict, total=False):
     on_change: Callable[[str, str], None] | None
     on_progress: Callable[[MCPProgress], None] | None
     elicit: Elicit | None
-    sample: Sample | None
+    sample: SamplingHandler | None
     requires_approval: bool | Predicate
     max_output: int | None
     keep: Keep | None
@@ -106,7 +106,7 @@ class MCPOptions:
     on_change: Callable[[str, str], None] | None = None
     on_progress: Callable[[MCPProgress], None] | None = None
     elicit: Elicit | None = None
-    sample: Sample | None = None
+    sample: SamplingHandler | None = None
     requires_approval: bool | Predicate = False
     max_output: int | None = None
     keep: Keep | None = None

@@ -1,0 +1,54 @@
+"""Tools with a life: one instance for each trajectory, created once, called, asked for its reward, released.
+
+Two protocols join the shapes in which such tools are written to the one loop that runs them: classes with decorated
+methods, verl's classes, open-instruct's classes, actors of Ray.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from agentkit.tool.binding import BoundTool
+from agentkit.tool.result import ToolResult
+
+
+class RolloutInstance(Protocol):
+    """The tools of one source in one trajectory."""
+
+    tools: Mapping[str, BoundTool]
+    """By function name; bound to this instance alone."""
+
+    async def create(self, **kwargs: Any) -> ToolResult | None:
+        """Begin, with what the sample says. A result with content is shown to the model before its first turn."""
+        ...
+
+    async def calc_reward(self, **kwargs: Any) -> float | None:
+        """The final reward; None if this tool gives none. Called once, after the last call."""
+        ...
+
+    async def release(self, **kwargs: Any) -> None:
+        """Give back whatever it holds. Called once, whatever happened."""
+        ...
+
+
+class RolloutTool(Protocol):
+    """Makes an instance for each trajectory."""
+
+    name: str
+    """What names it in messages; the key of its final reward: its first function name."""
+
+    tools: Mapping[str, BoundTool]
+    """What its instances can be called for, by function name, for schemas and checks. These are never invoked."""
+
+    def instance(self, trajectory_id: str) -> RolloutInstance:
+        """A new instance, not created yet."""
+        ...
+
+    def check(self, kwargs: Mapping[str, Any]) -> None:
+        """Refuse keyword arguments by phase (`create`, `execute`, `calc_reward`, `release`) that it cannot take.
+
+        Raises:
+            ConfigError: says which, and what it takes.
+        """
+        ...
