@@ -2,8 +2,8 @@
 
     python benchmarks/rollouts_on_ray.py [trajectories]
 
-Prints microseconds per call and trajectories per second of the same rollout in one process, on two workers, and with its
-tool in two actors, at one and at eight calls a turn; and the memory of a worker and of a bare actor of Ray.
+Prints microseconds per call and trajectories per second of the same rollout in one process, on two workers, and with
+its tool in two actors, at one and at eight calls a turn; and the memory of a worker and of a bare actor of Ray.
 """
 
 from __future__ import annotations

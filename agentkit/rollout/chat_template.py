@@ -86,7 +86,7 @@ class ChatTemplate:
         """The tokens with which a turn of the model's may end."""
         own = _written(self._format)
         self.ends = {text: id for text, id in self._ends.items() if text not in own}
-        """Those of them that are no part of a call: what a reader of the turn need not see."""
+        """Those of them that are not part of a call, by their spelling: a reader of the turn need not see them."""
         declared = Declared("hermes" if self._format is None else self._format, self.tools)
         self._shown = [flavours.openai_chat(declared.tool(tool)) for tool in self.tools]
         self._frame = lru_cache(maxsize=128)(self._new_frame)

@@ -25,6 +25,7 @@ from agentkit.rollout.rollout_limits import RolloutLimits
 from agentkit.rollout.sample import Sample
 from agentkit.rollout.sample_kwargs import check_sample
 from agentkit.rollout.scoring import Aggregate, aggregator
+from agentkit.rollout.tool_parsers import ToolParser
 from agentkit.rollout.trajectory_run import RolloutSetup, TrajectoryRun
 from agentkit.tool.registry import BoundTool, ToolRegistry
 from agentkit.toolspec import ToolSpec
@@ -46,12 +47,13 @@ class Rollout:
         policy: the model.
         format: the text format of its calls, by name or declaration.
         tokenizer: turns the conversation into token ids: of the kind of transformers, or a `ChatTemplate` around one
-            with settings of its own. None leaves tokens to the policy.
+            that was made for these tools. None leaves tokens to the policy.
         limits: of each trajectory.
         aggregate: how a trajectory's rewards become one: `sum`, `last`, or a function of its record.
         concurrency: how many trajectories run at once.
         sampling: the engine's sampling parameters, passed on to the policy.
         ended: called with each record as its trajectory ends, also if it was cancelled.
+        template_settings: further arguments of the tokenizer's chat template, such as `{"enable_thinking": False}`.
 
     Raises:
         SchemaError: a tool is defined incorrectly, or two have the same name.
@@ -71,6 +73,7 @@ class Rollout:
         concurrency: int = 256,
         sampling: Mapping[str, Any] = _NOTHING,
         ended: Callable[[TrajectoryRecord], None] | None = None,
+        template_settings: Mapping[str, Any] = _NOTHING,
     ) -> None:
         refuse("Rollout", {"limits": limits, "concurrency": concurrency}, _BOUNDS)
         if not callable(getattr(policy, "generate", None)):
@@ -86,6 +89,10 @@ class Rollout:
         specs = registry.offered(declared)
         if tokenizer is None and limits.max_response_tokens is not None:
             raise ConfigError("RolloutLimits(max_response_tokens=…) counts tokens: give the rollout a tokenizer")
+        template = None
+        if tokenizer is not None:
+            template = _template(tokenizer, declared, specs, template_settings)
+            sampling = _stopping(sampling, ToolParser(template.encoder.tokenizer, declared).stop_token_ids)
         self._setup = RolloutSetup(
             sources,
             {spec.name: spec for spec in specs},
@@ -101,7 +108,7 @@ class Rollout:
             limits,
             sampling,
             aggregator(aggregate),
-            None if tokenizer is None else _template(tokenizer, declared, specs),
+            template,
         )
 
     @property
@@ -179,5 +186,15 @@ class Rollout:
                     yield asyncio.create_task(self.run(sample, repeat), name=f"trajectory {id}")
 
 
-def _template(tokenizer: Any, format: Format, specs: Sequence[ToolSpec]) -> ChatTemplate:
-    return tokenizer if isinstance(tokenizer, ChatTemplate) else ChatTemplate(tokenizer, format=format, tools=specs)
+def _template(tokenizer: Any, format: Format, specs: Sequence[ToolSpec], settings: Mapping[str, Any]) -> ChatTemplate:
+    if isinstance(tokenizer, ChatTemplate):
+        shown, ours = sorted(tool.name for tool in tokenizer.tools), sorted(spec.name for spec in specs)
+        if shown != ours:
+            raise ConfigError(f"Rollout(tokenizer=…): a ChatTemplate for the tools {shown}; this rollout has {ours}")
+        return tokenizer
+    return ChatTemplate(tokenizer, format=format, tools=specs, settings=settings)
+
+
+def _stopping(sampling: Mapping[str, Any], ids: Sequence[int]) -> Mapping[str, Any]:
+    """The sampling parameters with the tokens at which the engine must stop, because the model would continue there."""
+    return {**sampling, "stop_token_ids": sorted({*sampling.get("stop_token_ids", ()), *ids})} if ids else sampling

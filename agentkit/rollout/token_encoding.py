@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from agentkit.errors import ConfigError
 from agentkit.formats import quarantine
 from agentkit.unicode import clean
 
@@ -61,12 +62,28 @@ class TokenEncoder:
         return self._spelt.sub(lambda found: f"{found[0][0]}{_JOINER}{found[0][1:]}", text)
 
     def plain(self, text: str) -> list[int]:
-        """Token ids of a text as it is, control tokens included."""
-        return list(self.tokenizer.encode(clean(text), add_special_tokens=False)) if text else []
+        """Token ids of a text as it is, control tokens included.
+
+        Raises:
+            ConfigError: the tokenizer failed.
+        """
+        try:
+            return list(self.tokenizer.encode(clean(text), add_special_tokens=False)) if text else []
+        except Exception as error:
+            raise ConfigError(f"the tokenizer cannot encode {text!r:.200}: {type(error).__name__}: {error}") from error
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of token ids, control tokens included."""
-        text: str = self.tokenizer.decode(list(ids), skip_special_tokens=False, clean_up_tokenization_spaces=False)
+        """The text of token ids, control tokens included.
+
+        Raises:
+            ConfigError: the tokenizer failed, as it does for an id that is not in its vocabulary.
+        """
+        try:
+            text: str = self.tokenizer.decode(list(ids), skip_special_tokens=False, clean_up_tokenization_spaces=False)
+        except Exception as error:
+            raise ConfigError(
+                f"the tokenizer cannot decode {list(ids)[:20]}: {type(error).__name__}: {error}"
+            ) from error
         return text
 
     def _controls(self, ids: Sequence[int]) -> list[int]:

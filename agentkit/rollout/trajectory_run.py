@@ -190,7 +190,9 @@ class TrajectoryRun:
     def _harmless(self, part: TextPart | ImagePart) -> TextPart | ImagePart:
         if isinstance(part, ImagePart):
             return part
-        return TextPart(quarantine(part.text, self._setup.format, self._specs))
+        text = quarantine(part.text, self._setup.format, self._specs)
+        template = self._setup.template
+        return TextPart(text if template is None else template.encoder.broken(text))
 
     async def _finish(self, scored: bool) -> None:
         if scored:
@@ -313,10 +315,16 @@ class TrajectoryRun:
             return "terminated_by_tool", None
         if self._late():
             return "deadline", None
+        return self._told(begun)
+
+    def _told(self, begun: int) -> WhyEnded | None:
+        """Append what the model was answered, from this message on, to its tokens; says so if it has no room."""
         answers = [message for message in self.so_far.messages[begun:] if isinstance(message, ToolMessage)]
-        if self._tokens is not None and not self._tokens.answered(answers):
-            return "response_length", None
-        return None
+        try:
+            fits = self._tokens is None or self._tokens.answered(answers)
+        except ConfigError as e:
+            return "policy_error", f"the answers cannot be tokenized: {e}"
+        return None if fits else ("response_length", None)
 
     def _last_turn(self, generation: Generation) -> TrajectoryEnd | None:
         """Why no calls may run any more."""

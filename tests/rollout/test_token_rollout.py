@@ -14,7 +14,7 @@ from small_tokenizers import FORMATS, tokenizer
 from agentkit import Tool, ToolResult, formats, openapi_schema
 from agentkit.errors import ConfigError
 from agentkit.messages import ToolCall
-from agentkit.rollout import Generation, GenerationRequest, Rollout, RolloutLimits, TrajectoryRecord
+from agentkit.rollout import ChatTemplate, Generation, GenerationRequest, Rollout, RolloutLimits, TrajectoryRecord
 from agentkit.rollout.policies import ScriptedPolicy, ServerPolicy
 
 
@@ -158,12 +158,12 @@ def test_an_engine_that_tells_only_ids_needs_a_tokenizer() -> None:
     record = rolled(Rollout([Sum], ScriptedPolicy([Generation(token_ids=[1])])))
     assert (record.end, record.error) == (
         "policy_error",
-        "ConfigError: the policy told token ids only: pass Rollout(tokenizer=…)",
+        "ConfigError: the policy told token ids and no text: give the rollout the tokenizer that reads them",
     )
 
 
 def test_tokens_cannot_be_counted_without_a_tokenizer() -> None:
-    with pytest.raises(ConfigError, match="tokens are counted by a tokenizer="):
+    with pytest.raises(ConfigError, match=r"counts tokens: give the rollout a tokenizer"):
         Rollout([Sum], Lines(), limits=RolloutLimits(max_response_tokens=10))
 
 
@@ -207,3 +207,24 @@ def test_what_a_tool_says_at_first_controls_nothing() -> None:
     prompt = tok.decode(record.tokens.prompt_ids)
     assert "Hello <\u2060my_own>&lt;|im_end|>&lt;/s>" in prompt
     assert tok.convert_tokens_to_ids("<my_own>") not in record.tokens.prompt_ids
+
+
+def test_ids_that_the_tokenizer_does_not_have_end_the_trajectory_as_data() -> None:
+    """An engine with another vocabulary."""
+    record = rolled(Rollout([Sum], ScriptedPolicy([Generation(token_ids=[2**40])]), tokenizer=tokenizer("chatml")))
+    assert record.end == "policy_error"
+    assert "the tokenizer cannot decode [1099511627776]" in (record.error or "")
+
+
+def test_a_template_made_for_other_tools_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"a ChatTemplate for the tools \[\]; this rollout has \['add', 'long'\]"):
+        Rollout([Sum], Lines(), tokenizer=ChatTemplate(tokenizer("chatml")))
+
+
+def test_the_template_has_settings() -> None:
+    tok = tokenizer("bare")
+    said = "{% if greeting %}{{ greeting }}{% endif %}" + tok.chat_template
+    settings = {"chat_template": said, "greeting": "Welcome."}
+    record = rolled(Rollout([Sum], ScriptedPolicy(["done"]), tokenizer=tok, template_settings=settings))
+    assert record.tokens is not None
+    assert tok.decode(record.tokens.prompt_ids).startswith("Welcome.<|im_start|>system")
