@@ -37,6 +37,7 @@ TURN_ENDS: Final = (
     "<|END_OF_TURN_TOKEN|>",  # Cohere
     "<|end_of_text|>", "<|endoftext|>",  # Granite
     "<SPECIAL_12>",  # Nemotron
+    "<｜end▁of▁sentence｜>",  # DeepSeek
     "</s>",  # Mistral, Llama 2
 )  # fmt: skip
 """Tokens with which a model ends its turn, besides the tokenizer's `eos_token`. Source: `generation_config.json` of the
