@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 
 from agentkit import formats
 from agentkit.errors import ConfigError
-from agentkit.formats.format import Format
+from agentkit.formats.format import THINK, Format
 from agentkit.formats.quarantine import Declared
 from agentkit.messages import AssistantMessage, ImagePart, Message, SystemMessage, ToolCall, ToolMessage, UserMessage
 from agentkit.models import fitting
@@ -37,6 +37,7 @@ TURN_ENDS: Final = (
     "<|END_OF_TURN_TOKEN|>",  # Cohere
     "<|end_of_text|>", "<|endoftext|>",  # Granite
     "<SPECIAL_12>",  # Nemotron
+    "<｜end▁of▁sentence｜>",  # DeepSeek
     "</s>",  # Mistral, Llama 2
 )  # fmt: skip
 """Tokens with which a model ends its turn, besides the tokenizer's `eos_token`. Source: `generation_config.json` of the
@@ -110,6 +111,14 @@ class ChatTemplate:
         """
         chosen = self.tools if tools is None else tuple(tools)
         return self.encoder.plain(self._text_of_prompt(messages, chosen))
+
+    def opens_thinking(self, ids: Sequence[int]) -> bool:
+        """Whether a prompt ends by opening thinking, as those of DeepSeek R1 and Qwen 3.5 do.
+
+        What the model writes next is thought, up to the end of that: no call in it counts.
+        """
+        opener = THINK[0][0] if self._format is None else next((tags[0] for tags in self._format.thinking), None)
+        return opener is not None and self.encoder.decode(ids[-_OPENING:]).rstrip().endswith(opener)
 
     def _text_of_prompt(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> str:
         shown: list[dict[str, Any]] = []
@@ -287,6 +296,7 @@ class ChatTemplate:
 
 
 _PLAIN: Final = re.compile(r"[\w .:,-]*\Z", re.ASCII).match  # numbers, words, names, ids: no marker is made of these
+_OPENING: Final = 24  # tokens: more than an opener and the line breaks after it have, even if each letter is one
 _PROBE: Final = ToolSpec(
     "probe", "", {"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]}
 )

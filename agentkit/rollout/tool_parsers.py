@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final, TypeVar
 
 from agentkit import formats
 from agentkit.errors import ConfigError, FormatError
-from agentkit.events import CallEnd, CallError, Event, Text
+from agentkit.events import CallEnd, CallError, Event, Markup, Text, Thinking
 from agentkit.formats.format import Format, Tag, edge
 from agentkit.rollout.token_encoding import TokenEncoder
 from agentkit.toolspec import ToolSpec
@@ -162,8 +162,19 @@ class ToolParser:
 
     def extract(self, text: str, tools: Sequence[Any] | None = None) -> tuple[str, list[FunctionCall]]:
         """The same for a text."""
-        events = formats.parse(text, self.format, self.tools if tools is None else as_specs(tools))
+        specs = self.tools if tools is None else as_specs(tools)
+        events = formats.parse(text, self.format, specs)
+        if self._opened_before(events):
+            events = formats.parse(text, self.format, specs, thinking=True)
         return "".join(e.text for e in events if isinstance(e, Text)), list(_calls(events))
+
+    def _opened_before(self, events: Sequence[Event]) -> bool:
+        """Whether thinking that the prompt opened ends in this text: its end stands there, and no beginning."""
+        closer = next((tags[1] for tags in self.format.thinking), None)
+        if closer is None:
+            return False
+        thought = next((at for at, event in enumerate(events) if isinstance(event, Thinking)), len(events))
+        return any(closer in event.text for event in events[:thought] if isinstance(event, Text | Markup))
 
     def text(self, ids: Sequence[int]) -> str:
         """The text of token ids, without the padding and the end of the turn that follow it.

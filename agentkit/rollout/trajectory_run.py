@@ -285,7 +285,8 @@ class TrajectoryRun:
     def _read(self, text: str) -> ReadCalls:
         """Read a response: it becomes a message; returns its calls, good and bad."""
         intake = Intake(self._ids)
-        parser = Parser(self._setup.format, self._specs)
+        thinking = self._tokens is not None and self._tokens.thinking
+        parser = Parser(self._setup.format, self._specs, thinking=thinking)
         events = parser.feed(text)
         events += parser.close()
         whole = [event for event in events if type(event) not in _PARTIAL]

@@ -228,3 +228,14 @@ def test_the_template_has_settings() -> None:
     record = rolled(Rollout([Sum], ScriptedPolicy(["done"]), tokenizer=tok, template_settings=settings))
     assert record.tokens is not None
     assert tok.decode(record.tokens.prompt_ids).startswith("Welcome.<|im_start|>system")
+
+
+def test_a_call_in_thinking_that_the_template_opened_does_not_run() -> None:
+    """Qwen 3.5, DeepSeek R1 and Nemotron 3 write `<think>` themselves."""
+    tok = tokenizer("bare")
+    settings = {"chat_template": tok.chat_template.replace("assistant\n{% endif %}", "assistant\n<think>\n{% endif %}")}
+    turns = [f"I could write {hermes('add', n=1)}\n</think>\n\n{hermes('add', n=2)}", "Yes.</think>done"]
+    policy = ScriptedPolicy(turns, tokenizer=tok, end="<|im_end|>")
+    record = rolled(Rollout([Sum], policy, tokenizer=tok, template_settings=settings))
+    assert [call.arguments for call in record.calls] == [{"n": 2}]
+    assert record.messages[-1].text == "done"  # type: ignore[union-attr]  # the last message is the model's

@@ -141,3 +141,19 @@ async def test_token_ids_do() -> None:
 def test_what_is_no_tool_is_refused() -> None:
     with pytest.raises(ConfigError, match="a tool must be a ToolSpec or OpenAI's JSON with a function's name, found 7"):
         get_tool_parser("hermes").extract("", [7])
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        (f"I could write {OUTPUT}.\n</think>\n\nNo.", []),
+        (f"Hm.\n</think>\n\n{OUTPUT}", ["calc_geo3k_reward"]),
+        (f"<think>Hm.</think>{OUTPUT}", ["calc_geo3k_reward"]),
+        (OUTPUT.replace("42", "</think>"), ["calc_geo3k_reward"]),
+        (f"{OUTPUT} <think>Hm.</think>", ["calc_geo3k_reward"]),
+    ],
+)
+def test_thinking_that_the_prompt_opened_ends_in_the_response(text: str, names: list[str]) -> None:
+    """As in responses of Qwen 3.5 and DeepSeek R1, whose templates write `<think>`."""
+    _, calls = get_tool_parser("hermes").extract(text)
+    assert [call.name for call in calls] == names

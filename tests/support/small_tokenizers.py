@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -147,6 +148,35 @@ FORMATS = {"chatml": "hermes", "headers": "llama3_json", "instructions": "mistra
 ENDS = {"chatml": "<|im_end|>", "headers": "<|eot_id|>", "instructions": "</s>", "observed": "<|endoftext|>"}
 
 
+def with_template(source: str, special: Sequence[str], end: str) -> Any:
+    """A byte-level tokenizer with this template and these special tokens, and Qwen's added ones."""
+    from transformers import PreTrainedTokenizerFast
+
+    out = PreTrainedTokenizerFast(
+        tokenizer_object=_byte_level(),
+        bos_token="<bos>",
+        eos_token=end,
+        additional_special_tokens=[token for token in special if token not in ("<bos>", end)],
+        clean_up_tokenization_spaces=False,
+    )
+    out.add_tokens([text for text in ADDED[:6] if text not in special])
+    out.chat_template = source
+    return out
+
+
+def _byte_level() -> Any:
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+    made = Tokenizer(models.BPE())
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    made.train_from_iterator(
+        CORPUS, trainers.BpeTrainer(vocab_size=400, initial_alphabet=alphabet, show_progress=False)
+    )
+    return made
+
+
 def _with_bytes() -> Any:
     """As SentencePiece does it: words begin with a space, and a character without a token becomes its bytes."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
@@ -171,19 +201,10 @@ def _with_bytes() -> Any:
 def tokenizer(family: str) -> Any:
     """A tokenizer with the template of this shape; `instructions` has SentencePiece's space before the first word."""
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")  # it says that there is no torch
-    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
+    from tokenizers import AddedToken
     from transformers import PreTrainedTokenizerFast
 
-    made = Tokenizer(models.BPE())
-    if family == "instructions":
-        made = _with_bytes()
-    else:
-        made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-        made.decoder = decoders.ByteLevel()
-        alphabet = pre_tokenizers.ByteLevel.alphabet()
-        made.train_from_iterator(
-            CORPUS, trainers.BpeTrainer(vocab_size=400, initial_alphabet=alphabet, show_progress=False)
-        )
+    made = _with_bytes() if family == "instructions" else _byte_level()
     special = SPECIAL[family]
     out = PreTrainedTokenizerFast(
         tokenizer_object=made,
