@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from format_tools import spec
+from format_tools import attribute, spec
 from raw_values import PARAMETERS, RAW, TOOLS, between, outcomes, pieces, read
 
 from agentkit import FormatError, formats
-from agentkit.formats import Format
+from agentkit.formats import Element, Format, Node
 from agentkit.formats.format import NestedTags
 from agentkit.messages import ToolCall
 
@@ -97,3 +97,71 @@ def test_a_parameter_that_is_missing_and_stands_empty_in_a_value_is_no_part_of_i
     pwd = pieces(format, "bash", command="VALUE").call("pwd")
     got = outcomes(read(format, f"{text}\n{pwd}", (*TOOLS, LATER)))
     assert got == ["ambiguous_call", ("bash", {"command": "pwd"}, ())]
+
+
+# ---------------------------------------------------------------- content
+
+SAVE = spec(
+    "save",
+    Element("save", (attribute("text"), Node("more", "content"))),
+    ("more",),
+    more="string",
+    text="string",
+)
+CONTENT = ("dr_tulu", "legacy", "xml")
+
+
+def saved(name: str, **arguments: str) -> tuple[str, str]:
+    """A call whose content is `VALUE`: its opening tag, and its closing one."""
+    text = formats.render_calls(name, [ToolCall("", "save", {"more": "VALUE", **arguments})], (SAVE,))
+    opening, closing = text.split("VALUE")
+    return opening, closing
+
+
+@pytest.mark.parametrize("name", CONTENT)
+def test_what_is_left_of_an_opening_tag_is_part_of_no_content(name: str) -> None:
+    opening, closing = saved(name)
+    other = saved(name, text="910002")[0]
+    tag = other.split()[0]
+    left = [f"{piece}{other.removeprefix(tag)}" for piece in holes(tag) if piece[:1] == "<" or not piece]
+    left += [other[cut:] for cut in range(len(tag), len(other) - 1)]
+    for piece in left:
+        got = outcomes(read(name, f"{opening}{piece}b01{closing}\n{opening}b02{closing}", (SAVE,)))
+        assert got == ["ambiguous_call", ("save", {"more": "b02"}, ())], piece
+
+
+@pytest.mark.parametrize("name", CONTENT)
+def test_a_call_whose_content_stands_behind_its_end_is_not_run_empty(name: str) -> None:
+    opening, closing = saved(name, text="910002")
+    text = f"{opening}{closing}b01{closing}\n{opening}b02{closing}"
+    assert outcomes(read(name, text, (SAVE,))) == ["ambiguous_call", ("save", {"more": "b02", "text": "910002"}, ())]
+
+
+@pytest.mark.parametrize("name", CONTENT)
+@pytest.mark.parametrize("then", ["", "\nDone.", "\n{}{}", "\n{}b02{}"], ids=["nothing", "text", "another", "a call"])
+def test_empty_content_is_empty(name: str, then: str) -> None:
+    opening, closing = saved(name)
+    events = read(name, f"{opening}{closing}{then.format(opening, closing)}", (SAVE,))
+    assert outcomes(events)[0] == ("save", {"more": ""}, ())
+    assert "ambiguous_call" not in outcomes(events)
+
+
+@pytest.mark.parametrize("name", CONTENT)
+@pytest.mark.parametrize("behind", ["", "zzz", "\n"])
+def test_a_call_of_the_same_tool_in_json_is_not_its_content(name: str, behind: str) -> None:
+    opening, closing = saved(name)
+    for body in (
+        '{"name": "save", "arguments": {"more": "x"}}',
+        '[{"type": "function", "function": {"name": "save"}}]',
+    ):
+        assert outcomes(read(name, f"{opening}{body}{behind}{closing}", (SAVE,))) == ["ambiguous_call"]
+
+
+@pytest.mark.parametrize("name", CONTENT)
+@pytest.mark.parametrize(
+    "value", ['{"name": "save", "x": 1}', ' text="a">b', '7">', '{"name": "other"}', 'name = "a"\nb > c', "<p>a</p>"]
+)
+def test_content_that_looks_like_a_part_of_a_call_is_written_so_that_it_is_read(name: str, value: str) -> None:
+    text = formats.render_calls(name, [ToolCall("", "save", {"more": value})], (SAVE,))
+    assert outcomes(read(name, text, (SAVE,))) == [("save", {"more": value}, ())]
+    assert ("CDATA" in text) == (value not in ('{"name": "other"}', 'name = "a"\nb > c', "<p>a</p>")) or name != "xml"

@@ -149,7 +149,15 @@ def test_row_40_only_listed_variables_reach_the_server(tmp_path: Path, monkeypat
     with raw(tmp_path, "look", env={"MODE": "strict"}) as server:
         environment = json.loads(call(ToolRegistry(server), "raw_look").text)["environment"]
     assert environment["MODE"] == "strict"
-    assert environment.keys() - {"LC_CTYPE"} <= {"HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "MODE"}
+    assert environment.keys() - {"LC_CTYPE", "AGENTKIT_MCP_SESSION"} <= {
+        "HOME",
+        "LOGNAME",
+        "PATH",
+        "SHELL",
+        "TERM",
+        "USER",
+        "MODE",
+    }
 
 
 # ---------------------------------------------------------------- row 41: results, silence, requests
@@ -169,13 +177,18 @@ def test_row_41_a_result_of_100_mb_is_refused_and_the_session_goes_on(tmp_path: 
         ("garbage", "after garbage"),
         ("malformed", "the MCP server's answer cannot be used"),
         ("deep", "its answer cannot be read"),
+        ("null", "its answer cannot be read: no JSON-RPC message"),
+        ("emoji", "\ufffd cut"),  # JavaScript writes half of a pair where a text is cut
+        ("spaced", "its answer is larger than 1,000,000 bytes"),
+        ("error", "rate limit exceeded"),  # under the code that the SDK has for a lost connection
     ],
 )
 def test_row_41_damage_costs_one_call(tmp_path: Path, tool: str, said: str) -> None:
-    with raw(tmp_path, tool, "look") as server:
+    with raw(tmp_path, tool, "look", max_message=1_000_000) as server:
         tools = ToolRegistry(server)
-        assert said in call(tools, f"raw_{tool}").text
+        assert call(tools, f"raw_{tool}").text.startswith(said)
         assert call(tools, "raw_look").ok
+        assert len([n for n in notes(tmp_path) if n.startswith("start")]) == 1
 
 
 def test_row_41_a_call_without_an_answer_ends_at_its_deadline(tmp_path: Path) -> None:
@@ -253,6 +266,22 @@ def test_row_42_a_bad_schema_costs_one_tool(tmp_path: Path, schema: dict[str, An
     with raw(tmp_path, {**declared("bad"), "inputSchema": {"type": "object", **schema}}, "good") as server:
         assert list(ToolRegistry(server).tools) == ["raw_good"]
         assert said in server.refused["bad"]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"inputSchema": {"type": "array"}}, "inputSchema.type: Input should be 'object'"),
+        ({"inputSchema": None}, "inputSchema: Input should be"),
+        ({"inputSchema": {"type": "object", "required": "x"}}, "inputSchema.required: Input should be a valid list"),
+        ({"description": 5}, "description: Input should be a valid string"),
+    ],
+)
+def test_row_42_a_malformed_tool_costs_one_tool(tmp_path: Path, change: dict[str, Any], said: str) -> None:
+    """The SDK would refuse the whole list."""
+    with raw(tmp_path, {**declared("bad"), **change}, "good") as server:
+        assert list(ToolRegistry(server).tools) == ["raw_good"]
+        assert server.refused["bad"].startswith(f"its declaration is malformed: {said}")
 
 
 @pytest.mark.parametrize("keyword", ["pattern", "patternProperties"])

@@ -7,12 +7,14 @@ from contextlib import aclosing
 
 import pytest
 from rollout_kit import Lines, Sum, all_of, failures, hermes, rolled, said, sample
+from small_tokenizers import tokenizer
 
 from agentkit import Tool, openapi_schema
 from agentkit.errors import ConfigError, SchemaError
 from agentkit.messages import AssistantMessage, MarkupPart, TextPart, ToolCall, ToolMessage, UserMessage
 from agentkit.rollout import Generation, GenerationRequest, Rollout, RolloutLimits, TrajectoryRecord
 from agentkit.rollout import trajectory_run as loop
+from agentkit.rollout.policies import ScriptedPolicy
 from agentkit.rollout.trajectory import NEXT, TrajectoryState
 
 ADD_1_TO_8 = [hermes("add", n=n) for n in range(1, 9)]
@@ -62,7 +64,7 @@ def test_the_policy_sees_the_conversation_and_the_tools() -> None:
     asyncio.run(Rollout([Sum], policy, sampling={"temperature": 1.0}).run(sample(), 3))
     first, second = policy.requests
     assert (first.trajectory_id, [tool.name for tool in first.tools]) == ("s#3", ["add"])
-    assert first.messages == (UserMessage("Go."),) and len(second.messages) == 3
+    assert (first.messages, len(second.messages)) == ((UserMessage("Go."),), 3)
     assert second.sampling == {"temperature": 1.0}
 
 
@@ -77,7 +79,9 @@ def test_each_call_says_where_it_stood_and_how_long_it_took() -> None:
 
 
 def test_a_call_that_cannot_run_is_answered_and_the_trajectory_goes_on() -> None:
-    record = rolled([Sum], hermes("sub", n=1), hermes("add", n="one"), '<tool_call>{"name": "add", ', hermes("add", n=1))
+    record = rolled(
+        [Sum], hermes("sub", n=1), hermes("add", n="one"), '<tool_call>{"name": "add", ', hermes("add", n=1)
+    )
     assert failures(record) == ["unknown_tool", "invalid_arguments", "truncated_call", None]
     assert record.calls[0].result == "there is no tool 'sub'. The tools are: add"
     assert record.end == "answered"
@@ -192,7 +196,7 @@ def test_a_plain_tool_runs_in_a_thread_and_a_function_is_shared() -> None:
 def test_markup_is_kept_as_written() -> None:
     record = rolled([Sum], hermes("add", n=1) + "\n" + hermes("add", n=2))
     message = record.messages[1]
-    assert isinstance(message, AssistantMessage) and MarkupPart("\n") in message.content
+    assert MarkupPart("\n") in message.content
 
 
 # ---------------------------------------------------------------- many
@@ -281,17 +285,70 @@ def test_no_state_follows_that_the_table_does_not_name(state: TrajectoryState) -
                 run._go(next_state)
 
 
+# ---------------------------------------------------------------- tokens
+
+
+def test_with_a_tokenizer_every_token_is_kept_with_its_mask() -> None:
+    tokens = tokenizer("chatml")
+    policy = ScriptedPolicy([hermes("add", n=1), "One."], tokenizer=tokens, end="<|im_end|>")
+    record = asyncio.run(Rollout([Sum], policy, tokenizer=tokens).run(sample()))
+    assert record.tokens is not None
+    mask, ids = record.tokens.response_mask, record.tokens.response_ids
+    written = [id for id, of_model in zip(ids, mask, strict=True) if of_model]
+    assert tokens.decode(written) == f"{hermes('add', n=1)}<|im_end|>One.<|im_end|>"
+    assert record.calls[0].span == (0, len(tokens.encode(f"{hermes('add', n=1)}<|im_end|>", add_special_tokens=False)))
+    assert record.tokens.response_logprobs == tuple(-0.5 if of_model else 0.0 for of_model in mask)
+
+
+def test_the_policy_is_shown_exactly_the_tokens_of_the_record() -> None:
+    tokens = tokenizer("chatml")
+    seen: list[tuple[int, ...]] = []
+
+    class Watched(ScriptedPolicy):
+        async def generate(self, request: GenerationRequest) -> Generation:
+            seen.append(tuple(request.token_ids or ()))
+            return await super().generate(request)
+
+    policy = Watched([hermes("add", n=1), hermes("add", n=2), "Three."], tokenizer=tokens, end="<|im_end|>")
+    record = asyncio.run(Rollout([Sum], policy, tokenizer=tokens).run(sample()))
+    assert record.tokens is not None
+    whole = record.tokens.prompt_ids + record.tokens.response_ids
+    assert [whole[: len(ids)] for ids in seen] == seen
+    assert seen[0] == record.tokens.prompt_ids
+
+
+@pytest.mark.parametrize("most", [5, 40])
+def test_the_response_is_no_longer_than_allowed(most: int) -> None:
+    tokens = tokenizer("chatml")
+    policy = ScriptedPolicy([hermes("add", n=1)] * 9, tokenizer=tokens, end="<|im_end|>")
+    limits = RolloutLimits(max_response_tokens=most)
+    record = asyncio.run(Rollout([Sum], policy, tokenizer=tokens, limits=limits).run(sample()))
+    assert record.end == "response_length"
+    assert record.tokens is not None
+    assert len(record.tokens.response_ids) <= most
+
+
+def test_a_limit_of_tokens_needs_a_tokenizer() -> None:
+    with pytest.raises(ConfigError, match="max_response_tokens=…\\) counts tokens: give the rollout a tokenizer"):
+        Rollout([Sum], Lines(), limits=RolloutLimits(max_response_tokens=9))
+
+
 # ---------------------------------------------------------------- what is wrong before anything runs
 
 
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (sample(tool_selection=("ad",)), "sample 's': tool_selection names 'ad', but the tools are add; did you mean 'add'"),
+        (
+            sample(tool_selection=("ad",)),
+            "sample 's': tool_selection names 'ad', but the tools are add; did you mean 'add'",
+        ),
         (sample(tools_kwargs={"sub": None}), "tools_kwargs names 'sub', but the tools are add"),
     ],
 )
-def test_a_sample_that_names_an_unknown_tool_is_refused_before_the_first_generation(wrong: object, message: str) -> None:
+def test_a_sample_that_names_an_unknown_tool_is_refused_before_the_first_generation(
+    wrong: object, message: str
+) -> None:
     policy = Lines()
     rollout = Rollout([Sum], policy)
     with pytest.raises(ConfigError, match=message):

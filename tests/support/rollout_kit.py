@@ -79,4 +79,3 @@ def said(record: TrajectoryRecord) -> list[str]:
 def failures(record: TrajectoryRecord) -> list[str | None]:
     """The error of each call."""
     return [call.error for call in record.calls]
-
