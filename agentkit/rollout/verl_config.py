@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -36,7 +36,7 @@ class ToolEntry:
     """
 
     class_name: str
-    config: Mapping[str, Any]
+    config: Mapping[str, Any] = field(repr=False)  # may hold keys from the environment
     schema: Mapping[str, Any] | None
     where: str
 

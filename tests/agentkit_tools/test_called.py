@@ -23,6 +23,7 @@ from agentkit_tools.conversation import Conversation
 from agentkit_tools.editor import StrReplaceEditor
 from agentkit_tools.files import Files
 from agentkit_tools.python import Python
+from agentkit_tools.remote_python import RemotePython
 from agentkit_tools.rewards import Geo3k, Gsm8k
 from agentkit_tools.search import MassiveDS, RetrievalSearch, SemanticScholar, SerperSearch
 from agentkit_tools.shell import Shell
@@ -73,6 +74,7 @@ SERVICES = {
     "/serper": Page({"organic": [{"title": "Tea", "link": "https://tea.example/", "snippet": "Leaves."}]}),
     "/s2": Page({"data": [{"snippet": {"text": "Leaves."}, "paper": {"corpusId": "7", "title": "On tea"}}]}),
     "/massive": Page({"results": {"passages": [["Leaves in water."]]}}),
+    "/execute": Page({"output": "42\n", "error": None, "success": True}),
     "/retrieve": Page({"result": [[{"document": {"contents": "Tea\nLeaves."}, "score": 1}], []]}),
 }
 """The services that some of the tools use, on this machine."""
@@ -104,6 +106,10 @@ def massive_ds(folder: Path) -> MassiveDS:
 
 def retrieval(folder: Path) -> RetrievalSearch:
     return RetrievalSearch(f"{SITE.url}/retrieve")
+
+
+def remote_python(folder: Path) -> RemotePython:
+    return RemotePython(f"{SITE.url}/execute")
 
 
 def python(folder: Path) -> Python:
@@ -155,6 +161,7 @@ TABLE = [
     Called(web, "fetch_page", {"url": f"{SITE.url}/page?a=1&b=2", "whole": True}, "Leaves in **hot** water."),
     Called(serper, "serper_search", {"query": 'tea & "milk"'}, "1. Tea\n   https://tea.example/\n   Leaves."),
     Called(s2, "s2_search", {"query": "tea"}, "1. On tea\n   https://api.semanticscholar.org/CorpusID:7\n   Leaves."),
+    Called(remote_python, "python", {"code": "x = 6\nif x < 7 and x > 1:\n    print('42')"}, "42"),
     Called(massive_ds, "massive_ds_search", {"query": "tea"}, "1. Leaves in water."),
     Called(
         retrieval, "search", {"query_list": ["tea", "milk, hot"]}, "tea:\n1. Tea\n   Leaves.\n\nmilk, hot:\nno results"

@@ -16,7 +16,7 @@ from rollout_kit import Lines, hermes, sample
 from agentkit import ConfigError, ImagePart, ToolResult
 from agentkit.interop.verl import BaseTool, ToolResponse, get_tool_class, mcp_tools
 from agentkit.rollout import Rollout, ToolKwargs
-from agentkit.rollout.verl_config import verl_tools
+from agentkit.rollout.verl_config import read_verl_config, verl_tools
 from agentkit.rollout.verl_shape import VerlShaped, recognised
 
 FUNCTION = "{name: act, parameters: {type: object, properties: {}}}"
@@ -77,6 +77,15 @@ def test_a_variable_may_also_be_a_key_of_the_file(tmp_path: Path, monkeypatch: p
     text = f"inside: here\n{GOOD.replace('tool_schema', f'{config}, tool_schema')}"
     (tool,) = loaded(tmp_path, text, allow=["document_tools"])
     assert tool.tool.config == {"a": "here", "b": "outside", "c": "outside", "d": "e"}
+
+
+def test_a_key_of_the_environment_is_not_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("A_KEY", "canary-7f3a")
+    text = GOOD.replace("tool_schema", "config: {api_key: '${A_KEY}'}, tool_schema")
+    (tool,) = loaded(tmp_path, text, allow=["document_tools"])
+    assert tool.tool.config == {"api_key": "canary-7f3a"}
+    shown = f"{read_verl_config(tmp_path / 'tools.yaml')} {tool} {tool.tools} {tool.instance('t').tools}"
+    assert "canary" not in shown
 
 
 def test_nothing_is_imported_that_is_not_allowed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confining import confined
 from document_tools import FrameTool, Geo3kTool, YourTool
 from rollout_kit import Lines, hermes, sample
 from site_server import Page, SiteServer, Visit
@@ -18,7 +19,6 @@ from agentkit.rollout import Rollout, Sample, ToolKwargs
 from agentkit.rollout.samples import read_samples
 from agentkit.rollout.verl_config import verl_tools
 from agentkit.rollout.verl_shape import VerlShaped
-from agentkit.sandbox import SandboxUnavailable, sandbox
 
 TWO_TOOLS = r"""
 tools:
@@ -421,11 +421,8 @@ tools:
 """
 
 
+@confined
 def test_the_removed_sandbox_tool_runs_code_here(tmp_path: Path) -> None:
-    try:
-        sandbox()
-    except SandboxUnavailable as e:
-        pytest.skip(str(e))
     (tool,) = verl_tools(written(tmp_path, SANDBOX.format(url="")))
     record = asyncio.run(Rollout([tool], Lines(hermes("code_interpreter", code="print(6 * 7)"))).run(sample()))
     assert record.calls[0].result == "42"

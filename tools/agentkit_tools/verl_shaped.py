@@ -129,7 +129,9 @@ class SandboxFusionTool(BaseTool):
         self._url = str(config.get("sandbox_fusion_url") or "")
         self._memory = int(config.get("memory_limit_mb", 1024))
         if self._url:
-            self._client = HttpClient(timeout=2 * self.timeout + 10, rate=config.get("rate_limit"), retries=0)
+            self._client = HttpClient(
+                timeout=2 * self.timeout + 10, rate=config.get("rate_limit"), retries=0, service=self._url
+            )
         elif self.language != "python":
             raise ConfigError(
                 f"{self.name}: config.default_language: without a sandbox_fusion_url only python runs, found "
