@@ -52,9 +52,7 @@ SCHEMA = {
         },
     },
 }
-WRITTEN = (
-    'The answer is 42. <tool_call>{"name": "calc_geo3k_reward", "arguments": {"answer": "42"}}</tool_call>'
-)
+WRITTEN = 'The answer is 42. <tool_call>{"name": "calc_geo3k_reward", "arguments": {"answer": "42"}}</tool_call>'
 
 
 @pytest.fixture
