@@ -66,6 +66,17 @@ class ImagePart:
             raise ValueError(wrong)
 
     @property
+    def fault(self) -> str | None:
+        """What keeps a provider from reading `data`, in words for a model; None for a URL, and if nothing was found.
+
+        A provider refuses the whole conversation because of an image that is damaged or too large, so a tool that
+        gets images from elsewhere should return a note instead. Headers and structure are read, no pixels.
+        """
+        from agentkit.checks.image_files import fault
+
+        return None if self.data is None else fault(self.data, self.media_type)
+
+    @property
     def base64(self) -> str:
         """`data` in base64."""
         return base64.b64encode(self.data or b"").decode("ascii")

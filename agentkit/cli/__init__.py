@@ -1,4 +1,4 @@
-"""The command line, one file per group of commands: `agentkit demo | chat | threads | mcp | parse | formats | …`.
+"""The command line, one file per group of commands: `agentkit demo | chat | threads | mcp | parse | rollout | …`.
 
 Uses only argparse. Exit status: 0 success, 1 the command failed (the message says why), 2 wrong arguments, 3 a call is
 waiting for approval, 130 interrupted.
@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from agentkit.checks.spelling import did_you_mean, then
-from agentkit.cli import chat, demo, inspect, python_server, serve_mcp, threads
+from agentkit.cli import chat, demo, inspect, python_server, rollouts, serve_mcp, threads
 from agentkit.cli.terminal import plain
 from agentkit.errors import AgentkitError
 from agentkit.foreign.renamed import CHOICES, OPTIONS, STANDARD_INPUT
@@ -150,4 +150,5 @@ def parser() -> argparse.ArgumentParser:
     serve_mcp.add(commands)
     inspect.add(commands)
     python_server.add(commands)
+    rollouts.add(commands)
     return top

@@ -39,9 +39,7 @@ def add(commands: Any) -> None:
         description="Chat with a model. Ctrl-C stops an answer, Ctrl-D ends the chat. "
         "If standard input is not a terminal, each line is one message.",
     )
-    command.add_argument("--model", required=True, help="such as openai:gpt-5, anthropic:…, responses:…")
-    command.add_argument("--format", help="text format of the calls, such as xml; default: native calls")
-    command.add_argument("--base-url", help="URL of a compatible server")
+    add_model(command)
     command.add_argument("--system", help="the system prompt")
     command.add_argument(
         "--tools", nargs="+", default=[], metavar="MODULE:CLASS", help="such as agentkit_tools.files:Files"
@@ -59,6 +57,23 @@ def add(commands: Any) -> None:
         help="what to do with calls that wait for approval; default: ask",
     )
     command.set_defaults(run=run)
+
+
+def add_model(command: argparse.ArgumentParser, *, required: bool = True, format: str | None = None) -> None:
+    """Declare the options that select a model.
+
+    Args:
+        command: the command.
+        required: whether there must be a model.
+        format: the default of `--format`; None is native calls.
+    """
+    command.add_argument("--model", required=required, help="such as openai:gpt-5, anthropic:…, responses:…")
+    command.add_argument(
+        "--format",
+        default=format,
+        help=f"text format of the calls, such as xml; default: {format or 'native calls'}",
+    )
+    command.add_argument("--base-url", help="URL of a compatible server")
 
 
 def run(arguments: argparse.Namespace) -> int:

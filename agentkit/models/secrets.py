@@ -93,7 +93,7 @@ class Address(NamedTuple):
 
 
 def secrets_in(url: str) -> tuple[str, ...]:
-    """What must not be seen of a URL; nothing of a text that is not a URL.
+    """What must not be seen of a URL; empty for text that is not a URL.
 
     >>> secrets_in("https://example.org/v1?key=abcdefgh&page=2")
     ('abcdefgh',)

@@ -7,7 +7,7 @@ argument.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import inf
 from typing import Any, Final
 
@@ -285,7 +285,7 @@ class Intake:
         known = self._opened(index, opened)
         del opened.by_number[index]  # a source that uses a number twice means two calls
         id = known.id or self._ids.unique(call.id)
-        whole = call if call.id == id else replace(call, id=id)
+        whole = call if call.id == id else ToolCall(id, call.name, call.arguments, call.format, call.raw)
         self.calls[known.index] = whole
         self.draft.fill(known.place, whole)
         self._ended += 1

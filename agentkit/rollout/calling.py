@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from time import perf_counter
 from typing import Final, NamedTuple
 
+from agentkit.errors import ErrorCode
 from agentkit.events import CallEnd, CallError
 from agentkit.messages import ResultContent, ToolCall
 from agentkit.processor import lines
@@ -98,10 +99,10 @@ class TurnCalls:
         finally:
             self._stop(calls)
 
-    def refuse(self, calls: Sequence[CallEnd | CallError], why: str) -> None:
-        """CallAnswer all of them with the error `limit`."""
+    def refuse(self, calls: Sequence[CallEnd | CallError], code: ErrorCode, why: str) -> None:
+        """Answer all of them with an error."""
         for event in calls:
-            self._answer(event.index, event.call, failed("limit", why))
+            self._answer(event.index, event.call, failed(code, why))
 
     # -------------------------------------------------------------- before they run
 
@@ -158,6 +159,7 @@ class TurnCalls:
                 timer.cancel()
 
     def _start(self, ready: deque[Admitted]) -> None:
+        started = []
         for _ in range(len(ready)):
             admitted = ready.popleft()
             if self._late:
@@ -176,8 +178,16 @@ class TurnCalls:
                     continue
             task = ToolTask(admitted, self._config, self._faults, self._settled, place)
             self._running.add(task)
+            started.append(task)
             task.start(self._tools.context(admitted))
-            task.watch()
+        if started:
+            asyncio.get_running_loop().call_soon(self._watch, started)
+
+    def _watch(self, started: list[ToolTask]) -> None:
+        """Start to count the time of those that have not ended at once, as many do."""
+        for task in started:
+            if task in self._running:
+                task.watch()
 
     def _place(self, admitted: Admitted) -> lines.LinePlace | None:
         tool = admitted.tool

@@ -5,6 +5,7 @@ Knows a tokenizer and a text format. Renders no turn of the model's: what it wro
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, Literal
@@ -85,7 +86,7 @@ class ChatTemplate:
         """The tokens with which a turn of the model's may end."""
         own = _written(self._format)
         self.ends = {text: id for text, id in self._ends.items() if text not in own}
-        """Those of them that are no part of a call: what a reader of the turn need not see."""
+        """Those of them that are not part of a call, by their spelling: a reader of the turn need not see them."""
         declared = Declared("hermes" if self._format is None else self._format, self.tools)
         self._shown = [flavours.openai_chat(declared.tool(tool)) for tool in self.tools]
         self._frame = lru_cache(maxsize=128)(self._new_frame)
@@ -181,6 +182,8 @@ class ChatTemplate:
         return pieces
 
     def _safe(self, text: str) -> str:
+        if _PLAIN(text):
+            return text
         return formats.quarantine(text, "hermes" if self._format is None else self._format, self.tools)
 
     # ------------------------------------------------------------ what the template does
@@ -283,6 +286,7 @@ class ChatTemplate:
             yield "trims white space around replies"
 
 
+_PLAIN: Final = re.compile(r"[\w .:,-]*\Z", re.ASCII).match  # numbers, words, names, ids: no marker is made of these
 _PROBE: Final = ToolSpec(
     "probe", "", {"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]}
 )

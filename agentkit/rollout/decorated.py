@@ -6,7 +6,7 @@ Bound and checked once, on an empty prototype of the class; each trajectory's in
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
@@ -28,8 +28,20 @@ from agentkit.tool.signature import name_of
 HOOKS: Final = ("create", "calc_reward", "release")
 """The methods of a tool class that are called once for each trajectory; all optional, plain or async."""
 
+_FOREIGN: Final[tuple[tuple[Any, Callable[..., RolloutTool]], ...]] = (
+    (verl_shape, verl_shape.VerlShaped),
+    (open_instruct_shape, open_instruct_shape.InstructShaped),
+)
+
 _NO_TOOLS: Final[Mapping[str, BoundTool]] = MappingProxyType({})
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+
+
+_SHAPES: Final[tuple[tuple[Any, Callable[..., RolloutTool]], ...]] = (
+    (verl_shape, verl_shape.VerlShaped),
+    (open_instruct_shape, open_instruct_shape.InstructShaped),
+)
+"""The shapes of other systems: what recognises one, and what makes a tool of it."""
 
 
 def as_rollout_tool(tool: Any, config: Mapping[str, Any] = _NOTHING, names: FunctionNames | None = None) -> RolloutTool:
@@ -48,10 +60,11 @@ def as_rollout_tool(tool: Any, config: Mapping[str, Any] = _NOTHING, names: Func
     """
     if isinstance(tool, str):
         tool = load(tool)
-    if verl_shape.recognised(tool):
-        return verl_shape.VerlShaped(tool, config=config or None)
-    if open_instruct_shape.recognised(tool):
-        return open_instruct_shape.InstructShaped(tool, config=config or None)
+    for shape, made in _FOREIGN:
+        if shape.recognised(tool):
+            if names is not None:
+                raise ConfigError(f"{_called(tool)} is one tool with a name of its own; remove names")
+            return made(tool, config=config)
     if isinstance(tool, type):
         return DecoratedTool(tool, config, names)
     if config:
@@ -85,6 +98,7 @@ class DecoratedTool:
         self.tools: Mapping[str, BoundTool] = {b.name: b for b in bind_methods(_empty(tool), names, {})}
         self.name = next(iter(self.tools))
         self.hooks = frozenset(_hooks(tool))
+        self._signatures = _signatures(tool, self.hooks)
 
     def __repr__(self) -> str:
         return f"DecoratedTool({name_of(self.kind)})"
@@ -101,14 +115,15 @@ class DecoratedTool:
         """
         create: Mapping[str, Any] = kwargs.get("create", _NOTHING)
         constructor = self.config if "create" in self.hooks else {**self.config, **create}
-        refuse_misfit(self.kind, constructor, name_of(self.kind))
+        kind = name_of(self.kind)
+        refuse_misfit(self._signatures["constructor"], constructor, kind)
         for hook in HOOKS:
             given: Mapping[str, Any] = kwargs.get(hook, _NOTHING)
             if hook in self.hooks:
-                refuse_misfit(getattr(_empty(self.kind), hook), given, f"{name_of(self.kind)}.{hook}")
+                refuse_misfit(self._signatures[hook], given, f"{kind}.{hook}")
             elif given and hook != "create":
                 raise ConfigError(
-                    f"{name_of(self.kind)} has no method {hook!r}, so {hook}_kwargs {list(given)} go nowhere; write "
+                    f"{kind} has no method {hook!r}, so {hook}_kwargs {list(given)} go nowhere; write "
                     f"`def {hook}(self, {', '.join(given)})` there, or remove them"
                 )
 
@@ -227,16 +242,19 @@ class StatelessTool:
         """Nothing to give back."""
 
 
-def refuse_misfit(function: Callable[..., Any], kwargs: Mapping[str, Any], where: str) -> None:
+def refuse_misfit(signature: inspect.Signature | None, kwargs: Mapping[str, Any], where: str) -> None:
     """Refuse keyword arguments that a function cannot be called with.
+
+    Args:
+        signature: the function's; None if Python cannot tell it, so that only the call will show.
+        kwargs: the keyword arguments.
+        where: the function, for messages.
 
     Raises:
         ConfigError: says which is missing or unknown, and what the function takes.
     """
-    try:
-        signature = inspect.signature(function)
-    except (TypeError, ValueError):
-        return  # in C, without a signature: the call will show
+    if signature is None:
+        return
     try:
         signature.bind(**kwargs)
     except TypeError as e:
@@ -247,6 +265,20 @@ def refuse_misfit(function: Callable[..., Any], kwargs: Mapping[str, Any], where
             f"{where} cannot be called with {list(kwargs) or 'no arguments'}: {e}; it takes "
             f"{', '.join(takes) or 'none'}{hint}"
         ) from None
+
+
+def _signatures(kind: type, hooks: Iterable[str]) -> dict[str, inspect.Signature | None]:
+    """The signatures of a class's constructor and hooks."""
+    empty = _empty(kind)
+    functions = {"constructor": kind, **{hook: getattr(empty, hook) for hook in hooks}}
+    return {name: _signature(function) for name, function in functions.items()}
+
+
+def _signature(function: Callable[..., Any]) -> inspect.Signature | None:
+    try:
+        return inspect.signature(function)
+    except (TypeError, ValueError):  # in C, without a signature
+        return None
 
 
 def _empty(kind: type) -> Any:

@@ -87,3 +87,16 @@ def refuse_misfit(signature: inspect.Signature, where: str, *args: Any, **kwargs
 def takes_any(signature: inspect.Signature) -> bool:
     """Whether it has `**kwargs`."""
     return any(one.kind is one.VAR_KEYWORD for one in signature.parameters.values())
+
+
+def refuse_config(tool: Any, config: Mapping[str, Any] | None) -> None:
+    """Refuse settings for an object that is constructed already.
+
+    Raises:
+        ConfigError: there are some.
+    """
+    if config and not isinstance(tool, type):
+        raise ConfigError(
+            f"{type(tool).__name__} is constructed already, so config={list(config)} would have no effect; pass the "
+            "class, or remove config"
+        )

@@ -5,8 +5,8 @@ What goes wrong in one of them is kept in words, and harms none of the others.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Final
 
 from agentkit.processor.faults import Faults
 from agentkit.processor.replies import words
@@ -17,6 +17,9 @@ from agentkit.rollout.sample import Sample
 from agentkit.rollout.sample_kwargs import phase_of
 from agentkit.rollout.scoring import reward_of
 from agentkit.tool.result import ToolResult
+
+_ALL: Final = frozenset(HOOKS)
+_RECORDED: Final = "the error is on the trajectory's record"
 
 
 class Instances:
@@ -52,7 +55,7 @@ class Instances:
                 self._begun.append((source, instance))
                 told = await self._step(source, instance, "create")
             except Exception as e:
-                self._faults.raised(f"{source.name}.create", e)
+                self._faults.raised(f"{source.name}.create", e, _RECORDED)
                 raise ToolNotCreated(f"{source.name}: {words(e)}") from e
             if isinstance(told, ToolResult) and told.error is not None:
                 raise ToolNotCreated(f"{source.name}: {told.error}")
@@ -70,7 +73,7 @@ class Instances:
                 reward = reward_of(await self._step(source, instance, "calc_reward"))
             except Exception as e:  # noqa: BLE001 - the boundary: a tool's error is data
                 self.unscored[source.name] = words(e)
-                self._faults.raised(f"{source.name}.calc_reward", e)
+                self._faults.raised(f"{source.name}.calc_reward", e, _RECORDED)
             else:
                 if reward is not None:
                     self.rewards[source.name] = reward
@@ -83,7 +86,7 @@ class Instances:
                 await self._step(source, instance, "release")
             except Exception as e:  # noqa: BLE001 - the boundary: a tool's error is data
                 self.unreleased[source.name] = words(e)
-                self._faults.raised(f"{source.name}.release", e)
+                self._faults.raised(f"{source.name}.release", e, _RECORDED)
 
     @property
     def idle(self) -> bool:
@@ -110,7 +113,3 @@ def needed(source: RolloutTool, sample: Sample) -> bool:
 def _hooks(source: RolloutTool) -> frozenset[str]:
     found: frozenset[str] = getattr(source, "hooks", _ALL)
     return found
-
-
-_ALL = frozenset(HOOKS)
-_EMPTY: Mapping[str, Any] = {}

@@ -131,6 +131,8 @@ class Measures:
         self.trajectories = 0
         self.ends: Counter[str] = Counter()
         """Why they ended."""
+        self.unscored = 0
+        """How many rewards could not be computed."""
         self.unreleased = 0
         """How many tool instances could not be released."""
         self.rewards = Distribution()
@@ -153,6 +155,7 @@ class Measures:
         """Count one trajectory."""
         self.trajectories += 1
         self.ends[record.end] += 1
+        self.unscored += len(record.unscored)
         self.unreleased += len(record.unreleased)
         self.rewards.add(record.reward)
         self.calls.add(len(record.calls))
@@ -189,6 +192,7 @@ class Measures:
         """Count all trajectories that another one counted."""
         self.trajectories += other.trajectories
         self.ends.update(other.ends)
+        self.unscored += other.unscored
         self.unreleased += other.unreleased
         for name in ("rewards", "calls", "turns", "seconds", "generating", "waiting", "response_tokens"):
             getattr(self, name).merge(getattr(other, name))
@@ -231,6 +235,7 @@ class Measures:
 
     def _own(self) -> Iterator[tuple[str, float]]:
         yield "rollout/trajectories", self.trajectories
+        yield "rollout/unscored", self.unscored
         yield "rollout/unreleased", self.unreleased
         yield from _spread("rollout/reward", self.rewards)
         yield from _spread("rollout/seconds", self.seconds)
@@ -252,6 +257,8 @@ class Measures:
             lines.append(
                 f"reward: mean {r.mean:.4g}, min {r.lowest:.4g}, p50 {r.quantile(0.5):.4g}, max {r.highest:.4g}"
             )
+        if self.unscored:
+            lines.append(f"NOT SCORED: {_counted(self.unscored, 'reward', 'rewards')}")
         if self.unreleased:
             lines.append(f"NOT RELEASED: {_counted(self.unreleased, 'tool instance', 'tool instances')}")
         return "\n".join([*lines, *(["", *_aligned([TABLE_HEAD, *self.rows()])] if self.tools else [])])

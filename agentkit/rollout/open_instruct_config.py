@@ -188,8 +188,8 @@ def _one_for_each(given: Sequence[Any] | None, tools: Sequence[str], flag: str, 
         return [None] * len(tools)
     if len(given) != len(tools):
         raise ConfigError(
-            f"{flag}: found {len(given)} for --tools {' '.join(tools)}; write {len(tools)} {what}, one for each tool in "
-            f"its order, and {hint}"
+            f"{flag}: found {len(given)} for --tools {' '.join(tools)}; write {len(tools)} {what}, in the same order, "
+            f"with {hint}"
         )
     return list(given)
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from agentkit.errors import ConfigError, SchemaError
 from agentkit.messages import shown
-from agentkit.rollout.foreign_calls import foreign_tool, refuse_misfit, signature_of, takes_any
+from agentkit.rollout.foreign_calls import foreign_tool, refuse_config, refuse_misfit, signature_of, takes_any
 from agentkit.tool.binding import BoundTool, bind_function, is_async
 from agentkit.tool.result import ToolContext, ToolResult
 
@@ -68,15 +68,18 @@ class InstructShaped:
     def __init__(self, tool: Any, *, config: Mapping[str, Any] | None = None, where: str | None = None) -> None:
         cls = tool if isinstance(tool, type) else type(tool)
         self._where = where or cls.__name__
+        refuse_config(tool, config)
         self.tool = _constructed(tool, config or {}, self._where) if tool is cls else tool
         self.name = name_of(self.tool)
         description = getattr(self.tool, "tool_description", None) or getattr(
             self.tool, "_default_tool_description", ""
         )
         parameters = parameters_of(self.tool)
-        function = {"name": self.name, "description": description, "parameters": parameters}
+        function: dict[str, Any] = {"name": self.name, "description": description, "parameters": parameters}
         self._signature = signature_of(self.tool, f"{self._where}.__call__")
         self._refuse_unreachable(parameters)
+        if not takes_any(self._signature):  # or a model that invents an argument would set one of the sample's
+            function["parameters"] = {"additionalProperties": False, **parameters}
         answer = self._answer if is_async(self.tool) else self._answer_sync
         self._bound = foreign_tool(answer, function, self._where)
         self.tools: Mapping[str, BoundTool] = {self.name: self._bound}
@@ -124,10 +127,10 @@ class InstructShaped:
         """It has no end."""
 
     async def _answer(self, arguments: dict[str, Any], context: ToolContext, **execute: Any) -> ToolResult:
-        return result_of(await self.tool(**arguments, **execute), self.name)
+        return result_of(await self.tool(**{**arguments, **execute}), self.name)
 
     def _answer_sync(self, arguments: dict[str, Any], context: ToolContext, **execute: Any) -> Any:
-        value = self.tool(**arguments, **execute)
+        value = self.tool(**{**arguments, **execute})
         return self._later(value) if inspect.isawaitable(value) else result_of(value, self.name)
 
     async def _later(self, value: Any) -> ToolResult:

@@ -1,4 +1,4 @@
-"""Policies: the model that is rolled out, behind a server's completions, behind any agentkit model, or a script."""
+"""Policies: a server's completions, any agentkit model, or a script."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _FINISHES: Final[Mapping[str, FinishReason]] = {
 
 
 class ServerPolicy(Closing):
-    """An engine behind OpenAI-compatible completions (`/v1/completions`): vLLM, SGLang, llama.cpp.
+    """An engine with OpenAI-compatible completions (`/v1/completions`): vLLM, SGLang, llama.cpp.
 
     The conversation goes there as token ids. vLLM tells the token ids that it wrote (`return_token_ids`, since 0.10.2);
     from a server that does not, the text is taken, and the record says that the ids are not exact.

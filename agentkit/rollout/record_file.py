@@ -19,7 +19,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -39,6 +39,8 @@ class RecordFile:
     Args:
         path: the file, created if it does not exist.
         sync_every: seconds after which the file is synced to the disk, at the next record; 0 syncs every record.
+        drop: the records to remove first, such as those that are to be run again. The others are copied to a new file,
+            which then replaces this one; until then it is unchanged.
 
     Raises:
         StoreError: another process is writing to it, it cannot be opened, or it is not a file of records.
@@ -51,14 +53,24 @@ class RecordFile:
         ```
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, sync_every: float = 5.0) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        sync_every: float = 5.0,
+        drop: Callable[[TrajectoryRecord], bool] | None = None,
+    ) -> None:
         self.path: Final = Path(path)
         self.cut: int = 0
         """How many bytes of a torn line were removed when it was opened."""
         self._every = sync_every
+        self.dropped: int = 0
+        """How many records `drop` removed when it was opened."""
         self._fd = _opened(self.path)
         try:
             self._end, self._ids = self._recovered()
+            if drop is not None:
+                self._remove(drop)
         except BaseException:
             os.close(self._fd)
             raise
@@ -126,6 +138,29 @@ class RecordFile:
                 end += len(line)
         return end, ids
 
+    def _remove(self, drop: Callable[[TrajectoryRecord], bool]) -> None:
+        """Go on with a copy of the file that lacks some records."""
+        new = self.path.with_name(f"{self.path.name}.new")
+        copy = _opened(new)
+        try:
+            os.ftruncate(copy, 0)
+            removed = _copied(self.path, copy, drop)
+            os.fsync(copy)
+            if removed:
+                os.replace(new, self.path)
+            else:
+                new.unlink()
+        except BaseException:
+            os.close(copy)
+            raise
+        if not removed:
+            os.close(copy)
+            return
+        os.close(self._fd)  # only now: who waits for its lock finds the new file
+        self._fd, self.dropped = copy, len(removed)
+        self._ids -= removed
+        self._end = os.fstat(copy).st_size
+
     def _last_line(self, end: int, line: bytes, number: int, ids: set[str]) -> int:
         """Where the file ends without its last line, which is torn; or with it, if only its line end is missing."""
         try:
@@ -141,6 +176,18 @@ class RecordFile:
             return end
         _written(self._fd, b"\n")
         return end + len(line) + 1
+
+
+def _copied(path: Path, to: int, drop: Callable[[TrajectoryRecord], bool]) -> set[str]:
+    """Copy the records that stay; the ids of the others."""
+    removed: set[str] = set()
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            if drop(record := _read(line, path, number)):
+                removed.add(record.id)
+            else:
+                _written(to, line)
+    return removed
 
 
 def _is_torn(line: bytes) -> bool:
@@ -169,6 +216,9 @@ def _opened(path: Path) -> int:
     except OSError as e:
         os.close(fd)
         raise StoreError(f"another process is writing to {path}: wait for it, or write to another file") from e
+    if not path.exists() or not os.path.samestat(os.fstat(fd), path.stat()):
+        os.close(fd)  # its last writer replaced it between the two calls
+        return _opened(path)
     return fd
 
 

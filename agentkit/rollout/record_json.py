@@ -39,6 +39,7 @@ def record_to_json(record: TrajectoryRecord) -> dict[str, Any]:
         "assistant_turns": record.assistant_turns,
         "seconds": _number(record.seconds),
         "generating": _number(record.generating),
+        "unscored": dict(record.unscored),
         "unreleased": dict(record.unreleased),
         "calls": [_call_to_json(call) for call in record.calls],
         "messages": [to_json(message) for message in record.messages],
@@ -71,7 +72,8 @@ def record_from_json(body: Mapping[str, Any]) -> TrajectoryRecord:
             assistant_turns=_count(body["assistant_turns"]),
             seconds=float(body["seconds"]),
             generating=float(body["generating"]),
-            unreleased={_text(name): _text(why) for name, why in body["unreleased"].items()},
+            unscored=_reasons(body["unscored"]),
+            unreleased=_reasons(body["unreleased"]),
             extra=_mapping(body["extra"]),
         )
     except (*UNREADABLE, AttributeError) as e:
@@ -120,6 +122,7 @@ def _tokens_to_json(tokens: TokenRecord) -> dict[str, Any]:
         "response_ids": list(tokens.response_ids),
         "response_mask": list(tokens.response_mask),
         "response_logprobs": None if logprobs is None else [_number(p) for p in logprobs],
+        "exact": tokens.exact,
     }
 
 
@@ -130,7 +133,12 @@ def _tokens_from_json(body: Mapping[str, Any]) -> TokenRecord:
         tuple(body["response_ids"]),
         tuple(body["response_mask"]),
         None if logprobs is None else tuple(map(float, logprobs)),
+        body["exact"] is True,
     )
+
+
+def _reasons(value: Mapping[str, Any]) -> dict[str, str]:
+    return {_text(name): _text(why) for name, why in value.items()}
 
 
 def _number(value: float) -> float | str:

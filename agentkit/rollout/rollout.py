@@ -6,7 +6,7 @@ Knows samples and records; what happens in a trajectory is in `trajectory_run`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Container, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -16,6 +16,7 @@ from agentkit.checks.spelling import takes
 from agentkit.errors import ConfigError
 from agentkit.formats import Format
 from agentkit.processor.config import ProcessorConfig
+from agentkit.rollout.chat_template import ChatTemplate
 from agentkit.rollout.decorated import as_rollout_tool
 from agentkit.rollout.generation import Policy
 from agentkit.rollout.per_trajectory import RolloutTool
@@ -24,8 +25,10 @@ from agentkit.rollout.rollout_limits import RolloutLimits
 from agentkit.rollout.sample import Sample
 from agentkit.rollout.sample_kwargs import check_sample
 from agentkit.rollout.scoring import Aggregate, aggregator
+from agentkit.rollout.tool_parsers import ToolParser
 from agentkit.rollout.trajectory_run import RolloutSetup, TrajectoryRun
 from agentkit.tool.registry import BoundTool, ToolRegistry
+from agentkit.toolspec import ToolSpec
 
 _NO_LIMITS: Final = RolloutLimits()
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
@@ -43,12 +46,14 @@ class Rollout:
             without state; `RolloutTool`s.
         policy: the model.
         format: the text format of its calls, by name or declaration.
-        tokenizer: turns the conversation into token ids; None leaves that to the policy.
+        tokenizer: turns the conversation into token ids: of the kind of transformers, or a `ChatTemplate` around one
+            that was made for these tools. None leaves tokens to the policy.
         limits: of each trajectory.
         aggregate: how a trajectory's rewards become one: `sum`, `last`, or a function of its record.
         concurrency: how many trajectories run at once.
         sampling: the engine's sampling parameters, passed on to the policy.
         ended: called with each record as its trajectory ends, also if it was cancelled.
+        template_settings: further arguments of the tokenizer's chat template, such as `{"enable_thinking": False}`.
 
     Raises:
         SchemaError: a tool is defined incorrectly, or two have the same name.
@@ -68,6 +73,7 @@ class Rollout:
         concurrency: int = 256,
         sampling: Mapping[str, Any] = _NOTHING,
         ended: Callable[[TrajectoryRecord], None] | None = None,
+        template_settings: Mapping[str, Any] = _NOTHING,
     ) -> None:
         refuse("Rollout", {"limits": limits, "concurrency": concurrency}, _BOUNDS)
         if not callable(getattr(policy, "generate", None)):
@@ -80,9 +86,16 @@ class Rollout:
         self._sources: Mapping[str, RolloutTool] = {name: source for source in sources for name in source.tools}
         self._tools: Mapping[str, BoundTool] = {name: s.tools[name] for name, s in self._sources.items()}
         self._concurrency, self._ended = concurrency, ended
+        specs = registry.offered(declared)
+        if tokenizer is None and limits.max_response_tokens is not None:
+            raise ConfigError("RolloutLimits(max_response_tokens=…) counts tokens: give the rollout a tokenizer")
+        template = None
+        if tokenizer is not None:
+            template = _template(tokenizer, declared, specs, template_settings)
+            sampling = _stopping(sampling, ToolParser(template.encoder.tokenizer, declared).stop_token_ids)
         self._setup = RolloutSetup(
             sources,
-            {spec.name: spec for spec in registry.offered(declared)},
+            {spec.name: spec for spec in specs},
             policy,
             declared,
             ProcessorConfig(
@@ -95,6 +108,7 @@ class Rollout:
             limits,
             sampling,
             aggregator(aggregate),
+            template,
         )
 
     @property
@@ -123,19 +137,22 @@ class Rollout:
         """
         return await TrajectoryRun(self._setup, sample, repeat).run(self._ended)
 
-    async def stream(self, samples: Iterable[Sample], repeats: int = 1) -> AsyncGenerator[TrajectoryRecord, None]:
+    async def stream(
+        self, samples: Iterable[Sample], repeats: int = 1, skip: Container[str] = ()
+    ) -> AsyncGenerator[TrajectoryRecord, None]:
         """The trajectories of all samples, in the order in which they end. Ending the iteration cancels the others.
 
         Args:
             samples: a sequence is checked before the first generation, an iterator as it is read.
             repeats: how many trajectories each sample gets.
+            skip: the ids of trajectories that are not run, such as the `RecordFile` of a rollout that was interrupted.
 
         Raises:
             ConfigError: a sample does not fit the tools; see `check`.
         """
         if isinstance(samples, Sequence):
             self.check(samples)
-        todo = self._todo(samples, repeats)
+        todo = self._todo(samples, repeats, skip)
         running: set[asyncio.Task[TrajectoryRecord]] = set()
         done: asyncio.Queue[asyncio.Task[TrajectoryRecord]] = asyncio.Queue()
         try:
@@ -157,10 +174,27 @@ class Rollout:
             if running:
                 await asyncio.wait(running)
 
-    def _todo(self, samples: Iterable[Sample], repeats: int) -> Iterator[asyncio.Task[TrajectoryRecord]]:
+    def _todo(
+        self, samples: Iterable[Sample], repeats: int, skip: Container[str]
+    ) -> Iterator[asyncio.Task[TrajectoryRecord]]:
         checked = isinstance(samples, Sequence)
         for sample in samples:
             if not checked:
                 check_sample(sample, self._sources)
             for repeat in range(repeats):
-                yield asyncio.create_task(self.run(sample, repeat), name=f"trajectory {sample.id}#{repeat}")
+                if (id := f"{sample.id}#{repeat}") not in skip:
+                    yield asyncio.create_task(self.run(sample, repeat), name=f"trajectory {id}")
+
+
+def _template(tokenizer: Any, format: Format, specs: Sequence[ToolSpec], settings: Mapping[str, Any]) -> ChatTemplate:
+    if isinstance(tokenizer, ChatTemplate):
+        shown, ours = sorted(tool.name for tool in tokenizer.tools), sorted(spec.name for spec in specs)
+        if shown != ours:
+            raise ConfigError(f"Rollout(tokenizer=…): a ChatTemplate for the tools {shown}; this rollout has {ours}")
+        return tokenizer
+    return ChatTemplate(tokenizer, format=format, tools=specs, settings=settings)
+
+
+def _stopping(sampling: Mapping[str, Any], ids: Sequence[int]) -> Mapping[str, Any]:
+    """The sampling parameters with the tokens at which the engine must stop, because the model would continue there."""
+    return {**sampling, "stop_token_ids": sorted({*sampling.get("stop_token_ids", ()), *ids})} if ids else sampling

@@ -12,17 +12,19 @@ from pathlib import Path
 from typing import Any, Final
 
 from agentkit.errors import ConfigError
-from agentkit.rollout.rows import sample_from
+from agentkit.rollout.data_rows import sample_from
 from agentkit.rollout.sample import Sample
 
 PARQUET: Final = (".parquet",)
 LINES: Final = (".jsonl", ".ndjson", ".json")
 BATCH: Final = 64
-"""Rows of a parquet file that are in memory at a time: rows with images have megabytes."""
+"""Rows of a parquet file that become Python's values at a time: rows with images have megabytes."""
+
+_BUFFER: Final = 1 << 20  # bytes: without it a row group is also kept as it is in the file
 
 
 def read_samples(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> Iterator[Sample]:
-    """The samples of files, in order; a file is read as far as the samples are.
+    """The samples of files, in order; a file is read as far as the samples are, of parquet a row group at a time.
 
     A sample's id is its row's `id`, or else the file's name and the row's number, such as `train:17`.
 
@@ -63,7 +65,7 @@ def parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
     except ImportError as e:
         raise ConfigError(f"{path}: reading it needs pyarrow: pip install 'agentkit[rollout]'") from e
     try:
-        with parquet.ParquetFile(path) as file:
+        with parquet.ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER) as file:
             for batch in file.iter_batches(batch_size=BATCH, use_threads=False):
                 yield from batch.to_pylist(maps_as_pydicts="strict")
     except (OSError, pa.ArrowException) as e:

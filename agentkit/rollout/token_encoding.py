@@ -13,10 +13,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from agentkit.errors import ConfigError
 from agentkit.formats import quarantine
 from agentkit.unicode import clean
 
 _REPLACED = "\ufffd"
+_JOINER = "\u2060"  # WORD JOINER: invisible, as in `agentkit.formats.quarantine`
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,8 @@ class TokenEncoder:
         self.control = control_tokens(tokenizer)
         """The ids of the tokenizer's control tokens, and how each is spelt."""
         self._in = lru_cache(maxsize=256)(self._controls_of)
+        spellings = sorted(filter(None, self.control.values()), key=len, reverse=True)
+        self._spelt = re.compile("|".join(map(re.escape, spellings)) or r"(?!)")
 
     def encode(self, pieces: Iterable[str | Outside]) -> list[int]:
         """Token ids of a text of which some pieces come from outside.
@@ -53,13 +57,33 @@ class TokenEncoder:
             return ids
         return [id for p in pieces for id in (self.plain(p) if isinstance(p, str) else self._without_control(p.text))]
 
+    def broken(self, text: str) -> str:
+        """A text whose control tokens stay text even where it is encoded with others, as in a prompt."""
+        return self._spelt.sub(lambda found: f"{found[0][0]}{_JOINER}{found[0][1:]}", text)
+
     def plain(self, text: str) -> list[int]:
-        """Token ids of a text as it is, control tokens included."""
-        return list(self.tokenizer.encode(clean(text), add_special_tokens=False)) if text else []
+        """Token ids of a text as it is, control tokens included.
+
+        Raises:
+            ConfigError: the tokenizer failed.
+        """
+        try:
+            return list(self.tokenizer.encode(clean(text), add_special_tokens=False)) if text else []
+        except Exception as error:
+            raise ConfigError(f"the tokenizer cannot encode {text!r:.200}: {type(error).__name__}: {error}") from error
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of token ids, control tokens included."""
-        text: str = self.tokenizer.decode(list(ids), skip_special_tokens=False, clean_up_tokenization_spaces=False)
+        """The text of token ids, control tokens included.
+
+        Raises:
+            ConfigError: the tokenizer failed, as it does for an id that is not in its vocabulary.
+        """
+        try:
+            text: str = self.tokenizer.decode(list(ids), skip_special_tokens=False, clean_up_tokenization_spaces=False)
+        except Exception as error:
+            raise ConfigError(
+                f"the tokenizer cannot decode {list(ids)[:20]}: {type(error).__name__}: {error}"
+            ) from error
         return text
 
     def _controls(self, ids: Sequence[int]) -> list[int]:

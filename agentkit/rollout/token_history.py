@@ -44,6 +44,8 @@ class TokenHistory:
         self._exact = True
         self.span = 0, 0
         """Where the last turn begins in the response, and where it ends."""
+        self.cut = False
+        """Whether the last turn was longer than what was left, so that its end is missing."""
 
     @property
     def ids(self) -> tuple[int, ...]:
@@ -73,7 +75,9 @@ class TokenHistory:
         ids = [int(id) for id in ids]
         if logprobs is not None and len(logprobs) != len(ids):
             raise ConfigError(f"the policy told {len(logprobs)} log-probabilities for {len(ids)} tokens")
-        if (left := self.left) is not None and len(ids) > left:  # an engine that does not keep to max_tokens
+        left = self.left
+        self.cut = left is not None and len(ids) > left
+        if self.cut:  # an engine that does not keep to max_tokens
             ids, logprobs = ids[:left], None if logprobs is None else logprobs[:left]
         self._told(logprobs, ids)
         self.span = len(self._mask), len(self._mask) + len(ids)

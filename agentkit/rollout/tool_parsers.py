@@ -25,7 +25,7 @@ class FunctionCall:
     Args:
         name: the function name; empty if the text was too damaged to tell it.
         arguments: its arguments as JSON text. For a call that could not be read what is wrong with it, in words: never
-            JSON, so that whoever reads it as such has an error to report, and nothing to run.
+            JSON, so that a program that reads it as such has an error to report, and nothing to run.
         tool_call_id: the id that the model wrote; None if its format has none.
     """
 
@@ -68,7 +68,7 @@ _STOPS: Final[Mapping[str, str]] = {
     "gemma4": "<tool_call|>",
     "harmony": "<|call|>",
 }
-"""The token at which an engine must stop, in formats after whose calls a model goes on. Source: verl's parsers."""
+"""The token at which an engine must stop, in formats after whose calls a model continues. Source: verl's parsers."""
 
 _PADDING: Final = ("pad_token_id", "eos_token_id")
 
@@ -132,7 +132,7 @@ class ToolParser:
 
     @property
     def stop_token_ids(self) -> list[int]:
-        """Tokens at which an engine must stop, because the model goes on after a call. Most end their turn instead."""
+        """Tokens at which an engine must stop, because the model continues after a call; most end the turn."""
         token = _STOPS.get(self.format.name)
         if token is None or self._encoder is None:
             return []

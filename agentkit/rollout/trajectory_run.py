@@ -12,7 +12,8 @@ from itertools import count
 from time import perf_counter
 from typing import Any, Final
 
-from agentkit.events import CallEnd, CallError
+from agentkit.errors import ConfigError, ErrorCode
+from agentkit.events import TAKEN_BACK, ArgumentDelta, CallEnd, CallError, CallStart
 from agentkit.formats import Format, Parser, quarantine
 from agentkit.messages import ImagePart, Message, TextPart, ToolMessage, UserMessage
 from agentkit.processor.config import ProcessorConfig
@@ -22,6 +23,7 @@ from agentkit.processor.replies import words
 from agentkit.processor.textcalls import TextOpenCalls
 from agentkit.rollout.bounded import undisturbed
 from agentkit.rollout.calling import CallAnswer, TurnCalls
+from agentkit.rollout.chat_template import ChatTemplate
 from agentkit.rollout.generation import Generation, GenerationRequest, Policy
 from agentkit.rollout.instances import Instances, ToolNotCreated
 from agentkit.rollout.offered import OfferedTools
@@ -30,11 +32,22 @@ from agentkit.rollout.record import CallRecord, TrajectoryRecord
 from agentkit.rollout.rollout_limits import RolloutLimits
 from agentkit.rollout.sample import Sample
 from agentkit.rollout.scoring import reward_of
+from agentkit.rollout.token_history import TokenHistory
 from agentkit.rollout.trajectory import NEXT, TrajectoryEnd, TrajectoryState
 from agentkit.toolspec import ToolSpec
 
 _OF_OURS: Final = frozenset(("traceback", "problems", "position"))
 """What the processor adds to the metadata of an error; no metric."""
+
+_PARTIAL: Final = frozenset((CallStart, ArgumentDelta))
+"""What the end of a call says once more; nobody watches it while it is read."""
+_REFUSED: Final[Mapping[TrajectoryEnd, tuple[ErrorCode, str]]] = {
+    "answered": ("denied", "not run: the policy took this response back"),
+    "response_length": ("limit", "not run: the trajectory has as many tokens as it may have"),
+    "max_assistant_turns": ("limit", "not run: this was the last response of the trajectory"),
+    "max_user_turns": ("limit", "not run: the trajectory is answered no more"),
+}
+"""What the calls of a last response are answered, by why it is the last."""
 
 Ending = tuple[TrajectoryEnd, str | None]
 """Why the turns ended, and the words of the error."""
@@ -55,6 +68,7 @@ class RolloutSetup:
         limits: of a trajectory.
         sampling: passed on to the policy.
         score: adds up a trajectory's rewards.
+        template: how the conversation becomes token ids; None without a tokenizer.
         faults: logs what the tools' authors must fix.
     """
 
@@ -66,6 +80,7 @@ class RolloutSetup:
     limits: RolloutLimits
     sampling: Mapping[str, Any]
     score: Callable[[TrajectoryRecord], float]
+    template: ChatTemplate | None = None
     faults: Faults = field(default_factory=Faults)
 
     def shown(self, sample: Sample) -> tuple[ToolSpec, ...]:
@@ -97,6 +112,7 @@ class TrajectoryRun:
         self._turns = self._answered = 0
         self._generating = 0.0
         self._deadline: float | None = None
+        self._tokens: TokenHistory | None = None
 
     async def run(self, ended: Callable[[TrajectoryRecord], None] | None = None) -> TrajectoryRecord:
         """Run it to its end.
@@ -144,14 +160,23 @@ class TrajectoryRun:
         for result in said:
             parts = (self._harmless(part) for part in result.parts)
             self.messages.append(UserMessage(tuple(parts)))
-        seconds = self._setup.limits.trajectory_timeout
+        setup = self._setup
+        if setup.template is not None:
+            limit = setup.limits.max_response_tokens
+            try:
+                self._tokens = TokenHistory(setup.template, self.messages, self._specs, limit)
+            except ConfigError as e:
+                return "policy_error", f"the prompt cannot be tokenized: {e}"
+        seconds = setup.limits.trajectory_timeout
         self._deadline = None if seconds is None else asyncio.get_running_loop().time() + seconds
         return None
 
     def _harmless(self, part: TextPart | ImagePart) -> TextPart | ImagePart:
         if isinstance(part, ImagePart):
             return part
-        return TextPart(quarantine(part.text, self._setup.format, self._specs))
+        text = quarantine(part.text, self._setup.format, self._specs)
+        template = self._setup.template
+        return TextPart(text if template is None else template.encoder.broken(text))
 
     async def _finish(self, scored: bool) -> None:
         if scored:
@@ -169,6 +194,7 @@ class TrajectoryRun:
             end=end,
             error=error,
             calls=tuple(self._calls),
+            tokens=None if self._tokens is None else self._tokens.record(),
             final_rewards=of.rewards,
             assistant_turns=self._turns,
             seconds=seconds,
@@ -180,7 +206,7 @@ class TrajectoryRun:
         try:
             reward = reward_of(self._setup.score(record)) or 0.0
         except Exception as e:  # noqa: BLE001 - the boundary: a bad rollout is data, also one that cannot be scored
-            self._setup.faults.raised("aggregate", e)
+            self._setup.faults.raised("aggregate", e, "the error is on the trajectory's record")
             return replace(record, unscored={**of.unscored, "aggregate": words(e)})
         return replace(record, reward=reward)
 
@@ -191,23 +217,32 @@ class TrajectoryRun:
             self._go(TrajectoryState.GENERATING)
             try:
                 generation = await self._generate()
+                text = self._written(generation)
             except TimeoutError as e:
-                late = self._deadline is not None and asyncio.get_running_loop().time() >= self._deadline
-                return ("deadline", None) if late else ("policy_error", words(e))
+                return ("deadline", None) if self._late() else ("policy_error", words(e))
             except Exception as e:  # noqa: BLE001 - the boundary: what a policy raises ends its trajectory
                 return "policy_error", words(e)
-            calls = self._read(generation)
+            calls = self._read(text)
             if not calls:
-                return _without_calls(generation)
+                return self._without_calls(generation)
             self._go(TrajectoryState.PROCESSING_TOOLS)
             ending = await self._answer(calls, generation)
             if ending is not None:
                 return ending
 
+    def _late(self) -> bool:
+        return self._deadline is not None and asyncio.get_running_loop().time() >= self._deadline
+
     async def _generate(self) -> Generation:
-        setup = self._setup
+        setup, tokens = self._setup, self._tokens
         request = GenerationRequest(
-            self.id, tuple(self.messages), self._specs, None, setup.limits.max_tokens, setup.sampling
+            self.id,
+            tuple(self.messages),
+            self._specs,
+            None if tokens is None else tokens.ids,
+            self._room(),
+            setup.sampling,
+            turn=self._turns,
         )
         began = perf_counter()
         try:
@@ -218,31 +253,42 @@ class TrajectoryRun:
         finally:
             self._generating += perf_counter() - began
 
-    def _read(self, generation: Generation) -> ReadCalls:
+    def _room(self) -> int | None:
+        """How many tokens the next turn may have."""
+        bounds = (self._setup.limits.max_tokens, None if self._tokens is None else self._tokens.left)
+        return min((bound for bound in bounds if bound is not None), default=None)
+
+    def _written(self, generation: Generation) -> str:
+        """The text of a response, and its tokens into the history."""
+        if self._tokens is not None:
+            return self._tokens.wrote(generation)
+        if generation.text is None:
+            raise ConfigError("the policy told token ids and no text: give the rollout the tokenizer that reads them")
+        return generation.text
+
+    def _read(self, text: str) -> ReadCalls:
         """Read a response: it becomes a message; returns its calls, good and bad."""
         intake = Intake(self._ids)
         parser = Parser(self._setup.format, self._specs)
-        events = parser.feed(generation.text or "")
-        opened = TextOpenCalls()
-        calls = [
-            event
-            for event in intake.keep([*events, *parser.close()], opened)
-            if isinstance(event, (CallEnd, CallError))
-        ]
+        events = parser.feed(text)
+        events += parser.close()
+        whole = [event for event in events if type(event) not in _PARTIAL]
+        kept = intake.keep(whole, TextOpenCalls())
+        calls = [event for event in kept if isinstance(event, (CallEnd, CallError))]
         self.messages.append(intake.draft.message())
         self._turns += 1
         return sorted(calls, key=lambda event: event.index) if len(calls) > 1 else calls
 
     async def _answer(self, calls: ReadCalls, generation: Generation) -> Ending | None:
-        """CallAnswer all calls of a turn; says why it was the last one, if it was."""
-        limits = self._setup.limits
-        turn = TurnCalls(self._tools, self._setup.config, limits, self._deadline, self._setup.faults)
+        """Answer all calls of a turn; says why it was the last one, if it was."""
+        turn = TurnCalls(self._tools, self._setup.config, self._setup.limits, self._deadline, self._setup.faults)
         last = self._last_turn(generation)
+        begun = len(self.messages)
         try:
             if last is None:
                 await turn.run(calls)
             else:
-                turn.refuse(calls, f"not run: the trajectory ended with this turn ({last})")
+                turn.refuse(calls, *_REFUSED[last])
         finally:
             for event in calls:
                 self._keep(event.index, turn.answers[event.index])
@@ -251,30 +297,49 @@ class TrajectoryRun:
             return last, None
         if any(answer.ends for answer in turn.answers.values()):
             return "terminated_by_tool", None
-        if self._deadline is not None and asyncio.get_running_loop().time() >= self._deadline:
+        if self._late():
             return "deadline", None
-        return None
+        answers = [message for message in self.messages[begun:] if isinstance(message, ToolMessage)]
+        try:
+            fits = self._tokens is None or self._tokens.answered(answers)
+        except ConfigError as e:
+            return "policy_error", f"the answers cannot be tokenized: {e}"
+        return None if fits else ("response_length", None)
 
     def _last_turn(self, generation: Generation) -> TrajectoryEnd | None:
         """Why no calls may run any more."""
         limits = self._setup.limits
+        if generation.finish in TAKEN_BACK:
+            return "answered"
+        if self._tokens is not None and self._tokens.left == 0:
+            return "response_length"
         if limits.max_assistant_turns is not None and self._turns >= limits.max_assistant_turns:
             return "max_assistant_turns"
         if limits.max_user_turns is not None and self._answered >= limits.max_user_turns:
             return "max_user_turns"
         return None
 
+    def _without_calls(self, generation: Generation) -> Ending:
+        """How a trajectory ends whose last response has no calls."""
+        if generation.finish == "error":
+            return "policy_error", "the policy finished with an error"
+        if generation.finish == "cancelled":
+            return "cancelled", None
+        full = generation.finish == "length" or (self._tokens is not None and self._tokens.left == 0)
+        return ("response_length" if full else "answered"), None
+
     def _keep(self, index: int, answer: CallAnswer) -> None:
+        """A call's answer into the conversation and into the record."""
         call, result, parts = answer.call, answer.result, answer.parts
         self.messages.append(ToolMessage(call.id, call.name, parts, result.code))
-        reward = None
-        metrics = result.metadata if result.ok else {k: v for k, v in result.metadata.items() if k not in _OF_OURS}
+        metrics, reward = result.metadata, None
+        if metrics and not result.ok:
+            metrics = {name: value for name, value in metrics.items() if name not in _OF_OURS}
         try:
             reward = reward_of(result.reward)
         except ValueError as e:
             self._setup.faults.returned(call.name, str(e))
-            metrics = {**metrics, "reward_refused": str(e)}
-        text = parts[0].text if len(parts) == 1 and isinstance(parts[0], TextPart) else _text(parts)
+            metrics = {**metrics, "refused_reward": str(e)}
         self._calls.append(
             CallRecord(
                 self._turns - 1,
@@ -282,23 +347,15 @@ class TrajectoryRun:
                 call.id,
                 call.name,
                 call.arguments,
-                text,
+                _text(parts),
                 result.code,
                 reward,
                 metrics,
                 answer.queued,
                 answer.ran,
+                None if self._tokens is None else self._tokens.span,
             )
         )
-
-
-def _without_calls(generation: Generation) -> Ending:
-    """How a trajectory ends whose last response has no calls."""
-    if generation.finish == "error":
-        return "policy_error", "the policy finished with an error"
-    if generation.finish == "cancelled":
-        return "cancelled", None
-    return ("response_length" if generation.finish == "length" else "answered"), None
 
 
 def _text(parts: tuple[TextPart | ImagePart, ...]) -> str:

@@ -18,7 +18,7 @@ from uuid import uuid4
 
 from agentkit.errors import ConfigError
 from agentkit.messages import ImagePart, shown
-from agentkit.rollout.foreign_calls import foreign_tool, refuse_misfit, signature_of, takes_any
+from agentkit.rollout.foreign_calls import foreign_tool, refuse_config, refuse_misfit, signature_of, takes_any
 from agentkit.rollout.pictures import image_parts
 from agentkit.tool.binding import BoundTool, is_async
 from agentkit.tool.output import json_text
@@ -97,6 +97,7 @@ class VerlShaped:
     ) -> None:
         cls = tool if isinstance(tool, type) else type(tool)
         self._where = where or cls.__name__
+        refuse_config(tool, config)
         self.tool = constructed(tool, config or {}, schema, self._where) if tool is cls else tool
         declared = _function(schema if schema is not None else _own_schema(self.tool), self._where)
         self._signatures = {
@@ -104,8 +105,6 @@ class VerlShaped:
             for phase in PHASES
             if callable(getattr(self.tool, phase, None))
         }
-        if "parameters" not in self._signatures["execute"].parameters:
-            refuse_misfit(self._signatures["execute"], f"{self._where}.execute(instance_id, parameters)", "id", {})
         made = foreign_tool(self.tool.execute, declared, f"{self._where}: tool_schema")
         self._prototype: BoundTool = replace(made, is_async=is_async(self.tool.execute), where=self._where)
         self.name = made.name

@@ -18,7 +18,8 @@ from agentkit.sandbox import seccomp
 from agentkit.sandbox.cgroups import ControlGroup, parents
 from agentkit.sandbox.confined import Confined, Order, Setup
 from agentkit.sandbox.launching import called, ordered, rlimits
-from agentkit.sandbox.tree import Ended, Started, readable
+from agentkit.sandbox.outputs import readable
+from agentkit.sandbox.tree import Ended, Started
 
 START: Final = 10.0
 """Seconds for bubblewrap to set up; it takes milliseconds, but the machine may be busy."""

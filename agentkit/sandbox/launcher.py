@@ -185,7 +185,7 @@ def read_only(path: bytes, on: bool, flags: int, at: int = AT_FDCWD) -> None:
 def protect(folder: str, names: list[str]) -> None:
     """Mount entries of a folder read-only over themselves, so that they can be neither changed, renamed nor removed.
 
-    By descriptors: another command may write in this folder meanwhile, and put a link in place of an entry.
+    By descriptors: another command may write there in the meantime, and put a link in place of an entry.
     """
     if not names:
         return

@@ -20,6 +20,7 @@ from agentkit.errors import SandboxUnavailable
 from agentkit.sandbox import seccomp
 from agentkit.sandbox.cgroups import ControlGroup, parents
 from agentkit.sandbox.confined import Confined, Order, Setup
+from agentkit.sandbox.private import NOBODY
 from agentkit.sandbox.quota import SandboxLimits
 from agentkit.sandbox.tree import Ended, Started
 
@@ -66,8 +67,6 @@ class Unconfined(Confined):
             "parent": os.getpid(),
         }
 
-
-NOBODY: Final = 65534
 
 DEVICES: Final = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 

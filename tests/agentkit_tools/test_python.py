@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import gc
 import importlib.util
 import logging
@@ -21,6 +22,11 @@ from agentkit.sandbox import SandboxLimits
 from agentkit_tools.python import Python, Runs
 
 pytestmark = confined
+
+
+DOT = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
 
 
 def ran(tool: Python, code: str) -> ToolResult:
@@ -205,20 +211,22 @@ def test_an_interrupted_session_keeps_its_variables() -> None:
 
 
 def test_bytes_of_a_picture_are_a_picture(python: Python) -> None:
-    result = ran(python, "print('here')\nb'\\x89PNG\\r\\n\\x1a\\n' + bytes(9)")
-    assert [part.data for part in result.content] == [b"\x89PNG\r\n\x1a\n" + bytes(9)]
+    result = ran(python, f"print('here')\n{DOT}")
+    assert [part.data for part in result.content] == [DOT]
     assert result.text == "here\n[1 picture]"
 
 
 def test_what_draws_itself_for_notebooks_is_a_picture(python: Python) -> None:
-    code = "class Chart:\n    def _repr_jpeg_(self): return b'\\xff\\xd8\\xff0'\nChart()"
-    assert [part.media_type for part in ran(python, code).content] == ["image/jpeg"]
+    code = f"class Chart:\n    def _repr_png_(self): return {DOT}\nChart()"
+    assert [part.media_type for part in ran(python, code).content] == ["image/png"]
 
 
-def test_what_only_claims_to_be_a_picture_is_left_out(python: Python) -> None:
-    result = ran(python, "class Chart:\n    def _repr_jpeg_(self): return b'\\x89PNG\\r\\n\\x1a\\n'\nChart()")
+@pytest.mark.parametrize("data", [b"\x89PNG\r\n\x1a\n", b"no picture", DOT[:-5], b"\xff\xd8\xff0"])
+def test_what_only_claims_to_be_a_picture_is_left_out(python: Python, data: bytes) -> None:
+    """A provider would refuse the request because of it, and every later one of the conversation."""
+    result = ran(python, f"class Chart:\n    def _repr_png_(self): return {data}\nChart()")
     assert result.content == ()
-    assert result.text == "[1 more pictures were left out: too many or too large]"
+    assert result.text == "[1 more pictures were left out: too many, too large, or damaged]"
 
 
 @pytest.mark.skipif(importlib.util.find_spec("matplotlib") is None, reason="matplotlib is not installed")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import gzip
 import logging
 import socket
@@ -14,15 +15,18 @@ from site_server import Page, Site, SiteServer
 
 from agentkit import ConfigError, ToolResult
 from agentkit.messages import ImagePart
-from agentkit_tools.web import Web
+from agentkit_tools.network.http_client import Response
+from agentkit_tools.web import Web, read_page
 
 CANARY = "canary-5d20f8"
-PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 30
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
 
 
 def fetched(site_map: Site, path: str = "/", web: dict[str, Any] | None = None, **arguments: Any) -> ToolResult:
     with SiteServer(site_map) as site:
-        tool = Web(allow=["127.0.0.1"], timeout=5, **(web or {}))
+        tool = Web(**{"allow": ["127.0.0.1"], "timeout": 5, **(web or {})})
         result = asyncio.run(tool.fetch_page(f"{site.url}{path}", **arguments))
         return ToolResult(
             output=result.output and result.output.replace(site.url, "SITE"),
@@ -129,7 +133,24 @@ def test_a_file_is_refused_with_its_type(kind: str, body: bytes, named: str) -> 
 def test_an_image_is_shown() -> None:
     result = fetched({"/": html(PNG, "image/png")})
     assert result.content == (ImagePart(PNG, "image/png"),)
-    assert result.output == "Address: SITE/\nimage/png, 38 bytes"
+    assert result.output == "Address: SITE/\nimage/png, 70 bytes"
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "why"),
+    [
+        ("image/png", b"<html>no image", "no PNG file"),
+        ("image/png", b"", "it is empty"),
+        ("image/gif", b"GIF89a", "a damaged file: it ends too early"),
+        ("image/png", PNG[:-20], "a damaged file: it ends too early"),
+        ("application/octet-stream", b"\xff\xd8\xff\xe0", "a damaged file: it ends too early"),
+        ("image/jpeg", b"\xff\xd8\xff\xe0" + bytes(4_000_000), "larger than the 3,750,000 bytes that models read"),
+    ],
+)
+def test_an_image_that_no_provider_would_accept_is_refused(kind: str, body: bytes, why: str) -> None:
+    """A provider would refuse the request because of it, and every later one of the conversation."""
+    result = fetched({"/": html(body, kind)})
+    assert (result.content, str(result.error)) == ((), f"the image at SITE/ cannot be shown: {why}")
 
 
 def test_a_compressed_page_is_read() -> None:
@@ -265,3 +286,14 @@ def test_a_reader_is_not_asked_for_what_is_no_page(url: str) -> None:
     with SiteServer({}) as site:
         result = asyncio.run(Web(reader="jina", service_url=site.url, resolve=public).fetch_page(url))
     assert (result.code, site.visits) == ("denied", [])
+
+
+def test_a_page_that_takes_too_long_is_read_in_part_and_that_is_said() -> None:
+    body = b"<h1>Tea</h1>" + b"<p>Leaves in <b>hot</b> water.</p>\n" * 5_000
+    looks = iter([False] * 5)
+    page = read_page(
+        Response("http://a.example/", "http://a.example/", {}, body), "text/html", True, lambda: next(looks, True)
+    )
+    assert page.text.startswith("# Tea\n\nLeaves in **hot** water.\n\n")
+    assert 300 < page.text.count("Leaves") < 1000
+    assert page.remarks == ("reading the page took too long: the rest is missing",)

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from format_tools import spec
+from format_tools import attribute, spec
 from raw_values import PARAMETERS, RAW, TOOLS, between, outcomes, pieces, read
 
 from agentkit import FormatError, formats
-from agentkit.formats import Format
-from agentkit.formats.format import NestedTags
+from agentkit.formats import Element, Format, Node
+from agentkit.formats.format import Braced, NestedTags
 from agentkit.messages import ToolCall
 
 every_format = pytest.mark.parametrize("format", RAW, ids=lambda f: f.name)
@@ -97,3 +97,123 @@ def test_a_parameter_that_is_missing_and_stands_empty_in_a_value_is_no_part_of_i
     pwd = pieces(format, "bash", command="VALUE").call("pwd")
     got = outcomes(read(format, f"{text}\n{pwd}", (*TOOLS, LATER)))
     assert got == ["ambiguous_call", ("bash", {"command": "pwd"}, ())]
+
+
+# ---------------------------------------------------------------- content
+
+SAVE = spec(
+    "save",
+    Element("save", (attribute("text"), Node("more", "content"))),
+    ("more",),
+    more="string",
+    text="string",
+)
+CONTENT = ("dr_tulu", "legacy", "xml")
+
+
+def saved(name: str, **arguments: str) -> tuple[str, str]:
+    """A call whose content is `VALUE`: its opening tag, and its closing one."""
+    text = formats.render_calls(name, [ToolCall("", "save", {"more": "VALUE", **arguments})], (SAVE,))
+    opening, closing = text.split("VALUE")
+    return opening, closing
+
+
+@pytest.mark.parametrize("name", CONTENT)
+def test_what_is_left_of_an_opening_tag_is_part_of_no_content(name: str) -> None:
+    opening, closing = saved(name)
+    other = saved(name, text="910002")[0]
+    tag = other.split()[0]
+    left = [f"{piece}{other.removeprefix(tag)}" for piece in holes(tag) if piece[:1] == "<" or not piece]
+    left += [other[cut:] for cut in range(len(tag), len(other) - 1)]
+    for piece in left:
+        got = outcomes(read(name, f"{opening}{piece}b01{closing}\n{opening}b02{closing}", (SAVE,)))
+        assert got == ["ambiguous_call", ("save", {"more": "b02"}, ())], piece
+
+
+@pytest.mark.parametrize("name", CONTENT)
+def test_a_call_whose_content_stands_behind_its_end_is_not_run_empty(name: str) -> None:
+    opening, closing = saved(name, text="910002")
+    text = f"{opening}{closing}b01{closing}\n{opening}b02{closing}"
+    assert outcomes(read(name, text, (SAVE,))) == ["ambiguous_call", ("save", {"more": "b02", "text": "910002"}, ())]
+
+
+@pytest.mark.parametrize("name", CONTENT)
+@pytest.mark.parametrize("then", ["", "\nDone.", "\n{}{}", "\n{}b02{}"], ids=["nothing", "text", "another", "a call"])
+def test_empty_content_is_empty(name: str, then: str) -> None:
+    opening, closing = saved(name)
+    events = read(name, f"{opening}{closing}{then.format(opening, closing)}", (SAVE,))
+    assert outcomes(events)[0] == ("save", {"more": ""}, ())
+    assert "ambiguous_call" not in outcomes(events)
+
+
+@pytest.mark.parametrize("name", CONTENT)
+@pytest.mark.parametrize("behind", ["", "zzz", "\n"])
+def test_a_call_of_the_same_tool_in_json_is_not_its_content(name: str, behind: str) -> None:
+    opening, closing = saved(name)
+    for body in (
+        '{"name": "save", "arguments": {"more": "x"}}',
+        '[{"type": "function", "function": {"name": "save"}}]',
+    ):
+        assert outcomes(read(name, f"{opening}{body}{behind}{closing}", (SAVE,))) == ["ambiguous_call"]
+
+
+@pytest.mark.parametrize("name", CONTENT)
+@pytest.mark.parametrize(
+    "value", ['{"name": "save", "x": 1}', ' text="a">b', '7">', '{"name": "other"}', 'name = "a"\nb > c', "<p>a</p>"]
+)
+def test_content_that_looks_like_a_part_of_a_call_is_written_so_that_it_is_read(name: str, value: str) -> None:
+    text = formats.render_calls(name, [ToolCall("", "save", {"more": value})], (SAVE,))
+    assert outcomes(read(name, text, (SAVE,))) == [("save", {"more": value}, ())]
+    assert ("CDATA" in text) == (value not in ('{"name": "other"}', 'name = "a"\nb > c', "<p>a</p>")) or name != "xml"
+
+
+# ---------------------------------------------------------------- strings between tokens
+
+
+@pytest.mark.parametrize("name", ["gemma4", "functiongemma"])
+def test_no_string_holds_what_is_left_of_the_tokens_around_it(name: str) -> None:
+    """A piece of more than half a token is told; of less, nobody can say what it is."""
+    (part,) = (p for p in formats.get(name).call if isinstance(p, Braced))
+    quote, size = part.quote, len(part.quote) // 2 + 1
+    text, pwd = (formats.render_calls(name, [ToolCall("", "bash", {"command": c})], TOOLS) for c in ("ls", "pwd"))
+    for piece in dict.fromkeys(holes(quote)):
+        for value in (f"{quote}ls{piece}", f"{piece}ls{quote}", f"{quote}ls{piece}x{quote}", piece):
+            found = text.replace(f"{quote}ls{quote}", value)
+            got = outcomes(formats.parse(f"{found}\n{pwd}", name, TOOLS))
+            told = not any(p in piece for p in (quote[:size], quote[-size:])) and value.count(quote) == 2
+            assert told or not value or [g for g in made(got) if g != ("bash", {"command": "pwd"}, ())] == [], (
+                found,
+                got,
+            )
+
+
+@pytest.mark.parametrize("name", ["gemma4", "functiongemma"])
+@pytest.mark.parametrize("value", ["<escape", "scape>", '<|"', '"|>', "a <b> c", "a | b > c"])
+def test_a_string_with_a_piece_of_a_token_is_read_back_or_not_written(name: str, value: str) -> None:
+    try:
+        text = formats.render_calls(name, [ToolCall("", "bash", {"command": value})], TOOLS)
+    except FormatError:
+        assert value in ("<escape", "scape>", '<|"', '"|>')
+    else:
+        assert outcomes(formats.parse(text, name, TOOLS)) == [("bash", {"command": value}, ())]
+
+
+@pytest.mark.parametrize("name", ["pythonic", "python", "tool_code", "llama4_pythonic", "olmo3", "lfm2"])
+@pytest.mark.parametrize("quote", ["'", '"'])
+def test_no_string_of_python_runs_over_the_next_call(name: str, quote: str) -> None:
+    calls = [ToolCall("", "bash", {"command": c}) for c in ("ls", "pwd", "id")]
+    text = formats.render_calls(name, calls, TOOLS)
+    own = '"' if '"ls"' in text else "'"
+    text = (
+        text.replace("), bash", "),\nbash")
+        .replace(f"{own}ls{own}", f"{quote}ls")
+        .replace(f"{own}pwd{own}", f"pwd{quote}")
+    )
+    got = outcomes(read(name, text))
+    assert [g for g in made(got) if g != ("bash", {"command": "id"}, ())] == [], (text, got)
+    assert got[0] == "ambiguous_call", (text, got)
+
+
+def test_a_python_string_of_several_lines_may_call_a_tool_where_three_quotes_hold_it() -> None:
+    (got,) = outcomes(read("python", "bash(command='''ping()\nbash(x)\n''')"))
+    assert got == ("bash", {"command": "ping()\nbash(x)\n"}, ())

@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -289,6 +290,25 @@ def test_two_servers_cannot_shadow_each_other(tmp_path: Path) -> None:
         pytest.raises(SchemaError, match="'read' is taken"),
     ):
         ToolRegistry(a, b)
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="there is no /proc in which to find processes")
+def test_what_a_server_started_and_left_its_group_ends_with_it(tmp_path: Path) -> None:
+    with raw(tmp_path, "leave") as server:
+        pid = json.loads(call(ToolRegistry(server), "raw_leave").text)["left"]
+        os.kill(pid, 0)
+    deadline = time.monotonic() + 5  # whoever has inherited it must still reap it
+    while alive(pid) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not alive(pid)
+
+
+def alive(pid: int) -> bool:
+    """Whether it is more than a status that nobody has asked for."""
+    try:
+        return bool(Path(f"/proc/{pid}/cmdline").read_bytes())
+    except OSError:
+        return False
 
 
 def test_a_program_that_closes_nothing_ends_and_leaves_no_process(tmp_path: Path) -> None:

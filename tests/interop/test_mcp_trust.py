@@ -149,7 +149,15 @@ def test_row_40_only_listed_variables_reach_the_server(tmp_path: Path, monkeypat
     with raw(tmp_path, "look", env={"MODE": "strict"}) as server:
         environment = json.loads(call(ToolRegistry(server), "raw_look").text)["environment"]
     assert environment["MODE"] == "strict"
-    assert environment.keys() - {"LC_CTYPE"} <= {"HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "MODE"}
+    assert environment.keys() - {"LC_CTYPE", "AGENTKIT_MCP_SESSION"} <= {
+        "HOME",
+        "LOGNAME",
+        "PATH",
+        "SHELL",
+        "TERM",
+        "USER",
+        "MODE",
+    }
 
 
 # ---------------------------------------------------------------- row 41: results, silence, requests
@@ -169,13 +177,18 @@ def test_row_41_a_result_of_100_mb_is_refused_and_the_session_goes_on(tmp_path: 
         ("garbage", "after garbage"),
         ("malformed", "the MCP server's answer cannot be used"),
         ("deep", "its answer cannot be read"),
+        ("null", "its answer cannot be read: no JSON-RPC message"),
+        ("emoji", "\ufffd cut"),  # JavaScript writes half of a pair where a text is cut
+        ("spaced", "its answer is larger than 1,000,000 bytes"),
+        ("error", "rate limit exceeded"),  # under the code that the SDK has for a lost connection
     ],
 )
 def test_row_41_damage_costs_one_call(tmp_path: Path, tool: str, said: str) -> None:
-    with raw(tmp_path, tool, "look") as server:
+    with raw(tmp_path, tool, "look", max_message=1_000_000) as server:
         tools = ToolRegistry(server)
-        assert said in call(tools, f"raw_{tool}").text
+        assert call(tools, f"raw_{tool}").text.startswith(said)
         assert call(tools, "raw_look").ok
+        assert len([n for n in notes(tmp_path) if n.startswith("start")]) == 1
 
 
 def test_row_41_a_call_without_an_answer_ends_at_its_deadline(tmp_path: Path) -> None:
@@ -255,6 +268,22 @@ def test_row_42_a_bad_schema_costs_one_tool(tmp_path: Path, schema: dict[str, An
         assert said in server.refused["bad"]
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"inputSchema": {"type": "array"}}, "inputSchema.type: Input should be 'object'"),
+        ({"inputSchema": None}, "inputSchema: Input should be"),
+        ({"inputSchema": {"type": "object", "required": "x"}}, "inputSchema.required: Input should be a valid list"),
+        ({"description": 5}, "description: Input should be a valid string"),
+    ],
+)
+def test_row_42_a_malformed_tool_costs_one_tool(tmp_path: Path, change: dict[str, Any], said: str) -> None:
+    """The SDK would refuse the whole list."""
+    with raw(tmp_path, {**declared("bad"), **change}, "good") as server:
+        assert list(ToolRegistry(server).tools) == ["raw_good"]
+        assert server.refused["bad"].startswith(f"its declaration is malformed: {said}")
+
+
 @pytest.mark.parametrize("keyword", ["pattern", "patternProperties"])
 def test_row_42_a_catastrophic_pattern_costs_nothing(tmp_path: Path, keyword: str) -> None:
     schema: dict[str, Any] = (
@@ -320,12 +349,13 @@ def test_a_secret_of_the_environment_appears_nowhere(tmp_path: Path, caplog: pyt
 
 
 TEXTS = st.text(max_size=20)
+DOT = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 BLOCKS = st.one_of(
     st.builds(lambda t: {"type": "text", "text": t}, TEXTS),
     st.builds(
         lambda kind, data, mime: {"type": kind, "data": data, "mimeType": mime},
         st.sampled_from(["image", "audio"]),
-        st.sampled_from(["", "AAAA", "%%%", "iVBORw0KGgoAAAANSUhEUgAA"]),
+        st.sampled_from(["", "AAAA", "%%%", "iVBORw0KGgoAAAANSUhEUgAA", DOT]),
         st.sampled_from(["image/png", "image/jpeg", "audio/wav", "text/plain", "", "image/<svg>"]),
     ),
     st.builds(lambda u, t: {"type": "resource", "resource": {"uri": u, "text": t}}, TEXTS, TEXTS),
@@ -348,6 +378,7 @@ def test_nothing_that_a_server_sends_is_lost_or_raises(
     assert result.ok is not is_error
     assert kept.get("structured") == structured
     images = sum(isinstance(part, ImagePart) for part in result.content)
+    assert not any(part.fault for part in result.content if isinstance(part, ImagePart))  # no provider would take it
     assert images + len(kept.get("data", ())) == sum("data" in b or "blob" in b.get("resource", {}) for b in blocks)
     for block in blocks:
         said = block.get("text") or block.get("resource", {}).get("text") or ""

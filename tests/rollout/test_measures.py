@@ -121,7 +121,7 @@ def test_the_summary() -> None:
 def test_hostile_names_are_measured(text: str) -> None:
     measures = measured(hostile(text))
     assert measures.tools[text].failed == 1
-    assert len(str(measures).splitlines()) == 6
+    assert len(str(measures).splitlines()) == 7
 
 
 # memory

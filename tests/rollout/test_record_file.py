@@ -8,8 +8,10 @@ import os
 import subprocess
 import sys
 import tracemalloc
+from dataclasses import fields, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -17,8 +19,8 @@ from hypothesis import strategies as st
 from rollout_records import NASTY, hostile, record, records
 
 from agentkit.errors import StoreError
-from agentkit.rollout import RecordFile, TrajectoryRecord, read_records
-from agentkit.rollout.record_json import record_from_json, record_line
+from agentkit.rollout import CallRecord, RecordFile, TokenRecord, TrajectoryRecord, read_records
+from agentkit.rollout.record_json import record_from_json, record_line, record_to_json
 
 ALL = [record(f"s{n}#0", error="é " * n) for n in range(4)]
 WHOLE = b"".join(record_line(one) for one in ALL)
@@ -60,6 +62,13 @@ def test_images_tokens_and_all_else_are_read_back(path: Path) -> None:
 @pytest.mark.parametrize("text", NASTY, ids=range(len(NASTY)))
 def test_hostile_texts_are_read_back(path: Path, text: str) -> None:
     assert written(path, hostile(text), record()) == [hostile(text), record()]
+
+
+@pytest.mark.parametrize("kind", [TrajectoryRecord, CallRecord, TokenRecord])
+def test_every_field_is_in_the_file(kind: Any) -> None:
+    body = record_to_json(record())
+    found = {TrajectoryRecord: body, CallRecord: body["calls"][0], TokenRecord: body["tokens"]}[kind]
+    assert {field.name for field in fields(kind)} == found.keys() - {"v"}
 
 
 @given(records)
@@ -177,7 +186,7 @@ FULL = """
 import resource, sys
 from rollout_records import record
 from agentkit.errors import StoreError
-from agentkit.rollout import RecordFile
+from agentkit.rollout import CallRecord, RecordFile, TokenRecord
 import signal
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFINITY))
@@ -200,6 +209,26 @@ def test_when_the_disk_is_full_the_records_before_stay_whole(path: Path) -> None
     )  # fmt: skip
     assert ran.stdout.count("cannot write to") == 7
     assert [one.id for one in read_records(path)] == ["s0#0", "s1#0"]
+
+
+def test_records_to_be_run_again_are_removed_and_the_others_stay(path: Path) -> None:
+    lost = record("s9#0", end="lost")
+    written(path, ALL[0], lost, ALL[1])
+    with RecordFile(path, drop=lambda one: one.end == "lost") as file:
+        assert (file.dropped, len(file), lost.id in file) == (1, 2, False)
+        file.append(replace(lost, end="answered"))
+        with pytest.raises(StoreError, match="another process"):
+            RecordFile(path)
+    assert [one.id for one in read_records(path)] == ["s0#0", "s1#0", "s9#0"]
+    assert [one.name for one in path.parent.iterdir()] == [path.name]
+
+
+def test_nothing_is_replaced_if_no_record_is_removed(path: Path) -> None:
+    written(path, *ALL)
+    before = path.stat().st_ino
+    RecordFile(path, drop=lambda one: False).close()
+    assert (path.stat().st_ino, path.read_bytes()) == (before, WHOLE)
+    assert [one.name for one in path.parent.iterdir()] == [path.name]
 
 
 # memory

@@ -245,6 +245,49 @@ def test_the_data_set_of_geo3k_is_made_and_read_back(tmp_path: Path) -> None:
     }
 
 
+def test_the_preprocessing_of_your_data_set_keeps_all_four_kinds_of_arguments(tmp_path: Path) -> None:
+    datasets = pytest.importorskip("datasets", reason="the package `datasets` is not installed")
+
+    def process_fn(example: dict[str, Any], idx: int) -> dict[str, Any]:
+        question, answer = example.pop("question"), example.pop("answer")
+        return {
+            "data_source": "your_dataset",
+            "prompt": [
+                {"role": "system", "content": "You are a helpful assistant. Use tools when necessary."},
+                {"role": "user", "content": f"{question}\nPlease solve step by step."},
+            ],
+            "images": example.pop("images", []),
+            "ability": "reasoning",
+            "reward_model": {"style": "rule", "ground_truth": answer},
+            "extra_info": {
+                "split": "train",
+                "index": idx,
+                "need_tools_kwargs": True,
+                "tools_kwargs": {
+                    "your_tool_name": {
+                        "create_kwargs": {"ground_truth": answer, "metadata": {"difficulty": "hard"}},
+                        "execute_kwargs": {"timeout": 30, "verbose": True},
+                        "calc_reward_kwargs": {"weight": 1.0},
+                        "release_kwargs": {},
+                    },
+                    **({"another_tool": {"create_kwargs": {"config_param": "value"}}} if idx else {}),
+                },
+            },
+        }
+
+    train = datasets.Dataset.from_list([{"question": f"q{n}", "answer": f"a{n}"} for n in range(2)])
+    train.map(function=process_fn, with_indices=True).to_parquet(str(tmp_path / "train.parquet"))
+    first, second = read_samples(tmp_path / "train.parquet")
+    assert first.tools_kwargs == {
+        "your_tool_name": ToolKwargs(
+            create={"ground_truth": "a0", "metadata": {"difficulty": "hard"}},
+            execute={"timeout": 30, "verbose": True},
+            calc_reward={"weight": 1.0},
+        )
+    }
+    assert second.tools_kwargs["another_tool"] == ToolKwargs(create={"config_param": "value"})
+
+
 def test_the_data_set_of_geo3k_runs_with_the_tool_of_the_file(tmp_path: Path) -> None:
     pyarrow = pytest.importorskip("pyarrow")
     from pyarrow import parquet
@@ -448,7 +491,7 @@ def test_a_sample_that_the_tool_cannot_take_is_refused_before_the_first_turn() -
 
     rollout = Rollout([made(Strict, "act")], Lines("done"))
     told: dict[str, Any] = {"act": ToolKwargs(create={"truth": "42"})}
-    with pytest.raises(ConfigError, match="create_kwargs.*ground_truth"):
+    with pytest.raises(ConfigError, match=r"create_kwargs.*ground_truth"):
         rollout.check([Sample("s", sample().prompt, tools_kwargs=told)])
 
 

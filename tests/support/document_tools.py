@@ -1,4 +1,4 @@
-"""The tool classes that verl's guide shows, with their bodies filled in; only the import lines differ from the guide's."""
+"""The tool classes of verl's guide, with their bodies filled in; only the import lines differ from the guide's."""
 
 from __future__ import annotations
 

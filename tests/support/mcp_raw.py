@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -24,6 +25,15 @@ FIXED: dict[str, Any] = {
     "deep": {"content": [], "structuredContent": json.loads("[" * 900 + "]" * 900)},
     "structured": {"content": [], "structuredContent": {"a": "a" * 60 + "!"}},
 }
+
+
+SPACED: dict[str, Any] = {
+    "error": {"error": {"code": -32000, "message": "rate limit exceeded"}},
+    "emoji": {"result": {"content": [{"type": "text", "text": "\ud83d cut"}]}},
+    "null": {"result": None},
+    "spaced": {"result": {"content": [{"type": "text", "text": "x" * 2_000_000}]}},
+}
+"""Answers as most servers write them, with spaces."""
 
 
 def note(text: str) -> None:
@@ -64,7 +74,8 @@ def call(id: Any, name: str, arguments: dict[str, Any]) -> None:
             say(method="notifications/tools/list_changed")
             say(id=id, result=text("changed"))
         case _:
-            said = {"pid": os.getpid(), "arguments": arguments, "environment": dict(os.environ)}
+            left = name == "leave" and subprocess.Popen(["sleep", "60"], start_new_session=True).pid
+            said = {"left": left, "pid": os.getpid(), "arguments": arguments, "environment": dict(os.environ)}
             say(id=id, result=text(json.dumps(said)))
 
 
@@ -77,7 +88,11 @@ def answer(message: dict[str, Any]) -> None:
         case "tools/list":
             say(id=id, result={"tools": json.loads(TOOLS.read_text())})
         case "tools/call":
-            call(id, message["params"]["name"], message["params"].get("arguments", {}))
+            name = message["params"]["name"]
+            if name in SPACED:
+                print(json.dumps({"jsonrpc": "2.0", "id": id, **SPACED[name]}), flush=True)
+            else:
+                call(id, name, message["params"].get("arguments", {}))
         case _ if id is not None and method is not None:
             say(id=id, error={"code": -32601, "message": "no such method"})
 

@@ -88,7 +88,7 @@ def hostile(text: str, number: int = 0) -> TrajectoryRecord:
     call = CallRecord(0, 0, text, text, {text: [text]}, result=text, error="tool_error", metrics={text: 1.0})
     return TrajectoryRecord(
         f"{text}#{number}", text, number, messages, "policy_error", error=text, calls=(call,),
-        final_rewards={text: 1.0}, unreleased={text: text}, extra={text: text},
+        final_rewards={text: 1.0}, unscored={text: text}, unreleased={text: text}, extra={text: text},
     )  # fmt: skip
 
 
@@ -135,10 +135,12 @@ records = st.builds(
     st.lists(_calls, max_size=2).map(tuple),
     st.dictionaries(_texts, _numbers, max_size=2),
     _numbers,
-    st.none() | st.builds(TokenRecord, _ids, _ids, _ids, st.none() | st.lists(_numbers, max_size=3).map(tuple)),
+    st.none()
+    | st.builds(TokenRecord, _ids, _ids, _ids, st.none() | st.lists(_numbers, max_size=3).map(tuple), st.booleans()),
     _counts,
     _numbers,
     _numbers,
+    st.dictionaries(_texts, _texts, max_size=2),
     st.dictionaries(_texts, _texts, max_size=2),
     _objects,
 )

@@ -196,5 +196,5 @@ def endings(ran: Ran, timeout: float, keep_state: bool) -> list[str]:
     if not keep_state and ran.error_type == "NameError":
         notes.append("variables and imports of earlier calls are not kept: each call starts anew")
     if ran.images_left_out:
-        notes.append(f"{ran.images_left_out} more pictures were left out: too many or too large")
+        notes.append(f"{ran.images_left_out} more pictures were left out: too many, too large, or damaged")
     return notes

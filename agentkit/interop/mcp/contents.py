@@ -98,9 +98,12 @@ def _binary(data: str, kind: str, kept: list[dict[str, Any]], uri: str | None = 
     """An image, if a model can read it; otherwise a note."""
     try:
         decoded = base64.b64decode(data, validate=True)
-        if kind.startswith("image/"):
-            return ImagePart(decoded, kind)
         size = f"{len(decoded):,} bytes"
+        if kind.startswith("image/") and decoded:
+            image = ImagePart(decoded, kind)
+            if image.fault is None:
+                return image
+            size += f", {image.fault}"
     except (binascii.Error, ValueError) as e:
         size = f"damaged: {e}"
     kept.append({"media_type": kind, "base64": data, **({"uri": uri} if uri else {})})

@@ -6,19 +6,22 @@ The official SDK's own transport has no bound on a line, and lets the server wri
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 import re
+import secrets
 import signal
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 
 from agentkit.interop.mcp.endpoints import INHERITED, LocalServer, safe_words
-from agentkit.unicode import escaped
+from agentkit.unicode import clean_json, escaped
 
 if TYPE_CHECKING:
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
@@ -30,8 +33,12 @@ _KILL: Final = 1.0  # seconds to exit after SIGTERM
 _NOTICE: Final = 1.0  # seconds, on a busy machine, between the end of its output and the news that it has exited
 _WORDS: Final = 20  # lines of its standard error that are kept
 _QUOTED: Final = 3  # of them, in a message
+_MARK: Final = "AGENTKIT_MCP_SESSION"  # a variable of its environment, by which what it has started is found
+_PASSES: Final = 5  # over all processes, as long as there are any of its: they may start others meanwhile
 _ENDS: Final = 200  # characters of an unreadable line in which its id is looked for
-_ID: Final = re.compile(rb'\A\{"jsonrpc":"2\.0","id":(\d{1,18})\b|"id":(\d{1,18})\}\s*\Z')
+_ID: Final = re.compile(
+    rb'\A\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,18})\b|"id"\s*:\s*(\d{1,18})\s*\}\s*\Z'
+)
 
 
 class LocalProcess:
@@ -65,12 +72,13 @@ class LocalProcess:
     async def streams(self) -> AsyncIterator[tuple[Any, Any]]:
         """Start it; its two streams of messages. At the end the process, and all it has started, is gone."""
         inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
+        mark = secrets.token_hex(16)
         self._process = process = await asyncio.create_subprocess_exec(
             *self._server.argv,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
-            env={**inherited, **self._server.env},
+            env={**inherited, **self._server.env, _MARK: mark},
             cwd=self._server.cwd,
             start_new_session=True,
             limit=self._cap,
@@ -89,6 +97,7 @@ class LocalProcess:
         finally:
             with anyio.CancelScope(shield=True):
                 await _end(process)
+                _end_started(f"{_MARK}={mark}".encode())
 
     async def _read(self, process: asyncio.subprocess.Process, said: MemoryObjectSendStream[Any]) -> None:
         async with said:
@@ -138,13 +147,20 @@ def _message(line: bytes, cap: int, secrets: Sequence[str]) -> SessionMessage | 
     """A line as a message; None for one that cannot be read, unless somebody waits for it."""
     from mcp.shared.message import SessionMessage
     from mcp_types import INTERNAL_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
+    from pydantic import ValidationError
 
     why = f"its answer is larger than {cap:,} bytes"
     if len(line) <= cap:
+        text = line.decode(errors="replace")
         try:
-            return SessionMessage(jsonrpc_message_adapter.validate_json(line.decode(errors="replace"), by_name=False))
-        except ValueError as e:
-            why = f"its answer cannot be read: {str(e).splitlines()[0]:.200}"
+            return SessionMessage(jsonrpc_message_adapter.validate_json(text, by_name=False))
+        except ValueError:
+            pass
+        try:  # half of a surrogate pair, which JavaScript writes for a cut emoji, is not read by pydantic
+            return SessionMessage(jsonrpc_message_adapter.validate_python(clean_json(json.loads(text)), by_name=False))
+        except (ValueError, RecursionError) as e:
+            said = "no JSON-RPC message" if isinstance(e, ValidationError) else str(e)
+            why = f"its answer cannot be read: {said:.200}"
     found = _ID.search(line[:_ENDS]) or _ID.search(line[-_ENDS:])
     if found is None:
         words = escaped(safe_words(line.decode(errors="replace"), secrets)[:200])
@@ -168,6 +184,19 @@ async def _end(process: asyncio.subprocess.Process) -> None:
         transport = getattr(process, "_transport", None)  # a grandchild may hold the pipes; nothing public closes them
         if transport is not None:
             transport.close()
+
+
+def _end_started(mark: bytes) -> None:
+    """Kill what it has started and what has left its group: in `/proc`, where there is one, by its environment."""
+    for _ in range(_PASSES):
+        found = 0
+        for process in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):  # it has ended, or is another user's
+                if mark in (process / "environ").read_bytes().split(b"\0"):
+                    os.kill(int(process.name), signal.SIGKILL)
+                    found += 1
+        if not found:
+            return
 
 
 def _signal(process: asyncio.subprocess.Process, kind: signal.Signals) -> None:

@@ -89,7 +89,7 @@ class MCPTools:
         self._declared: dict[str, Declaration] = {}
         self._pins = Pins(given.pins, self.name)
         self._slots = asyncio.Semaphore(given.max_in_flight)
-        self._session = Session(where, given.session, self._listed)
+        self._session = Session(where, given.session, self._listed, self._refuse)
         self._loop = BackgroundLoop(f"MCP {self.name}")
         self._shown = self._closed = False
         if where.secrets:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from agentkit.interop.mcp.endpoints import Endpoint, LocalServer, safe_words
 from agentkit.interop.mcp.http_transport import LOST, UNSENT, http_streams
 from agentkit.interop.mcp.local_transport import LocalProcess
+from agentkit.interop.mcp.screening import Unfit, screened
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -67,10 +68,11 @@ class SessionOptions:
 class Connection:
     """One session, from its start to its end. A task of its own enters and leaves it, as the SDK requires."""
 
-    def __init__(self, where: Endpoint, options: SessionOptions, changed: Callable[[], None]) -> None:
+    def __init__(self, where: Endpoint, options: SessionOptions, changed: Callable[[], None], unfit: Unfit) -> None:
         self._where = where
         self._options = options
         self._changed = changed
+        self._unfit = unfit
         self._local = LocalProcess(where, options.max_message) if isinstance(where, LocalServer) else None
         self._leave = asyncio.Event()
         self._calls = 0
@@ -102,7 +104,7 @@ class Connection:
 
         try:
             client = Client(
-                self._transport(),
+                screened(self._transport(), self._unfit),
                 message_handler=heard,
                 elicitation_callback=self._options.elicitation,
                 sampling_callback=self._options.sampling,
@@ -181,9 +183,13 @@ class Session:
         where: the server.
         options: how it is opened.
         listed: called with the server's tools whenever they were listed: after each opening, and after each change.
+        unfit: told about each listed tool that is malformed.
     """
 
-    def __init__(self, where: Endpoint, options: SessionOptions, listed: Callable[[list[Tool]], None]) -> None:
+    def __init__(
+        self, where: Endpoint, options: SessionOptions, listed: Callable[[list[Tool]], None], unfit: Unfit
+    ) -> None:
+        self._unfit = unfit
         self._where = where
         self._options = options
         self._listed = listed
@@ -206,7 +212,7 @@ class Session:
 
     async def _open(self) -> Connection:
         if self._now is None or self._now.broken:
-            self._now = Connection(self._where, self._options, self._changed)
+            self._now = Connection(self._where, self._options, self._changed, self._unfit)
         connection = self._now
         try:
             await connection.opened()

@@ -60,15 +60,21 @@ def mcp_tools(entry: McpEntry) -> Sequence[Any]:
     Raises:
         ConfigError: the file is wrong, a server cannot be used, or a selected tool does not exist.
     """
-    selected = entry.selected
+    selected, found = entry.selected, dict[str, None]()
 
     def named(tool: str) -> str | None:
+        found[tool] = None
         return tool if selected is None or tool in selected else None
 
     servers = MCPTools.from_file(Path(entry.servers), rename=named, timeout=entry.timeout)
-    tools = [tool for server in servers for tool in server.bound_tools()]
-    found = [tool.name for tool in tools]
-    for name in selected or ():
-        if name not in found:
-            raise ConfigError(f"{entry.where}.tool_selected_list: {unknown('tool', name, found)}")
+    try:
+        for server in servers:
+            server.bound_tools()
+        for name in selected or ():
+            if name not in found:
+                raise ConfigError(f"{entry.where}.mcp.tool_selected_list: {unknown('tool', name, found)}")
+    except BaseException:
+        for server in servers:
+            server.close()
+        raise
     return servers

@@ -62,7 +62,7 @@ class ShownTrajectory:
     calls: tuple[ShownCall, ...]
     all_calls: int
     final_rewards: tuple[tuple[str, float], ...]
-    unreleased: tuple[tuple[str, str], ...]
+    failed: tuple[str, ...]
 
 
 class Curve:
@@ -180,7 +180,11 @@ def shown(record: TrajectoryRecord) -> ShownTrajectory:
         tuple(_call(call) for call in record.calls[:MESSAGES]),
         len(record.calls),
         tuple((cut(name, 100), reward) for name, reward in list(record.final_rewards.items())[:MESSAGES]),
-        tuple((cut(name, 100), cut(why, 500)) for name, why in list(record.unreleased.items())[:MESSAGES]),
+        tuple(
+            f"{cut(name, 100)} {what}: {cut(why, 500)}"
+            for what, reasons in (("was not scored", record.unscored), ("was not released", record.unreleased))
+            for name, why in list(reasons.items())[:MESSAGES]
+        ),
     )
 
 
@@ -195,17 +199,20 @@ def _message(message: Message) -> ShownMessage:
             return ShownMessage("system", "", None, (Piece("text", cut(content)),))
         case _:
             role = type(message).__name__.removesuffix("Message").lower()
-            pieces = tuple(_piece(part) for part in message.content[:MESSAGES])
+            pieces = tuple(_piece(part) for part in message.content[:MESSAGES] if not _is_blank(part))
             return ShownMessage(role, cut(getattr(message, "name", ""), 100), getattr(message, "error", None), pieces)
+
+
+def _is_blank(part: object) -> bool:
+    """Whether nothing is there to be seen."""
+    return isinstance(part, (TextPart, MarkupPart)) and not part.text.strip()
 
 
 def _piece(part: object) -> Piece:
     match part:
         case TextPart(text):
             return Piece("text", cut(text))
-        case ThinkingPart(text):
-            return Piece("thinking", cut(text))
-        case MarkupPart(text):
+        case ThinkingPart(text) | MarkupPart(text):
             return Piece("thinking", cut(text))
         case ToolCall(name=name, arguments=arguments, raw=raw):
             return Piece("call", cut(raw or f"{name} {json_text(arguments)}"))

@@ -77,6 +77,8 @@ def _tiles(found: Findings) -> list[tuple[str, str, str]]:
         ("ended by an error", f"{errors:,}", "bad" if errors else ""),
         ("time per trajectory, p50", duration(m.seconds.quantile(0.5)), ""),
     ]
+    if m.unscored:
+        tiles.append(("rewards that failed", f"{m.unscored:,}", "bad"))
     if m.unreleased:
         tiles.append(("tool instances not released", f"{m.unreleased:,}", "bad"))
     if m.rewards.not_finite:

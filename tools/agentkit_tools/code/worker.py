@@ -283,9 +283,14 @@ def _images(values: object) -> tuple[tuple[ImagePart, ...], int]:
     for value in values if isinstance(values, list) else []:
         try:
             kind, data = value
-            found.append(ImagePart(base64.b64decode(data, validate=True), kind))
+            image = ImagePart(base64.b64decode(data, validate=True), kind)
         except (ValueError, TypeError, binascii.Error):
             bad += 1
+            continue
+        if image.fault:
+            bad += 1
+        else:
+            found.append(image)
     return tuple(found), bad
 
 

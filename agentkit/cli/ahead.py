@@ -1,0 +1,50 @@
+"""How far long work is, on standard error: after a second, on one line of a terminal, else now and then a line."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+from typing import Final, Self
+
+from agentkit.cli.terminal import cut, width
+
+AFTER: Final = 1.0  # seconds until anything is shown: shorter work needs no words
+AT_A_TERMINAL: Final = 0.2  # seconds between two states that are shown
+IN_A_LOG: Final = 10.0
+
+
+class Ahead:
+    """Shows the state of some work while it runs.
+
+    Args:
+        what: what the work is.
+    """
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._started = time.monotonic()
+        self._terminal = sys.stderr.isatty()
+        self._next = self._started + AFTER
+        self._shown = False
+
+    def at(self, state: str) -> None:
+        """Tell the state; it is shown if the last one is not too recent."""
+        now = time.monotonic()
+        if now < self._next:
+            return
+        self._shown = True
+        seconds = int(now - self._started)
+        line = cut(f"{self._what}: {state} ({seconds // 60}:{seconds % 60:02} min)", width())
+        self._next = now + (AT_A_TERMINAL if self._terminal else IN_A_LOG)
+        if self._terminal:
+            print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
+        else:
+            print(line, file=sys.stderr, flush=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, e: BaseException | None, t: TracebackType | None) -> None:
+        if self._shown and self._terminal:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)

@@ -1,0 +1,337 @@
+"""`agentkit rollout`: run a policy on a data set, with tools, into a file of records; `agentkit rollout report`."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import signal
+import sys
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from contextlib import aclosing, suppress
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from agentkit.cli.ahead import Ahead
+from agentkit.cli.chat import add_model
+from agentkit.cli.terminal import plain, visible
+from agentkit.errors import ConfigError
+
+if TYPE_CHECKING:
+    from agentkit.rollout import Measures, Policy, RecordFile, Rollout, Sample, TrajectoryRecord
+
+ERRORS: Final = ("policy_error", "tool_error", "lost")
+"""The ends of trajectories that `--again` runs once more."""
+
+GIVES_UP: Final = 50
+"""After this many errors of the policy one after another the command ends: a server is down, or refuses."""
+
+_REQUIRED: Final = ("data", "tools", "out")
+
+
+def add(commands: Any) -> None:
+    """Declare the command, its options, and the report."""
+    command: argparse.ArgumentParser = commands.add_parser(
+        "rollout",
+        help="run a model on a data set with tools, and record every trajectory",
+        description="Run a model on the samples of a data set, with tools, and append each finished trajectory to a "
+        "file. The same command continues an interrupted rollout: finished trajectories are not run again.",
+    )
+    command.add_argument("--data", nargs="+", metavar="FILE", help="samples: parquet or JSON lines")
+    command.add_argument(
+        "--tools", nargs="+", metavar="MODULE:CLASS", help="tools, such as my_tools:Search; or a YAML file of verl's"
+    )
+    command.add_argument("--out", metavar="FILE", help="the file of records, such as run.jsonl")
+    add_model(command, required=False, format="hermes")
+    command.add_argument(
+        "--script", metavar="FILE", help="instead of a model: a JSON list of texts, played in each trajectory; or "
+        "module:name, a list or function",
+    )  # fmt: skip
+    command.add_argument("--allow", nargs="+", default=[], metavar="MODULE", help="what a YAML file may import")
+    command.add_argument("--repeats", type=int, default=1, metavar="N", help="trajectories per sample; default: 1")
+    command.add_argument("--limit", type=int, metavar="N", help="only the first samples")
+    command.add_argument("--concurrency", type=int, default=256, metavar="N", help="at the same time; default: 256")
+    command.add_argument("--again", action="store_true", help="run trajectories again that ended by an error")
+    command.add_argument("--sampling", default="{}", metavar="JSON", help="such as '{\"temperature\": 1.0}'")
+    command.add_argument("--aggregate", choices=("sum", "last"), default="sum", help="of rewards; default: sum")
+    for name, kind, what in (
+        ("max-tokens", int, "tokens of one response"),
+        ("max-assistant-turns", int, "responses of a trajectory"),
+        ("max-user-turns", int, "times that a trajectory's calls are answered"),
+        ("max-parallel-calls", int, "calls of one response that are run"),
+        ("max-tool-response", int, "characters of a result that the model reads"),
+        ("call-timeout", float, "seconds of one call; default: 60"),
+        ("turn-timeout", float, "seconds of all calls of a response"),
+        ("trajectory-timeout", float, "seconds of a trajectory"),
+    ):
+        command.add_argument(f"--{name}", type=kind, metavar="N", help=what)
+    command.set_defaults(run=run, parser=command)
+    actions = command.add_subparsers(dest="action", metavar="report")
+    report = actions.add_parser(
+        "report",
+        help="a file of records as a page with charts, and as a picture",
+        description="Write one HTML page that needs no network, and a PNG of its charts; print the figures.",
+    )
+    report.add_argument("records", metavar="FILE", help="the file of records, such as run.jsonl")
+    report.add_argument(
+        "--to", nargs="+", metavar="FILE", help="where to: names ending in .html or .png; default: next to the records"
+    )
+    report.set_defaults(run=run_report)
+
+
+# ---------------------------------------------------------------- the rollout
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Roll out what is not in the file yet. Exit status 1 if all trajectories ended by an error."""
+    from agentkit.agent import OwnLoop
+    from agentkit.rollout import RecordFile
+
+    missing = [f"--{name}" for name in _REQUIRED if not getattr(arguments, name)]
+    if (arguments.model is None) == (arguments.script is None):
+        missing.append("either --model or --script")
+    if missing:
+        arguments.parser.error(f"the following arguments are required: {', '.join(missing)}")
+    for name in ("repeats", "concurrency", "limit"):
+        if (value := getattr(arguments, name)) is not None and value < 1:
+            raise ConfigError(f"--{name} {value}: expected an integer (1 or more)")
+    policy = _policy(arguments)
+    rollout = _rollout(arguments, policy)
+    count = _checked(rollout, arguments)
+    again = (lambda record: record.end in ERRORS) if arguments.again else None
+    with RecordFile(arguments.out, drop=again) as records, OwnLoop() as loop:
+        if records.dropped:
+            complain(f"{records.dropped} trajectories that ended by an error are run again")
+        try:
+            return loop.run(Work(rollout, records, count * arguments.repeats, arguments).run())
+        finally:
+            if hasattr(policy, "aclose"):
+                loop.run(policy.aclose())
+
+
+class Work:
+    """One run of the command on one file."""
+
+    def __init__(self, rollout: Rollout, records: RecordFile, total: int, arguments: argparse.Namespace) -> None:
+        from agentkit.rollout import Measures
+
+        self.rollout = rollout
+        self.records = records
+        self.total = total
+        self.arguments = arguments
+        self.measures: Measures = Measures(rollout.tools)
+        self.errors = 0  # of this run
+        self.in_a_row = 0
+        self.ran = 0
+
+    async def run(self) -> int:
+        """Run what is left, and print the figures of the whole file, also after Ctrl-C."""
+        self.read()
+        work = asyncio.ensure_future(self.follow())
+        loop = asyncio.get_running_loop()
+        with suppress(NotImplementedError):
+            loop.add_signal_handler(signal.SIGTERM, work.cancel)
+        try:
+            await work
+        except asyncio.CancelledError:
+            self.tell()
+            complain(f"interrupted: {self.progress()}; the same command continues")
+            return 130
+        finally:
+            loop.remove_signal_handler(signal.SIGTERM)
+        self.tell()
+        return self.status()
+
+    def read(self) -> None:
+        """Count what earlier runs left in the file."""
+        from agentkit.rollout import read_records
+
+        if not len(self.records):
+            return
+        with Ahead("reading the file of records") as ahead:
+            for number, record in enumerate(read_records(self.records.path), 1):
+                self.measures.add(record)
+                ahead.at(f"{number:,} of {len(self.records):,}")
+        complain(f"{self.records.path}: {len(self.records):,} trajectories are there, and are not run again")
+
+    async def follow(self) -> None:
+        """Run the trajectories that are not in the file."""
+        samples = _samples(self.arguments)
+        stream = self.rollout.stream(samples, repeats=self.arguments.repeats, skip=self.records)
+        with Ahead("rollout") as ahead:
+            beat = asyncio.create_task(self.beat(ahead))
+            try:
+                await self.append(stream)
+            finally:
+                beat.cancel()
+
+    async def beat(self, ahead: Ahead) -> None:
+        """Show the progress, also while no trajectory ends."""
+        while True:
+            ahead.at(self.progress())
+            await asyncio.sleep(0.2)
+
+    async def append(self, stream: AsyncGenerator[TrajectoryRecord, None]) -> None:
+        """Append each trajectory as it ends."""
+        async with aclosing(stream):
+            async for record in stream:
+                self.records.append(record)
+                self.take(record)
+                if self.in_a_row >= GIVES_UP:
+                    complain(f"stopped after {GIVES_UP} errors of the model one after another: {record.error}")
+                    return
+
+    def take(self, record: TrajectoryRecord) -> None:
+        """Count one record of this run."""
+        self.measures.add(record)
+        self.ran += 1
+        self.errors += record.end in ERRORS
+        self.in_a_row = self.in_a_row + 1 if record.end == "policy_error" else 0
+
+    def progress(self) -> str:
+        """How far it is."""
+        done = f"{self.measures.trajectories:,} of {self.total:,} trajectories"
+        reward = f", reward {self.measures.rewards.mean:.3g}" if self.measures.rewards.count else ""
+        return done + reward + (f", {self.errors:,} ended by an error" if self.errors else "")
+
+    def tell(self) -> None:
+        """Print the figures of the whole file."""
+        print(plain(str(self.measures)), flush=True)
+
+    def status(self) -> int:
+        """The exit status, with what there is to say about it."""
+        if self.errors:
+            complain(f"{self.errors:,} of {self.ran:,} trajectories ended by an error; --again runs them once more")
+        return int(self.ran > 0 and self.errors == self.ran)
+
+
+def _samples(arguments: argparse.Namespace) -> Iterator[Sample]:
+    from agentkit.rollout.samples import read_samples
+
+    return islice(read_samples(arguments.data), arguments.limit)
+
+
+def _checked(rollout: Rollout, arguments: argparse.Namespace) -> int:
+    """Check every sample before the first generation; returns how many there are.
+
+    Raises:
+        ConfigError: one is wrong, or there are none.
+    """
+    count = 0
+    with Ahead("checking the samples") as ahead:
+        for sample in _samples(arguments):
+            rollout.check([sample])
+            count += 1
+            ahead.at(f"{count:,}")
+    if not count:
+        raise ConfigError(f"{', '.join(arguments.data)}: there are no samples")
+    return count
+
+
+def _rollout(arguments: argparse.Namespace, policy: Policy) -> Rollout:
+    from agentkit.rollout import Rollout, RolloutLimits
+
+    names = (
+        "max_tokens", "max_assistant_turns", "max_user_turns", "max_parallel_calls", "max_tool_response",
+        "call_timeout", "turn_timeout", "trajectory_timeout",
+    )  # fmt: skip
+    limits = {name: value for name in names if (value := getattr(arguments, name)) is not None}
+    return Rollout(
+        [tool for reference in arguments.tools for tool in _tools(reference, arguments.allow)],
+        policy,
+        format=arguments.format,
+        limits=RolloutLimits(**limits),
+        aggregate=arguments.aggregate,
+        concurrency=arguments.concurrency,
+        sampling=_sampling(arguments.sampling),
+    )
+
+
+def _tools(reference: str, allow: Sequence[str]) -> Sequence[Any]:
+    """The tools of one word after `--tools`.
+
+    Raises:
+        ConfigError: it names none.
+    """
+    if not reference.endswith((".yaml", ".yml")):
+        return [reference]
+    from agentkit.rollout.verl_config import verl_tools
+
+    return verl_tools(reference, allow=allow)
+
+
+def _sampling(text: str) -> Mapping[str, Any]:
+    try:
+        found = json.loads(text)
+    except ValueError as e:
+        raise ConfigError(f"--sampling: not JSON: {e}; found {text!r:.60}") from e
+    if not isinstance(found, dict):
+        raise ConfigError(f'--sampling: expected a JSON object such as {{"temperature": 1.0}}, found {text!r:.60}')
+    return found
+
+
+def _policy(arguments: argparse.Namespace) -> Policy:
+    from agentkit.rollout.policies import ModelPolicy, ScriptedPolicy
+
+    if arguments.script is not None:
+        return ScriptedPolicy(_script(arguments.script))
+    from agentkit.models import model
+
+    return ModelPolicy(model(arguments.model, base_url=arguments.base_url), arguments.format)
+
+
+def _script(where: str) -> Any:
+    """A script: the turns of a JSON file, or a Python object.
+
+    Raises:
+        ConfigError: it is neither.
+    """
+    if not where.endswith(".json"):
+        from agentkit.tool.references import load
+
+        return load(where)
+    try:
+        turns = json.loads(Path(where).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as e:
+        raise ConfigError(f"--script {where}: {e}") from e
+    if not isinstance(turns, list) or not all(isinstance(turn, str) for turn in turns):
+        raise ConfigError(f"--script {where}: expected a JSON list of texts, one for each turn, found {turns!r:.60}")
+    return turns
+
+
+def complain(text: str) -> None:
+    """Print a line to standard error."""
+    print(plain(text), file=sys.stderr, flush=True)
+
+
+# ---------------------------------------------------------------- the report
+
+
+def run_report(arguments: argparse.Namespace) -> int:
+    """Write the page and the picture, and print the figures."""
+    from agentkit.rollout import read_records
+    from agentkit.rollout.report import Findings, write_page, write_png
+
+    path = Path(arguments.records)
+    targets = [Path(to) for to in arguments.to or (path.with_suffix(".html"), path.with_suffix(".png"))]
+    for target in targets:
+        if target.suffix not in (".html", ".png"):
+            raise ConfigError(f"--to {target}: expected a name ending in .html or .png")
+    found = Findings()
+    with Ahead(f"reading {path}") as ahead:
+        for record in read_records(path):
+            found.add(record)
+            ahead.at(f"{found.measures.trajectories:,} trajectories")
+    if not found.measures.trajectories:
+        raise ConfigError(f"{path} has no records")
+    print(plain(str(found.measures)), flush=True)
+    for target in targets:
+        with Ahead(f"drawing {target}") as ahead:
+            ahead.at("")
+            if target.suffix == ".html":
+                write_page(found, target, title=path.name)
+            else:
+                write_png(found, target)
+        print(visible(f"wrote {target}"))
+    return 0

@@ -1,0 +1,102 @@
+"""What a server sends, before the official SDK sees it: one bad tool costs that tool, not the list.
+
+The SDK refuses a whole list because of one malformed tool, and takes the error code -32000, which many servers send for
+any fault, for its own notice that the connection was closed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from types import TracebackType
+from typing import Any, Final
+
+from agentkit.checks.awaiting import EnteredAsync
+
+Unfit = Callable[[str, str], None]
+"""Receives the name of a malformed tool, and what is wrong with it."""
+
+_VERSION: Final = "2025-11-25"  # the SDK's own assumption before the handshake
+
+
+@asynccontextmanager
+async def screened(streams: Any, unfit: Unfit) -> AsyncIterator[tuple[Any, Any]]:
+    """A transport's two streams, the first one screened.
+
+    Args:
+        streams: a context manager that yields them.
+        unfit: told about each tool that is left out.
+    """
+    async with streams as (heard, sent):
+        yield Screened(heard, unfit), sent
+
+
+class Screened(EnteredAsync):
+    """A stream of messages from a server.
+
+    Args:
+        heard: the transport's stream.
+        unfit: told about each tool that is left out.
+    """
+
+    def __init__(self, heard: Any, unfit: Unfit) -> None:
+        self._heard = heard
+        self._unfit = unfit
+        self._version = _VERSION
+
+    async def __aenter__(self) -> Screened:
+        await self._heard.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._heard.__aexit__(kind, error, trace)
+
+    @property
+    def last_context(self) -> Any:
+        """The SDK's context of the last message."""
+        return getattr(self._heard, "last_context", None)
+
+    async def __aiter__(self) -> AsyncIterator[Any]:
+        async for item in self._heard:
+            self._screen(item)
+            yield item
+
+    def _screen(self, item: Any) -> None:
+        from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, JSONRPCError, JSONRPCResponse
+
+        message = getattr(item, "message", None)  # otherwise an exception of the transport
+        if isinstance(message, JSONRPCError) and message.error.code == CONNECTION_CLOSED:
+            message.error.code = INTERNAL_ERROR
+        elif isinstance(message, JSONRPCResponse):
+            self._version = str(message.result.get("protocolVersion", self._version))
+            if isinstance(tools := message.result.get("tools"), list):
+                message.result["tools"] = [tool for tool in tools if self._fits(tool)]
+
+    def _fits(self, tool: object) -> bool:
+        """Whether the SDK accepts it."""
+        from mcp_types.methods import validate_server_result
+
+        try:
+            validate_server_result("tools/list", self._version, {"tools": [tool]})
+        except KeyError:  # a version that the SDK does not check
+            return True
+        except ValueError as e:
+            name = tool.get("name") if isinstance(tool, Mapping) else None
+            self._unfit(
+                name if isinstance(name, str) else "(without a name)", f"its declaration is malformed: {_what(e)}"
+            )
+            return False
+        return True
+
+
+def _what(error: ValueError) -> str:
+    """The first fault, without pydantic's address and the value."""
+    from pydantic import ValidationError
+
+    if not isinstance(error, ValidationError):
+        return str(error)
+    found = error.errors()
+    place = ".".join(str(step) for step in found[0]["loc"][2:])  # after tools.0
+    return ": ".join(filter(None, (place, found[0]["msg"])))[:300]

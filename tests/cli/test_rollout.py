@@ -1,0 +1,266 @@
+"""`agentkit rollout` as its user meets it: one command from a data set to a report, killed and continued."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from command_line import Say
+from rollout_records import record
+
+from agentkit.rollout import RecordFile, read_records
+
+TOOLS = '''
+import asyncio, os
+from agentkit import ToolResult, openapi_schema
+
+class Adder:
+    """Adds up."""
+
+    def __init__(self):
+        self.total = 0
+        self.log("created")
+
+    @openapi_schema
+    async def add(self, number: int) -> ToolResult:
+        """Add a number to the total.
+
+        Args:
+            number: the number.
+        """
+        self.total += number
+        return ToolResult(output=self.total, reward=0.5)
+
+    def calc_reward(self) -> float:
+        return float(self.total)
+
+    async def release(self):
+        self.log("released")
+
+    def log(self, what):
+        if path := os.environ.get("ADDER_LOG"):
+            with open(path, "a") as file:
+                file.write(what + "\\n")
+
+CALL = '<tool_call>{"name": "add", "arguments": {"number": %d}}</tool_call>'
+
+async def slow(request):
+    """Three turns, of 20 ms each."""
+    await asyncio.sleep(0.02)
+    return CALL % request.turn if request.turn < 2 else "done"
+
+async def hangs(request):
+    await asyncio.sleep(600)
+
+def fails(request):
+    raise OSError("the engine is gone")
+'''
+CALL = '<tool_call>{"name": "add", "arguments": {"number": %d}}</tool_call>'
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a data set of 12 samples, tools and a script of eight turns."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "adder", raising=False)
+    Path("adder.py").write_text(TOOLS)
+    rows = [{"id": f"s{n}", "prompt": [{"role": "user", "content": "Add."}]} for n in range(12)]
+    Path("d.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    Path("eight.json").write_text(json.dumps([*(CALL % n for n in range(1, 9)), "36"]))
+    return tmp_path
+
+
+def options(script: str = "eight.json", *more: str) -> list[str]:
+    return ["rollout", "--data", "d.jsonl", "--tools", "adder:Adder", "--script", script, "--out", "run.jsonl", *more]
+
+
+def ids() -> list[str]:
+    return [one.id for one in read_records("run.jsonl")]
+
+
+ALL = {f"s{n}#0" for n in range(12)}
+
+
+def test_a_data_set_becomes_a_file_of_records_and_a_summary(here: Path, say: Say) -> None:
+    status, out, err = say(*options())
+    assert (status, err) == (0, "")
+    assert out.splitlines()[:2] == ["12 trajectories: answered 12", "reward: mean 40, min 40, p50 40, max 40"]
+    assert out.splitlines()[4].split()[:5] == ["add", "96", "100.0", "%", "8.00"]
+    assert {(one.id, one.calls[7].result) for one in read_records("run.jsonl")} == {(id, "36") for id in ALL}
+
+
+def test_only_the_first_samples_and_each_several_times(here: Path, say: Say) -> None:
+    assert say(*options("eight.json", "--limit", "2", "--repeats", "3"))[0] == 0
+    assert sorted(ids()) == ["s0#0", "s0#1", "s0#2", "s1#0", "s1#1", "s1#2"]
+
+
+def test_the_same_command_runs_nothing_twice(here: Path, say: Say) -> None:
+    say(*options("eight.json", "--limit", "5"))
+    first = Path("run.jsonl").read_bytes()
+    status, out, err = say(*options())
+    assert (status, err) == (0, "run.jsonl: 5 trajectories are there, and are not run again\n")
+    assert out.startswith("12 trajectories: answered 12\n")
+    assert Path("run.jsonl").read_bytes().startswith(first)
+    assert sorted(ids()) == sorted(ALL)
+
+
+def test_errors_are_records_and_can_be_run_again(here: Path, say: Say) -> None:
+    status, out, err = say(*options("adder:fails"))
+    assert (status, err) == (1, "12 of 12 trajectories ended by an error; --again runs them once more\n")
+    assert out.startswith("12 trajectories: policy_error 12\n")
+    status, out, err = say(*options("eight.json", "--again"))
+    assert (status, err) == (0, "12 trajectories that ended by an error are run again\n")
+    assert sorted(ids()) == sorted(ALL)
+
+
+def test_it_gives_up_when_the_model_only_fails(here: Path, say: Say) -> None:
+    status, _, err = say(*options("adder:fails", "--repeats", "100", "--concurrency", "4"))
+    assert status == 1
+    assert "stopped after 50 errors of the model one after another: OSError: the engine is gone" in err
+    assert len(ids()) == 50
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        (["--data", "none.jsonl"], "none.jsonl: there is no such file"),
+        (["--tools", "adder:Subtractor"], "'adder:Subtractor': adder has no 'Subtractor'"),
+        (["--out", "d.jsonl"], "d.jsonl, line 1: not a record of a trajectory"),
+        (["--script", "none.json"], "--script none.json: "),
+        (["--script", "d.jsonl"], "'d.jsonl' is not a tool reference"),
+        (["--repeats", "0"], "--repeats 0: expected an integer (1 or more)"),
+        (["--sampling", "[1]"], "--sampling: expected a JSON object"),
+        (["--format", "hermess"], "hermes"),
+        (["--max-tokens", "0"], "max_tokens"),
+    ],
+)
+def test_what_is_wrong_is_said_before_anything_runs(here: Path, say: Say, wrong: list[str], why: str) -> None:
+    data = Path("d.jsonl").read_bytes()
+    status, out, err = say(*options(), *wrong)
+    assert (status, out) == (1, "")
+    assert why in err
+    assert Path("d.jsonl").read_bytes() == data
+    assert not Path("run.jsonl").exists()
+
+
+def test_names_in_the_data_are_checked_before_anything_runs(here: Path, say: Say) -> None:
+    row = {"id": "last", "prompt": [{"role": "user", "content": "Add."}], "extra_info": {"tool_selection": ["ad"]}}
+    with Path("d.jsonl").open("a") as file:
+        file.write(json.dumps(row) + "\n")
+    status, _, err = say(*options())
+    assert status == 1
+    assert "'ad'" in err
+    assert not Path("run.jsonl").exists()
+
+
+def test_what_is_missing_is_named(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from agentkit.cli import main
+
+    with pytest.raises(SystemExit) as end:
+        main(["rollout", "--data", "d.jsonl"])
+    assert end.value.code == 2
+    assert "are required: --tools, --out, either --model or --script" in capsys.readouterr().err
+
+
+# killed
+
+
+def started(*more: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "agentkit", *options("adder:slow", "--concurrency", "3", *more)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+
+
+def size_of(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
+def killed_and_continued(seed: int, times: int) -> None:
+    """Kill it at random moments, then let it end: every id is there exactly once, and nothing kept was run again."""
+    dice = random.Random(seed)
+    kept = b""
+    for _ in range(times):
+        process = started("--repeats", "4")
+        size, more = len(kept), dice.randrange(16_000)
+        while process.poll() is None and size_of(Path("run.jsonl")) < size + more:
+            time.sleep(0.005)
+        process.kill()
+        process.communicate()
+        found = Path("run.jsonl").read_bytes()
+        assert found.startswith(kept)
+        kept = found[: found.rfind(b"\n") + 1]
+    process = started("--repeats", "4")
+    assert process.wait(60) == 0
+    process.communicate()
+    assert Path("run.jsonl").read_bytes().startswith(kept)
+    assert sorted(ids()) == sorted(f"s{n}#{repeat}" for n in range(12) for repeat in range(4))
+
+
+def test_killed_and_continued_every_trajectory_is_there_once(here: Path) -> None:
+    killed_and_continued(seed=1, times=2)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(5))
+def test_killed_and_continued_often(here: Path, seed: int) -> None:
+    killed_and_continued(seed, times=6)
+
+
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_ends_cleanly_with_all_tools_released(
+    here: Path, monkeypatch: pytest.MonkeyPatch, by: signal.Signals
+) -> None:
+    log = here / "log"
+    monkeypatch.setenv("ADDER_LOG", str(log))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "agentkit", *options("adder:hangs")], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    while not log.exists() or log.read_text().count("created") < 12:
+        time.sleep(0.01)
+    time.sleep(1.2)  # the progress is shown after a second
+    process.send_signal(by)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert log.read_text().splitlines().count("released") >= 12
+    assert b"rollout: 0 of 12 trajectories (0:01 min)" in err
+    assert err.decode().splitlines()[-1] == "interrupted: 0 of 12 trajectories; the same command continues"
+    assert out.startswith(b"0 trajectories")
+    assert ids() == []
+
+
+# report
+
+
+def test_the_report_is_written_next_to_the_records(here: Path, say: Say) -> None:
+    with RecordFile("run.jsonl") as file:
+        file.append(record())
+    status, out, err = say("rollout", "report", "run.jsonl")
+    assert (status, err) == (0, "")
+    assert out.splitlines()[0] == "1 trajectory: answered 1"
+    assert out.splitlines()[-2:] == ["wrote run.html", "wrote run.png"]
+    assert Path("run.png").read_bytes().startswith(b"\x89PNG")
+    assert Path("run.html").read_text().startswith("<!doctype html>")
+
+
+def test_a_report_elsewhere(here: Path, say: Say) -> None:
+    with RecordFile("run.jsonl") as file:
+        file.append(record())
+    assert say("rollout", "report", "run.jsonl", "--to", "a.html")[1].endswith("wrote a.html\n")
+    assert sorted(path.name for path in here.glob("*.html")) == ["a.html"]
+    assert say("rollout", "report", "run.jsonl", "--to", "a.pdf")[2:] == (
+        "agentkit rollout: --to a.pdf: expected a name ending in .html or .png\n",
+    )
+
+
+def test_a_report_of_nothing_is_refused(here: Path, say: Say) -> None:
+    Path("empty.jsonl").touch()
+    assert say("rollout", "report", "empty.jsonl")[2] == "agentkit rollout: empty.jsonl has no records\n"
+    assert "cannot read none.jsonl" in say("rollout", "report", "none.jsonl")[2]
