@@ -16,6 +16,7 @@ from agentkit.interop.peers import TRL, VERIFIERS, parameters_for, refuse_reserv
 from agentkit.messages import ImagePart
 from agentkit.processor import ProcessorConfig
 from agentkit.rollout.decorated import as_rollout_tool
+from agentkit.tool import BoundTool
 
 REWARD: Final = "tool_reward"
 """The key of a rollout's state that holds the rewards of all calls and the final one, once it is over."""
@@ -39,7 +40,6 @@ def to_verifiers(
         SchemaError: a definition is wrong, or a function has a name that verifiers reserves.
     """
     vf = require(VERIFIERS, "verifiers.legacy")
-    types = require(VERIFIERS, "verifiers.legacy.types")
     source = as_rollout_tool(tool, tool_config or {})
     refuse_reserved(VERIFIERS, source.tools.values())
     trajectories = Trajectories(source, config)
@@ -47,41 +47,58 @@ def to_verifiers(
     def construct(self: Any, **settings: Any) -> None:
         ours = vf.Rubric(funcs=[tool_reward], weights=[1.0])
         vf.StatefulToolEnv.__init__(self, **{"rubric": ours, **settings})
-        for name, bound in source.tools.items():
-            shown = types.Tool(name=name, description=bound.description, parameters=dict(bound.spec.parameters))
-            self.tool_defs.append(shown)
-            self.tool_map[name] = bound.method
-            self.tool_monitor_rubric.add_tool_metric(name)
+        self.trajectories = trajectories
+        for bound in source.tools.values():
+            _offer(self, bound)
         if "rubric" in settings:
             self.add_rubric(ours)
-
-    def update_tool_args(
-        self: Any, tool_name: str, tool_args: dict[str, Any], messages: Any, state: Any, **kwargs: Any
-    ) -> dict[str, Any]:
-        return {"given": tool_args, "state": state}
-
-    async def call_tool(self: Any, tool_name: str, tool_args: dict[str, Any], tool_call_id: str, **kwargs: Any) -> Any:
-        given, state = tool_args["given"], tool_args["state"]
-        if tool_name not in source.tools:
-            said: Any = f"there is no tool {tool_name!r}; there are {', '.join(source.tools)}"
-        else:
-            answer = await trajectories.of(state, lambda: _told(state)).call(tool_name, given)
-            images = any(isinstance(part, ImagePart) for part in answer.parts)
-            said = [_block(part) for part in answer.parts] if images else answer.text
-        return types.ToolMessage(role="tool", content=said, tool_call_id=tool_call_id)
-
-    async def release_tools(self: Any, state: Any) -> None:
-        total = await trajectories.over(state)
-        state[REWARD] = 0.0 if total is None else total
 
     members = {
         "__init__": construct,
         "__doc__": f"{source.name} for verifiers.",
-        "update_tool_args": update_tool_args,
-        "call_tool": call_tool,
-        "release_tools": vf.cleanup(release_tools),
+        "update_tool_args": _update_tool_args,
+        "call_tool": _call_tool,
+        "release_tools": vf.cleanup(_releasing()),
     }
     return type(f"{getattr(tool, '__name__', source.name)}Env", (vf.StatefulToolEnv,), members)
+
+
+def _offer(environment: Any, bound: BoundTool) -> None:
+    """Declare a tool with our schema: verifiers would make its own, from hints."""
+    tool = require(VERIFIERS, "verifiers.legacy.types").Tool
+    shown = tool(name=bound.name, description=bound.description, parameters=dict(bound.spec.parameters))
+    environment.tool_defs.append(shown)
+    environment.tool_map[bound.name] = bound.method
+    environment.tool_monitor_rubric.add_tool_metric(bound.name)
+
+
+def _update_tool_args(
+    self: Any, tool_name: str, tool_args: dict[str, Any], messages: Any, state: Any, **kwargs: Any
+) -> dict[str, Any]:
+    return {"given": tool_args, "state": state}
+
+
+async def _call_tool(self: Any, tool_name: str, tool_args: dict[str, Any], tool_call_id: str, **kwargs: Any) -> Any:
+    given, state = tool_args["given"], tool_args["state"]
+    names = self.trajectories.tool.tools
+    if tool_name not in names:
+        said: Any = f"there is no tool {tool_name!r}; there are {', '.join(names)}"
+    else:
+        answer = await self.trajectories.of(state, lambda: _told(state)).call(tool_name, given)
+        images = any(isinstance(part, ImagePart) for part in answer.parts)
+        said = [_block(part) for part in answer.parts] if images else answer.text
+    message = require(VERIFIERS, "verifiers.legacy.types").ToolMessage
+    return message(role="tool", content=said, tool_call_id=tool_call_id)
+
+
+def _releasing() -> Any:
+    """A cleanup of each class's own: verifiers marks the function."""
+
+    async def release_tools(self: Any, state: Any) -> None:
+        total = await self.trajectories.over(state)
+        state[REWARD] = 0.0 if total is None else total
+
+    return release_tools
 
 
 def tool_reward(state: Any) -> float:

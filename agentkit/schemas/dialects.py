@@ -107,7 +107,7 @@ XGRAMMAR: Final = Dialect(
 # ---------------------------------------------------------------- what other systems keep of a parameter's schema
 
 VERL: Final = Dialect(frozenset(("type", "description", "enum")), frozenset(), optional=True, recursive=False)
-"""verl from 0.8 on. Source: `verl.tools.schemas.OpenAIFunctionPropertySchema`, which drops all else in silence."""
+"""verl from 0.8 on. Source: `verl.tools.schemas.OpenAIFunctionPropertySchema`, which drops everything else."""
 
 EARLY_VERL: Final = Dialect(
     frozenset(("type", "description", "enum")), frozenset(), optional=True, recursive=False, several=False
