@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -39,6 +40,25 @@ class Unsettled(NamedTuple):
     waiting: tuple[ToolCall, ...] = ()
 
 
+class LeftOpen(NamedTuple):
+    """What waits in a conversation in memory before its run has started. If it never starts, its result passes this on.
+
+    Attributes:
+        waiting: by the ids of the open calls, what waits for a person: the call itself, or those inside it.
+        delegated: what the sub-agents continue from of which calls wait.
+    """
+
+    waiting: Mapping[str, tuple[ToolCall, ...]] = MappingProxyType({})
+    delegated: Mapping[str, RunResult[Any]] = MappingProxyType({})
+
+    def only(self, ids: Container[str]) -> LeftOpen:
+        """The same of these calls alone."""
+        return LeftOpen(
+            {id: calls for id, calls in self.waiting.items() if id in ids},
+            {id: result for id, result in self.delegated.items() if id in ids},
+        )
+
+
 class Response(NamedTuple):
     """What is known of a response other than its message. `seconds` is the wall clock time of the turn."""
 
@@ -63,6 +83,11 @@ class Journal(Protocol):
     @property
     def taken(self) -> Iterable[str]:
         """The ids of all calls of the conversation."""
+        ...
+
+    @property
+    def left_open(self) -> LeftOpen:
+        """What waits before the run has started; nothing if a store keeps it."""
         ...
 
     @property
@@ -170,7 +195,8 @@ class Conversation:
         self._delegated = delegated
         self._edits: dict[str, Mapping[str, object]] = {}
         self._messages[:], self._open = settled(messages)
-        waiting = [id for call in self._open for id in self._inside(call)]
+        self.left_open = LeftOpen({call.id: self._inside(call) for call in self._open}, delegated)
+        waiting = [call.id for calls in self.left_open.waiting.values() for call in calls]
         unknown = decisions.keys() - set(waiting)
         if unknown:
             raise ConfigError(
@@ -178,10 +204,12 @@ class Conversation:
                 f"waiting: {', '.join(map(repr, waiting)) or _why_none(messages, unknown)}{_whose(unknown, waiting)}"
             )
 
-    def _inside(self, call: ToolCall) -> list[str]:
-        """The ids under which a person decides on an open call: its own, or those of the calls that wait inside it."""
+    def _inside(self, call: ToolCall) -> tuple[ToolCall, ...]:
+        """What a person decides on for an open call: the call itself, or those that wait inside it."""
         kept = self._delegated.get(call.id)
-        return [call.id] if kept is None else [f"{call.id}/{inner.id}" for inner in kept.pending]
+        if kept is None:
+            return (call,)
+        return tuple(replace(inner, id=f"{call.id}/{inner.id}") for inner in kept.pending)
 
     @property
     def taken(self) -> Iterable[str]:

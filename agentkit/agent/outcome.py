@@ -35,8 +35,8 @@ class RunResult(ByAttribute, Generic[OutputT]):
         turns: how many responses the model wrote.
         finish: why the run ended: `stop` when the model had no more to say, `max_turns` at the limit, …
         start: how many of `messages` were there before the run.
-        pending: the calls that wait for a person; `finish` is then `approval`. The id of one that waits in a sub-agent
-            is that of the caller's call, a `/`, and its own.
+        pending: the calls that wait for a person; `finish` is then `approval`, or says why the run ended before it
+            could act on them. The id of one that waits in a sub-agent is that of the caller's call, a `/`, and its own.
         output_error: why the last response does not fit the run's `output_type`; None if it does.
         delegated: what the sub-agents continue from that have such calls, by the ids of the caller's calls.
         estimated: whether part of `usage` is an estimate: a budget counts tokens or cost, and a model did not report

@@ -7,7 +7,7 @@ from typing import Any
 
 from agentkit.agent.ending import RunState, TurnOutcome
 from agentkit.agent.final_reply import FinalReply
-from agentkit.agent.journal import Unsettled
+from agentkit.agent.journal import LeftOpen, Unsettled
 from agentkit.agent.limits import Repeats
 from agentkit.agent.options import RunFinish
 from agentkit.agent.outcome import RunResult
@@ -22,9 +22,10 @@ class Progress:
     Args:
         plan: the run's plan.
         start: how many messages there were before it.
+        left: what waits before it has started.
     """
 
-    def __init__(self, plan: Plan, start: int) -> None:
+    def __init__(self, plan: Plan, start: int, left: LeftOpen) -> None:
         self.turns = 0
         self.finish: RunFinish = "cancelled"
         """Why it ended; while it is running, the reason if it is abandoned now."""
@@ -35,14 +36,20 @@ class Progress:
         self._repeats = Repeats(plan.limits.max_repeats)
         self._outcome: TurnOutcome | None = None
         self._earlier = Unsettled()
-        self._pending: tuple[ToolCall, ...] = ()
-        self._delegated: Mapping[str, RunResult[Any]] = {}
+        self._wait(left, (), {})
+
+    def _wait(self, left: LeftOpen, pending: Sequence[ToolCall], suspended: Mapping[str, RunResult[Any]]) -> None:
+        """These calls wait: those of the last turn, and what an earlier run left open and nobody has acted on."""
+        self._left = left
+        untouched = (call for calls in left.waiting.values() for call in calls)
+        self._pending = (*self._earlier.waiting, *pending, *untouched)
+        self._delegated = {**suspended, **left.delegated}
 
     def opened(self, unsettled: Unsettled, messages: Sequence[Message]) -> None:
         """Take over what an earlier run left open."""
         self._start = len(messages)
         self._earlier = unsettled
-        self._pending = unsettled.waiting
+        self._wait(self._left.only({call.id for call in unsettled.calls}), (), {})
         finish = unsettled.finish
         if finish is None:
             return
@@ -59,16 +66,20 @@ class Progress:
             self._earlier = self._earlier._replace(finish=None)
         return self._reply.correction() if last is not None and last.misfits else None
 
-    def end_turn(self, text: str | None, finish: RunFinish) -> None:
-        """A turn is over: its text, or None if it only answered an earlier run's calls, and why the model stopped."""
-        if text is not None:
-            self._text = text
-        self.finish = "error" if finish == "error" else "cancelled"
+    def end_turn(self, turn: Turn, *, asked: bool) -> None:
+        """A turn is over, possibly early; without being `asked` it only answered an earlier run's calls."""
+        if asked:
+            self._text = turn.message.text
+        self.finish = "error" if turn.finish.reason == "error" else "cancelled"
+        left, pending, suspended = self._left, turn.pending, turn.suspended
+        if left.waiting:
+            told = {answer.call_id for answer in turn.results} | {call.id for call in pending} | suspended.keys()
+            left = left.only(left.waiting.keys() - told)
+        self._wait(left, pending, suspended)
 
     def see(self, turn: Turn) -> None:
         """Record the outcome of a turn."""
         pending, answers, reason = turn.pending, turn.results, turn.finish.reason
-        self._pending, self._delegated = (*self._earlier.waiting, *pending), turn.suspended
         final = not answers and not pending and reason != "pause"
         self._outcome = TurnOutcome(
             reason,

@@ -69,7 +69,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         """The exception that ended it, if any."""
         self._hooks = Hooks(plan.hooks, self)
         self._brake = Brake()
-        self._progress = Progress(plan, len(journal.all()))
+        self._progress = Progress(plan, len(journal.all()), journal.left_open)
         self._requests = Requests(plan, journal)
         self._turn: Turn | None = None
         self._processor: ResponseProcessor | None = None
@@ -317,10 +317,9 @@ class RunStream(EventStream[Event], Generic[OutputT]):
     async def _keep(self, turn: Turn, since: float) -> None:
         await turn.aclose()
         response = self._response(turn, since)
-        message = turn.message
         asked = self._requests.end(turn.usage)
-        self._progress.end_turn(message.text if asked else None, turn.finish.reason)
-        await self.journal.respond(message, turn.results, response)
+        self._progress.end_turn(turn, asked=asked)
+        await self.journal.respond(turn.message, turn.results, response)
 
     def _response(self, turn: Turn, since: float) -> Response | None:
         """What is known of a turn's response; None if the turn only answers the calls of an earlier response."""

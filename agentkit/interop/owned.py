@@ -160,6 +160,16 @@ class Trajectories:
             return owned
         return self._owned[key]
 
+    async def over(self, owner: Any) -> float | None:
+        """A trajectory whose loop tells its end: release the instance; returns all its rewards, None without calls."""
+        owned = self._owned.pop(id(owner), None)
+        if owned is None:
+            return None
+        try:
+            return await owned.total()
+        finally:
+            await owned.release()
+
     def opened(self, trajectory_id: str, name: str) -> Owned:
         """The instance of a trajectory that has an id, and whose end is told: `closed` for each `name` opened."""
         if trajectory_id not in self._named:
@@ -185,7 +195,9 @@ class Trajectories:
 
 def _end(all_owned: dict[int, Owned], key: int, loop: asyncio.AbstractEventLoop) -> None:
     """Release on the trajectory's own loop; in a thread if that is closed. Called by the garbage collector."""
-    owned = all_owned.pop(key)
+    owned = all_owned.pop(key, None)
+    if owned is None:  # its loop said that it was over
+        return
     try:
         loop.call_soon_threadsafe(_start, owned)
     except RuntimeError:  # the loop is closed

@@ -67,10 +67,10 @@ class _Folder:
             self._rest(schema, options, out, path, said)
         if "default" in schema:
             self._tell("default", f"Default: {_json(schema['default'])}", path, said)
-        words = (str(self._about(schema)), *said)
-        if description := ". ".join(word.rstrip(". ") for word in words if word):
-            out["description"] = description
-        return out
+        about = str(self._about(schema))
+        if said:
+            about = ". ".join(word.rstrip(". ") for word in (about, *said) if word)
+        return out | ({"description": about} if about else {})
 
     def _about(self, schema: Schema) -> Any:
         """A schema's description; that of what it refers to if it has none."""

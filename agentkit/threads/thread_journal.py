@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from agentkit.agent.cancelling import uncancelled
-from agentkit.agent.journal import Ask, Response, Unsettled
+from agentkit.agent.journal import Ask, LeftOpen, Response, Unsettled
 from agentkit.errors import ConfigError, ThreadExists
 from agentkit.events import ToolCompleted, ToolEvent, ToolFailed, ToolSkipped
 from agentkit.messages import AssistantMessage, Message, ToolCall, ToolMessage, user
@@ -94,6 +94,8 @@ class ThreadJournal:
     def taken(self) -> Iterable[str]:
         """The ids of all calls of the thread, the compacted ones included."""
         return self._view.taken
+
+    left_open = LeftOpen()  # the thread itself keeps what waits
 
     @property
     def settled(self) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agentkit import Agent, Approved, ConfigError, Denied, RunResult, ThreadManager, openapi_schema
+from agentkit import Agent, Approved, Budget, ConfigError, Denied, RunResult, ThreadManager, openapi_schema
 from agentkit.events import ApprovalRequired
 from agentkit.messages import ToolCall, ToolMessage
 from agentkit.testing import ScriptedModel
@@ -127,6 +127,30 @@ def test_a_run_that_is_cancelled_answers_the_call_that_waits_inside() -> None:
     errors = {message.call_id: message.error for message in result.messages if isinstance(message, ToolMessage)}
     assert (result.finish, result.pending, errors) == ("cancelled", (), {"c1": "cancelled", "h": "cancelled"})
     assert bank.done == []
+
+
+@pytest.mark.parametrize("stopped", ["cancelled", "time_budget"])
+def test_a_run_that_is_stopped_before_it_acts_waits_for_the_same(stopped: str) -> None:
+    bank = Bank()
+    own, denied = ToolCall("c2", "pay", {"amount": 1}), ToolCall("c3", "pay", {"amount": 2})
+    clerk = ScriptedModel([LOOK_UP, PAY, "Paid."])
+    tools = [Agent(clerk, [bank], name="clerk").as_tool("ask_clerk", "Pays."), bank]
+    agent = Agent(ScriptedModel([[ASK, own, denied], "All done."]), tools)
+    hurried = Agent(ScriptedModel([]), tools, budget=Budget(seconds=1e-9))
+    waits = agent.run_sync("Go.")
+    decisions: Decide = {"c1/p": Approved(), "c2": Approved({"amount": 3}), "c3": Denied("no")}
+
+    async def stop() -> RunResult:
+        run = (agent if stopped == "cancelled" else hurried).stream(waits, decisions=decisions)
+        if stopped == "cancelled":
+            run.cancel()
+        return await run.finished()
+
+    result = asyncio.run(stop())
+    assert (result.finish, bank.done) == (stopped, ["look_up Ada"])
+    assert result.pending == waits.pending[: len(result.pending)], "a call that is denied needs no time"
+    over = agent.run_sync(result, decisions={call.id: decisions[call.id] for call in result.pending})
+    assert (over.text, sorted(bank.done)) == ("All done.", ["look_up Ada", "pay 3", "pay 5"])
 
 
 def test_the_event_says_what_waits_inside() -> None:

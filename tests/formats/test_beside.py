@@ -39,6 +39,25 @@ def test_an_argument_beside_the_arguments_is_never_dropped(wrapped: str, format:
     assert (event.code, event.call.name) in [("invalid_arguments", "delete"), ("ambiguous_call", "delete")]
 
 
+@pytest.mark.parametrize("envelope", ENVELOPES, ids=lambda f: f.name)
+@pytest.mark.parametrize("beside", [{"dry_run": True}, {"path": "/y"}, {"args": ["x"]}])
+def test_nor_is_it_dropped_where_the_body_is_repaired(envelope: Format, beside: dict[str, Any]) -> None:
+    text = render_calls(envelope, [ToolCall("", "delete", {"path": "/x"})], [DELETE])
+    whole = re.search(r"\{.*\}", text)
+    if whole is None:
+        return  # its arguments are written otherwise
+    given = json.loads(whole[0])
+    if {"path": "/x"} not in given.values():
+        return  # the envelope is inside another one
+    for damaged in (
+        repr({**given, **beside}),
+        json.dumps({**given, **beside}) + "}",
+        f"{{{json.dumps(beside)[1:-1]},}}",
+    ):
+        made = [e for e in parse(text.replace(whole[0], damaged), envelope, [DELETE]) if isinstance(e, CallEnd)]
+        assert [e for e in made if e.call.arguments == {"path": "/x"}] == []
+
+
 @pytest.mark.parametrize(("wrapped", "format"), [MARKED, BARE])
 @pytest.mark.parametrize("beside", [{"id": "c1"}, {"type": "function"}, {"thought": "It is old."}, {"args": None}])
 def test_what_is_no_argument_may_stand_beside_them(wrapped: str, format: str, beside: dict[str, Any]) -> None:

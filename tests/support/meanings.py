@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import html
+import html.entities
 import json
 import re
 from collections import Counter
@@ -31,12 +32,18 @@ def leaves(key: str, value: Any) -> Iterator[tuple[str, Any]]:
 def readings(text: str) -> set[str]:
     """What a damaged value may mean as it stands: the characters, or what they are in a JSON or Python string."""
     text = str(without_surrogates(text))
-    decoded = re.sub(r"&#?\w+;", lambda m: html.unescape(m[0]), text)
+    decoded = re.sub(r"&#?\w+;", _entity, text)
     out = {text, text.strip(), html.unescape(text), decoded, *_in_a_list(text)}
     for one in list(out):
         out |= {*_in_json(one), *(twice for decoded in _in_json(one) for twice in _in_json(decoded))}
         out |= {_unescaped(one), _unescaped(_unescaped(one)), *_in_python(one)}
     return {str(without_surrogates(one)) for one in out}
+
+
+def _entity(found: re.Match[str]) -> str:
+    """What a whole entity stands for; with damage inside it is text, though HTML would read its beginning."""
+    whole = re.fullmatch(r"&#(?:\d+|[xX][\da-fA-F]+);", found[0]) is not None or found[0][1:] in html.entities.html5
+    return html.unescape(found[0]) if whole else found[0]
 
 
 def _in_a_list(text: str) -> set[str]:

@@ -67,11 +67,25 @@ def read_python_call(r: Reader, call: CallReader, part: PythonCall) -> Wait:
     start = r.offset
     yield from _Brackets(r, call).run()
     text = r.raw()[start - r.mark : -1]
+    _refuse_next_call(call, text, start)
     if printed:
         yield from _end_of_print(r)
     _take(r, call, text, start)
     yield from _refuse_computed(r, call)
     call.complete = True
+
+
+def _refuse_next_call(call: CallReader, text: str, start: int) -> None:
+    """Refuse a string that runs over its line and the bracket that ends it, up to a call of a tool on the next line.
+
+    Its own quote is missing: Python has no such strings, except between three quotes.
+    """
+    if "\n" not in text or '"""' in text or "'''" in text:
+        return
+    names = "|".join(map(re.escape, call.tools)) or r"(?!)"
+    if found := re.search(rf"\)[ \t]{{0,64}},?[ \t]{{0,64}}\r?\n\s{{0,64}}(?=(?:{names})\()", text):
+        message = f"a string of {call.name!r} runs over its line up to another call: close it, or write it between "
+        raise Damage("ambiguous_call", f"{message}three quotes", start + found.start(), end=start + found.start() + 1)
 
 
 def _own(call: CallReader, name: str) -> str:

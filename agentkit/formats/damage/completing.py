@@ -10,7 +10,16 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from agentkit.formats.call import CallReader
-from agentkit.formats.damage.otherkeys import BESIDE, NESTED, NoReading, arguments_elsewhere, describes, either, id_of
+from agentkit.formats.damage.otherkeys import (
+    BESIDE,
+    NESTED,
+    NoReading,
+    arguments_elsewhere,
+    beside,
+    describes,
+    either,
+    id_of,
+)
 from agentkit.formats.format import Envelope, KeyEnvelope, Shape
 from agentkit.formats.jsontext import GOES_ON
 from agentkit.formats.literals import Literals, repaired
@@ -143,7 +152,7 @@ def _enveloped(call: CallReader, part: Envelope, value: dict[str, Any]) -> tuple
     call.id = call.id or id_of(value)
     others = {k: v for k, v in value.items() if k not in (part.name, *part.arguments, *BESIDE)}
     given = value.get(key) if key is not None else None
-    if describes(tool, others, given) or (key is not None and either(tool, given, value)):
+    if describes(tool, others, given) or (key is not None and (either(tool, given, value) or beside(tool, others))):
         return "", None, ()
     if key is not None or not others:
         return name, value[key] if key is not None else {}, ()

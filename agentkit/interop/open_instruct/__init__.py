@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
+from agentkit.interop.open_instruct.exporting_early import to_early_open_instruct
+from agentkit.interop.open_instruct.exporting_environment import to_open_instruct
 from agentkit.interop.open_instruct.instruct_tools import BaseToolConfig, ToolOutput, ready_made_registry
 from agentkit.interop.open_instruct.instruct_tools import InstructCall as ToolCall
 from agentkit.interop.open_instruct.instruct_tools import InstructTool as Tool
 
-__all__ = ["TOOL_REGISTRY", "BaseToolConfig", "Tool", "ToolCall", "ToolOutput"]
+__all__ = [
+    "TOOL_REGISTRY",
+    "BaseToolConfig",
+    "Tool",
+    "ToolCall",
+    "ToolOutput",
+    "to_early_open_instruct",
+    "to_open_instruct",
+]
 
 
 def __getattr__(name: str) -> Any:

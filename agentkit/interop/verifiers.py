@@ -1,0 +1,137 @@
+"""verifiers (github.com/PrimeIntellect-ai/verifiers): ours as a `StatefulToolEnv` (up to 0.3), and as a `Toolset`.
+
+An environment hands every call the rollout's `state`: the instance is kept by that, and released in the rollout's
+cleanup. A toolset of 0.4 is a server process for one rollout, so it holds the instance itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from agentkit.interop.answering import Answered
+from agentkit.interop.callables import function_like, sent
+from agentkit.interop.owned import Kwargs, Owned, Trajectories, kwargs_by_tool
+from agentkit.interop.peers import TRL, VERIFIERS, parameters_for, refuse_reserved, require
+from agentkit.messages import ImagePart
+from agentkit.processor import ProcessorConfig
+from agentkit.rollout.decorated import as_rollout_tool
+
+REWARD: Final = "tool_reward"
+"""The key of a rollout's state that holds the rewards of all calls and the final one, once it is over."""
+
+
+def to_verifiers(
+    tool: Any, tool_config: Mapping[str, Any] | None = None, *, config: ProcessorConfig | None = None
+) -> type[Any]:
+    """A class with decorated methods as a subclass of verifiers' `StatefulToolEnv`, to be constructed with a data set.
+
+    The model sees the whole schema. A rollout's `info["tools_kwargs"]`, as in verl's data sets, tells the tools about
+    it. Its `state["tool_reward"]` is the sum of all rewards, and is scored with weight 1.
+
+    Args:
+        tool: a class with decorated methods, or whatever a rollout takes as a tool.
+        tool_config: keyword arguments of the class's constructor.
+        config: limits of the calls.
+
+    Raises:
+        ConfigError: verifiers is not installed, or is 0.4 or later, which has no such environment: `to_toolset`.
+        SchemaError: a definition is wrong, or a function has a name that verifiers reserves.
+    """
+    vf = require(VERIFIERS, "verifiers.legacy")
+    types = require(VERIFIERS, "verifiers.legacy.types")
+    source = as_rollout_tool(tool, tool_config or {})
+    refuse_reserved(VERIFIERS, source.tools.values())
+    trajectories = Trajectories(source, config)
+
+    def construct(self: Any, **settings: Any) -> None:
+        ours = vf.Rubric(funcs=[tool_reward], weights=[1.0])
+        vf.StatefulToolEnv.__init__(self, **{"rubric": ours, **settings})
+        for name, bound in source.tools.items():
+            shown = types.Tool(name=name, description=bound.description, parameters=dict(bound.spec.parameters))
+            self.tool_defs.append(shown)
+            self.tool_map[name] = bound.method
+            self.tool_monitor_rubric.add_tool_metric(name)
+        if "rubric" in settings:
+            self.add_rubric(ours)
+
+    def update_tool_args(
+        self: Any, tool_name: str, tool_args: dict[str, Any], messages: Any, state: Any, **kwargs: Any
+    ) -> dict[str, Any]:
+        return {"given": tool_args, "state": state}
+
+    async def call_tool(self: Any, tool_name: str, tool_args: dict[str, Any], tool_call_id: str, **kwargs: Any) -> Any:
+        given, state = tool_args["given"], tool_args["state"]
+        if tool_name not in source.tools:
+            said: Any = f"there is no tool {tool_name!r}; there are {', '.join(source.tools)}"
+        else:
+            answer = await trajectories.of(state, lambda: _told(state)).call(tool_name, given)
+            images = any(isinstance(part, ImagePart) for part in answer.parts)
+            said = [_block(part) for part in answer.parts] if images else answer.text
+        return types.ToolMessage(role="tool", content=said, tool_call_id=tool_call_id)
+
+    async def release_tools(self: Any, state: Any) -> None:
+        total = await trajectories.over(state)
+        state[REWARD] = 0.0 if total is None else total
+
+    members = {
+        "__init__": construct,
+        "__doc__": f"{source.name} for verifiers.",
+        "update_tool_args": update_tool_args,
+        "call_tool": call_tool,
+        "release_tools": vf.cleanup(release_tools),
+    }
+    return type(f"{getattr(tool, '__name__', source.name)}Env", (vf.StatefulToolEnv,), members)
+
+
+def tool_reward(state: Any) -> float:
+    """The rewards of all calls of a rollout, and the final one: a reward function of verifiers' rubrics."""
+    return float(state.get(REWARD, 0.0))
+
+
+def _told(state: Any) -> Kwargs:
+    return kwargs_by_tool((state.get("info") or {}).get("tools_kwargs"))
+
+
+def _block(part: Any) -> dict[str, Any]:
+    if isinstance(part, ImagePart):
+        return {"type": "image_url", "image_url": {"url": part.data_url if part.data is not None else part.url}}
+    return {"type": "text", "text": part.text}
+
+
+def to_toolset(
+    tool: Any, tool_config: Mapping[str, Any] | None = None, *, config: ProcessorConfig | None = None
+) -> type[Any]:
+    """A class with decorated methods as a subclass of the `Toolset` of verifiers 0.4, for a process of its own.
+
+    Where the `openai` of verifiers and of agentkit exclude each other, serve the tools by `agentkit serve-mcp` from
+    another environment instead, and name its address in `ToolsetConfig(url=…)`.
+
+    Args:
+        tool: a class with decorated methods, or whatever a rollout takes as a tool.
+        tool_config: keyword arguments of the class's constructor.
+        config: limits of the calls.
+
+    Raises:
+        ConfigError: verifiers is not installed, or older than 0.4.
+        SchemaError: a definition is wrong, or a function has a name that verifiers reserves.
+    """
+    toolset = require(VERIFIERS, "verifiers.v1.mcp.toolset").Toolset
+    source = as_rollout_tool(tool, tool_config or {})
+    refuse_reserved(VERIFIERS, source.tools.values())
+
+    def register(self: Any, mcp: Any) -> None:
+        self.owned = Owned(source, {}, config)
+        for name, bound in source.tools.items():
+            parameters, _ = parameters_for(TRL, bound.spec)  # by type hints: the server reads signatures
+
+            async def call(_name: str = name, _parameters: Any = parameters, /, **arguments: Any) -> str:
+                answer: Answered = await self.owned.call(_name, sent(arguments, _parameters))
+                if not answer.result.ok:
+                    raise ValueError(answer.text)
+                return answer.text
+
+            function_like(bound.spec, parameters, call)
+            mcp.add_tool(self._with_state(call), name=name, description=bound.description)
+
+    return type(f"{getattr(tool, '__name__', source.name)}Toolset", (toolset,), {"register": register})

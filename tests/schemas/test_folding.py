@@ -1,0 +1,139 @@
+"""A schema in the part that another system keeps: nothing is lost, only moved to descriptions."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from agentkit.schemas.dialects import EARLY_VERL, HINTS, VERL, Dialect
+from agentkit.schemas.folding import folded_schema
+
+P: dict[str, Any] = {"type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x"]}
+
+
+@pytest.mark.parametrize(
+    ("schema", "folded"),
+    [
+        ({"type": "integer", "description": "How many."}, {"type": "integer", "description": "How many."}),
+        (
+            {"type": "integer", "minimum": 1, "default": 3, "description": "How many."},
+            {"type": "integer", "description": 'How many. Must satisfy {"minimum": 1}. Default: 3'},
+        ),
+        ({"anyOf": [{"type": "string"}, {"type": "null"}]}, {"type": ["string", "null"]}),
+        ({"enum": ["a", "b"]}, {"type": "string", "enum": ["a", "b"]}),
+        ({"anyOf": [{"const": "a"}, {"type": "null"}]}, {"type": ["string", "null"], "enum": ["a", None]}),
+        (
+            {"type": "array", "items": {"$ref": "#/$defs/P"}},
+            {"type": "array", "description": f"Must satisfy {json.dumps({'items': P})}"},
+        ),
+        (
+            {"anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "string"}]},
+            {
+                "type": ["array", "string"],
+                "description": 'Must satisfy {"anyOf": [{"type": "array", "items": {"type": "string"}}, '
+                '{"type": "string"}]}',
+            },
+        ),
+    ],
+)
+def test_verl_keeps_type_enum_and_description_and_reads_the_rest_there(schema: Any, folded: Any) -> None:
+    whole = {"type": "object", "properties": {"a": schema}, "$defs": {"P": P}}
+    assert folded_schema(whole, VERL)[0]["properties"]["a"] == folded
+
+
+def test_hints_say_what_a_list_holds() -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "array", "items": {"type": "string"}, "minItems": 1}}}
+    out, losses = folded_schema(schema, HINTS)
+    assert out["properties"]["a"] == {
+        "type": "array",
+        "items": {"type": "string"},
+        "description": 'Must satisfy {"minItems": 1}',
+    }
+    assert [str(loss) for loss in losses] == ["/a: minItems: told in the description only"]
+
+
+def test_early_verl_has_one_type_and_enums_of_strings() -> None:
+    schema = {"type": "object", "properties": {"a": {"type": ["string", "null"]}, "b": {"enum": [1, 2]}}}
+    assert folded_schema(schema, EARLY_VERL)[0]["properties"] == {
+        "a": {"type": "string"},
+        "b": {"type": "integer", "description": "One of [1, 2]"},
+    }
+
+
+def test_a_schema_that_contains_itself_is_told_to_one_level() -> None:
+    node = {"type": "object", "properties": {"next": {"$ref": "#/$defs/Node"}}}
+    whole = {"type": "object", "properties": {"a": {"$ref": "#/$defs/Node"}}, "$defs": {"Node": node}}
+    out, losses = folded_schema(whole, VERL)
+    assert "$ref" not in json.dumps(out)
+    assert "/a: it contains itself: told to one level only" in map(str, losses)
+
+
+leaves = st.one_of(
+    st.builds(lambda low: {"type": "integer", "minimum": low}, st.integers(-3, 3)),
+    st.builds(lambda size: {"type": "string", "maxLength": size}, st.integers(0, 3)),
+    st.sampled_from(
+        [
+            {"type": "boolean"},
+            {"type": "number"},
+            {"type": "null"},
+            {"enum": ["x", "y"]},
+            {"const": 1},
+            {"$ref": "#/$defs/P"},
+            {},
+        ]
+    ),
+)
+schemas = st.recursive(
+    leaves,
+    lambda inner: st.one_of(
+        st.builds(lambda items: {"type": "array", "items": items, "description": "Several."}, inner),
+        st.builds(lambda a, b: {"anyOf": [a, b]}, inner, inner),
+        st.builds(lambda a: {"type": "object", "properties": {"p": a}, "required": ["p"]}, inner),
+        st.builds(lambda a: {"allOf": [a], "default": None}, inner),
+    ),
+    max_leaves=6,
+)
+values = st.recursive(
+    st.sampled_from([None, True, 0, 1, -2, 1.5, "", "x", "long text"]),
+    lambda inner: st.one_of(st.lists(inner, max_size=2), st.dictionaries(st.sampled_from("px"), inner, max_size=2)),
+    max_leaves=4,
+)
+
+
+@given(schemas, st.sampled_from([VERL, EARLY_VERL, HINTS]))
+def test_only_what_the_dialect_knows_is_left(schema: Any, dialect: Dialect) -> None:
+    def check(node: Any) -> None:
+        assert node.keys() <= dialect.kept
+        assert "type" in node
+        if "items" in node:
+            check(node["items"])
+
+    out, _ = folded_schema({"type": "object", "properties": {"a": schema}, "$defs": {"P": P}}, dialect)
+    check(out["properties"]["a"])
+
+
+@given(schemas, values, st.sampled_from([VERL, HINTS]))
+def test_what_was_allowed_is_allowed(schema: Any, value: Any, dialect: Dialect) -> None:
+    whole = {"type": "object", "properties": {"a": schema}, "$defs": {"P": P}}
+    out, _ = folded_schema(whole, dialect)
+    if Draft202012Validator(whole).is_valid({"a": value}):
+        assert Draft202012Validator(out).is_valid({"a": value})
+
+
+@given(schemas, st.sampled_from([VERL, EARLY_VERL, HINTS]))
+def test_folding_twice_is_folding_once(schema: Any, dialect: Dialect) -> None:
+    once, _ = folded_schema({"type": "object", "properties": {"a": schema}, "$defs": {"P": P}}, dialect)
+    assert folded_schema(once, dialect) == (once, ())
+
+
+@given(schemas, values, st.sampled_from([VERL, HINTS]))
+def test_what_the_result_allows_beyond_the_schema_is_reported(schema: Any, value: Any, dialect: Dialect) -> None:
+    whole = {"type": "object", "properties": {"a": schema}, "$defs": {"P": P}}
+    out, losses = folded_schema(whole, dialect)
+    if Draft202012Validator(out).is_valid({"a": value}) and not Draft202012Validator(whole).is_valid({"a": value}):
+        assert losses
