@@ -104,13 +104,13 @@ def run(arguments: argparse.Namespace) -> int:
         if records.dropped:
             complain(f"{records.dropped} trajectories that ended by an error are run again")
         try:
-            return loop.run(Work(rollout, records, count * arguments.repeats, arguments).run())
+            return loop.run(RolloutCommand(rollout, records, count * arguments.repeats, arguments).run())
         finally:
             if hasattr(policy, "aclose"):
                 loop.run(policy.aclose())
 
 
-class Work:
+class RolloutCommand:
     """One run of the command on one file."""
 
     def __init__(self, rollout: Rollout, records: RecordFile, total: int, arguments: argparse.Namespace) -> None:
@@ -200,7 +200,7 @@ class Work:
         print(plain(str(self.measures)), flush=True)
 
     def status(self) -> int:
-        """The exit status, with what there is to say about it."""
+        """The exit status; errors are reported."""
         if self.errors:
             complain(f"{self.errors:,} of {self.ran:,} trajectories ended by an error; --again runs them once more")
         return int(self.ran > 0 and self.errors == self.ran)

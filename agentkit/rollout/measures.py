@@ -131,10 +131,8 @@ class Measures:
         self.trajectories = 0
         self.ends: Counter[str] = Counter()
         """Why they ended."""
-        self.unscored = 0
-        """How many rewards could not be computed."""
-        self.unreleased = 0
-        """How many tool instances could not be released."""
+        self.failed_hooks: Counter[str] = Counter()
+        """How many `calc_reward` and `release` failed, by name."""
         self.rewards = Distribution()
         """The trajectories' rewards."""
         self.calls = Distribution()
@@ -155,8 +153,7 @@ class Measures:
         """Count one trajectory."""
         self.trajectories += 1
         self.ends[record.end] += 1
-        self.unscored += len(record.unscored)
-        self.unreleased += len(record.unreleased)
+        self.failed_hooks.update(calc_reward=len(record.unscored), release=len(record.unreleased))
         self.rewards.add(record.reward)
         self.calls.add(len(record.calls))
         self.turns.add(turns_of(record))
@@ -188,12 +185,21 @@ class Measures:
             name = OTHERS
         return self.tools.setdefault(name, ToolMeasures())
 
+    @property
+    def unscored(self) -> int:
+        """How many rewards could not be computed."""
+        return self.failed_hooks["calc_reward"]
+
+    @property
+    def unreleased(self) -> int:
+        """How many tool instances could not be released."""
+        return self.failed_hooks["release"]
+
     def merge(self, other: Measures) -> None:
         """Count all trajectories that another one counted."""
         self.trajectories += other.trajectories
         self.ends.update(other.ends)
-        self.unscored += other.unscored
-        self.unreleased += other.unreleased
+        self.failed_hooks.update(other.failed_hooks)
         for name in ("rewards", "calls", "turns", "seconds", "generating", "waiting", "response_tokens"):
             getattr(self, name).merge(getattr(other, name))
         self.slowest = max(self.slowest, other.slowest, key=lambda s: s.generating + s.waiting)

@@ -82,7 +82,7 @@ def _tiles(found: Findings) -> list[tuple[str, str, str]]:
     if m.unreleased:
         tiles.append(("tool instances not released", f"{m.unreleased:,}", "bad"))
     if m.rewards.not_finite:
-        tiles.append(("rewards that are no finite number", f"{m.rewards.not_finite:,}", "bad"))
+        tiles.append(("infinite or undefined rewards", f"{m.rewards.not_finite:,}", "bad"))
     return tiles
 
 
