@@ -13,7 +13,8 @@ from raw_values import PARAMETERS, RAW, TOOLS, between, outcomes, pieces, read
 
 from agentkit import FormatError, formats
 from agentkit.formats import Element, Format, Node
-from agentkit.formats.format import Braced, NestedTags
+from agentkit.formats.format import Braced, NestedTags, Pairs, TagParameters
+from agentkit.formats.valueends import end_of_value
 from agentkit.messages import ToolCall
 
 every_format = pytest.mark.parametrize("format", RAW, ids=lambda f: f.name)
@@ -217,3 +218,11 @@ def test_no_string_of_python_runs_over_the_next_call(name: str, quote: str) -> N
 def test_a_python_string_of_several_lines_may_call_a_tool_where_three_quotes_hold_it() -> None:
     (got,) = outcomes(read("python", "bash(command='''ping()\nbash(x)\n''')"))
     assert got == ("bash", {"command": "ping()\nbash(x)\n"}, ())
+
+
+@pytest.mark.parametrize("format", PARAMETERS, ids=lambda f: f.name)
+def test_no_value_without_its_closing_takes_in_the_next_call_whose_value_holds_the_end_of_one(format: Format) -> None:
+    one, next_call = pieces(format, "bash", command="VALUE"), pieces(format, "write", path="a", content="VALUE")
+    end = end_of_value(format.shapes[0], next(p for p in format.call if isinstance(p, Pairs | TagParameters))).over
+    got = outcomes(read(format, f"{one.call('ls', closed=False)}\n{next_call.call(f'x{end}y')}"))
+    assert [g for g in made(got) if "ls" in str(g) and "x" in str(g)] == [], got

@@ -83,9 +83,10 @@ def _refuse_next_call(call: CallReader, text: str, start: int) -> None:
     if "\n" not in text or '"""' in text or "'''" in text:
         return
     names = "|".join(map(re.escape, call.tools)) or r"(?!)"
-    if found := re.search(rf"\)[ \t]{{0,64}},?[ \t]{{0,64}}\r?\n\s{{0,64}}(?=(?:{names})\()", text):
+    found = re.search(rf"\n[ \t]{{0,64}}(?=(?:{names})\()", text)
+    if found and ")" in text[: found.start()]:
         message = f"a string of {call.name!r} runs over its line up to another call: close it, or write it between "
-        raise Damage("ambiguous_call", f"{message}three quotes", start + found.start(), end=start + found.start() + 1)
+        raise Damage("ambiguous_call", f"{message}three quotes", start + found.start(), end=start + found.start())
 
 
 def _own(call: CallReader, name: str) -> str:

@@ -94,7 +94,8 @@ def _opened_again(value: str, edge: ValueEnd, names: Collection[str]) -> str:
     if edge.own is None or edge.opened(value) <= 0 or (edge.half(value) and not edge.ends_first(value)):
         return ""
     found = ((f.groupdict().get("name") or "").strip() for f in edge.own.finditer(value) if f["close"] is None)
-    return next((name for name in found if name in names), "")
+    another = edge.ends_first(value) and edge.in_a_call(value, len(value))  # it may be a call of another tool
+    return next((name for name in found if name in names or another), "")
 
 
 def unsure(name: str, swallowed: str, at: int, end: int) -> Damage:
