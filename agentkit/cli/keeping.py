@@ -11,10 +11,10 @@ from agentkit.cli.asking import who
 from agentkit.errors import ThreadNotFound
 from agentkit.messages import Message, TextPart, ToolCall, UserMessage, user
 from agentkit.threads import Log, ThreadManager
-from agentkit.threads.codec import from_json
 from agentkit.threads.conversation import role_of
 from agentkit.threads.reading import read_log
 from agentkit.threads.resume import settle
+from agentkit.tool.codec import from_json
 
 
 class KeptChat(Protocol):

@@ -170,7 +170,7 @@ def rendered(messages: Sequence[Message], wire: str, tools: Sequence[str]) -> Se
     from agentkit.models.anthropic import anthropic_messages
     from agentkit.models.openai import chat_messages
     from agentkit.models.text import text_messages
-    from agentkit.threads.codec import to_json
+    from agentkit.tool.codec import to_json
     from agentkit.tool.registry import ToolRegistry
 
     match wire:

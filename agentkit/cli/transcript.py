@@ -11,8 +11,8 @@ from agentkit.cli.terminal import arguments, block, cells, cut, plain, visible
 from agentkit.events import Usage
 from agentkit.messages import AssistantMessage, ImagePart, TextPart, ThinkingPart, ToolCall, ToolMessage, UserMessage
 from agentkit.threads import Call, Entry, Log
-from agentkit.threads.codec import call_from_json, from_json
 from agentkit.threads.store import Body
+from agentkit.tool.codec import call_from_json, from_json
 
 LINES: Final = 12  # shown of one text, unless all are requested
 _QUIET: Final = ("stop", "tool_calls", None)  # finish reasons that are not shown

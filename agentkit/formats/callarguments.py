@@ -24,9 +24,11 @@ class CallArguments:
     `tool` is the offered tool that is called, None if there is none or its name is not known yet.
     `plain` names the arguments that were plain text between delimiters, not in CDATA.
     `body` is the offset at which a JSON body starts, -1 before it.
+    `doubt` is what makes a value ambiguous, None if nothing does: it is reported when the call is over, so that reading
+    continues after it.
     """
 
-    __slots__ = ("body", "by_name", "plain", "repairs", "tool")
+    __slots__ = ("body", "by_name", "doubt", "plain", "repairs", "tool")
 
     def __init__(self) -> None:
         self.tool: ToolSpec | None = None
@@ -34,6 +36,7 @@ class CallArguments:
         self.plain: set[str] = set()
         self.repairs: list[str] = []
         self.body = -1
+        self.doubt: Damage | None = None
 
     def schema(self, parameter: str) -> tuple[walk.Schema, walk.Schema]:
         """The schema of a parameter, and the one in which its references are resolved."""

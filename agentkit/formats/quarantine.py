@@ -52,11 +52,15 @@ def quarantine(text: str, format: str | Format, tools: Sequence[ToolSpec] = ()) 
     return _breaker(format, tools)(text)
 
 
+_CATALOGUED = frozenset(map(id, CATALOG))
+"""Comparing a format with each of the catalogue takes as long as breaking the markers of a short text."""
+
+
 def _breaker(format: str | Format, tools: Sequence[ToolSpec]) -> Callable[[str], str]:
     made = (tag for t in tools for tag in (t.name, t.name.replace("_", "-")))  # the tags of tools without an element
     own = (t.element.tag for t in tools if t.element is not None)
     declared = get(format)
-    fixed = _markers(None if declared in CATALOG else declared)
+    fixed = _markers(None if id(declared) in _CATALOGUED else declared)
     if not tools:
         return lambda text: fixed.sub(_broken, text)
     bare = tuple(t.name for t in tools) if _has_bare_names(declared) else ()

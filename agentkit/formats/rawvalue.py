@@ -181,6 +181,32 @@ class Value:
                 self.seen.first_close = r.offset
         return None
 
+    def closed_again(self) -> Generator[None, None, bool]:
+        """Whether the tag that closed the value and its call closes again, after text that is joined to it.
+
+        Nothing is consumed. Behind white space, or another tag, may be a damaged call, which must not cost this one.
+        """
+        r, start, nested, again = self.r, self.r.offset, self.end.nested, False
+        yield from r.more()
+        if nested is None or r.at >= len(r.buf) or r.buf[r.at].isspace() or r.buf[r.at] == "<":
+            return False
+        while True:
+            found = self.end.stops(r.buf, r.at)
+            r.at = found.start() if found else len(r.buf)
+            if found is None:
+                if r.ended:
+                    break
+                yield
+            elif (yield from r.sees(nested)):
+                break
+            elif (yield from r.sees(self.end.token)):
+                again = True
+                break
+            else:
+                r.at += 1
+        r.back_to(start)
+        return again
+
     def is_crossed(self, ahead: int) -> Generator[None, None, bool]:
         """Look at what follows a value's closing, `ahead` characters from here, if nothing there fits.
 

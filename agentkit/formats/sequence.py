@@ -86,6 +86,9 @@ class Calls:
                 yield from self.section_start(entry, call)
             for call.part, part in enumerate(entry.shape.call):
                 yield from KINDS[type(part)].read(r, call, part)
+            if (doubt := call.arguments.doubt) is not None:
+                doubt.end = r.offset
+                raise doubt
             self._repair(call)
         except Decline:
             return self._undo(start, inside)

@@ -21,6 +21,8 @@ from agentkit.toolspec import ToolSpec
 _LAYOUT: Final = r"(?:\s|\\n){0,1024}"  # white space between pairs, where GLM models also write a newline as its escape
 _ALIKE: Final = 0.8  # of two strings, if one is the other misspelt
 _STRAY: Final = 64  # extra characters that may be inside a closing tag
+_LONGEST_TAG: Final = 512
+_LAST_TAG: Final = re.compile(r"<([/!?]?)([^<>]*)>\Z")
 _A_TAG: Final = re.compile(r"<(/?)([^\W\d][\w:.-]*)")
 _INSIDE: Final = r"[^<>]{0,512}"  # characters of an opening tag after its name; a longer one is content
 
@@ -33,16 +35,32 @@ def alike(text: str, closing: str) -> bool:
 def halved(text: str, closing: str) -> bool:
     """Whether a string ends with the beginning or the end of a closing tag, or with one like it.
 
-    A closing tag with something extra inside it is like one.
+    A closing tag with something extra inside it is like one. If only one or two characters are left of it, the string
+    ends with an angle bracket that is not part of a whole tag, or with an opening tag where the closing one belongs.
     """
     size, text = len(closing), text.rstrip()
     last = text[-size - _STRAY :]
     if any(last.endswith(closing[n:]) and closing[:n] in last[: n - size] for n in range(3, size)):
         return True
-    pieces = (*(closing[:n] for n in range(3, size)), *(closing[n:] for n in range(1, size - 2)))
+    pieces = (*(closing[:n] for n in range(2, size)), *(closing[n:] for n in range(1, size - 2)))
     tail = text[-size - 1 :]
     tail = tail[max(tail.find(closing[:2]), 0) :]
-    return text.endswith(pieces) or alike(tail, closing)
+    return text.endswith((*pieces, "<", "</")) or alike(tail, closing) or _ends_in_a_bracket(text, closing)
+
+
+def _ends_in_a_bracket(text: str, closing: str) -> bool:
+    """Whether a string ends with a bracket of a closing tag that closes nothing there.
+
+    `>` does at the end of a comment, of another closing tag and of a tag that closes itself.
+    """
+    if text.endswith("]") and closing.startswith("]"):
+        return text.count("]") > text.count("[")
+    if not text.endswith(">"):
+        return False
+    found = _LAST_TAG.search(text[-_LONGEST_TAG:])
+    if found is None or found[1] == "":
+        return found is None or not found[2].endswith(("/", "-"))
+    return found[1] == "/" and re.search(rf"<{re.escape(found[2].strip())}[\s>]", text) is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +133,19 @@ class ValueEnd:
             return behind
         return len(text.rstrip()) if halved(text, self.what) else -1
 
+    def doubled(self, text: str) -> bool:
+        """Whether the first or the last thing in this text is a value's closing that nothing there opens."""
+        if self.own is None or self.what[0] not in text:
+            return False
+        first = self.own.match(text, len(text) - len(text.lstrip()))
+        if first is not None and first["close"]:
+            return True
+        if not text.rstrip().endswith(self.what[-1]):
+            return False
+        found = list(self.own.finditer(text))
+        last = found[-1] if found and found[-1].end() == len(text.rstrip()) else None
+        return last is not None and bool(last["close"]) and 2 * sum(f["close"] is not None for f in found) > len(found)
+
     def opened(self, text: str) -> int:
         """How many more values are opened in this text than closed."""
         found = [f["close"] is None for f in self.own.finditer(text)] if self.own is not None else []
@@ -124,6 +155,15 @@ class ValueEnd:
         """Whether a call starts in this text that does not end there."""
         ends = [f["end"] is not None for f in self.calls.finditer(text)] if self.calls is not None else []
         return 2 * sum(ends) < len(ends)
+
+    def in_a_call(self, text: str, at: int) -> bool:
+        """Whether a call opens in this text before this index."""
+        return self.calls is not None and any(f["end"] is None for f in self.calls.finditer(text, 0, at))
+
+    def ends_first(self, text: str) -> bool:
+        """Whether a call ends in this text before one opens."""
+        first = self.calls.search(text) if self.calls is not None else None
+        return first is not None and first["end"] is not None
 
     def unopened(self, text: str) -> int:
         """The index after the first whole closing of a value that nothing in this text opens; -1 if there is none."""

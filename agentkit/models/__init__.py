@@ -11,7 +11,7 @@ from agentkit.errors import ConfigError
 from agentkit.foreign.absent_imports import absent
 from agentkit.models.base import ClosableModel, Model, ModelRequest
 from agentkit.models.model_options import ModelOptions, by
-from agentkit.models.secrets import shown, watch_logs
+from agentkit.models.secrets import secrets_in, shown, watch_logs
 
 if TYPE_CHECKING:
     from agentkit.models.anthropic import AnthropicModel
@@ -30,6 +30,7 @@ __all__ = [
     "TextCalling",
     "check_constraint",
     "model",
+    "secrets_in",
     "watch_logs",
 ]
 

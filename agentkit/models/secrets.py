@@ -92,6 +92,18 @@ class Address(NamedTuple):
         return cls(f"{parts.scheme}://{place}{parts.path}", query, headers, tuple(dict.fromkeys(spelled)))
 
 
+def secrets_in(url: str) -> tuple[str, ...]:
+    """What must not be seen of a URL; empty for text that is not a URL.
+
+    >>> secrets_in("https://example.org/v1?key=abcdefgh&page=2")
+    ('abcdefgh',)
+    """
+    try:
+        return tuple(secret for secret in Address.of(url).secrets if len(secret) >= MIN_SECRET)
+    except ValueError:
+        return ()
+
+
 def shown(url: str) -> str:
     """A URL fit to be shown, regardless of what is wrong with it."""
     bare, _, query = re.sub(r"[^/\s]*@", "", url).partition("?")

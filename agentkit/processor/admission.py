@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from agentkit.events import CallEnd, CallError, ToolFailed, ToolSkipped
 from agentkit.messages import ToolCall
 from agentkit.processor.config import ProcessorConfig
 from agentkit.processor.faults import Faults
 from agentkit.processor.replies import crashed, failed, unknown_tool
-from agentkit.tool.registry import BoundTool, InvalidArguments, ToolRegistry
+from agentkit.tool.registry import BoundTool, InvalidArguments
 from agentkit.tool.result import ToolResult
+from agentkit.toolspec import ToolSpec
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,6 +29,23 @@ class Admitted:
     arguments: Mapping[str, Any]
 
 
+class KnownTools(Protocol):
+    """The tools that may be called; a `ToolRegistry` is one."""
+
+    @property
+    def tools(self) -> Mapping[str, BoundTool]:
+        """Those that any format can call, by function name."""
+        ...
+
+    def get_tool(self, name: str) -> BoundTool | None:
+        """The tool with this function name; None if there is none."""
+        ...
+
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """All of them, as models see them."""
+        ...
+
+
 class Admission:
     """Admits the calls of one response, or says what is wrong with them.
 
@@ -37,7 +55,7 @@ class Admission:
         faults: logs what the tools' authors must fix.
     """
 
-    def __init__(self, registry: ToolRegistry, config: ProcessorConfig, faults: Faults) -> None:
+    def __init__(self, registry: KnownTools, config: ProcessorConfig, faults: Faults) -> None:
         self._registry = registry
         self._config = config
         self._faults = faults

@@ -17,6 +17,7 @@ from agentkit.processor.replies import words
 _LOG: Final = logging.getLogger("agentkit.processor.tools")
 _OWN: Final = str(Path(__file__).parent.parent)
 _TRACEBACK: Final = 10_000  # characters of it
+SENT: Final = "the error was sent to the model"
 _LONGEST: Final = 500  # characters of an exception's message
 
 
@@ -29,17 +30,18 @@ class Faults:
     def __init__(self) -> None:
         self._logged: set[tuple[str, str, str, int]] = set()
 
-    def raised(self, where: str, error: BaseException) -> None:
-        """An author's code raised; the error was sent to the model, and the run continues.
+    def raised(self, where: str, error: BaseException, then: str = SENT) -> None:
+        """An author's code raised, and the run continues.
 
         Args:
             where: the class and method.
             error: what it raised.
+            then: what became of the error.
         """
         trace = _outside(error.__traceback__)
         file, line = ("?", 0) if trace is None else _place(trace)
         message = " ".join(without_credentials(words(error)[: 2 * _LONGEST]).split())[:_LONGEST]
-        self._log(where, f"raised {message}", file, line, error, trace)
+        self._log(where, f"raised {message}", file, line, error, trace, then)
 
     def returned(self, where: str, what: str) -> None:
         """A tool returned a value that no model can read.
@@ -48,10 +50,17 @@ class Faults:
             where: the class and method.
             what: what is wrong with it, and how to fix it.
         """
-        self._log(where, what, "?", 0, None, None)
+        self._log(where, what, "?", 0, None, None, SENT)
 
     def _log(
-        self, where: str, what: str, file: str, line: int, error: BaseException | None, trace: TracebackType | None
+        self,
+        where: str,
+        what: str,
+        file: str,
+        line: int,
+        error: BaseException | None,
+        trace: TracebackType | None,
+        then: str,
     ) -> None:
         fault = (where, what.partition(":")[0], file, line)
         level = logging.DEBUG if fault in self._logged else logging.ERROR
@@ -59,7 +68,7 @@ class Faults:
         if not _LOG.isEnabledFor(level):
             return
         at = f", at {file}:{line}" if line else ""
-        text = f"the tool {where} {what}{at}; the error was sent to the model"
+        text = f"the tool {where} {what}{at}; {then}"
         record = _LOG.makeRecord(_LOG.name, level, file, line, "%s", (text,), None)
         if error is not None and level == logging.ERROR and _LOG.hasHandlers():
             record.exc_info = (type(error), error, trace)

@@ -64,7 +64,7 @@ class ToolTask:
         own = admitted.tool.policy
         self._timeout = config.timeout if own.timeout is None else own.timeout
         self._cap: tuple[int, Keep] = (own.max_output or config.max_output, own.keep or config.keep)
-        self._begun = False  # its task has ended
+        self._begun = 0.0  # when its task began; 0 before that
         self._timer: asyncio.TimerHandle | None = None
         self._stopped: ToolResult | None = None  # the answer it gets because it was stopped: timed out, or cancelled
 
@@ -82,10 +82,10 @@ class ToolTask:
         """Start to count its time; an eager task may be done by now."""
         timeout = self._timeout
         if timeout is not None and self._settled is not None:
-            self._timer = asyncio.get_running_loop().call_later(timeout, self._expire, timeout)
+            self._timer = asyncio.get_running_loop().call_later(timeout, self.expire, timeout)
 
     async def _run(self, context: ToolContext) -> None:
-        self._begun = True
+        self._begun = perf_counter()
         if (task := asyncio.current_task()) is not None:
             self.task = task  # an eager one is here before `start` has it
         tool = self.admitted.tool
@@ -127,6 +127,11 @@ class ToolTask:
             _LOG.warning(_BLOCKED, tool.where, took, timeout)
         settled(self, done, took)
 
+    @property
+    def started(self) -> float | None:
+        """When the tool's own code started, by `perf_counter`; None if it never did."""
+        return (self._begun if self._claim is None else self._claim.taken) or None
+
     # -------------------------------------------------------------- its end
 
     def cancel(self) -> None:
@@ -145,14 +150,25 @@ class ToolTask:
 
     def _keep_out(self) -> bool:
         """Keep the tool's own code from starting; False if it has started."""
-        return not self._begun if self._claim is None else self._claim.take()
+        claim = self._claim
+        if claim is None:
+            return not self._begun
+        if kept_out := claim.take():
+            claim.taken = 0.0  # by nobody who starts it
+        return kept_out
 
-    def _expire(self, timeout: float) -> None:
+    def expire(self, timeout: float, of: str = "") -> None:
+        """Stop it, because its time is up.
+
+        Args:
+            timeout: the seconds that it had.
+            of: whose time it was, if not its own, as in ` of this turn`.
+        """
         if self._keep_out():  # it waits for a thread, and now gets none
-            why = f"not run: no thread was free for it within {timeout:g} s: {WORKERS.state()}"
+            why = f"not run: no thread was free for it within {timeout:g} s{of}: {WORKERS.state()}"
         else:
             effects = "; it may still be running, and its effects may yet appear"
-            why = f"no result after {timeout:g} s: the tool was stopped"
+            why = f"no result after {timeout:g} s{of}: the tool was stopped"
             why += "" if self.admitted.tool.is_async else effects
         self._stop(failed("timeout", why))
 

@@ -13,6 +13,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable
+from time import perf_counter
 from typing import Any
 
 LIMIT = 256  # threads; a sleeping one costs some 10 KiB, and a run starts at most `max_calls` at once
@@ -28,16 +29,20 @@ class Unraisable(RuntimeError):
 
 
 class Claim:
-    """A claim to run something: the first thread to take it may."""
+    """A claim to run something: the first thread to take it may. `taken` is when it did, by `perf_counter`."""
 
-    __slots__ = ("_lock",)
+    __slots__ = ("_lock", "taken")
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self.taken = 0.0
 
     def take(self) -> bool:
         """Take it; False if it is already taken."""
-        return self._lock.acquire(blocking=False)
+        first = self._lock.acquire(blocking=False)
+        if first:
+            self.taken = perf_counter()
+        return first
 
 
 class _Job:

@@ -23,6 +23,7 @@ class GenerationRequest:
         max_tokens: how many tokens it may write; None for no bound.
         sampling: the engine's sampling parameters, passed on unchanged.
         stop: strings that end the generation.
+        turn: which of the trajectory's turns this is, from 0.
     """
 
     trajectory_id: str
@@ -32,6 +33,7 @@ class GenerationRequest:
     max_tokens: int | None = None
     sampling: Mapping[str, Any] = field(default_factory=dict)
     stop: Sequence[str] = ()
+    turn: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,12 +52,14 @@ class TokenRecord:
         response_ids: all that followed: what the model wrote, and what it was answered.
         response_mask: 1 for each token that the model wrote, 0 for all others.
         response_logprobs: log-probabilities, 0.0 where the mask is 0; None if the engine tells none.
+        exact: False if the engine told some turn as text only, so that its ids are what the tokenizer makes of that.
     """
 
     prompt_ids: tuple[int, ...]
     response_ids: tuple[int, ...]
     response_mask: tuple[int, ...]
     response_logprobs: tuple[float, ...] | None = None
+    exact: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,7 @@ class TrajectoryRecord:
         assistant_turns: responses of the policy.
         seconds: from the first state to the last.
         generating: seconds of these spent in the policy.
+        unscored: the tools whose `calc_reward` failed, with the words of the error; `aggregate` if that did.
         unreleased: the tools whose `release` failed, with the words of the error; empty if all went well.
         extra: the sample's `extra`.
     """
@@ -95,5 +98,6 @@ class TrajectoryRecord:
     assistant_turns: int = 0
     seconds: float = 0.0
     generating: float = 0.0
+    unscored: Mapping[str, str] = field(default_factory=dict)
     unreleased: Mapping[str, str] = field(default_factory=dict)
     extra: Mapping[str, Any] = field(default_factory=dict)

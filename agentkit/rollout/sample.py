@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
-from typing import Any, Final
+from typing import Any
 
 from agentkit.messages import Message
-
-_NONE: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,10 +20,10 @@ class ToolKwargs:
         release: keyword arguments of its `release`.
     """
 
-    create: Mapping[str, Any] = _NONE
-    execute: Mapping[str, Any] = _NONE
-    calc_reward: Mapping[str, Any] = _NONE
-    release: Mapping[str, Any] = _NONE
+    create: Mapping[str, Any] = field(default_factory=dict)
+    execute: Mapping[str, Any] = field(default_factory=dict)
+    calc_reward: Mapping[str, Any] = field(default_factory=dict)
+    release: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

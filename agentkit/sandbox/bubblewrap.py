@@ -17,8 +17,9 @@ from agentkit.errors import SandboxError, SandboxUnavailable
 from agentkit.sandbox import seccomp
 from agentkit.sandbox.cgroups import ControlGroup, parents
 from agentkit.sandbox.confined import Confined, Order, Setup
-from agentkit.sandbox.launching import rlimits
-from agentkit.sandbox.tree import Ended, Started, readable
+from agentkit.sandbox.launching import called, ordered, rlimits
+from agentkit.sandbox.outputs import readable
+from agentkit.sandbox.tree import Ended, Started
 
 START: Final = 10.0
 """Seconds for bubblewrap to set up; it takes milliseconds, but the machine may be busy."""
@@ -136,7 +137,7 @@ class Bubblewrapped(Confined):
             block, block_end = os.pipe()
             opened.callback(os.close, block_end)
             try:
-                popen = self._popen(order, arguments, filtering, info_end, block)
+                popen = self._popen(opened, order, arguments, filtering, info_end, block)
             finally:
                 os.close(info_end)
                 os.close(block)
@@ -155,13 +156,26 @@ class Bubblewrapped(Confined):
             undo.pop_all()
         return _started(popen, pidfd, info, group)
 
-    def _popen(self, order: Order, *fds: int) -> subprocess.Popen[bytes]:
+    def _popen(self, opened: ExitStack, order: Order, *fds: int) -> subprocess.Popen[bytes]:
         arguments, filtering, info, block = fds
+        command = [
+            *(self._program, "--args", str(arguments), "--seccomp", str(filtering)),
+            *("--json-status-fd", str(info), "--block-fd", str(block), "--", *EXEC, *order.command),
+        ]
+        if self._setup.protected:  # bubblewrap takes paths alone, and would follow a link that a command puts there
+            memory = ordered(
+                {
+                    "do": "prepare",
+                    "workdir": str(self._workdir),
+                    "protected": list(self._setup.protected),
+                    "command": command,
+                    "env": {},
+                }
+            )
+            opened.callback(os.close, memory)
+            command, fds = called(memory), (*fds, memory)
         return subprocess.Popen(
-            [
-                *(self._program, "--args", str(arguments), "--seccomp", str(filtering)),
-                *("--json-status-fd", str(info), "--block-fd", str(block), "--", *EXEC, *order.command),
-            ],
+            command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from agentkit.checks.bounds import PATH, Bound, Bounds, each, instance, one_of, or_none, refuse
-from agentkit.errors import SandboxError, SandboxUnavailable
+from agentkit.errors import ConfigError, SandboxError, SandboxUnavailable
 from agentkit.sandbox.bubblewrap import Bubblewrapped
 from agentkit.sandbox.confined import Confined, Setup
 from agentkit.sandbox.launching import Landlocked, Unconfined
@@ -33,6 +33,7 @@ def sandbox(
     *,
     workdir: str | Path | None = None,
     read: Sequence[str | Path] = (),
+    protected: Sequence[str] = (),
     env: Mapping[str, str] | None = None,
     limits: SandboxLimits | None = None,
 ) -> Sandbox:
@@ -44,18 +45,22 @@ def sandbox(
         workdir: the folder in which commands run and which they may change; created if missing. By default a private
             temporary one, removed by `close`.
         read: further paths that commands may read.
+        protected: names of files and folders at the top of `workdir`, such as `.git`, that commands may read but not
+            change, rename or remove. What does not exist cannot be protected. `none` protects nothing.
         env: variables for every command, in addition to HOME, LANG, PATH and TMPDIR. This process's own environment is
             never passed on.
         limits: for commands that bring none.
 
     Raises:
-        ConfigError: there is no such kind, or a path to be read does not exist.
+        ConfigError: there is no such kind, a path to be read does not exist, or a name to be protected is not that of
+            a file or folder in `workdir`.
         SandboxUnavailable: the kind does not work here, or, for `auto`, no kind does. Never a weaker one instead.
     """
     refuse("sandbox", {"kind": kind, "workdir": workdir, "read": read, "limits": limits}, BOUNDS)
     setup = Setup(
         None if workdir is None else Path(workdir),
         tuple(Path(path).absolute() for path in read),
+        protectable(workdir, protected),
         dict(env or {}),
         limits or SandboxLimits(),
     )
@@ -75,6 +80,15 @@ def sandbox(
     raise SandboxUnavailable(
         f"no sandbox of kind {kind!r} works on this machine; nothing weaker is used instead:{listed}"
     )
+
+
+def protectable(workdir: str | Path | None, names: Sequence[str]) -> tuple[str, ...]:
+    """The names to be protected, if that is possible."""
+    for name in names:
+        entry = None if workdir is None else Path(workdir, name)
+        if entry is None or "/" in name or name in ("", ".", "..") or entry.is_symlink() or not entry.exists():
+            raise ConfigError(f"protected: expected names of files and folders in `workdir`, got {name!r}")
+    return tuple(dict.fromkeys(names))
 
 
 def bubblewrapped(setup: Setup) -> Confined:

@@ -7,7 +7,6 @@ import os
 import shutil
 import signal
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
@@ -18,6 +17,7 @@ from typing import Final, NamedTuple, Self
 from agentkit.checks.awaiting import EnteredAsync
 from agentkit.errors import SandboxError
 from agentkit.sandbox.placing import place
+from agentkit.sandbox.private import private_folder
 from agentkit.sandbox.quota import SandboxLimits, SandboxOutcome, checked_wall
 from agentkit.sandbox.tree import ProcessTree, Started
 
@@ -47,12 +47,14 @@ class Setup(NamedTuple):
     Attributes:
         workdir: the folder, or None for a private temporary one.
         read: paths outside that commands may read.
+        protected: names at the top of the folder that commands may read but not change.
         env: variables for every command.
         limits: for commands that bring none.
     """
 
     workdir: Path | None = None
     read: tuple[Path, ...] = ()
+    protected: tuple[str, ...] = ()
     env: Mapping[str, str] = {}
     limits: SandboxLimits = SandboxLimits()
 
@@ -80,7 +82,7 @@ class Confined(EnteredAsync):
 
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
-        self._private = Path(tempfile.mkdtemp(prefix="agentkit-sandbox-")).resolve()
+        self._private, self._owned = private_folder()
         self._tmp = self._private / "tmp"
         self._tmp.mkdir()
         self._workdir = (setup.workdir or self._private / "work").resolve()
@@ -173,6 +175,7 @@ class Confined(EnteredAsync):
         self._remove()
 
     def _remove(self) -> None:
+        self._owned.close()
         shutil.rmtree(self._private, ignore_errors=True)
 
     async def __aenter__(self) -> Self:

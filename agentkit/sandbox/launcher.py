@@ -1,6 +1,7 @@
 """Starts one command confined, as a program of its own. Uses little of the standard library: every start pays for it.
 
 Its order, a dictionary, is in the memory file `fd`, and its report is written there; `launching` says how it is called.
+`prepare` is the part of it that bubblewrap needs to protect names, and becomes bubblewrap.
 A program of its own, because code between fork and exec is unsafe in a process with threads. It stays as the parent of
 everything the command starts and kills all of it when the command ends, when it receives SIGTERM, or when its own
 parent dies.
@@ -13,6 +14,7 @@ import ctypes
 import marshal
 import os
 import resource
+import stat
 import struct
 
 TYPE_CHECKING = False  # `typing` would be another third
@@ -36,9 +38,11 @@ CLONE_NEW: Final = {
 }
 
 LANDLOCK_CREATE, LANDLOCK_ADD, LANDLOCK_RESTRICT = 444, 445, 446  # the numbers of these calls are the same everywhere
-MOUNT_SETATTR: Final = 442
+OPEN_TREE, MOVE_MOUNT, MOUNT_SETATTR = 428, 429, 442
 AT_FDCWD: Final = -100
-AT_RECURSIVE: Final = 0x8000
+AT_EMPTY_PATH, AT_RECURSIVE = 0x1000, 0x8000
+CLONE_TREE: Final = 0x80001  # OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC
+FROM_AND_TO_DESCRIPTOR: Final = 0x4 | 0x40  # MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH
 MS_BIND, MS_REC, MS_PRIVATE = 0x1000, 0x4000, 0x40000
 MOUNT_ATTR_RDONLY: Final = 1
 
@@ -110,7 +114,7 @@ def supervise(order: dict[str, Any], fd: int) -> int:
         become(order["uid"])
     separate(order["namespaces"])
     if "mount" in order["namespaces"]:
-        seal(order["landlock"]["write"])
+        seal(order["landlock"]["write"], order["workdir"], order["protected"])
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     child = 0
     try:
@@ -142,31 +146,76 @@ def become(uid: int) -> None:
 
 def separate(namespaces: list[str]) -> None:
     """Enter new namespaces; as an ordinary user inside, so that the command has no capability there either."""
-    if not namespaces:
-        return
+    if namespaces:
+        enter(namespaces, 1000, 1000)
+
+
+def enter(namespaces: list[str], uid_inside: int, gid_inside: int) -> None:
+    """Enter new namespaces, as this user inside."""
     uid, gid = os.geteuid(), os.getegid()
     flags = sum(CLONE_NEW[name] for name in namespaces)
     checked(LIBC.unshare(flags), f"unshare {'+'.join(namespaces)}")
-    for name, text in (("setgroups", "deny"), ("uid_map", f"1000 {uid} 1"), ("gid_map", f"1000 {gid} 1")):
+    maps = (("setgroups", "deny"), ("uid_map", f"{uid_inside} {uid} 1"), ("gid_map", f"{gid_inside} {gid} 1"))
+    for name, text in maps:
         with open(f"/proc/self/{name}", "w") as mapping:
             mapping.write(text)
 
 
-def seal(writable: list[str]) -> None:
-    """Make every mount read-only except the given folders, so that what Landlock does not see, such as chmod, fails."""
+def seal(writable: list[str], folder: str, names: list[str]) -> None:
+    """Make every mount read-only except the given folders, so that what Landlock does not see, such as chmod, fails.
+
+    The protected names in a folder stay read-only.
+    """
     checked(LIBC.mount(None, b"/", None, MS_REC | MS_PRIVATE, None), "mount / as private")
     for path in map(os.fsencode, writable):
         checked(LIBC.mount(path, path, None, MS_BIND, None), f"bind {path!r}")
+    protect(folder, names)
     read_only(b"/", True, AT_RECURSIVE)
     for path in map(os.fsencode, writable):
         read_only(path, False, 0)
 
 
-def read_only(path: bytes, on: bool, flags: int) -> None:
+def read_only(path: bytes, on: bool, flags: int, at: int = AT_FDCWD) -> None:
     """Set or clear a mount's read-only flag."""
     attributes = struct.pack("QQQQ", MOUNT_ATTR_RDONLY if on else 0, 0 if on else MOUNT_ATTR_RDONLY, 0, 0)
-    result = LIBC.syscall(MOUNT_SETATTR, AT_FDCWD, path, flags, attributes, ctypes.c_size_t(len(attributes)))
+    result = LIBC.syscall(MOUNT_SETATTR, at, path, flags, attributes, ctypes.c_size_t(len(attributes)))
     checked(result, f"mount {path!r} {'read-only' if on else 'writable'}")
+
+
+def protect(folder: str, names: list[str]) -> None:
+    """Mount entries of a folder read-only over themselves, so that they can be neither changed, renamed nor removed.
+
+    By descriptors: another command may write there in the meantime, and put a link in place of an entry.
+    """
+    if not names:
+        return
+    here = os.open(folder, os.O_PATH | os.O_DIRECTORY)
+    for name in names:
+        try:
+            entry = os.open(name, os.O_PATH | os.O_NOFOLLOW, dir_fd=here)
+        except FileNotFoundError:  # removed outside
+            continue
+        if stat.S_ISLNK(os.fstat(entry).st_mode):
+            raise Failed(f"{name!r} has become a link; only files and folders can be protected")
+        copy = checked(LIBC.syscall(OPEN_TREE, entry, b"", AT_EMPTY_PATH | AT_RECURSIVE | CLONE_TREE), f"copy {name!r}")
+        read_only(b"", True, AT_EMPTY_PATH | AT_RECURSIVE, copy)
+        checked(LIBC.syscall(MOVE_MOUNT, copy, b"", entry, b"", FROM_AND_TO_DESCRIPTOR), f"mount {name!r}")
+        os.close(copy)
+        os.close(entry)
+    os.close(here)
+
+
+def prepare(fd: int, order: dict[str, Any]) -> NoReturn:
+    """Protect the names in a mount namespace of our own, then become the program that sets up the rest."""
+    os.set_inheritable(fd, False)
+    try:
+        enter(["user", "mount"], os.geteuid(), os.getegid())
+        checked(LIBC.mount(None, b"/", None, MS_REC | MS_PRIVATE, None), "mount / as private")
+        protect(order["workdir"], order["protected"])
+        os.execve(order["command"][0], order["command"], order["env"])
+    except (Failed, OSError) as e:
+        os.write(2, f"the protected names: {e}\n".encode(errors="surrogateescape"))
+    os._exit(FAILED)
 
 
 def first(order: dict[str, Any], fd: int) -> NoReturn:

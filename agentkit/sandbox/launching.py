@@ -20,6 +20,7 @@ from agentkit.errors import SandboxUnavailable
 from agentkit.sandbox import seccomp
 from agentkit.sandbox.cgroups import ControlGroup, parents
 from agentkit.sandbox.confined import Confined, Order, Setup
+from agentkit.sandbox.private import NOBODY
 from agentkit.sandbox.quota import SandboxLimits
 from agentkit.sandbox.tree import Ended, Started
 
@@ -27,7 +28,7 @@ LAUNCHER: Final = Path(__file__).with_name("launcher.py")
 
 CALL: Final = (
     "import marshal, os, sys; fd = int(sys.argv[1]); own = {'__name__': 'launcher'}; "
-    "code, order = marshal.loads(os.pread(fd, os.fstat(fd).st_size, 0)); exec(code, own); own['main'](fd, order)"
+    "code, order = marshal.loads(os.pread(fd, os.fstat(fd).st_size, 0)); exec(code, own); own[order['do']](fd, order)"
 )
 """How the launcher is called. It comes compiled: compiling it anew would take as long as all of its work."""
 
@@ -52,6 +53,7 @@ class Unconfined(Confined):
     def _plan(self, order: Order) -> dict[str, Any]:
         """What the launcher is told."""
         return {
+            "do": "main",
             "command": order.command,
             "env": order.env,
             "workdir": str(self._workdir),
@@ -61,11 +63,10 @@ class Unconfined(Confined):
             "namespaces": [],
             "landlock": None,
             "seccomp": "",
+            "protected": [],
             "parent": os.getpid(),
         }
 
-
-NOBODY: Final = 65534
 
 DEVICES: Final = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 
@@ -84,6 +85,11 @@ class Landlocked(Unconfined):
     def __init__(self, setup: Setup, namespaces: Sequence[str] = NAMESPACES) -> None:
         if not seccomp.known_machine():
             raise SandboxUnavailable(f"no filter of system calls for {platform.machine()}: x86_64 and aarch64 only")
+        if setup.protected and "mount" not in namespaces:
+            raise SandboxUnavailable(
+                f"without namespaces, what lies in a folder that commands may change cannot be protected: "
+                f"{', '.join(setup.protected)}; pass `protected=()` if they may change that, too"
+            )
         super().__init__(setup)
         self._namespaces = list(namespaces)
         if os.geteuid() == 0 and ("user" not in self._namespaces or "pids" not in parents()):
@@ -129,6 +135,7 @@ class Landlocked(Unconfined):
                 "devices": [path for path in DEVICES if os.path.exists(path)],
             },
             "seccomp": seccomp.program(by_path="mount" not in self._namespaces).hex(),
+            "protected": list(self._setup.protected),
         }
 
 
@@ -160,14 +167,26 @@ def rlimits(limits: SandboxLimits, *, others: int) -> dict[str, tuple[int, int]]
     }
 
 
+def ordered(order: dict[str, Any]) -> int:
+    """The launcher and its order as a memory file."""
+    memory = os.memfd_create("agentkit-order")
+    os.pwrite(memory, marshal.dumps((launcher(), order)), 0)
+    return memory
+
+
+def called(memory: int) -> list[str]:
+    """How the launcher is called with its order."""
+    return [sys.executable, "-I", "-S", "-c", CALL, str(memory)]
+
+
 def launch(order: dict[str, Any], group: ControlGroup | None = None) -> Started:
     """Start the launcher with an order; it joins the group first."""
     order["cgroups"] = group.doors if group else []
-    memory = os.memfd_create("agentkit-order")
+    memory = -1
     try:
-        os.pwrite(memory, marshal.dumps((launcher(), order)), 0)
+        memory = ordered(order)
         popen = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", CALL, str(memory)],
+            called(memory),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -177,7 +196,8 @@ def launch(order: dict[str, Any], group: ControlGroup | None = None) -> Started:
             start_new_session=True,
         )
     except BaseException:
-        os.close(memory)
+        if memory >= 0:
+            os.close(memory)
         if group is not None:
             group.remove()
         raise

@@ -9,22 +9,21 @@ import subprocess
 from asyncio import AbstractEventLoop
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass, field
 from time import monotonic
 from types import TracebackType
 from typing import Final, NamedTuple
 
 from agentkit.checks.awaiting import EnteredAsync
 from agentkit.errors import SandboxError
-from agentkit.sandbox.gathering import Gathered
-from agentkit.sandbox.quota import LimitName, SandboxLimits, SandboxOutcome, SandboxProgress
+from agentkit.sandbox.outputs import Outputs, readable
+from agentkit.sandbox.quota import LimitName, SandboxLimits, SandboxOutcome, SandboxProgress, StreamOutput
 
 GRACE: Final = 2.0
 """Seconds for a killed tree to be gone, and for the rest of its output; killing 64 processes takes milliseconds."""
 
 BOUND: Final = 5 * GRACE
 """Seconds after which a killed tree is given up on: a process in the kernel's hands may not die at all."""
-
-PIECE: Final = 1 << 16  # the capacity of a pipe
 
 
 class Ended(NamedTuple):
@@ -62,6 +61,23 @@ class Started(NamedTuple):
     inner: int | None = None
 
 
+@dataclass(slots=True)
+class Ending:
+    """Why a tree ends, and how it ended.
+
+    Args:
+        timed_out: whether it was killed at the deadline.
+        killed: whether it was killed.
+        failed: why there is no outcome; empty if there is one.
+        outcome: how it ended, once it has.
+    """
+
+    timed_out: bool = False
+    killed: bool = False
+    failed: str = ""
+    outcome: SandboxOutcome = field(default_factory=SandboxOutcome)
+
+
 class ProcessTree(EnteredAsync):
     """One command in a sandbox with everything it starts, while it runs; see `Running`.
 
@@ -73,21 +89,14 @@ class ProcessTree(EnteredAsync):
         self._started = started
         self._limits = limits
         self._since = monotonic()
-        self._timed_out = False
-        self._killed = False
-        self._outcome = SandboxOutcome()
-        self._failed = ""
+        self._end = Ending()
         self._finishing: asyncio.Task[None] | None = None
-        self._changed = asyncio.Event()
         self._gone = asyncio.Event()
         popen = started.popen
         stdin, stdout, stderr = popen.stdin, popen.stdout, popen.stderr
         if stdin is None or stdout is None or stderr is None:
             raise ValueError("a process tree needs a process with three pipes")
-        self._out = Stream(stdout.fileno(), limits.output, self._changed.set)
-        self._err = Stream(stderr.fileno(), limits.output, self._changed.set)
-        stdout.close()
-        stderr.close()
+        self._outputs = Outputs(stdout, stderr, limits.output)
         self._pidfd = os.pidfd_open(popen.pid)
         os.set_blocking(stdin.fileno(), False)
         self._loop.add_reader(self._pidfd, self._reap)
@@ -155,13 +164,8 @@ class ProcessTree(EnteredAsync):
         """
         with suppress(TimeoutError):  # the caller asked for what has arrived by then
             async with asyncio.timeout(timeout):
-                while self.running and not (self._out.gathered.has(until) if until else self._has_output()):
-                    self._changed.clear()
-                    await self._changed.wait()
-        return SandboxProgress(self._out.gathered.take(), self._err.gathered.take(), ended=not self.running)
-
-    def _has_output(self) -> bool:
-        return bool(self._out.gathered or self._err.gathered)
+                await self._outputs.until(until, self._gone.is_set)
+        return SandboxProgress(*self._outputs.take(), ended=not self.running)
 
     async def wait(self, timeout: float | None = None) -> SandboxOutcome:
         """Wait for its end. The outcome holds the output that was not read before.
@@ -172,9 +176,9 @@ class ProcessTree(EnteredAsync):
         """
         async with asyncio.timeout(timeout):
             await self._gone.wait()
-        if self._failed:
-            raise SandboxError(self._failed)
-        return self._outcome
+        if self._end.failed:
+            raise SandboxError(self._end.failed)
+        return self._end.outcome
 
     async def terminate(self) -> SandboxOutcome:
         """Kill the command and everything it started; returns when all are gone. Harmless after the end.
@@ -196,17 +200,17 @@ class ProcessTree(EnteredAsync):
             raise cancelled
         if not self._gone.is_set():
             raise SandboxError(f"a process has not ended {BOUND:g} s after it was killed")
-        return self._outcome
+        return self._end.outcome
 
     def kill(self) -> None:
         """Kill the command and everything it started, without waiting."""
         if self.running:
-            self._killed = True
+            self._end.killed = True
             self._started.stop()
             self._loop.call_later(GRACE, self._force)
 
     def _expire(self) -> None:
-        self._timed_out = self.running
+        self._end.timed_out = self.running
         self.kill()
 
     def _force(self) -> None:
@@ -223,7 +227,7 @@ class ProcessTree(EnteredAsync):
             _, status, usage = os.wait4(self._started.popen.pid, 0)
             cpu, code = usage.ru_utime + usage.ru_stime, os.waitstatus_to_exitcode(status)
         except ChildProcessError:  # somebody waits for any child
-            self._failed = "another part of this process has collected how the command ended"
+            self._end.failed = "another part of this process has collected how the command ended"
         self._started.popen.returncode = code
         if self._deadline is not None:
             self._deadline.cancel()
@@ -233,17 +237,17 @@ class ProcessTree(EnteredAsync):
         try:
             await self._drained()
             ended = self._started.ended(self._started.popen.returncode, cpu)
-            self._outcome = self._judged(ended, wall)
-            if ended.failed and not self._killed:
-                self._failed = f"{ended.failed}: {self._outcome.stderr.strip()}".removesuffix(": ")
+            self._end.outcome = judged(ended, self._end.timed_out, self._limits.cpu, wall, *self._outputs.take())
+            if ended.failed and not self._end.killed:
+                self._end.failed = f"{ended.failed}: {self._end.outcome.stderr.strip()}".removesuffix(": ")
         except BaseException as e:
-            self._failed = f"how the command ended is unknown: {type(e).__name__}: {e}"
+            self._end.failed = f"how the command ended is unknown: {type(e).__name__}: {e}"
             raise
         finally:
             self.close_stdin()
             self._started.released()
             self._gone.set()
-            self._changed.set()
+            self._outputs.wake()
 
     async def _drained(self) -> None:
         """Wait until all processes are gone and all that they wrote is read; bounded, should one not die."""
@@ -251,47 +255,36 @@ class ProcessTree(EnteredAsync):
             with suppress(TimeoutError):
                 async with asyncio.timeout(GRACE):
                     await readable(self._started.inner)
-        for stream in (self._out, self._err):
-            closing = self._loop.call_later(GRACE, stream.close)
-            await stream.closed.wait()
-            closing.cancel()
-
-    def _judged(self, ended: Ended, wall: float) -> SandboxOutcome:
-        code = None if self._timed_out else ended.code
-        name = "SIGKILL" if code is None else None if code >= 0 else signal_name(-code)
-        out, err = self._out.gathered.take(), self._err.gathered.take()
-        limit: LimitName | None = None
-        if self._timed_out:
-            limit = "wall"
-        elif ended.out_of_memory:
-            limit = "memory"
-        elif name == "SIGXCPU" or (name == "SIGKILL" and (ended.cpu or 0) >= self._limits.cpu):
-            limit = "cpu"
-        elif name == "SIGXFSZ":
-            limit = "file_size"
-        return SandboxOutcome(
-            stdout=out.text,
-            stderr=err.text,
-            exit_code=code if name is None else None,
-            signal=name,
-            timed_out=self._timed_out,
-            limit=limit,
-            wall=wall,
-            cpu=ended.cpu,
-            stdout_cut=out.left_out,
-            stderr_cut=err.left_out,
-        )
+        await self._outputs.drained(GRACE)
 
 
-async def readable(fd: int) -> None:
-    """Wait until a descriptor can be read."""
-    loop = asyncio.get_running_loop()
-    ready = asyncio.Event()
-    loop.add_reader(fd, ready.set)
-    try:
-        await ready.wait()
-    finally:
-        loop.remove_reader(fd)
+def judged(
+    ended: Ended, timed_out: bool, most_cpu: float, wall: float, out: StreamOutput, err: StreamOutput
+) -> SandboxOutcome:
+    """How a command ended, in the words of its caller."""
+    code = None if timed_out else ended.code
+    name = "SIGKILL" if code is None else None if code >= 0 else signal_name(-code)
+    limit: LimitName | None = None
+    if timed_out:
+        limit = "wall"
+    elif ended.out_of_memory:
+        limit = "memory"
+    elif name == "SIGXCPU" or (name == "SIGKILL" and (ended.cpu or 0) >= most_cpu):
+        limit = "cpu"
+    elif name == "SIGXFSZ":
+        limit = "file_size"
+    return SandboxOutcome(
+        stdout=out.text,
+        stderr=err.text,
+        exit_code=code if name is None else None,
+        signal=name,
+        timed_out=timed_out,
+        limit=limit,
+        wall=wall,
+        cpu=ended.cpu,
+        stdout_cut=out.left_out,
+        stderr_cut=err.left_out,
+    )
 
 
 def signal_name(number: int) -> str:
@@ -300,34 +293,3 @@ def signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:  # a real-time signal has none
         return f"signal {number}"
-
-
-class Stream:
-    """One of the command's output pipes."""
-
-    def __init__(self, fd: int, most: int, changed: Callable[[], None]) -> None:
-        self.gathered = Gathered(most)
-        self.closed = asyncio.Event()
-        self._changed = changed
-        self._fd = os.dup(fd)
-        os.set_blocking(self._fd, False)
-        self._loop = asyncio.get_running_loop()
-        self._loop.add_reader(self._fd, self._read)
-
-    def _read(self) -> None:
-        try:
-            piece = os.read(self._fd, PIECE)
-        except BlockingIOError:
-            return
-        if piece:
-            self.gathered.add(piece)
-            self._changed()
-        else:
-            self.close()
-
-    def close(self) -> None:
-        """Read no more."""
-        if not self.closed.is_set():
-            self._loop.remove_reader(self._fd)
-            os.close(self._fd)
-            self.closed.set()

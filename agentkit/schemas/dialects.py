@@ -1,4 +1,4 @@
-"""The part of JSON Schema that each kind of constrained decoding accepts. Tables, used by `agentkit.schemas.rewriting`.
+"""The part of JSON Schema that each reader accepts. Tables, used by `agentkit.schemas.rewriting` and `.folding`.
 
 OpenAI's strict mode requires an object at the root; in every object, all properties required and no others; optional
 ones nullable; a type (or `anyOf`, `enum`, `$ref`) everywhere; and no keywords except those in `KEPT`. Anthropic's
@@ -58,7 +58,7 @@ MAX_CHARACTERS: Final = 120_000
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """The part of JSON Schema that one kind of constrained decoding accepts.
+    """The part of JSON Schema that one kind of constrained decoding, or another system, accepts.
 
     Args:
         kept: the accepted keywords.
@@ -66,6 +66,7 @@ class Dialect:
         optional: whether a property may be omitted; otherwise every one is required, and null means "omitted".
         recursive: whether a schema may contain itself.
         sized: whether strict mode's limits on enums, on characters and on levels through references apply.
+        several: whether `type` may be a list, and an enum hold other values than strings.
     """
 
     kept: frozenset[str]
@@ -73,6 +74,7 @@ class Dialect:
     optional: bool
     recursive: bool
     sized: bool = False
+    several: bool = True
 
 
 OPENAI: Final = Dialect(KEPT, STRING_FORMATS, optional=False, recursive=True, sized=True)
@@ -101,3 +103,16 @@ XGRAMMAR: Final = Dialect(
     optional=True,
     recursive=True,
 )
+
+# ---------------------------------------------------------------- what other systems keep of a parameter's schema
+
+VERL: Final = Dialect(frozenset(("type", "description", "enum")), frozenset(), optional=True, recursive=False)
+"""verl from 0.8 on. Source: `verl.tools.schemas.OpenAIFunctionPropertySchema`, which drops all else in silence."""
+
+EARLY_VERL: Final = Dialect(
+    frozenset(("type", "description", "enum")), frozenset(), optional=True, recursive=False, several=False
+)
+"""verl up to 0.7: one type for each parameter, and enums of strings."""
+
+HINTS: Final = Dialect(frozenset(("type", "description", "enum", "items")), frozenset(), optional=True, recursive=False)
+"""What the type hints of a function can say. Source: `transformers.utils.get_json_schema`, which TRL uses."""

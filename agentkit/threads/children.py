@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from agentkit.errors import ThreadNotFound
 from agentkit.messages import ToolCall
-from agentkit.threads.codec import call_from_json
 from agentkit.threads.reading import read_log
 from agentkit.threads.resume import waiting, waits_inside
 from agentkit.threads.store import Call, Store
+from agentkit.tool.codec import call_from_json
 
 
 def call_key(thread_id: str, call: Call) -> str:

@@ -14,8 +14,8 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from agentkit.messages import AssistantMessage, Message, TextPart, ToolMessage, UserMessage
-from agentkit.threads.codec import from_json
 from agentkit.threads.store import Call, Entry, Log
+from agentkit.tool.codec import from_json
 
 BROKEN_OFF = ("error", "cancelled", "interrupted")
 """The finishes of incomplete responses."""

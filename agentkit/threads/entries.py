@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from agentkit.agent.prompts import Prompt, messages_from
 from agentkit.errors import ConfigError
-from agentkit.messages import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
-from agentkit.threads.codec import planned_call, to_json
+from agentkit.messages import AssistantMessage, Message, SystemMessage, ToolCall, ToolMessage, UserMessage
 from agentkit.threads.store import Append, NewCall
+from agentkit.tool.codec import call_to_json, to_json
+
+
+def planned_call(call: ToolCall) -> dict[str, Any]:
+    """A call that is to be run, as a JSON object, with a unique idempotency `key`, so that its effect happens once."""
+    return {**call_to_json(call), "key": secrets.token_hex(16)}
 
 
 def one_message(message: Prompt, calls: Mapping[str, str]) -> Message:

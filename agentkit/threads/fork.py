@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 
 from agentkit.messages import TextPart, ToolMessage
-from agentkit.threads.codec import to_json
 from agentkit.threads.store import Append, Call, Log, NewCall
+from agentkit.tool.codec import to_json
 
 _FORKED = "not run here: the conversation was copied before this call had an answer"
 

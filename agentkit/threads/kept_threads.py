@@ -21,13 +21,13 @@ from agentkit.errors import ConfigError, StoreConflict, StoreError, ThreadNotFou
 from agentkit.foreign import renamed
 from agentkit.messages import Message, ToolCall, ToolMessage
 from agentkit.threads.children import all_waiting, child_id, located
-from agentkit.threads.codec import call_from_json, call_to_json, to_json
 from agentkit.threads.conversation import messages_of
 from agentkit.threads.entries import entries_of, one_message
 from agentkit.threads.fork import copied
 from agentkit.threads.reading import read_log
 from agentkit.threads.resume import waiting
 from agentkit.threads.store import Call, Log, Move, Store, Thread
+from agentkit.tool.codec import call_from_json, call_to_json, to_json
 from agentkit.tool.registry import InvalidArguments, ToolRegistry
 
 _LOG = logging.getLogger("agentkit.threads")

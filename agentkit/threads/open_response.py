@@ -14,8 +14,9 @@ from agentkit.agent.decisions import edited
 from agentkit.agent.journal import Response
 from agentkit.events import ApprovalRequired, ToolEvent, ToolStarted
 from agentkit.messages import AssistantMessage, ToolCall, ToolMessage
-from agentkit.threads.codec import call_from_json, planned_call, to_json
+from agentkit.threads.entries import planned_call
 from agentkit.threads.store import Append, Call, CallStatus, Change, EntryKind, Move, NewCall, Revise
+from agentkit.tool.codec import call_from_json, to_json
 from agentkit.tool.result import ToolContext
 
 UNANSWERED: Final[tuple[CallStatus, ...]] = ("planned", "waiting", "approved", "started")

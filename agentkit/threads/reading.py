@@ -14,8 +14,8 @@ from typing import Any, Final, NamedTuple
 from agentkit.errors import StoreError
 from agentkit.events import Usage
 from agentkit.messages import AssistantMessage, ToolCall, ToolMessage
-from agentkit.threads.codec import UNREADABLE, call_from_json, from_json
 from agentkit.threads.store import Body, Call, Entry, Log, Store
+from agentkit.tool.codec import UNREADABLE, call_from_json, from_json
 
 
 async def read_log(store: Store, thread_id: str, *, after: int = -1) -> Log:

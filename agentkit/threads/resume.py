@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from agentkit.agent import RunFinish, call_hash
 from agentkit.errors import ErrorCode
 from agentkit.messages import TextPart, ToolMessage
-from agentkit.threads.codec import call_from_json
 from agentkit.threads.conversation import in_order, is_broken_off, role_of
 from agentkit.threads.store import Call, Entry, Log
+from agentkit.tool.codec import call_from_json
 from agentkit.tool.registry import ToolRegistry
 
 INTERRUPTED = (

@@ -22,7 +22,6 @@ from agentkit.events import ToolCompleted, ToolEvent, ToolFailed, ToolSkipped
 from agentkit.messages import AssistantMessage, Message, ToolCall, ToolMessage, user
 from agentkit.processor import ask_outcome
 from agentkit.threads.children import call_key, child_id
-from agentkit.threads.codec import call_from_json, to_json
 from agentkit.threads.compaction import Compaction
 from agentkit.threads.conversation import messages_of
 from agentkit.threads.lease import HeldLease
@@ -33,6 +32,7 @@ from agentkit.threads.resume import INTERRUPTED, Settlement, answer, settle, wai
 from agentkit.threads.shrinking import Shrinking
 from agentkit.threads.store import Append, Body, Call, Change, Entry, Log, Move, Revise, Store
 from agentkit.threads.summary import Writer
+from agentkit.tool.codec import call_from_json, to_json
 from agentkit.tool.result import ToolContext
 
 if TYPE_CHECKING:

@@ -7,19 +7,16 @@ that is in the package and not in the table fails the last test.
 from __future__ import annotations
 
 import asyncio
-import importlib
-import inspect
-import pkgutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 from confining import WHY
+from ready_made import methods, tool_classes
 from site_server import Page, SiteServer
 
-import agentkit_tools
-from agentkit import Agent, Tool
+from agentkit import Agent
 from agentkit.messages import ToolCall, ToolMessage
 from agentkit.testing import ScriptedModel
 from agentkit_tools.conversation import Conversation
@@ -180,12 +177,4 @@ def test_every_tool_is_called_in_every_way(row: Called, format: str | None, tmp_
 
 
 def test_no_tool_is_missing_from_the_table() -> None:
-    modules = [m.name for m in pkgutil.walk_packages(agentkit_tools.__path__, "agentkit_tools.")]
-    classes = [
-        cls
-        for module in map(importlib.import_module, modules)
-        for cls in vars(module).values()
-        if inspect.isclass(cls) and issubclass(cls, Tool) and cls.__module__ == module.__name__
-    ]
-    methods = {name for cls in classes for name, method in inspect.getmembers(cls) if hasattr(method, "tool_schemas")}
-    assert methods - {row.name for row in TABLE} == set()
+    assert {name for cls in tool_classes() for name in methods(cls)} - {row.name for row in TABLE} == set()

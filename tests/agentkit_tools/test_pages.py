@@ -394,3 +394,16 @@ def test_any_bytes_are_a_page(body: bytes, charset: str) -> None:
 @given(st.text(alphabet=st.characters(codec="utf-8", categories=("L", "N")), min_size=1, max_size=40))
 def test_words_are_kept_exactly(words: str) -> None:
     assert page_text(f"<p>{words}</p>", URL).text == f"{words}\n"
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.file)
+def test_reading_stops_in_time_with_what_was_read_until_then(shape: Shape, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At any element of any page."""
+    monkeypatch.setattr("agentkit_tools.pages.page_text.OFTEN", 1)
+    html = decoded((PAGES / shape.file).read_bytes(), shape.header)
+    words = set(re.findall(r"\w+", page_text(html, "https://a.example/", whole=True).text))
+    for looks in range(0, 60, 7):
+        left = iter(range(looks))
+        found = page_text(html, "https://a.example/", whole=True, late=lambda left=left: next(left, None) is None)
+        assert set(re.findall(r"\w+", found.text)) <= words
+        assert found.stopped or looks

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,9 @@ import pytest
 from confining import confined
 
 from agentkit import ToolResult
+from agentkit.sandbox import SandboxUnavailable
+from agentkit_tools.protected import PROTECTED, protected_in
+from agentkit_tools.python import Python
 from agentkit_tools.shell import Shell
 
 pytestmark = confined
@@ -173,3 +177,47 @@ def test_row_38_what_is_secret_outside_is_not_there(
     assert canary not in f"{result.text} {result.metadata}"
     assert length.text == f"{len(given)}\n[exit code 0]"
     assert "canary" not in f"{tool!r} {vars(tool)!r} {length.metadata} {caplog.text}"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A folder with names that `Files` protects, as a file, as a folder, and by what is in a folder."""
+    for name in (
+        ".git/config",
+        ".github/workflows/test.yml",
+        ".github/README",
+        "Conftest.py",
+        "src/conftest.py",
+        "a.py",
+    ):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("1\n")
+    (tmp_path / ".env").symlink_to("a.py")
+    return tmp_path
+
+
+def test_what_is_protected_at_the_top_of_a_folder(project: Path) -> None:
+    assert protected_in(project, PROTECTED) == [".git", ".github", "Conftest.py"]
+    assert protected_in(project, [".gitlab/ci", "*.py"]) == ["Conftest.py", "a.py"]
+    assert protected_in(project, ()) == protected_in(None, PROTECTED) == protected_in(project / "new", PROTECTED) == []
+
+
+@pytest.mark.parametrize("tool", [Shell, Python])
+def test_what_files_protects_is_read_only_for_commands_and_code_too(
+    tool: type[Shell] | type[Python], project: Path
+) -> None:
+    def write(name: str, **options: Any) -> str:
+        try:
+            with closing(tool(project, **options)) as one:
+                if isinstance(one, Shell):
+                    return ran(one, f"echo 2 > {name}").text
+                return asyncio.run(one.python(f"open({name!r}, 'w').write('2')")).text
+        except SandboxUnavailable as e:  # of the kinds here none can do it, and they say so
+            pytest.skip(str(e))
+
+    for name in (".git/config", ".git/new", ".github/README", "Conftest.py"):
+        assert "Read-only file system" in write(name)
+    for name in ("a.py", "src/conftest.py", "new"):
+        assert "Read-only" not in write(name)
+    write(".git/config", protected=())
+    assert (project / ".git" / "config").read_text().strip() == "2"

@@ -15,7 +15,8 @@ from site_server import Page, Site, SiteServer
 
 from agentkit import ConfigError, ToolResult
 from agentkit.messages import ImagePart
-from agentkit_tools.web import Web
+from agentkit_tools.network.http_client import Response
+from agentkit_tools.web import Web, read_page
 
 CANARY = "canary-5d20f8"
 PNG = base64.b64decode(
@@ -25,7 +26,7 @@ PNG = base64.b64decode(
 
 def fetched(site_map: Site, path: str = "/", web: dict[str, Any] | None = None, **arguments: Any) -> ToolResult:
     with SiteServer(site_map) as site:
-        tool = Web(allow=["127.0.0.1"], timeout=5, **(web or {}))
+        tool = Web(**{"allow": ["127.0.0.1"], "timeout": 5, **(web or {})})
         result = asyncio.run(tool.fetch_page(f"{site.url}{path}", **arguments))
         return ToolResult(
             output=result.output and result.output.replace(site.url, "SITE"),
@@ -285,3 +286,14 @@ def test_a_reader_is_not_asked_for_what_is_no_page(url: str) -> None:
     with SiteServer({}) as site:
         result = asyncio.run(Web(reader="jina", service_url=site.url, resolve=public).fetch_page(url))
     assert (result.code, site.visits) == ("denied", [])
+
+
+def test_a_page_that_takes_too_long_is_read_in_part_and_that_is_said() -> None:
+    body = b"<h1>Tea</h1>" + b"<p>Leaves in <b>hot</b> water.</p>\n" * 5_000
+    looks = iter([False] * 5)
+    page = read_page(
+        Response("http://a.example/", "http://a.example/", {}, body), "text/html", True, lambda: next(looks, True)
+    )
+    assert page.text.startswith("# Tea\n\nLeaves in **hot** water.\n\n")
+    assert 300 < page.text.count("Leaves") < 1000
+    assert page.remarks == ("reading the page took too long: the rest is missing",)

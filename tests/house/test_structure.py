@@ -40,7 +40,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "processor": PURE | {"tool"},
     "agent": PURE | {"tool", "models", "processor"},
     "threads": PURE | {"tool", "models", "processor", "agent"},
-    "rollout": PURE | {"tool", "models", "processor"},
+    "rollout": PURE | {"tool", "models", "processor", "agent"},
     "sandbox": VALUES,
     "telemetry": VALUES | {"models", "agent", "__init__"},
     "testing": PURE | RUNTIME | {"tool"},
@@ -69,6 +69,8 @@ HEAVY = (
     "omegaconf",
     "transformers",
     "torch",
+    "matplotlib",
+    "jinja2",
 )
 
 
@@ -93,6 +95,7 @@ def room(path: Path) -> str:
 
 
 FILES = sorted(PACKAGE.rglob("*.py"))
+TOOLS = sorted((ROOT / "tools").rglob("*.py"))
 
 
 def test_no_two_files_import_each_other() -> None:
@@ -137,19 +140,22 @@ def type_names(tree: ast.Module) -> Iterator[str]:
                     yield name
 
 
-NARROW = {"models", "processor", "agent", "threads", "formats"}
-"""Rooms in which no class knows more than a reader can hold. What one decides is then in the open: a value, a table."""
-
-OPTIONS = {"ModelSettings", "ProcessorConfig"}
-"""Values of which each field is an option of the user's; nothing decides by all of them."""
+VALUES = {"ModelSettings", "ProcessorConfig", "MCPKeywords", "MCPOptions", "BoundTool", "Ran"}
+"""Frozen values: each field is an option of the user's, or a part of an outcome; nothing decides by all of them."""
 
 
-@pytest.mark.parametrize("file", [f for f in FILES if room(f) in NARROW], ids=lambda f: str(f.relative_to(PACKAGE)))
-def test_no_class_has_more_than_12_attributes(file: Path) -> None:
-    """Those that it sets on itself, and its fields."""
-    classes = [node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.ClassDef)]
-    known = {node.name: set(attributes(node)) for node in classes if node.name not in OPTIONS}
+def test_no_class_has_more_than_12_attributes() -> None:
+    """Those that it sets on itself, and its fields: as many as a reader can hold."""
+    files = (*FILES, *TOOLS)
+    classes = [
+        node for file in files for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.ClassDef)
+    ]
+    known = {node.name: set(attributes(node)) for node in classes if node.name not in VALUES}
     assert {name: sorted(of) for name, of in known.items() if len(of) > 12} == {}
+
+
+def test_no_file_is_longer_than_450_lines() -> None:
+    assert [str(file.relative_to(ROOT)) for file in (*FILES, *TOOLS) if len(file.read_text().splitlines()) > 450] == []
 
 
 def attributes(known: ast.ClassDef) -> Iterator[str]:
@@ -195,6 +201,7 @@ def test_imports_point_downward(file: Path) -> None:
 )
 def test_ready_made_tools_and_examples_use_the_public_api(file: Path) -> None:
     rooms = ("", ".messages", ".events", ".errors", ".models", ".testing", ".sandbox", ".interop.mcp")
+    rooms += (".interop.verl", ".interop.open_instruct")
     public = {f"agentkit{room}" for room in rooms}
     modules = {
         node.module

@@ -28,7 +28,8 @@ from agentkit.messages import (
 )
 from agentkit.testing import ScriptedModel
 from agentkit.threads import Append, Compaction, NewCall, SQLiteStore, StoredResults, ThreadManager, open_store
-from agentkit.threads.codec import planned_call, to_json
+from agentkit.threads.entries import planned_call
+from agentkit.tool.codec import to_json
 from agentkit.tool.registry import ToolRegistry
 from agentkit.tool.result import ToolContext
 

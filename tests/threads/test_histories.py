@@ -26,10 +26,10 @@ from agentkit.models.text import text_messages
 from agentkit.processor import ProcessorConfig
 from agentkit.testing import ScriptedModel
 from agentkit.threads import Compaction, SQLiteStore, ThreadManager
-from agentkit.threads.codec import call_from_json, call_to_json, to_json
 from agentkit.threads.compaction import entry_body, plan
 from agentkit.threads.conversation import messages_of
 from agentkit.threads.store import Append, Call, CallStatus, Log, Move, NewCall, Revise, Store
+from agentkit.tool.codec import call_from_json, call_to_json, to_json
 from agentkit.tool.declare import openapi_schema
 from agentkit.tool.registry import ToolRegistry
 

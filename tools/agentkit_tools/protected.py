@@ -1,4 +1,4 @@
-"""The names that a model may not write, each with its reason. Knows paths as parts; opens nothing.
+"""The names that a model may not write, each with its reason. Reads no file.
 
 They run code, or change what is run, when someone merely enters the folder, opens it in an editor, commits, pushes or
 starts a common program there, without naming the file; or they contain secrets. Files that only run when named, such as
@@ -7,9 +7,11 @@ a `Makefile` or a test, are not included.
 
 from __future__ import annotations
 
+import os
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Final
 
 REASONS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -78,6 +80,23 @@ def why_protected(names: Iterable[str], patterns: Collection[str]) -> str | None
             if all(map(fnmatchcase, folded[start : start + len(wanted)], wanted)):
                 return f"{pattern!r} is protected" + (f": {_WHY[pattern]}" if pattern in _WHY else "")
     return None
+
+
+def protected_in(root: str | Path | None, patterns: Collection[str]) -> list[str]:
+    """The files and folders at the top of a folder that patterns protect; of consecutive names, the first one's folder.
+
+    Links are left out: what can be protected is what they lead to.
+    """
+    if root is None or not os.path.isdir(root):
+        return []
+    with os.scandir(root) as entries:
+        names = [entry.name for entry in entries if not entry.is_symlink()]
+    return sorted(name for name in names if any(_protects(pattern, Path(root, name)) for pattern in patterns))
+
+
+def _protects(pattern: str, path: Path) -> bool:
+    first, _, rest = pattern.partition("/")
+    return why_protected([path.name], [first]) is not None and (not rest or Path(path, rest).exists())
 
 
 def _folded(name: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Final
@@ -15,6 +15,7 @@ from agentkit.sandbox import sandbox as made
 from agentkit_tools.code.background import Background
 from agentkit_tools.code.monty import MontyRuns
 from agentkit_tools.code.worker import Ran, Worker, Workers, signal_name
+from agentkit_tools.protected import PROTECTED, protected_in
 
 KEPT: Final = 24_000  # bytes of each output stream: with a value and a traceback still below a processor's limit
 SESSION: Final = 86_400.0  # seconds of processor time of an interpreter that is kept: the most that there can be
@@ -44,6 +45,8 @@ class Python(Tool):
         limits: of the sandbox; its `wall` and `output` are not used, nor its `cpu` with `keep_state`.
         preload: modules that are imported in advance, such as `numpy`.
         read: further paths that the code may read.
+        protected: names of files and folders at the top of `root` that the code may read but not change, by default as
+            for `Files`; patterns as there. What does not exist when the tool is made is not protected, nor are links.
 
     Raises:
         ConfigError: an argument that this sandbox does not have.
@@ -60,6 +63,7 @@ class Python(Tool):
         limits: SandboxLimits | None = None,
         preload: Sequence[str] = (),
         read: Sequence[str | Path] = (),
+        protected: Collection[str] = PROTECTED,
     ) -> None:
         cpu = SESSION if keep_state else limits.cpu if limits is not None else min(4 * timeout, SESSION)
         limits = replace(limits or SandboxLimits(), cpu=cpu)
@@ -71,7 +75,9 @@ class Python(Tool):
                 raise ConfigError(f"sandbox='monty' has no files and no packages: omit {', '.join(unused)}")
             self._runs = MontyRuns(limits, timeout, KEPT)
         else:
-            self._runs = Runs(made(sandbox, workdir=root, read=[*read, FONTS]), limits, tuple(preload), timeout)
+            kept = protected_in(root, protected)
+            box = made(sandbox, workdir=root, read=[*read, FONTS], protected=kept)
+            self._runs = Runs(box, limits, tuple(preload), timeout)
         self._background = Background(self, self._runs.close)
 
     @openapi_schema

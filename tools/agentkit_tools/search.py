@@ -114,7 +114,7 @@ class SerperSearch(_Service):
         rate: float | None = None,
         timeout: float = 30.0,
     ) -> None:
-        client = HttpClient(rate=rate, timeout=timeout)
+        client = HttpClient(service=url, rate=rate, timeout=timeout)
         super().__init__(url, num_results, Key("SERPER_API_KEY", api_key), client)
 
     @openapi_schema
@@ -164,7 +164,7 @@ class SemanticScholar(_Service):
         rate: float | None = None,
         timeout: float = 60.0,
     ) -> None:
-        client = HttpClient(rate=rate, timeout=timeout)
+        client = HttpClient(service=url, rate=rate, timeout=timeout)
         super().__init__(url, num_results, Key("S2_API_KEY", api_key), client)
 
     @openapi_schema
@@ -217,7 +217,7 @@ class MassiveDS(_Service):
         rate: float | None = None,
         timeout: float = 60.0,
     ) -> None:
-        super().__init__(url, num_results, None, HttpClient(rate=rate, timeout=timeout))
+        super().__init__(url, num_results, None, HttpClient(service=url, rate=rate, timeout=timeout))
         self._domains = domains
 
     @openapi_schema
@@ -260,7 +260,7 @@ class RetrievalSearch(Tool):
             raise ConfigError(f"topk={topk!r}: expected an integer between 1 and 100")
         self._url = retrieval_service_url
         self._topk = topk
-        self._client = HttpClient(rate=rate_limit, timeout=timeout)
+        self._client = HttpClient(service=retrieval_service_url, rate=rate_limit, timeout=timeout)
 
     @openapi_schema
     @xml_schema(name="search")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
@@ -14,6 +14,7 @@ from agentkit.sandbox import Running, Sandbox, SandboxError, SandboxLimits, Sand
 from agentkit.sandbox import sandbox as made
 from agentkit_tools.code.background import Background
 from agentkit_tools.code.terminal_text import decoded, readable
+from agentkit_tools.protected import PROTECTED, protected_in
 
 KEPT: Final = 60_000  # bytes of one answer: below a processor's limit
 UNREAD: Final = 1 << 20  # bytes kept of what a background command writes between two looks at it
@@ -43,6 +44,9 @@ class Shell(Tool):
         most_seconds: what the model may wait for a command at most.
         most_sessions: how many commands may run in the background at the same time.
         limits: of the sandbox; its `wall` and `output` are not used, nor its `cpu` for background commands.
+        protected: names of files and folders at the top of `root` that commands may read but not change, by default as
+            for `Files`; patterns as there. So git can show `.git`, but not commit: pass fewer names if it must. What
+            does not exist when the tool is made is not protected, nor are links.
         env: variables for the commands. The model can read them.
         read: further paths that commands may read.
 
@@ -58,11 +62,12 @@ class Shell(Tool):
         most_seconds: float = 300.0,
         most_sessions: int = 8,
         limits: SandboxLimits | None = None,
+        protected: Collection[str] = PROTECTED,
         env: Mapping[str, str] | None = None,
         read: Sequence[str | Path] = (),
     ) -> None:
         self.most_seconds = most_seconds
-        box = made(sandbox, workdir=root, read=read, env=env)
+        box = made(sandbox, workdir=root, read=read, protected=protected_in(root, protected), env=env)
         self._commands = Commands(box, limits or SandboxLimits(cpu=most_seconds), most_sessions)
         self._background = Background(self, self._commands.close)
 

@@ -6,6 +6,7 @@ import re
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from agentkit import Tool, ToolResult, openapi_schema, xml_schema
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 MAX_CHARACTERS: Final = 40_000  # of one part: about 10,000 tokens, half of what a file's answer may have
 KEPT: Final = 8  # pages, so that their next parts are not requested again
 KEPT_FOR: Final = 300.0  # seconds
+LATE: Final = 5.0  # seconds after the deadline in which reading must have stopped; parsing 10 MB takes 2
 
 HTML: Final = frozenset(("text/html", "application/xhtml+xml"))
 XML: Final = frozenset(
@@ -65,7 +67,8 @@ class Web(Tool):
             `JINA_API_KEY`, if set) or `crawl4ai` (needs `service_url`; its key from `CRAWL4AI_API_KEY`, if set). The
             service resolves names again and opens the connections: keep it from internal addresses, too.
         service_url: the address of the reader's service.
-        timeout: seconds for a page, with all redirects and retries.
+        timeout: seconds for fetching a page, with all redirects and retries; and seconds for reading what came: of a
+            page that takes longer, the model gets what was read until then, and is told.
         max_bytes: of a page, after decompression; the rest is cut off, and the model is told.
         max_characters: of one answer; a longer page is read in parts.
         resolve: finds a host's IP addresses; by default the operating system.
@@ -177,7 +180,16 @@ class Web(Tool):
             return _image(response, kind)
         if "\0" in kind or not (kind in HTML or _TEXT.match(kind)):
             raise _refused(kind, response)
-        return await anyio.to_thread.run_sync(read_page, response, kind, whole)
+        until = time.monotonic() + self._client.timeout
+        with anyio.move_on_after(self._client.timeout + LATE):
+            # If it does not stop by itself, its thread is left alone.
+            read = partial(read_page, response, kind, whole, lambda: time.monotonic() > until)
+            return await anyio.to_thread.run_sync(read, abandon_on_cancel=True)
+        raise RequestFailed(
+            f"the page at {response.shown_url}, of {len(response.body)} bytes, could not be read within "
+            f"{self._client.timeout:g} seconds",
+            code="timeout",
+        )
 
 
 ACCEPT: Final[Mapping[str, str]] = {
@@ -225,7 +237,7 @@ def _image(response: Response, kind: str) -> ToolResult:
     return ToolResult(output=said, content=(image,))
 
 
-def read_page(response: Response, kind: str, whole: bool) -> Page:
+def read_page(response: Response, kind: str, whole: bool, late: Callable[[], bool]) -> Page:
     """A response's text. Runs in a thread: a page of 10 MB takes seconds."""
     try:
         from agentkit_tools.pages.feeds import feed_text
@@ -235,11 +247,13 @@ def read_page(response: Response, kind: str, whole: bool) -> Page:
         raise RequestFailed(f"reading pages needs lxml: the operator must install agentkit[web] ({e})") from e
     text = decoded(response.body, response.headers.get("content-type", ""), cut=response.cut)
     remarks = [f"only the first {len(response.body)} bytes of the page were read"] if response.cut else []
-    found = feed_text(text, response.url) if kind in XML or "<?xml" in text[:100] else None
+    found = feed_text(text, response.url, late) if kind in XML or "<?xml" in text[:100] else None
     if found is None and kind in HTML:
-        found = page_text(text, response.url, whole=whole)
+        found = page_text(text, response.url, whole=whole, late=late)
     if found is None:
         return Page(response.shown_url, "", text.replace("\r\n", "\n"), tuple(remarks))
+    if found.stopped:
+        remarks.append("reading the page took too long: the rest is missing")
     if found.omitted:
         remarks.append(f"left out: {found.omitted}; whole=true shows everything")
     return Page(response.shown_url, found.title, found.text, tuple(remarks))

@@ -8,17 +8,18 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from agentkit.errors import FormatError
 from agentkit.events import ArgumentDelta
 from agentkit.formats import tags, valueends, values
-from agentkit.formats.bodies.pairs import note_value, refuse_strays, value_of
+from agentkit.formats.bodies.pairs import noted, refuse_strays, value_of
 from agentkit.formats.call import CallReader
+from agentkit.formats.damage.doubtful import doubt_of
 from agentkit.formats.damage.missing_close import unsure
 from agentkit.formats.escapes import attribute, cdata, raw_value, reads_as_null, text_of
-from agentkit.formats.format import NameTag, Shape, Tag, TextArgument, ToolElement
+from agentkit.formats.format import NameTag, Tag, TextArgument, ToolElement
 from agentkit.formats.kind import OTHERS_AS_JSON, PartKind, Writing
 from agentkit.formats.rawvalue import Value
 from agentkit.formats.reader import Damage, Decline, Reader, Wait
@@ -87,60 +88,23 @@ def read_text_argument(r: Reader, call: CallReader, part: TextArgument) -> Wait:
     closing = next(p for p in call.shape.call[call.part + 1 :] if isinstance(p, Tag))
     value = Value(r, call.index, names[0] if names else "text", valueends.end_of_content(closing.name))
     yield from value.read()
-    _refuse_wrapped(r, call, value)
-    if not value.verbatim and tag_goes_on(value.text(), call.shape):
-        told = f"the value of {value.key!r} begins with the rest of another tag: write the call again, or put it in "
-        raise Damage("ambiguous_call", f"{told}<![CDATA[ … ]]>", r.offset, end=r.offset)
+    tag = next(p for p in call.shape.call if isinstance(p, NameTag))
+    yield from _refuse_doubtful(r, call, value, tag.name, (tag.attribute,))
     required = call.tool.parameters.get("required", ()) if call.tool else ()
     if value.text().strip() or (names and names[0] in required):
         call.arguments.put(r, value.key, value.text(), nulls=not value.verbatim)
     call.complete = True
 
 
-def wrapped(text: str, tool: ToolSpec | None) -> str:
-    """The first of the tool's parameters whose tags, one or more, enclose all of this text; empty if none do.
-
-    One of two tags may be missing. The model may have meant parameters, or a value that is a document.
-    """
-    known = tool.parameters.get("properties", {}) if tool is not None else {}
-    text, at, first = text.strip(), 0, ""
-    while (opened := _OPENED(text, at)) is not None and opened[1] in known:
-        first, at = first or opened[1], _closed_at(text, opened)
-        if at >= len(text):
-            return first
-    closed = _CLOSED_LAST(text)
-    stray = closed is not None and closed[1] in known and not re.search(rf"<{re.escape(closed[1])}[\s>]", text)
-    return closed[1] if closed is not None and stray else ""
-
-
-def tag_goes_on(text: str, shape: Shape) -> bool:
-    """Whether a text begins with a name and the end of a tag, as after an opening that stands inside another one."""
-    tag = next((p for p in shape.call if isinstance(p, NameTag)), None)
-    if tag is None or "=" not in text:
-        return False
-    value = r"\s*=\s*(?:\"[^\"<>]*\"|'[^'<>]*')"
-    rest = rf"\s*{re.escape(tag.attribute)}{value}(?:\s+[\w.:-]+{value})*+\s*/?>"
-    return re.match(rest, text) is not None
-
-
-def _closed_at(text: str, opened: re.Match[str]) -> int:
-    """Where the element that this tag opens ends: at the text's end if it is not closed."""
-    depth = 1
-    for tag in re.finditer(rf"<(/?){re.escape(opened[1])}\s*>", text[opened.end() :]):
-        depth += -1 if tag[1] else 1
-        if not depth:
-            return opened.end() + tag.end()
-    return len(text)
-
-
-_OPENED: Final = re.compile(r"\s*<([^\W\d][\w.-]*)\s*>").match
-_CLOSED_LAST: Final = re.compile(r"</([^\W\d][\w.-]*)\s*>\Z").search
-
-
-def _refuse_wrapped(r: Reader, call: CallReader, value: Value) -> None:
-    """Refuse content inside parameters' tags: it is ambiguous whether they belong to it."""
-    if not value.verbatim and (name := wrapped(value.text(), call.tool)):
-        message = f"the value of {value.key!r} is inside tags of {name!r}: omit them, or put it in <![CDATA[ … ]]>"
+def _refuse_doubtful(r: Reader, call: CallReader, value: Value, tag: str, attributes: Iterable[str]) -> Wait:
+    """Refuse content of which it is ambiguous whether it is all of the value, and nothing else."""
+    if value.verbatim:
+        return
+    doubt = doubt_of(value.text(), call.tool, tag, attributes)
+    if not doubt and not value.text().strip() and call.tool is not None and (yield from value.closed_again()):
+        doubt = f"is empty, and </{tag}> comes again after it: write the call again"
+    if doubt:
+        message = f"the value of {value.key!r} {doubt}, or put it in <![CDATA[ … ]]>"
         raise Damage("ambiguous_call", message, r.offset, end=r.offset)
 
 
@@ -193,15 +157,15 @@ def read_element(r: Reader, call: CallReader, part: ToolElement) -> Wait:
         if value.seen.first_close >= 0 and (half := _half_of(value.text(), _other_tags(call, element))):
             message = f"<{half}> opens inside the value of {content[0].parameter!r} and is not closed there"
             raise Damage("ambiguous_call", message, value.seen.first_close, end=r.offset)
-        _refuse_wrapped(r, call, value)
-        call.arguments.put(r, content[0].parameter, _stripped(element, value), nulls=not value.verbatim)
+        yield from _refuse_doubtful(r, call, value, element.tag, tool.parameters.get("properties", {}))
+        call.arguments.put(r, content[0].parameter, _stripped(element, value.text(), value), nulls=not value.verbatim)
     else:
         yield from _Children(r, call, tool, call.elements[part.layout]).read((element.tag,), group_of(tool))
 
 
-def _stripped(element: Element, value: Value) -> str:
-    """The value; white space around it is stripped if the element says so and the value is not marked as literal."""
-    return value.text().strip() if element.strip and not value.verbatim else value.text()
+def _stripped(element: Element, text: str, value: Value) -> str:
+    """Its text; white space around it is stripped if the element says so and the value is not marked as literal."""
+    return text.strip() if element.strip and not value.verbatim else text
 
 
 Group = dict[str, "Group | Node"]
@@ -266,10 +230,10 @@ class _Children:
         assert element is not None
         value = value_of(r, call, parameter, self.elements.end(self.tool, name, group, parents))
         yield from value.read()
-        note_value(call, value)
-        if value.unclosed and (swallowed := _swallowed(value.text(), call, group, name)):
+        text = noted(call, value)
+        if value.unclosed and (swallowed := _swallowed(text, call, group, name)):
             raise unsure(parameter, swallowed, r.offset, -1)
-        call.arguments.put(r, parameter, _stripped(element, value), nulls=not value.verbatim)
+        call.arguments.put(r, parameter, _stripped(element, text, value), nulls=not value.verbatim)
 
 
 def _allowed(group: Group, parent: str) -> str:
@@ -331,7 +295,8 @@ def write_text_argument(w: Writing, part: TextArgument) -> str:
         return ""
     value = w.call.arguments[names[0]]
     text = text_of(value, names[0], w.tool, nulls=value is None) or ""
-    unlike = reads_as_null(value) or wrapped(text, w.tool) or tag_goes_on(text, Shape(w.format.call))
+    tag = next(p for p in w.format.call if isinstance(p, NameTag))
+    unlike = reads_as_null(value) or doubt_of(text, w.tool, tag.name, (tag.attribute,))
     return cdata(text) if unlike else raw_value(text, (closing,))
 
 
@@ -353,7 +318,8 @@ def write_element(w: Writing, part: ToolElement) -> str:
                 raise FormatError(f"{tool.name}: {name!r} cannot be the name of an attribute of <{element.tag}>")
             attributes.append(f" {name}" if text is None else f' {name}="{attribute(text)}"')
         elif node.kind == "content":
-            marked = _to_the_letter(value, element) or wrapped(text, tool)
+            own = tool.parameters.get("properties", {})
+            marked = _to_the_letter(value, element) or doubt_of(text, tool, element.tag, own)
             content = cdata(text) if marked else raw_value(text, (element.tag,))
         else:
             hazards = (*node.path, element.tag)

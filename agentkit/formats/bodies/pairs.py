@@ -45,14 +45,14 @@ def read_tag_parameters(r: Reader, call: CallReader, part: TagParameters) -> Wai
             continue
         value = value_of(r, call, key, end)
         yield from value.read()
-        note_value(call, value)
+        text = noted(call, value)
         kind = opening.attributes.get(part.kind) if part.kind else None
         if kind == "true":
-            call.arguments.set(r, key, value.text())
+            call.arguments.set(r, key, text)
         elif kind == "false" and not (call.tool and call.tool.declares(key)):
-            call.arguments.set(r, key, values.read(value.text(), {}, {}))
+            call.arguments.set(r, key, values.read(text, {}, {}))
         else:
-            call.arguments.put(r, key, value.text(), nulls=not value.verbatim)
+            call.arguments.put(r, key, text, nulls=not value.verbatim)
 
 
 def value_of(r: Reader, call: CallReader, key: str, end: valueends.ValueEnd) -> Value:
@@ -68,12 +68,19 @@ def value_of(r: Reader, call: CallReader, key: str, end: valueends.ValueEnd) -> 
     return Value(r, call.index, key, end, missing, scalar)
 
 
-def note_value(call: CallReader, value: Value) -> None:
-    """How a value of the call was written, once it has been read."""
+def noted(call: CallReader, value: Value) -> str:
+    """The text of a value that has been read; how it was written is noted with the call's arguments."""
+    arguments, text = call.arguments, value.text()
     if value.unclosed:
-        call.arguments.note(MISSING_CLOSE)
-    if not value.verbatim:
-        call.arguments.plain.add(value.key)
+        arguments.note(MISSING_CLOSE)
+    if value.verbatim:
+        return text
+    arguments.plain.add(value.key)
+    if arguments.doubt is None and value.end.doubled(text):
+        where = f"the first or the last thing in the value of {value.key!r}, and nothing there opens it"
+        message = f"{value.end.what} is {where}: write it once, and put a value that contains it in <![CDATA[ … ]]>"
+        arguments.doubt = Damage("ambiguous_call", message, value.r.offset)
+    return text
 
 
 def _maybe_json(r: Reader, call: CallReader) -> Wait:
@@ -96,11 +103,10 @@ def read_pairs(r: Reader, call: CallReader, part: Pairs) -> Wait:
         key, kind = yield from _key_and_kind(r, part)
         value = value_of(r, call, key, end)
         yield from value.read()
-        text = value.text()
+        text = noted(call, value)
         if not value.verbatim and _opens_again(text, part):
             message = f"the value of {key!r} begins with what opens a value and does not close it"
             raise Damage("ambiguous_call", message, value.start)
-        note_value(call, value)
         if kind == "string":
             call.arguments.set(r, key, text)
         elif kind:

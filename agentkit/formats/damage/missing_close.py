@@ -10,7 +10,7 @@ declarations.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 
 from agentkit.formats import values
@@ -19,7 +19,7 @@ from agentkit.formats.format import Pairs, TagParameters
 from agentkit.formats.reader import Damage, pattern
 from agentkit.formats.repairs import MISSING_CLOSE
 from agentkit.formats.tags import closing_tag, opening_tag
-from agentkit.formats.valueends import ValueEnd, end_of_pair, end_of_parameter
+from agentkit.formats.valueends import ValueEnd, end_of_value
 
 
 def close_values(call: CallReader, end: int, *, allowed: frozenset[str]) -> None:
@@ -34,29 +34,47 @@ def close_values(call: CallReader, end: int, *, allowed: frozenset[str]) -> None
         Damage: `ambiguous_call` where the swallowed parameter may as well be missing.
     """
     part = next((p for p in call.shape.call if isinstance(p, Pairs | TagParameters)), None)
-    if part is None or call.tool is None:
+    if part is None or call.tool is None or not call.arguments.plain:
         return
+    edge = end_of_value(call.shape, part)
     known = [n for n in call.tool.parameters.get("properties", {}) if n not in call.arguments.by_name]
-    required = [n for n in known if n in call.tool.parameters.get("required", ())]
-    if not known or not call.arguments.plain:
-        return
-    edge = end_of_pair(call.shape, part) if isinstance(part, Pairs) else end_of_parameter(call.shape, part)
+    given = [(n, v) for n, v in call.arguments.by_name.items() if isinstance(v, str) and n in call.arguments.plain]
+    for name, value in given:
+        if swallowed := _opened_again(value, edge, call.arguments.by_name):
+            raise unsure(name, swallowed, end, end)
+    if known:
+        _return_to(known, given, call, part, end, allowed)
+
+
+def _return_to(
+    known: Sequence[str],
+    given: Sequence[tuple[str, str]],
+    call: CallReader,
+    part: Pairs | TagParameters,
+    end: int,
+    allowed: frozenset[str],
+) -> None:
+    """Return to the parameters that were not passed what the values that were given swallowed."""
+    edge = end_of_value(call.shape, part)
+    required = call.tool.parameters.get("required", ()) if call.tool is not None else ()
     closing = re.compile(pattern(part.close.strip()) if isinstance(part, Pairs) else closing_tag(part.name))
     loose = re.IGNORECASE if isinstance(part, TagParameters) else re.NOFLAG  # as tags are read
     opening = re.compile("|".join(f"(?P<_{i}>{_opening(part, name)})" for i, name in enumerate(known)), loose)
-    for name, value in list(call.arguments.by_name.items()):
-        if not isinstance(value, str) or name not in call.arguments.plain:
-            continue
+    for name, value in given:
         if _is_shut(value, edge, part, call, known) or _misspelt(value, edge, known):
             raise _unopened(name, known[0], edge.what, end)
         found = list(opening.finditer(value))
-        closed = bool(found) and closing.search(value, found[0].end()) is not None
-        if (closed and edge.opened(value) <= 0) or not (found or _near(value, part, known)):
+        closed = closing.search(value, found[0].end()) if found else None
+        balanced = closed is not None and edge.opened(value) <= 0
+        if balanced and closed is not None and not value[found[0].end() : closed.start()].strip():
+            balanced = edge.in_a_call(value, found[0].start())  # otherwise its value may be what follows
+        swallowed = "" if found else _near(value, part, known) or _opened_again(value, edge, known)
+        if balanced or not (found or swallowed):
             continue  # balanced, or there is none: content
         names = [known[int((f.lastgroup or "_0")[1:])] for f in found]
         sure = found and not closed and len(set(names)) == len(names) and not set(names).isdisjoint(required)
         if not sure or MISSING_CLOSE not in allowed:
-            raise unsure(name, names[0] if names else _near(value, part, known), end, end)
+            raise unsure(name, names[0] if names else swallowed, end, end)
         if edge.closes(value[: found[0].start()]):
             message = f"expected a parameter or the end of the call after {edge.what} of {name!r}"
             raise Damage("invalid_arguments", message, end, end=end)
@@ -66,6 +84,17 @@ def close_values(call: CallReader, end: int, *, allowed: frozenset[str]) -> None
             text = _trimmed(part, value[start:stop], first=not start, last=stop == len(value))
             call.arguments.by_name[key] = call.arguments.read(text, *call.arguments.schema(key), allowed)
         call.arguments.note(MISSING_CLOSE)
+
+
+def _opened_again(value: str, edge: ValueEnd, names: Collection[str]) -> str:
+    """The first of these parameters that opens in a value and is not closed there; empty if none does.
+
+    Half a quoted call is content, unless a call ends before it: then one call is over there, and another one begins.
+    """
+    if edge.own is None or edge.opened(value) <= 0 or (edge.half(value) and not edge.ends_first(value)):
+        return ""
+    found = ((f.groupdict().get("name") or "").strip() for f in edge.own.finditer(value) if f["close"] is None)
+    return next((name for name in found if name in names), "")
 
 
 def unsure(name: str, swallowed: str, at: int, end: int) -> Damage:

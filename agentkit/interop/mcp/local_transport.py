@@ -13,7 +13,7 @@ import re
 import secrets
 import signal
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -103,7 +103,7 @@ class LocalProcess:
         async with said:
             with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
                 while (line := await self._line(process)) is not None:
-                    if (message := _message(line, self._cap)) is not None:
+                    if (message := _message(line, self._cap, self._server.secrets)) is not None:
                         await said.send(message)
 
     async def _line(self, process: asyncio.subprocess.Process) -> bytes | None:
@@ -138,12 +138,12 @@ class LocalProcess:
         assert process.stderr is not None
         while chunk := await process.stderr.read(65_536):
             for line in chunk.decode(errors="replace").splitlines():
-                words = escaped(safe_words(line[:500], self._server.secrets))
+                words = escaped(safe_words(line, self._server.secrets)[:500])
                 self._words.append(words)
                 _LOG.debug("%s: %s", self._server.name, words)
 
 
-def _message(line: bytes, cap: int) -> SessionMessage | None:
+def _message(line: bytes, cap: int, secrets: Sequence[str]) -> SessionMessage | None:
     """A line as a message; None for one that cannot be read, unless somebody waits for it."""
     from mcp.shared.message import SessionMessage
     from mcp_types import INTERNAL_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
@@ -163,7 +163,8 @@ def _message(line: bytes, cap: int) -> SessionMessage | None:
             why = f"its answer cannot be read: {said:.200}"
     found = _ID.search(line[:_ENDS]) or _ID.search(line[-_ENDS:])
     if found is None:
-        _LOG.debug("a line of a local MCP server is not a message: %.200r", line)
+        words = escaped(safe_words(line.decode(errors="replace"), secrets)[:200])
+        _LOG.debug("a line of a local MCP server is not a message: %s", words)
         return None
     number = int(found[1] or found[2])
     return SessionMessage(JSONRPCError(jsonrpc="2.0", id=number, error=ErrorData(code=INTERNAL_ERROR, message=why)))

@@ -10,14 +10,12 @@ from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from agentkit.errors import ConfigError
-from agentkit.events import CallEnd, ToolCompleted, ToolFailed, ToolSkipped
+from agentkit.interop.answering import answered
 from agentkit.interop.mcp.contents import answer_of
 from agentkit.interop.mcp.sdk import require_sdk
-from agentkit.messages import ToolCall
-from agentkit.processor import ProcessorConfig, ResponseProcessor
-from agentkit.processor.processor import call_id as new_call_id
+from agentkit.processor import ProcessorConfig
 from agentkit.schemas.flavours import FLAVOURS
-from agentkit.tool import ToolRegistry, ToolResult
+from agentkit.tool import ToolRegistry
 
 if TYPE_CHECKING:
     from mcp.server import Server
@@ -62,27 +60,12 @@ def mcp_server(
         return ListToolsResult(tools=made)
 
     async def call_tool(context: Any, params: Any) -> CallToolResult:
-        processor = ResponseProcessor(registry, config)  # one for each call: it remembers the ids of all its calls
-        return await _answered(processor, params.name, params.arguments or {}, approve_all)
+        arguments = params.arguments or {}
+        return answer_of(*await answered(registry, params.name, arguments, approve_all=approve_all, config=config))
 
     return Server(
         name, version=__version__, instructions=instructions, on_list_tools=list_tools, on_call_tool=call_tool
     )
-
-
-async def _answered(
-    processor: ResponseProcessor, name: str, arguments: dict[str, Any], approve_all: bool
-) -> CallToolResult:
-    """Run one call, as if a model had made it; wrong names and arguments become error results."""
-    call_id = new_call_id()
-    approved = [call_id] if approve_all else []
-    refusal = f"{name!r:.100} needs a person's approval, and this server has nobody to ask"
-    result = ToolResult(error=refusal, code="denied")
-    async with processor.process([CallEnd(0, ToolCall(call_id, name, arguments))], approved=approved) as turn:
-        async for event in turn:
-            if isinstance(event, ToolCompleted | ToolFailed | ToolSkipped):
-                result = event.result
-    return answer_of(result, turn.results[0].content if turn.results else result.parts)
 
 
 def mcp_app(

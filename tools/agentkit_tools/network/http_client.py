@@ -19,7 +19,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 from agentkit.errors import ConfigError
-from agentkit.models import watch_logs
+from agentkit.models import secrets_in, watch_logs
 from agentkit_tools.network.addresses import Guard, RequestFailed, brief, checked_url, denied, shown
 
 if TYPE_CHECKING:
@@ -127,6 +127,7 @@ class HttpClient:
 
     Args:
         guard: which addresses may be reached; None for any, if the operator alone chooses the URL.
+        service: the URL that the operator chose, if there is one. A key in its query is shown nowhere.
         timeout: seconds for a request with all its redirects, retries and waiting.
         max_bytes: of a body, after decompression; a longer one is cut.
         retries: further attempts after connection errors and the statuses of `AGAIN`. The server's `Retry-After` is
@@ -144,6 +145,7 @@ class HttpClient:
         self,
         *,
         guard: Guard | None = None,
+        service: str = "",
         timeout: float = 30.0,
         max_bytes: int = MAX_BYTES,
         retries: int = 2,
@@ -158,6 +160,8 @@ class HttpClient:
         if rate is not None and not rate > 0:
             raise ConfigError(f"rate={rate!r}: expected requests per second, more than 0, or None")
         self._guard = guard
+        self._secrets = secrets_in(service)
+        watch_logs(self, self._secrets)
         self.timeout = timeout
         self.max_bytes = max_bytes
         self._retries = retries
@@ -206,7 +210,7 @@ class HttpClient:
         )
         with anyio.move_on_after(self.timeout):
             async with client:
-                return await self._attempts(_Exchange(client, method, target, body, secrets, check))
+                return await self._attempts(_Exchange(client, method, target, body, (*secrets, *self._secrets), check))
         raise RequestFailed(f"{target.host} did not answer within {self.timeout:g} seconds", code="timeout")
 
     async def _attempts(self, exchange: _Exchange) -> Response:

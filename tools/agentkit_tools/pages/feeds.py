@@ -7,8 +7,9 @@ from typing import Any, TypeAlias
 
 import lxml.etree as etree
 
+from agentkit_tools.pages.page_elements import absolute
 from agentkit_tools.pages.page_source import parsed_xml
-from agentkit_tools.pages.page_text import PageText, absolute, page_text
+from agentkit_tools.pages.page_text import Late, PageText, never, page_text
 
 Element: TypeAlias = Any  # lxml's: it ships no types
 
@@ -16,28 +17,36 @@ ENTRIES = frozenset(("item", "entry"))
 FEEDS = frozenset(("rss", "feed", "RDF"))
 
 
-def feed_text(xml: str, url: str) -> PageText | None:
+def feed_text(xml: str, url: str, late: Late = never) -> PageText | None:
     """Read a feed; None if it is not one.
 
     Args:
         xml: the feed.
         url: where it came from; links are relative to it.
+        late: asked at each entry; when it says so, reading stops with what was read until then.
     """
     tree = parsed_xml(xml)
     if tree is None or _name(tree) not in FEEDS:
         return None
     channel = next((one for one in tree if _name(one) == "channel"), tree)
     blocks = [_words(channel, "description", "subtitle")]
-    blocks += [_entry(one, url) for one in tree.iter() if _name(one) in ENTRIES]
-    return PageText(_words(channel, "title"), "\n\n".join(block for block in blocks if block) + "\n")
+    for one in tree.iter():
+        if late():
+            break
+        if _name(one) in ENTRIES:
+            blocks.append(_entry(one, url, late))
+    text = "\n\n".join(block for block in blocks if block) + "\n"
+    return PageText(_words(channel, "title"), text, stopped=late())
 
 
-def _entry(entry: Element, url: str) -> str:
+def _entry(entry: Element, url: str, late: Late) -> str:
     link = absolute(url, _link(entry))
     title = _words(entry, "title") or "(no title)"
     date = _words(entry, "pubDate", "published", "updated", "date")
     html = _content(entry, "encoded", "content", "summary", "description")
-    text = page_text(html, link or url, whole=True).text.strip() if re.search(r"[<&]", html) else html.strip()
+    text = (
+        page_text(html, link or url, whole=True, late=late).text.strip() if re.search(r"[<&]", html) else html.strip()
+    )
     head = f"## [{title}]({link})" if link else f"## {title}"
     return "\n\n".join(part for part in (head, date, text) if part)
 

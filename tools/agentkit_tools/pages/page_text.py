@@ -11,18 +11,26 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple, TypeAlias
-from urllib.parse import urljoin
+from typing import Final, NamedTuple, TypeAlias
 
 import lxml.etree as etree
 
+from agentkit_tools.pages.page_elements import (
+    DROPPED,
+    Element,
+    absolute,
+    before,
+    form_field,
+    hidden,
+    language,
+    one_line,
+    titled,
+    visible,
+)
 from agentkit_tools.pages.page_source import bare, parsed
 from agentkit_tools.pages.page_tables import is_data, table_lines
 from agentkit_tools.pages.page_writer import Writer, code_span, fenced
 
-Element: TypeAlias = Any  # lxml's: it ships no types
-
-DROPPED: Final = frozenset(("script", "style", "template", "link", "meta", "colgroup", "datalist"))
 SURROUNDING: Final = frozenset(("nav", "header", "footer", "aside"))
 HEADINGS: Final = {f"h{n}": n for n in range(1, 7)}
 BLOCKS: Final = frozenset(
@@ -43,10 +51,8 @@ MARKS: Final = {
 CODE: Final = frozenset(("code", "kbd", "samp", "tt"))
 VERBATIM: Final = frozenset(("pre", "listing", "xmp", "plaintext"))
 EMBEDDED: Final = {"iframe": "src", "frame": "src", "video": "src", "audio": "src", "source": "src", "embed": "src"}
+OFTEN: Final = 500  # elements' beginnings and ends, about 5 ms, after which the time is looked at
 LITTLE: Final = 200  # characters: with less visible text than this, a page's data for machines are shown as well
-
-_HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse)", re.IGNORECASE)
-_LANGUAGE = re.compile(r"\b(?:language|lang|highlight-source|brush:)-?\s?([\w+#-]+)")
 
 
 class PageText(NamedTuple):
@@ -56,63 +62,58 @@ class PageText(NamedTuple):
         title: of the page; may be empty.
         text: in Markdown.
         omitted: what was omitted although it is visible, in words; may be empty.
+        stopped: whether reading was stopped, so that the rest of the page is missing.
     """
 
     title: str
     text: str
     omitted: str = ""
+    stopped: bool = False
 
 
-def page_text(html: str, url: str, *, whole: bool = False) -> PageText:
+Late: TypeAlias = Callable[[], bool]
+"""Whether it is time to stop."""
+
+
+def never() -> bool:
+    """There is no hurry."""
+    return False
+
+
+def page_text(html: str, url: str, *, whole: bool = False, late: Late = never) -> PageText:
     """Read a page.
 
     Args:
         html: the page, as broken as it may be.
         url: where it came from; links are relative to it.
         whole: also menus, headers and footers.
+        late: asked now and then; when it says so, reading stops with what was read until then.
     """
     tree = parsed(html)
     if tree is None:
         found = re.search(r"<title[^>]*>([^<]*)", html, re.IGNORECASE)
         text = bare(html)
         deep = "all formatting, since it is nested too deeply" if text else ""
-        return PageText(_line(found[1]) if found else "", text, deep)
+        return PageText(one_line(found[1]) if found else "", text, deep)
     base = _base(tree, url)
     main, skipped, omitted = (tree, frozenset[str](), "") if whole else _main(tree)
-    text = _Walk(base, skipped).run(main)
+    text = _Walk(base, skipped, late).run(main)
     if omitted and len(text) < LITTLE:  # what looks like a frame around the page is the page
-        text, omitted = _Walk(base, frozenset()).run(tree), ""
+        text, omitted = _Walk(base, frozenset(), late).run(tree), ""
     if len(text) < LITTLE:
         text += _for_machines(tree)
-    return PageText(_title(tree), text, omitted)
+    return PageText(_title(tree), text, omitted, late())
 
 
 def _title(tree: Element) -> str:
     found = tree.xpath("//head/title | //meta[@property='og:title']/@content | //h1")
     texts = (str(one) if isinstance(one, str) else "".join(one.itertext()) for one in found)
-    return next((line for text in texts if (line := _line(text))), "")
-
-
-def _line(text: str) -> str:
-    return " ".join(text.split())[:300]
+    return next((line for text in texts if (line := one_line(text))), "")
 
 
 def _base(tree: Element, url: str) -> str:
     given = tree.xpath("string(//base/@href)")
     return absolute(url, given) or url
-
-
-def absolute(base: str, target: str) -> str | None:
-    """An absolute http, https or mailto URL; None for anything else."""
-    target = "".join(target.split()) if "\n" in target else target.strip()
-    if not target or target.startswith("#"):
-        return None
-    try:
-        url = urljoin(base, target)
-    except ValueError:
-        return None
-    url = url.replace(" ", "%20").replace("(", "%28").replace(")", "%29")
-    return url if re.match(r"(?i)(https?://|mailto:)[^\x00-\x1f<>]+$", url) else None
 
 
 def _main(tree: Element) -> tuple[Element, frozenset[str], str]:
@@ -150,6 +151,7 @@ class _Walk:
 
     base: str
     skipped: frozenset[str]
+    late: Late
     in_cell: bool = False
     out: Writer = field(default_factory=Writer)
     _numbers: list[int | None] = field(default_factory=list)
@@ -160,7 +162,9 @@ class _Walk:
         self._top = top
         walk = etree.iterwalk(top, events=("start", "end"))
         ends: list[Callable[[], None] | None] = []
-        for event, element in walk:
+        for number, (event, element) in enumerate(walk):
+            if number % OFTEN == 0 and self.late():
+                break
             if event == "start":
                 end, inside = self.start(element)
                 ends.append(end)
@@ -174,12 +178,14 @@ class _Walk:
                     end()
                 if element.tail and element is not top:
                     self.out.words(element.tail)
+        for end in filter(None, reversed(ends)):  # of what is open when it has to stop
+            end()
         return self.out.text
 
     def start(self, element: Element) -> tuple[Callable[[], None] | None, bool]:
         """Write an element's beginning: what to do at its end, and whether to go into it."""
         tag = element.tag if isinstance(element.tag, str) else ""
-        if not tag or tag in DROPPED or (tag in self.skipped and not _titled(element)) or hidden(element):
+        if not tag or tag in DROPPED or (tag in self.skipped and not titled(element)) or hidden(element):
             return None, False
         if tag == "title" and element.getparent() is not None and element.getparent().tag == "head":
             return None, False  # not all that the parser puts into the head belongs there, but this does
@@ -192,7 +198,7 @@ class _Walk:
         if tag in MARKS:
             self.out.mark(*MARKS[tag])
             return self.out.unmark, True
-        _before(element, self.out)
+        before(element, self.out)
         return None, True
 
     # One kind of element each
@@ -209,7 +215,7 @@ class _Walk:
         return self.out.unmark, True
 
     def image(self, element: Element) -> tuple[Callable[[], None] | None, bool]:
-        words = _line(element.get("alt") or "")
+        words = one_line(element.get("alt") or "")
         if words:
             url = absolute(self.base, element.get("data-src") or element.get("src") or "")
             self.out.raw(f"![{words}]({url})" if url else f"[image: {words}]")
@@ -218,11 +224,11 @@ class _Walk:
     def embedded(self, element: Element) -> tuple[Callable[[], None] | None, bool]:
         url = absolute(self.base, element.get(EMBEDDED[element.tag], ""))
         if url:
-            self.out.raw(f" [{_line(element.get('title') or '') or element.tag}]({url}) ")
+            self.out.raw(f" [{one_line(element.get('title') or '') or element.tag}]({url}) ")
         return None, element.tag not in ("iframe", "frame")  # the parser puts a picture's image into its source
 
     def area(self, element: Element) -> tuple[Callable[[], None] | None, bool]:
-        url, words = absolute(self.base, element.get("href", "")), _line(element.get("alt") or "")
+        url, words = absolute(self.base, element.get("href", "")), one_line(element.get("alt") or "")
         if url and words:
             self.out.raw(f" [{words}]({url}) ")
         return None, False
@@ -247,7 +253,7 @@ class _Walk:
         text = visible(element).replace("\r\n", "\n").rstrip()
         text = text.removeprefix("\n")
         if text:
-            self.out.block(fenced(text, _language(element)))
+            self.out.block(fenced(text, language(element)))
         return None, False
 
     def items(self, element: Element) -> tuple[Callable[[], None] | None, bool]:
@@ -302,7 +308,9 @@ class _Walk:
 
     def cell(self, element: Element) -> str:
         """What a table's cell contains, in one line."""
-        lines = [line for line in _Walk(self.base, self.skipped, in_cell=True).run(element).split("\n") if line]
+        lines = [
+            line for line in _Walk(self.base, self.skipped, self.late, in_cell=True).run(element).split("\n") if line
+        ]
         return "<br>".join(lines).replace("|", "\\|")
 
     def part_of_row(self, element: Element) -> tuple[Callable[[], None] | None, bool]:
@@ -321,7 +329,7 @@ class _Walk:
         return None, False
 
     def abbreviation(self, element: Element) -> tuple[Callable[[], None] | None, bool]:
-        title = _line(element.get("title") or "")
+        title = one_line(element.get("title") or "")
         return (lambda: self.out.words(f" ({title})")) if title else None, True
 
     def raised(self, element: Element) -> tuple[Callable[[], None] | None, bool]:
@@ -330,7 +338,7 @@ class _Walk:
         return None, True
 
     def field(self, element: Element) -> tuple[Callable[[], None] | None, bool]:
-        text = _field(element)
+        text = form_field(element)
         if text:
             self.out.raw(f" {text} ")
         return None, False
@@ -369,84 +377,3 @@ _SIMPLE: Final[dict[str, Start]] = {
     "th": _Walk.part_of_row,
     "noframes": _Walk.frameless,
 }
-
-
-def hidden(element: Element) -> bool:
-    """Whether a reader does not see an element, as far as it says so itself."""
-    if element.get("hidden") is not None or _HIDDEN.search(element.get("style") or ""):
-        return True
-    if element.get("aria-hidden") != "true":
-        return False
-    previous = element.getprevious()  # of a formula: this is its drawn copy
-    return previous is not None and previous.find(".//math") is not None
-
-
-def _titled(element: Element) -> bool:
-    """Whether a header contains the title of the page."""
-    outermost = element.tag == "header" and next(element.iterancestors("header"), None) is None
-    return outermost and element.find(".//h1") is not None
-
-
-def visible(element: Element) -> str:
-    """An element's text, its line breaks kept."""
-    parts: list[str] = []
-    walk = etree.iterwalk(element, events=("start", "end"))
-    for event, one in walk:
-        if event == "end":
-            parts.append(one.tail or "" if one is not element else "")
-        elif one.tag in DROPPED or hidden(one):
-            walk.skip_subtree()
-        else:
-            parts.append("\n" if one.tag == "br" else one.text or "")
-    return "".join(parts)
-
-
-_APART: Final = frozenset(("title", "desc", "text"))  # of a drawing
-_BETWEEN: Final = {"mfrac": "/", "msup": "^", "msub": "_"}
-
-
-def _before(element: Element, out: Writer) -> None:
-    """What the markup of a formula or a drawing says without words."""
-    parent, previous = element.getparent(), element.getprevious()
-    if parent is not None and parent.tag in _BETWEEN and previous is not None and previous.getprevious() is None:
-        out.raw(_BETWEEN[parent.tag])
-    if element.tag in _APART:
-        out.words(" ")
-    if element.tag == "msqrt":
-        out.raw("√")
-
-
-def _language(element: Element) -> str:
-    """The language that a listing declares."""
-    around = (element, *element.iterchildren("code"), element.getparent())
-    classes = " ".join(one.get("class") or "" for one in around if one is not None)
-    found = _LANGUAGE.search(classes)
-    return found[1] if found else ""
-
-
-def _field(element: Element) -> str:
-    """A form's field as words; nothing for a hidden one, and never a password."""
-    name = _line(element.get("name") or element.get("placeholder") or element.get("aria-label") or element.tag)
-    kind = (element.get("type") or "text").lower()
-    if element.tag == "select":
-        options = [
-            _line(visible(one)) + (" (selected)" if one.get("selected") is not None else "")
-            for one in element.iter("option")
-        ]
-        return f"[{name}: {' / '.join(options)}]"
-    if element.tag == "textarea":
-        return f"[{name}: {_line(visible(element))}]"
-    value = _line(element.get("value") or "")
-    match kind:
-        case "hidden":
-            return ""
-        case "checkbox" | "radio":
-            return "[x]" if element.get("checked") is not None else "[ ]"
-        case "submit" | "button" | "reset":
-            return f"[{value or kind}]"
-        case "image":
-            return f"[{_line(element.get('alt') or '') or name}]"
-        case "password":
-            return f"[{name}: ]"
-        case _:
-            return f"[{name}: {value}]"

@@ -1,4 +1,6 @@
-"""Messages as JSON objects and back, without loss. The format is agentkit's own and has a version: `VERSION`.
+"""Messages as JSON objects and back, without loss, for threads and for records of rollouts.
+
+The format is agentkit's own and has a version: `VERSION`.
 
 A call's arguments are stored as a JSON string inside the object, so that a store need not handle values that JSON
 itself cannot represent (`NaN`, a lone surrogate).
@@ -8,7 +10,6 @@ from __future__ import annotations
 
 import base64
 import json
-import secrets
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -81,11 +82,6 @@ def from_json(body: Mapping[str, Any]) -> Message:
 def call_to_json(call: ToolCall) -> dict[str, Any]:
     """A call as a JSON object."""
     return _part(call)
-
-
-def planned_call(call: ToolCall) -> dict[str, Any]:
-    """A call that is to be run, as a JSON object, with a unique idempotency `key`, so that its effect happens once."""
-    return {**call_to_json(call), "key": secrets.token_hex(16)}
 
 
 def call_from_json(body: Mapping[str, Any]) -> ToolCall:

@@ -1,0 +1,88 @@
+"""What makes it doubtful that the content of a tool's element is meant as it is, and is all of it.
+
+Parameters written as tags inside it, a part of another opening tag, a call written as JSON. Knows texts and the tools;
+reads nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from agentkit.toolspec import ToolSpec
+
+
+def doubt_of(text: str, tool: ToolSpec | None, tag: str, attributes: Iterable[str]) -> str:
+    """What makes it doubtful that content is meant as it is, in words; empty if nothing does."""
+    if name := wrapped(text, tool):
+        return f"is inside tags of {name!r}: omit them"
+    if tag_goes_on(text, tag, attributes):
+        return "begins with a part of another tag: write the call again"
+    if tool is not None and _envelope(text, tool.name):
+        return f"begins with a call of {tool.name!r} in JSON: write its arguments as this format does"
+    return ""
+
+
+def _envelope(text: str, name: str) -> bool:
+    """Whether a text begins with a call of this tool as JSON."""
+    return text.lstrip()[:1] in ("{", "[") and re.match(rf"{_BEFORE_NAME}{re.escape(name)}\"", text) is not None
+
+
+_BEFORE_NAME: Final = r"\s*[\[{][\s\w\[{\",:]{0,128}?\"name\"\s*:\s*\""
+
+
+def wrapped(text: str, tool: ToolSpec | None) -> str:
+    """The first of the tool's parameters whose tags, one or more, enclose all of this text; empty if none do.
+
+    One of two tags may be missing. The model may have meant parameters, or a value that is a document.
+    """
+    known = tool.parameters.get("properties", {}) if tool is not None else {}
+    text, at, first = text.strip(), 0, ""
+    while (opened := _OPENED(text, at)) is not None and opened[1] in known:
+        first, at = first or opened[1], _closed_at(text, opened)
+        if at >= len(text):
+            return first
+    closed = _CLOSED_LAST(text)
+    stray = closed is not None and closed[1] in known and not re.search(rf"<{re.escape(closed[1])}[\s>]", text)
+    return closed[1] if closed is not None and stray else ""
+
+
+def tag_goes_on(text: str, tag: str, attributes: Iterable[str]) -> bool:
+    """Whether a text begins with the rest of an opening tag, or with a part of one; or contains one without its space.
+
+    Args:
+        text: the content of an element.
+        tag: the element's tag.
+        attributes: the names of which one comes first in it.
+    """
+    if ">" not in text:
+        return False
+    own = "|".join(map(re.escape, attributes)) or r"(?!)"
+    begun = re.match(rf"\s*(?:<(?P<piece>[\w.:-]*)\s+)?(?:{own})\s*=\s*[\"'][^<>\n]*>", text)
+    if begun is not None and (begun["piece"] is None or _left_of(tag, begun["piece"])):
+        return True
+    value = r"(?:\"[^\"<>]*\"|'[^'<>]*')"
+    more = rf"(?:\s+[\w.:-]+={value})*+\s*/?>"
+    rest = rf"\s*(?:{own})\s*=\s*{value}{more}|\s*(?:[\w.:-]*=)?{value}{more}|[^<>\"'=\n]{{0,64}}[\"']{more}"
+    return re.match(rest, text) is not None or re.search(rf"<{re.escape(tag)}(?:{own})\s*=", text) is not None
+
+
+def _left_of(tag: str, piece: str) -> bool:
+    """Whether this is what is left of a tag's name in which characters are missing at one place."""
+    cuts = range(len(piece) + 1)
+    return len(piece) < len(tag) and any(tag.startswith(piece[:n]) and tag.endswith(piece[n:]) for n in cuts)
+
+
+def _closed_at(text: str, opened: re.Match[str]) -> int:
+    """Where the element that this tag opens ends: at the text's end if it is not closed."""
+    depth = 1
+    for tag in re.finditer(rf"<(/?){re.escape(opened[1])}\s*>", text[opened.end() :]):
+        depth += -1 if tag[1] else 1
+        if not depth:
+            return opened.end() + tag.end()
+    return len(text)
+
+
+_OPENED: Final = re.compile(r"\s*<([^\W\d][\w.-]*)\s*>").match
+_CLOSED_LAST: Final = re.compile(r"</([^\W\d][\w.-]*)\s*>\Z").search

@@ -1,0 +1,59 @@
+"""One call made by another system's loop: answered by the processor, so that timeout, order and limits hold there.
+
+Knows the processor; knows no other system.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from agentkit.events import CallEnd, ToolCompleted, ToolFailed, ToolSkipped
+from agentkit.messages import ResultContent, TextPart, ToolCall
+from agentkit.processor import ProcessorConfig, ResponseProcessor
+from agentkit.processor.processor import call_id as new_call_id
+from agentkit.tool import ToolRegistry, ToolResult
+from agentkit.tool.result import NO_CONTEXT
+
+
+class Answered(NamedTuple):
+    """A call's result, and what the model reads of it."""
+
+    result: ToolResult
+    parts: ResultContent
+
+    @property
+    def text(self) -> str:
+        """The text that the model reads; images are left out."""
+        return "".join(part.text for part in self.parts if isinstance(part, TextPart))
+
+
+async def answered(
+    registry: ToolRegistry,
+    name: str,
+    arguments: Mapping[str, Any],
+    *,
+    approve_all: bool = False,
+    config: ProcessorConfig | None = None,
+    state: Mapping[str, Any] = NO_CONTEXT,
+) -> Answered:
+    """Run one call, as if a model had made it; wrong names and arguments become error results.
+
+    Args:
+        registry: the tools.
+        name: the function name.
+        arguments: as the model wrote them.
+        approve_all: whether a call that needs a person's approval runs; otherwise it is refused.
+        config: limits and timeouts.
+        state: what a tool's `ToolContext` holds.
+    """
+    call_id = new_call_id()
+    approved = [call_id] if approve_all else []
+    refusal = f"{name!r:.100} needs a person's approval, and there is nobody to ask here"
+    result = ToolResult(error=refusal, code="denied")
+    processor = ResponseProcessor(registry, config, context=state)  # for this call alone: it remembers all ids
+    async with processor.process([CallEnd(0, ToolCall(call_id, name, dict(arguments)))], approved=approved) as turn:
+        async for event in turn:
+            if isinstance(event, ToolCompleted | ToolFailed | ToolSkipped):
+                result = event.result
+    return Answered(result, turn.results[0].content if turn.results else result.parts)

@@ -1,0 +1,56 @@
+"""OpenAI's Agents SDK (https://github.com/openai/openai-agents-python): ours as its `FunctionTool`s."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from agentkit.interop.answering import answered
+from agentkit.interop.peers import OPENAI_AGENTS, require
+from agentkit.messages import ImagePart
+from agentkit.processor import ProcessorConfig
+from agentkit.tool import ToolRegistry
+from agentkit.toolspec import ToolSpec
+
+
+def to_openai_agents(tools: Any, *, config: ProcessorConfig | None = None) -> list[Any]:
+    """Tools as `Agent(tools=…)` of OpenAI's Agents SDK takes them, with their whole schema.
+
+    Args:
+        tools: what `ToolRegistry` accepts: one tool, or a list. A class is constructed once, for all runs.
+        config: limits of the calls.
+
+    Raises:
+        ConfigError: openai-agents is not installed.
+        SchemaError: a definition is wrong.
+    """
+    agents = require(OPENAI_AGENTS)
+    registry = ToolRegistry(tools)
+    return [_function_tool(agents, registry, spec, config) for spec in registry.offered(None)]
+
+
+def _function_tool(agents: Any, registry: ToolRegistry, spec: ToolSpec, config: ProcessorConfig | None) -> Any:
+    async def on_invoke_tool(context: Any, arguments: str) -> Any:
+        try:
+            given = json.loads(arguments or "{}")
+        except ValueError as e:
+            return f"{spec.name}: the arguments are not JSON: {e}"
+        if not isinstance(given, dict):
+            return f"{spec.name}: the arguments must be an object with the parameters' names, found {given!r:.80}"
+        answer = await answered(registry, spec.name, given, config=config)
+        if not any(isinstance(part, ImagePart) for part in answer.parts):
+            return answer.text
+        return [
+            agents.ToolOutputImage(image_url=part.data_url)
+            if isinstance(part, ImagePart)
+            else agents.ToolOutputText(text=part.text)
+            for part in answer.parts
+        ]
+
+    return agents.FunctionTool(
+        name=spec.name,
+        description=spec.description,
+        params_json_schema=dict(spec.parameters),
+        on_invoke_tool=on_invoke_tool,
+        strict_json_schema=False,  # a strict schema would lose defaults and optional parameters
+    )

@@ -1,0 +1,217 @@
+"""Tool instances that belong to another system's trajectory: made on its first call, released when it is gone.
+
+The other loops know no trajectory's end, but each hands every call an object that lives exactly as long: verl's
+`agent_data`, verifiers' `state`. The instances are kept by that object, weakly: when it is collected they are released.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import weakref
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final
+from uuid import uuid4
+
+from agentkit.interop.answering import Answered, answered
+from agentkit.interop.mcp.background_loop import BackgroundLoop
+from agentkit.processor import ProcessorConfig
+from agentkit.rollout.offered import hidden_parameters
+from agentkit.rollout.per_trajectory import RolloutTool
+from agentkit.rollout.sample import ToolKwargs
+from agentkit.tool import BoundTool, ToolRegistry, ToolResult
+from agentkit.tool.result import NO_CONTEXT
+
+_LOG: Final = logging.getLogger("agentkit.interop")
+_SECONDS: Final = 30.0  # a release that is waited for, because no loop is left to run it
+
+RELEASES: Final = BackgroundLoop("agentkit releases")
+"""Runs what the loop of its trajectory can no longer run."""
+
+_UNDER_WAY: Final[set[asyncio.Task[None]]] = set()  # kept, because an event loop keeps its tasks weakly
+
+Kwargs = Mapping[str, ToolKwargs]
+"""What a sample tells each tool, by function name."""
+
+
+class Owned:
+    """One trajectory's instance of a tool source.
+
+    Args:
+        tool: the source.
+        kwargs: what the sample tells each of its functions; what they are told of one phase is joined.
+        config: limits of its calls.
+
+    Attributes:
+        rewards: what the calls of each function gave, in order.
+        first: the result of `create`, for the model; None if it has none.
+    """
+
+    def __init__(self, tool: RolloutTool, kwargs: Kwargs, config: ProcessorConfig | None = None) -> None:
+        self.rewards: dict[str, list[float]] = {name: [] for name in tool.tools}
+        self.first: ToolResult | None = None
+        self._tool, self._config = tool, config
+        self._kwargs = {name: told for name, told in kwargs.items() if name in tool.tools}
+        self._instance = tool.instance(uuid4().hex)
+        self._last = 0.0
+        self._begun: asyncio.Task[None] | None = None
+        self._released = False
+
+    def tell(self, name: str, phase: str, kwargs: Mapping[str, Any]) -> None:
+        """Add to what the sample tells a function of one phase."""
+        if kwargs:
+            told = self._kwargs.get(name, ToolKwargs())
+            self._kwargs[name] = replace(told, **{phase: {**getattr(told, phase), **kwargs}})
+
+    async def begin(self) -> None:
+        """Create the instance, once; calls that run at the same time wait for it.
+
+        Raises:
+            Exception: whatever `create` raises, for each call of the trajectory.
+        """
+        if self._begun is None:
+            self._begun = asyncio.get_running_loop().create_task(self._begin())
+        await asyncio.shield(self._begun)
+
+    async def _begin(self) -> None:
+        self.first = await self._instance.create(**self._told("create"))
+
+    async def call(self, name: str, arguments: Any) -> Answered:
+        """Answer one call; an error is a result."""
+        if not isinstance(arguments, Mapping):
+            said = f"{name}: the arguments must be an object with the parameters' names, found {arguments!r:.80}"
+            result = ToolResult(error=said, code="invalid_arguments")
+            return Answered(result, result.parts)
+        await self.begin()
+        told = self._kwargs[name].execute if name in self._kwargs else {}
+        registry = ToolRegistry(_telling(self._instance.tools[name], told))
+        answer = await answered(registry, name, arguments, config=self._config, state=told or NO_CONTEXT)
+        if answer.result.reward is not None:
+            self.rewards[name].append(answer.result.reward)
+        return answer
+
+    async def final(self) -> float | None:
+        """The final reward, as of now; None if the source gives none, or was never called."""
+        return None if self._begun is None else await self._instance.calc_reward(**self._told("calc_reward"))
+
+    async def gained(self) -> float:
+        """How much the final reward has changed since this was last asked."""
+        now = await self.final()
+        if now is None:
+            return 0.0
+        gained, self._last = now - self._last, now
+        return gained
+
+    async def total(self) -> float:
+        """All rewards of the calls, and the final one."""
+        return sum(map(sum, self.rewards.values())) + (await self.final() or 0.0)
+
+    async def release(self) -> None:
+        """Give back what it holds; a second time does nothing. An error is logged: nobody is left to be told."""
+        if self._released:
+            return
+        self._released = True
+        try:
+            await self._instance.release(**self._told("release"))
+        except Exception:  # noqa: BLE001 - the boundary: the tool's own code
+            _LOG.exception("the tool %r could not be released", self._tool.name)
+
+    def _told(self, phase: str) -> dict[str, Any]:
+        """What the sample says of a phase to any of the source's functions."""
+        return {key: value for told in self._kwargs.values() for key, value in getattr(told, phase).items()}
+
+
+def _telling(bound: BoundTool, told: Mapping[str, Any]) -> BoundTool:
+    """A tool with what the sample tells it for every call, as far as its method takes it."""
+    takes = hidden_parameters(bound) if told else None
+    hidden = {name: value for name, value in told.items() if takes is None or name in takes}
+    return replace(bound, method=partial(bound.method, **hidden)) if hidden else bound
+
+
+class Trajectories:
+    """The instances of one tool source, one for each owner.
+
+    Args:
+        tool: the source.
+        config: limits of its calls.
+    """
+
+    def __init__(self, tool: RolloutTool, config: ProcessorConfig | None = None) -> None:
+        self.tool, self.config = tool, config
+        self._owned: dict[int, Owned] = {}  # by the owner's id while it lives: some owners cannot be hashed
+        self._named: dict[str, tuple[Owned, set[str]]] = {}
+
+    def __len__(self) -> int:
+        return len(self._owned) + len(self._named)
+
+    def of(self, owner: Any, kwargs: Callable[[], Kwargs]) -> Owned:
+        """The instance of a trajectory; to be called on its event loop.
+
+        Args:
+            owner: an object that lives exactly as long as the trajectory.
+            kwargs: tells, once, what the sample says.
+        """
+        key = id(owner)
+        if key not in self._owned:
+            owned = self._owned[key] = Owned(self.tool, kwargs(), self.config)
+            weakref.finalize(owner, _end, self._owned, key, asyncio.get_running_loop())
+            return owned
+        return self._owned[key]
+
+    def opened(self, trajectory_id: str, name: str) -> Owned:
+        """The instance of a trajectory that has an id, and whose end is told: `closed` for each `name` opened."""
+        if trajectory_id not in self._named:
+            self._named[trajectory_id] = (Owned(self.tool, {}, self.config), set())
+        owned, names = self._named[trajectory_id]
+        names.add(name)
+        return owned
+
+    def named(self, trajectory_id: str) -> Owned | None:
+        """The instance that was opened under this id; None if there is none."""
+        return self._named[trajectory_id][0] if trajectory_id in self._named else None
+
+    async def closed(self, trajectory_id: str, name: str) -> None:
+        """One of a trajectory's functions is over; the instance is released with the last."""
+        if trajectory_id not in self._named:
+            return
+        owned, names = self._named[trajectory_id]
+        names.discard(name)
+        if not names:
+            del self._named[trajectory_id]
+            await owned.release()
+
+
+def _end(all_owned: dict[int, Owned], key: int, loop: asyncio.AbstractEventLoop) -> None:
+    """Release on the trajectory's own loop; in a thread if that is closed. Called by the garbage collector."""
+    owned = all_owned.pop(key)
+    try:
+        loop.call_soon_threadsafe(_start, owned)
+    except RuntimeError:  # the loop is closed
+        RELEASES.run(owned.release(), _SECONDS)
+
+
+def _start(owned: Owned) -> None:
+    task = asyncio.get_running_loop().create_task(owned.release())
+    _UNDER_WAY.add(task)
+    task.add_done_callback(partial(_over, owned))
+
+
+def _over(owned: Owned, task: asyncio.Task[None]) -> None:
+    _UNDER_WAY.discard(task)
+    if task.cancelled():  # the loop ended before it could begin
+        RELEASES.run(owned.release(), _SECONDS)
+
+
+def kwargs_by_tool(tools_kwargs: Any) -> Kwargs:
+    """Verl's `tools_kwargs` as values: `{"add": {"create_kwargs": {…}, …}}`; None is nothing."""
+    return {
+        name: ToolKwargs(
+            **{
+                phase: dict((told or {}).get(f"{phase}_kwargs") or {})
+                for phase in ("create", "execute", "calc_reward", "release")
+            }
+        )
+        for name, told in (tools_kwargs or {}).items()
+    }

@@ -1,0 +1,85 @@
+"""SkyRL-gym (https://github.com/NovaSky-AI/SkyRL): ours as a `ToolGroup`, one for each environment.
+
+SkyRL calls tools where it stands, by position, and knows no schema: an environment writes its own prompt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from agentkit.errors import ConfigError
+from agentkit.interop.answering import Answered
+from agentkit.interop.mcp.background_loop import BackgroundLoop
+from agentkit.interop.owned import Owned
+from agentkit.interop.peers import SKYRL, refuse_reserved, require
+from agentkit.processor import ProcessorConfig
+from agentkit.rollout.decorated import as_rollout_tool
+from agentkit.rollout.per_trajectory import RolloutTool
+from agentkit.rollout.sample import ToolKwargs
+
+_LOOP: Final = BackgroundLoop("agentkit tools in SkyRL")
+_SECONDS: Final = 3600.0  # a tool's own timeout ends a call long before
+
+
+def to_skyrl(
+    tool: Any,
+    tool_config: Mapping[str, Any] | None = None,
+    *,
+    name: str | None = None,
+    config: ProcessorConfig | None = None,
+) -> type[Any]:
+    """A class with decorated methods as a subclass of SkyRL's `ToolGroup`.
+
+    `Group(**create)` makes an instance for one environment: pass it to `init_tool_groups`, and call its `close` in the
+    environment's. `total_reward` tells the rewards of all calls and the final one, for the environment's `step`.
+
+    Args:
+        tool: a class with decorated methods, or whatever a rollout takes as a tool.
+        tool_config: keyword arguments of the class's constructor.
+        name: the group's name; by default the class's.
+        config: limits of the calls.
+
+    Raises:
+        ConfigError: skyrl-gym is not installed.
+        SchemaError: a definition is wrong, or a function has a name that SkyRL reserves.
+    """
+    core = require(SKYRL, "skyrl_gym.tools.core")
+    source = as_rollout_tool(tool, tool_config or {})
+    refuse_reserved(SKYRL, source.tools.values())
+    group = name or getattr(tool, "__name__", source.name)
+
+    def construct(self: Any, **create: Any) -> None:
+        self._owned = Owned(source, {source.name: ToolKwargs(create=create)}, config)
+        core.ToolGroup.__init__(self, name=group)
+
+    members: dict[str, Any] = {each: core.tool(_method(source, each)) for each in source.tools}
+    members |= {"__init__": construct, "total_reward": _total_reward, "close": _close}
+    return type(f"{group}Group", (core.ToolGroup,), {**members, "__doc__": f"{group} for SkyRL."})
+
+
+def _method(source: RolloutTool, name: str) -> Callable[..., Any]:
+    """A method that takes what SkyRL passes: values by position, in the order of the schema, or by name."""
+    names = list(source.tools[name].spec.parameters.get("properties", ()))
+
+    def call(self: Any, *values: Any, **arguments: Any) -> str:
+        if len(values) > len(names):
+            raise ConfigError(f"{name} takes {len(names)} values ({', '.join(names)}), found {len(values)}")
+        given = dict(zip(names, values, strict=False)) | arguments
+        answer: Answered = _LOOP.run(self._owned.call(name, given), _SECONDS)
+        return answer.text
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = source.tools[name].spec.description
+    return call
+
+
+def _total_reward(self: Any) -> float:
+    """The rewards of all calls so far, and the final one."""
+    total: float = _LOOP.run(self._owned.total(), _SECONDS)
+    return total
+
+
+def _close(self: Any) -> None:
+    """Release the instance; once, at the end of the environment."""
+    _LOOP.run(self._owned.release(), _SECONDS)

@@ -1,0 +1,80 @@
+"""verl's functions that load tools from a YAML file, under verl's names, and its MCP entries by our MCP tools."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from agentkit.checks.spelling import unknown
+from agentkit.errors import ConfigError
+from agentkit.interop.mcp import MCPTools
+from agentkit.rollout.class_names import class_named
+from agentkit.rollout.verl_config import McpEntry, verl_tools
+from agentkit.rollout.verl_shape import VerlShaped
+
+
+class ToolType(Enum):
+    """The kinds of tools that verl's configuration has (`config.type`)."""
+
+    NATIVE = "native"
+    MCP = "mcp"
+    SANDBOX_FUSION = "sandbox_fusion"
+
+
+def get_tool_class(cls_name: str, allow: Iterable[str] = ()) -> type:
+    """The class with this dotted name; see `agentkit.rollout.class_names`.
+
+    Args:
+        cls_name: such as `verl.tools.geo3k_tool.Geo3kTool`.
+        allow: the modules, packages or classes that may be loaded.
+
+    Raises:
+        ConfigError: it may not be loaded, or cannot be.
+    """
+    return class_named(cls_name, allow)
+
+
+def initialize_tools_from_config(tools_config_file: str | os.PathLike[str], allow: Iterable[str] = ()) -> list[Any]:
+    """The tools of a YAML file: for verl's tool classes an object of each, as in verl.
+
+    Args:
+        tools_config_file: the file.
+        allow: the modules, packages or classes that it may load.
+
+    Raises:
+        ConfigError: it is wrong; the message names the file, the key and the reason.
+    """
+    made = verl_tools(tools_config_file, allow=allow, mcp=mcp_tools)
+    return [one.tool if isinstance(one, VerlShaped) else one for one in made]
+
+
+def mcp_tools(entry: McpEntry) -> Sequence[Any]:
+    """The tools of an MCP entry: the selected ones of all servers in its file, under their own names.
+
+    Args:
+        entry: what the YAML says.
+
+    Raises:
+        ConfigError: the file is wrong, a server cannot be used, or a selected tool does not exist.
+    """
+    selected, found = entry.selected, dict[str, None]()
+
+    def named(tool: str) -> str | None:
+        found[tool] = None
+        return tool if selected is None or tool in selected else None
+
+    servers = MCPTools.from_file(Path(entry.servers), rename=named, timeout=entry.timeout)
+    try:
+        for server in servers:
+            server.bound_tools()
+        for name in selected or ():
+            if name not in found:
+                raise ConfigError(f"{entry.where}.mcp.tool_selected_list: {unknown('tool', name, found)}")
+    except BaseException:
+        for server in servers:
+            server.close()
+        raise
+    return servers

@@ -1,0 +1,188 @@
+"""Work sent to another process in few messages: what is asked for at the same time goes in one, and so do the answers.
+
+`Host` runs in the other process, `Client` here; one message is one call of `Host.exchange`. A message costs up to a
+millisecond on Ray, whatever it carries, so a message per call would cost more than most tools do. Nothing waits for a
+message to fill up: it carries what was asked for since the last pass of the event loop. An answer never waits for a
+slower one of the same message. Knows nothing of Ray.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import sys
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any, Final
+
+POLL: Final = 5.0
+"""Seconds after which a message without an answer returns empty; the client asks again, so a hanging host is found."""
+
+PASSES: Final = 3
+"""Passes of the event loop that a finished answer waits for others: those of tools that do not wait for anything."""
+
+
+Answer = tuple[int, Any, str | None]
+"""What became of one order: its number, its value or the words of the exception. Named tuples pickle slower."""
+
+
+class Host:
+    """Runs orders, and hands out their answers.
+
+    Args:
+        work: what one order is: an async function of the order's own value.
+    """
+
+    def __init__(self, work: Callable[[Any], Awaitable[Any]]) -> None:
+        self._work = work
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._answers: list[Answer] = []
+        self._news = asyncio.Event()
+        self._latest = 0
+
+    async def exchange(self, orders: Sequence[tuple[int, Any]], dropped: Sequence[int] = ()) -> list[Answer]:
+        """Begin these orders, and return the answers that there are; wait for one if there is none.
+
+        Args:
+            orders: number and value of each.
+            dropped: orders that nobody waits for any more; they are cancelled and not answered.
+        """
+        self._latest += 1
+        mine = self._latest
+        self._news.set()  # an earlier message that still waits returns, so that one waits at most
+        for number in dropped:
+            if (task := self._tasks.get(number)) is not None:
+                task.cancel()
+        for number, value in orders:
+            task = begun(self._run(number, value))
+            if not task.done():
+                self._tasks[number] = task
+        if orders:
+            await self._settle()
+        while not self._answers and mine == self._latest and self._tasks:
+            self._news.clear()
+            try:
+                async with asyncio.timeout(POLL):
+                    await self._news.wait()
+            except TimeoutError:
+                break
+            await self._settle()
+        answers, self._answers = self._answers, []
+        return answers
+
+    async def _settle(self) -> None:
+        """Let what ends at once end, so that its answers go together."""
+        for _ in range(PASSES):
+            await asyncio.sleep(0)
+
+    async def _run(self, number: int, value: Any) -> None:
+        try:
+            answer: Answer = (number, await self._work(value), None)
+        except asyncio.CancelledError:
+            self._tasks.pop(number, None)
+            raise
+        except BaseException as e:  # noqa: BLE001 - the boundary: the error belongs to who ordered it
+            answer = (number, None, f"{type(e).__name__}: {e}" if str(e) else type(e).__name__)
+        self._tasks.pop(number, None)
+        self._answers.append(answer)
+        self._news.set()
+
+
+def begun(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    """A task; from Python 3.12 on one that has begun, and ended if nothing in it waits."""
+    if sys.version_info >= (3, 12):
+        return asyncio.Task(work, loop=asyncio.get_running_loop(), eager_start=True)
+    return asyncio.create_task(work)
+
+
+class Lost(Exception):
+    """The other process is gone, or does not answer."""
+
+
+class Refused(Exception):
+    """An order failed in the other process; in the words of its exception."""
+
+
+class Client:
+    """Sends orders to a host and awaits their answers.
+
+    Args:
+        send: one message: `Host.exchange` in the other process. An exception of it means that the host is gone.
+    """
+
+    def __init__(self, send: Callable[[list[tuple[int, Any]], list[int]], Awaitable[list[Answer]]]) -> None:
+        self._send = send
+        self._numbers = itertools.count()
+        self._waiting: dict[int, asyncio.Future[Any]] = {}
+        self._orders: list[tuple[int, Any]] = []
+        self._dropped: list[int] = []
+        self._messages: set[asyncio.Task[None]] = set()
+        self._due = False
+        self.lost: str | None = None
+
+    @property
+    def in_flight(self) -> int:
+        """Orders without an answer."""
+        return len(self._waiting)
+
+    async def order(self, value: Any) -> Any:
+        """Have an order carried out.
+
+        Raises:
+            Refused: it raised there.
+            Lost: the host is gone; whether the order was begun is not known.
+        """
+        if self.lost is not None:
+            raise Lost(self.lost)
+        number = next(self._numbers)
+        future = asyncio.get_running_loop().create_future()
+        self._waiting[number] = future
+        self._orders.append((number, value))
+        self._soon()
+        try:
+            return await future
+        except asyncio.CancelledError:
+            if self._waiting.pop(number, None) is not None and self.lost is None:
+                self._dropped.append(number)
+                self._soon()
+            raise
+
+    def _soon(self) -> None:
+        """Send what has gathered at the end of this pass of the event loop."""
+        if not self._due:
+            self._due = True
+            asyncio.get_running_loop().call_soon(self._message)
+
+    def _message(self) -> None:
+        self._due = False
+        if self.lost is not None:
+            return
+        orders, self._orders = self._orders, []
+        dropped, self._dropped = self._dropped, []
+        task = asyncio.get_running_loop().create_task(self._exchange(orders, dropped))
+        self._messages.add(task)
+        task.add_done_callback(self._messages.discard)
+
+    async def _exchange(self, orders: list[tuple[int, Any]], dropped: list[int]) -> None:
+        try:
+            answers = await self._send(orders, dropped)
+        except Exception as e:  # noqa: BLE001 - whatever ended the message, its answers will not come
+            self.close(f"{type(e).__name__}: {str(e).strip() or 'no words'}")
+            return
+        for number, value, error in answers:
+            future = self._waiting.pop(number, None)
+            if future is None or future.done():
+                continue
+            if error is None:
+                future.set_result(value)
+            else:
+                future.set_exception(Refused(error))
+        if self._waiting and len(self._messages) <= 1 and not self._orders:
+            self._soon()  # somebody still waits, and this was the message that waited for them
+
+    def close(self, why: str) -> None:
+        """No answer will come any more: whoever waits is told why."""
+        self.lost = why
+        waiting, self._waiting = self._waiting, {}
+        for future in waiting.values():
+            if not future.done():
+                future.set_exception(Lost(why))

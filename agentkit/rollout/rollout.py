@@ -1,0 +1,183 @@
+"""Rollouts: many trajectories at once, of one policy with the same tools.
+
+Knows samples and records; what happens in a trajectory is in `trajectory_run`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Container, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final
+
+from agentkit import formats
+from agentkit.checks.bounds import Bounds, instance, refuse, whole
+from agentkit.checks.spelling import takes
+from agentkit.errors import ConfigError
+from agentkit.formats import Format
+from agentkit.processor.config import ProcessorConfig
+from agentkit.rollout.chat_template import ChatTemplate
+from agentkit.rollout.decorated import as_rollout_tool
+from agentkit.rollout.generation import Policy
+from agentkit.rollout.per_trajectory import RolloutTool
+from agentkit.rollout.record import TrajectoryRecord
+from agentkit.rollout.rollout_limits import RolloutLimits
+from agentkit.rollout.sample import Sample
+from agentkit.rollout.sample_kwargs import check_sample
+from agentkit.rollout.scoring import Aggregate, aggregator
+from agentkit.rollout.trajectory_run import RolloutSetup, TrajectoryRun
+from agentkit.tool.registry import BoundTool, ToolRegistry
+from agentkit.toolspec import ToolSpec
+
+_NO_LIMITS: Final = RolloutLimits()
+_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+_BOUNDS: Final[Bounds] = {
+    "limits": instance(RolloutLimits, "RolloutLimits(…)"),
+    "concurrency": whole(1, "trajectories at once"),
+}
+
+
+class Rollout:
+    """Runs a policy on samples, with tools, and records what happens.
+
+    Args:
+        tools: classes with decorated methods, of which each trajectory gets an instance; functions, or instances
+            without state; `RolloutTool`s.
+        policy: the model.
+        format: the text format of its calls, by name or declaration.
+        tokenizer: turns the conversation into token ids: of the kind of transformers, or a `ChatTemplate` around one
+            with settings of its own. None leaves tokens to the policy.
+        limits: of each trajectory.
+        aggregate: how a trajectory's rewards become one: `sum`, `last`, or a function of its record.
+        concurrency: how many trajectories run at once.
+        sampling: the engine's sampling parameters, passed on to the policy.
+        ended: called with each record as its trajectory ends, also if it was cancelled.
+
+    Raises:
+        SchemaError: a tool is defined incorrectly, or two have the same name.
+        ConfigError: something else is wrong; says what.
+        FormatError: no format has that name.
+    """
+
+    @takes()
+    def __init__(
+        self,
+        tools: Sequence[Any],
+        policy: Policy,
+        format: str | Format | None = "hermes",
+        tokenizer: Any = None,
+        limits: RolloutLimits = _NO_LIMITS,
+        aggregate: Aggregate = "sum",
+        concurrency: int = 256,
+        sampling: Mapping[str, Any] = _NOTHING,
+        ended: Callable[[TrajectoryRecord], None] | None = None,
+    ) -> None:
+        refuse("Rollout", {"limits": limits, "concurrency": concurrency}, _BOUNDS)
+        if not callable(getattr(policy, "generate", None)):
+            raise ConfigError(f"Rollout(policy={policy!r:.100}): expected a policy, with `async def generate(request)`")
+        if format is None:
+            raise ConfigError("Rollout(format=None): name the text format of the policy's calls, such as 'hermes'")
+        declared = formats.get(format)
+        sources = tuple(as_rollout_tool(tool) for tool in tools)
+        registry = ToolRegistry(*(bound for source in sources for bound in source.tools.values()))
+        self._sources: Mapping[str, RolloutTool] = {name: source for source in sources for name in source.tools}
+        self._tools: Mapping[str, BoundTool] = {name: s.tools[name] for name, s in self._sources.items()}
+        self._concurrency, self._ended = concurrency, ended
+        specs = registry.offered(declared)
+        if tokenizer is None and limits.max_response_tokens is not None:
+            raise ConfigError("RolloutLimits(max_response_tokens=…) counts tokens: give the rollout a tokenizer")
+        self._setup = RolloutSetup(
+            sources,
+            {spec.name: spec for spec in specs},
+            policy,
+            declared,
+            ProcessorConfig(
+                native=False,
+                formats=declared,
+                timeout=limits.call_timeout,
+                max_output=limits.max_tool_response,
+                keep=limits.keep,
+            ),
+            limits,
+            sampling,
+            aggregator(aggregate),
+            None if tokenizer is None else _template(tokenizer, declared, specs),
+        )
+
+    @property
+    def tools(self) -> Mapping[str, BoundTool]:
+        """The tools by function name, for their schemas; each trajectory calls its own instances."""
+        return self._tools
+
+    def check(self, samples: Iterable[Sample]) -> None:
+        """Look at samples before anything runs.
+
+        Raises:
+            ConfigError: one names an unknown tool, or has keyword arguments that its tool cannot take.
+        """
+        for sample in samples:
+            check_sample(sample, self._sources)
+
+    async def run(self, sample: Sample, repeat: int = 0) -> TrajectoryRecord:
+        """One trajectory, from its prompt to its reward.
+
+        Args:
+            sample: what it begins with.
+            repeat: which of the sample's trajectories it is.
+
+        Raises:
+            asyncio.CancelledError: it was cancelled. Its tools are released, and `ended` has its record.
+        """
+        return await TrajectoryRun(self._setup, sample, repeat).run(self._ended)
+
+    async def stream(
+        self, samples: Iterable[Sample], repeats: int = 1, skip: Container[str] = ()
+    ) -> AsyncGenerator[TrajectoryRecord, None]:
+        """The trajectories of all samples, in the order in which they end. Ending the iteration cancels the others.
+
+        Args:
+            samples: a sequence is checked before the first generation, an iterator as it is read.
+            repeats: how many trajectories each sample gets.
+            skip: the ids of trajectories that are not run, such as the `RecordFile` of a rollout that was interrupted.
+
+        Raises:
+            ConfigError: a sample does not fit the tools; see `check`.
+        """
+        if isinstance(samples, Sequence):
+            self.check(samples)
+        todo = self._todo(samples, repeats, skip)
+        running: set[asyncio.Task[TrajectoryRecord]] = set()
+        done: asyncio.Queue[asyncio.Task[TrajectoryRecord]] = asyncio.Queue()
+        try:
+            more = True
+            while more or running:
+                while more and len(running) < self._concurrency:
+                    task = next(todo, None)
+                    more = task is not None
+                    if task is not None:
+                        running.add(task)
+                        task.add_done_callback(done.put_nowait)
+                if running:
+                    task = await done.get()
+                    running.discard(task)
+                    yield task.result()
+        finally:
+            for task in running:
+                task.cancel()
+            if running:
+                await asyncio.wait(running)
+
+    def _todo(
+        self, samples: Iterable[Sample], repeats: int, skip: Container[str]
+    ) -> Iterator[asyncio.Task[TrajectoryRecord]]:
+        checked = isinstance(samples, Sequence)
+        for sample in samples:
+            if not checked:
+                check_sample(sample, self._sources)
+            for repeat in range(repeats):
+                if (id := f"{sample.id}#{repeat}") not in skip:
+                    yield asyncio.create_task(self.run(sample, repeat), name=f"trajectory {id}")
+
+
+def _template(tokenizer: Any, format: Format, specs: Sequence[ToolSpec]) -> ChatTemplate:
+    return tokenizer if isinstance(tokenizer, ChatTemplate) else ChatTemplate(tokenizer, format=format, tools=specs)

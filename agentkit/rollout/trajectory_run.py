@@ -1,0 +1,355 @@
+"""One trajectory: its turns, its rewards and its end. Every way through it releases what it created.
+
+Knows the states as a table (`trajectory.NEXT`), the policy by its protocol and the tools by theirs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import count
+from time import perf_counter
+from typing import Any, Final
+
+from agentkit.errors import ConfigError, ErrorCode
+from agentkit.events import TAKEN_BACK, CallEnd, CallError
+from agentkit.formats import Format, Parser, quarantine
+from agentkit.messages import ImagePart, Message, TextPart, ToolMessage, UserMessage
+from agentkit.processor.config import ProcessorConfig
+from agentkit.processor.faults import Faults
+from agentkit.processor.intake import CallIds, Intake
+from agentkit.processor.replies import words
+from agentkit.processor.textcalls import TextOpenCalls
+from agentkit.rollout.bounded import undisturbed
+from agentkit.rollout.calling import CallAnswer, TurnCalls
+from agentkit.rollout.chat_template import ChatTemplate
+from agentkit.rollout.generation import Generation, GenerationRequest, Policy
+from agentkit.rollout.instances import Instances, ToolNotCreated
+from agentkit.rollout.offered import OfferedTools
+from agentkit.rollout.per_trajectory import RolloutTool
+from agentkit.rollout.record import CallRecord, TrajectoryRecord
+from agentkit.rollout.rollout_limits import RolloutLimits
+from agentkit.rollout.sample import Sample
+from agentkit.rollout.scoring import reward_of
+from agentkit.rollout.token_history import TokenHistory
+from agentkit.rollout.trajectory import NEXT, TrajectoryEnd, TrajectoryState
+from agentkit.toolspec import ToolSpec
+
+_OF_OURS: Final = frozenset(("traceback", "problems", "position"))
+"""What the processor adds to the metadata of an error; no metric."""
+
+_REFUSED: Final[Mapping[TrajectoryEnd, tuple[ErrorCode, str]]] = {
+    "answered": ("denied", "not run: the policy took this response back"),
+    "response_length": ("limit", "not run: the trajectory has as many tokens as it may have"),
+    "max_assistant_turns": ("limit", "not run: this was the last response of the trajectory"),
+    "max_user_turns": ("limit", "not run: the trajectory is answered no more"),
+}
+"""What the calls of a last response are answered, by why it is the last."""
+
+Ending = tuple[TrajectoryEnd, str | None]
+"""Why the turns ended, and the words of the error."""
+
+ReadCalls = list[CallEnd | CallError]
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutSetup:
+    """What all trajectories of a rollout share.
+
+    Args:
+        sources: the tools.
+        specs: what the model is shown of them, by function name.
+        policy: the model.
+        format: how it writes calls.
+        config: which calls run, and how.
+        limits: of a trajectory.
+        sampling: passed on to the policy.
+        score: adds up a trajectory's rewards.
+        template: how the conversation becomes token ids; None without a tokenizer.
+        faults: logs what the tools' authors must fix.
+    """
+
+    sources: tuple[RolloutTool, ...]
+    specs: Mapping[str, ToolSpec]
+    policy: Policy
+    format: Format
+    config: ProcessorConfig
+    limits: RolloutLimits
+    sampling: Mapping[str, Any]
+    score: Callable[[TrajectoryRecord], float]
+    template: ChatTemplate | None = None
+    faults: Faults = field(default_factory=Faults)
+
+    def shown(self, sample: Sample) -> tuple[ToolSpec, ...]:
+        """The tools that the model may call."""
+        names = sample.tool_selection
+        return tuple(spec for name, spec in self.specs.items() if names is None or name in names)
+
+
+class TrajectoryRun:
+    """One trajectory while it runs.
+
+    Args:
+        setup: of the rollout.
+        sample: what it begins with.
+        repeat: which of the sample's trajectories it is.
+    """
+
+    def __init__(self, setup: RolloutSetup, sample: Sample, repeat: int) -> None:
+        self.id = f"{sample.id}#{repeat}"
+        self.state = TrajectoryState.PENDING
+        self.messages: list[Message] = list(sample.prompt)
+        self._setup, self._sample, self._repeat = setup, sample, repeat
+        self._specs = setup.shown(sample)
+        self._instances = Instances(setup.sources, sample, setup.limits.call_timeout, setup.faults)
+        self._tools = OfferedTools(self._instances.by_name, self._specs, sample.tools_kwargs)
+        numbers = count()
+        self._ids = CallIds(lambda: f"call_{next(numbers)}")
+        self._calls: list[CallRecord] = []
+        self._turns = self._answered = 0
+        self._generating = 0.0
+        self._deadline: float | None = None
+        self._tokens: TokenHistory | None = None
+
+    async def run(self, ended: Callable[[TrajectoryRecord], None] | None = None) -> TrajectoryRecord:
+        """Run it to its end.
+
+        Args:
+            ended: called with the record, also if this is cancelled.
+
+        Raises:
+            asyncio.CancelledError: this was cancelled; its tools are released.
+        """
+        began, cancelled = perf_counter(), False
+        try:
+            ending = await self._begin() or await self._take_turns()
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            cancelled = task is not None and task.cancelling() > 0  # else the policy said so of itself
+            ending = "cancelled", None
+        self._go(TrajectoryState.SCORING)
+        scored = ending[0] not in ("cancelled", "tool_error")
+        if self._instances.idle:
+            await self._finish(scored)
+        else:
+            cancelled = await undisturbed(self._finish(scored)) or cancelled
+        self._go(TrajectoryState.TERMINATED)
+        record = self._record(ending, perf_counter() - began)
+        if ended is not None:
+            ended(record)
+        if cancelled:
+            raise asyncio.CancelledError
+        return record
+
+    def _go(self, state: TrajectoryState) -> None:
+        if state not in NEXT[self.state]:
+            raise AssertionError(f"{self.id}: {state} does not follow {self.state}")
+        self.state = state
+
+    # -------------------------------------------------------------- the beginning and the end
+
+    async def _begin(self) -> Ending | None:
+        """Create the instances; what they say is read before the first turn."""
+        try:
+            said = await self._instances.create(self.id)
+        except ToolNotCreated as e:
+            return "tool_error", str(e)
+        for result in said:
+            parts = (self._harmless(part) for part in result.parts)
+            self.messages.append(UserMessage(tuple(parts)))
+        setup = self._setup
+        if setup.template is not None:
+            limit = setup.limits.max_response_tokens
+            try:
+                self._tokens = TokenHistory(setup.template, self.messages, self._specs, limit)
+            except ConfigError as e:
+                return "policy_error", f"the prompt cannot be tokenized: {e}"
+        seconds = setup.limits.trajectory_timeout
+        self._deadline = None if seconds is None else asyncio.get_running_loop().time() + seconds
+        return None
+
+    def _harmless(self, part: TextPart | ImagePart) -> TextPart | ImagePart:
+        if isinstance(part, ImagePart):
+            return part
+        return TextPart(quarantine(part.text, self._setup.format, self._specs))
+
+    async def _finish(self, scored: bool) -> None:
+        if scored:
+            await self._instances.score()
+        await self._instances.release()
+
+    def _record(self, ending: Ending, seconds: float) -> TrajectoryRecord:
+        end, error = ending
+        of = self._instances
+        record = TrajectoryRecord(
+            id=self.id,
+            sample_id=self._sample.id,
+            repeat=self._repeat,
+            messages=tuple(self.messages),
+            end=end,
+            error=error,
+            calls=tuple(self._calls),
+            tokens=None if self._tokens is None else self._tokens.record(),
+            final_rewards=of.rewards,
+            assistant_turns=self._turns,
+            seconds=seconds,
+            generating=self._generating,
+            unscored=of.unscored,
+            unreleased=of.unreleased,
+            extra=self._sample.extra,
+        )
+        try:
+            reward = reward_of(self._setup.score(record)) or 0.0
+        except Exception as e:  # noqa: BLE001 - the boundary: a bad rollout is data, also one that cannot be scored
+            self._setup.faults.raised("aggregate", e, "the error is on the trajectory's record")
+            return replace(record, unscored={**of.unscored, "aggregate": words(e)})
+        return replace(record, reward=reward)
+
+    # -------------------------------------------------------------- the turns
+
+    async def _take_turns(self) -> Ending:
+        while True:
+            self._go(TrajectoryState.GENERATING)
+            try:
+                generation = await self._generate()
+                text = self._written(generation)
+            except TimeoutError as e:
+                return ("deadline", None) if self._late() else ("policy_error", words(e))
+            except Exception as e:  # noqa: BLE001 - the boundary: what a policy raises ends its trajectory
+                return "policy_error", words(e)
+            calls = self._read(text)
+            if not calls:
+                return self._without_calls(generation)
+            self._go(TrajectoryState.PROCESSING_TOOLS)
+            ending = await self._answer(calls, generation)
+            if ending is not None:
+                return ending
+
+    def _late(self) -> bool:
+        return self._deadline is not None and asyncio.get_running_loop().time() >= self._deadline
+
+    async def _generate(self) -> Generation:
+        setup, tokens = self._setup, self._tokens
+        request = GenerationRequest(
+            self.id,
+            tuple(self.messages),
+            self._specs,
+            None if tokens is None else tokens.ids,
+            self._room(),
+            setup.sampling,
+            turn=self._turns,
+        )
+        began = perf_counter()
+        try:
+            if self._deadline is None:
+                return await setup.policy.generate(request)
+            async with asyncio.timeout_at(self._deadline):
+                return await setup.policy.generate(request)
+        finally:
+            self._generating += perf_counter() - began
+
+    def _room(self) -> int | None:
+        """How many tokens the next turn may have."""
+        bounds = (self._setup.limits.max_tokens, None if self._tokens is None else self._tokens.left)
+        return min((bound for bound in bounds if bound is not None), default=None)
+
+    def _written(self, generation: Generation) -> str:
+        """The text of a response, and its tokens into the history."""
+        if self._tokens is not None:
+            return self._tokens.wrote(generation)
+        if generation.text is None:
+            raise ConfigError("the policy told token ids and no text: give the rollout the tokenizer that reads them")
+        return generation.text
+
+    def _read(self, text: str) -> ReadCalls:
+        """Read a response: it becomes a message; returns its calls, good and bad."""
+        intake = Intake(self._ids)
+        parser = Parser(self._setup.format, self._specs)
+        events = parser.feed(text)
+        events += parser.close()
+        kept = intake.keep(events, TextOpenCalls())
+        calls = [event for event in kept if isinstance(event, (CallEnd, CallError))]
+        self.messages.append(intake.draft.message())
+        self._turns += 1
+        return sorted(calls, key=lambda event: event.index) if len(calls) > 1 else calls
+
+    async def _answer(self, calls: ReadCalls, generation: Generation) -> Ending | None:
+        """Answer all calls of a turn; says why it was the last one, if it was."""
+        turn = TurnCalls(self._tools, self._setup.config, self._setup.limits, self._deadline, self._setup.faults)
+        last = self._last_turn(generation)
+        begun = len(self.messages)
+        try:
+            if last is None:
+                await turn.run(calls)
+            else:
+                turn.refuse(calls, *_REFUSED[last])
+        finally:
+            for event in calls:
+                self._keep(event.index, turn.answers[event.index])
+        self._answered += 1
+        if last is not None:
+            return last, None
+        if any(answer.ends for answer in turn.answers.values()):
+            return "terminated_by_tool", None
+        if self._late():
+            return "deadline", None
+        answers = [message for message in self.messages[begun:] if isinstance(message, ToolMessage)]
+        if self._tokens is not None and not self._tokens.answered(answers):
+            return "response_length", None
+        return None
+
+    def _last_turn(self, generation: Generation) -> TrajectoryEnd | None:
+        """Why no calls may run any more."""
+        limits = self._setup.limits
+        if generation.finish in TAKEN_BACK:
+            return "answered"
+        if self._tokens is not None and self._tokens.left == 0:
+            return "response_length"
+        if limits.max_assistant_turns is not None and self._turns >= limits.max_assistant_turns:
+            return "max_assistant_turns"
+        if limits.max_user_turns is not None and self._answered >= limits.max_user_turns:
+            return "max_user_turns"
+        return None
+
+    def _without_calls(self, generation: Generation) -> Ending:
+        """How a trajectory ends whose last response has no calls."""
+        if generation.finish == "error":
+            return "policy_error", "the policy finished with an error"
+        if generation.finish == "cancelled":
+            return "cancelled", None
+        full = generation.finish == "length" or (self._tokens is not None and self._tokens.left == 0)
+        return ("response_length" if full else "answered"), None
+
+    def _keep(self, index: int, answer: CallAnswer) -> None:
+        """A call's answer into the conversation and into the record."""
+        call, result, parts = answer.call, answer.result, answer.parts
+        self.messages.append(ToolMessage(call.id, call.name, parts, result.code))
+        metrics, reward = result.metadata, None
+        if metrics and not result.ok:
+            metrics = {name: value for name, value in metrics.items() if name not in _OF_OURS}
+        try:
+            reward = reward_of(result.reward)
+        except ValueError as e:
+            self._setup.faults.returned(call.name, str(e))
+            metrics = {**metrics, "refused_reward": str(e)}
+        self._calls.append(
+            CallRecord(
+                self._turns - 1,
+                index,
+                call.id,
+                call.name,
+                call.arguments,
+                _text(parts),
+                result.code,
+                reward,
+                metrics,
+                answer.queued,
+                answer.ran,
+                None if self._tokens is None else self._tokens.span,
+            )
+        )
+
+
+def _text(parts: tuple[TextPart | ImagePart, ...]) -> str:
+    return "".join(part.text for part in parts if isinstance(part, TextPart))

@@ -1,0 +1,154 @@
+"""A schema for a system that passes on only a part of it: what it would drop is told in the description instead. Pure.
+
+The result allows all that the schema allows, and the tool checks the rest, so a model that reads no description is
+corrected rather than refused what is right.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from agentkit.schemas.dialects import SILENT, Dialect
+from agentkit.schemas.rewriting import Loss, Path
+from agentkit.schemas.walk import ANNOTATIONS, Schema, alternatives, changed, kind_of, listed, resolve, type_of
+
+_ANY: Final = ("string", "integer", "number", "boolean", "array", "object", "null")
+_UNSAID: Final = SILENT | {"description", "default", "nullable", "$defs", "definitions"}
+
+
+def folded_schema(schema: Schema, dialect: Dialect) -> tuple[dict[str, Any], tuple[Loss, ...]]:
+    """Rewrite the schema of an arguments object for a system that keeps a part of it.
+
+    Args:
+        schema: JSON Schema 2020-12, its references local.
+        dialect: what the system keeps; below the root nothing but its keywords is left.
+
+    Returns:
+        The schema, and what it says in descriptions only.
+    """
+    folder = _Folder(schema, dialect)
+    return folder.whole(), tuple(dict.fromkeys(folder.losses))
+
+
+class _Folder:
+    """Traverses one schema, and records what moves to a description.
+
+    Attributes:
+        losses: what moved.
+    """
+
+    def __init__(self, schema: Schema, dialect: Dialect) -> None:
+        self.schema, self.dialect = schema, dialect
+        self.losses: list[Loss] = []
+
+    def whole(self) -> dict[str, Any]:
+        """The whole schema. What the root demands of the properties together has no description to move to."""
+        root = resolve(self.schema, self.schema)
+        for keyword in root.keys() - ANNOTATIONS - {"type", "properties", "required"}:
+            if not (keyword == "additionalProperties" and root[keyword] is False):
+                self.losses.append(Loss((), f"{keyword} was removed"))
+        properties = {name: self.node(value, (name,)) for name, value in root.get("properties", {}).items()}
+        required = [name for name in properties if name in root.get("required", ())]
+        return {"type": "object", "properties": properties, "required": required}
+
+    def node(self, schema: Any, path: Path) -> dict[str, Any]:
+        """A property, or an item of one."""
+        schema = schema if isinstance(schema, Mapping) else {}
+        said: list[str] = []
+        options = list(alternatives(schema, self.schema))
+        out = self._types(options)
+        values = [listed(option) for option in options if option.get("type") != "null"]
+        if values and all(values):
+            out |= self._enum([value for some in values for value in some or ()], out, path, said)
+            out.pop("items", None)
+        else:
+            self._rest(schema, options, out, path, said)
+        if "default" in schema:
+            self._tell("default", f"Default: {_json(schema['default'])}", path, said)
+        words = (str(self._about(schema)), *said)
+        if description := ". ".join(word.rstrip(". ") for word in words if word):
+            out["description"] = description
+        return out
+
+    def _about(self, schema: Schema) -> Any:
+        """A schema's description; that of what it refers to if it has none."""
+        return schema.get("description") or resolve(schema, self.schema).get("description", "")
+
+    def _types(self, options: Sequence[Schema]) -> dict[str, Any]:
+        named: dict[str, None] = {}
+        for option in options or [{}]:
+            kind = kind_of(option)
+            kinds = [kind] if kind else [type_of(value) for value in listed(option) or ()] or _ANY
+            named.update(dict.fromkeys(kinds))
+        if "number" in named:
+            named.pop("integer", None)
+        types = list(named)
+        if not self.dialect.several:
+            types = [name for name in types if name != "null"][:1] or ["string"]
+        return {"type": types[0] if len(types) == 1 else types}
+
+    def _enum(self, values: list[Any], out: Schema, path: Path, said: list[str]) -> dict[str, Any]:
+        """The values that are allowed."""
+        if None not in values and "null" in out["type"] and isinstance(out["type"], list):
+            values = [*values, None]
+        if self.dialect.several or all(isinstance(value, str) for value in values):
+            return {"enum": values}
+        if strings := [value for value in values if value is not None and not isinstance(value, str)]:
+            self._tell("enum", f"One of {_json(strings)}", path, said)
+            return {}
+        return {"enum": [value for value in values if value is not None]}
+
+    def _rest(
+        self, schema: Schema, options: Sequence[Schema], out: dict[str, Any], path: Path, said: list[str]
+    ) -> None:
+        """What else a schema says: kept if the dialect has a place for it, told otherwise."""
+        several = [option for option in options if option.get("type") != "null"]
+        merged = len(several) == 1 and len(schema.get("allOf", ())) < 2
+        if not self.dialect.several and len(several) > 1:
+            merged = False
+        if not merged:
+            whole = self.inlined({key: value for key, value in schema.items() if key not in ANNOTATIONS}, path, ())
+            if any(option.keys() - _UNSAID - {"type"} for option in options) or not self.dialect.several:
+                self._tell("anyOf" if len(several) > 1 else "allOf", f"Must satisfy {_json(whole)}", path, said)
+            return
+        (one,) = several
+        rest = {key: one[key] for key in one if key not in _UNSAID and key != "type" and _restricts(key, one[key])}
+        if "items" in self.dialect.kept and kind_of(one) == "array":
+            item = _Folder(self.schema, self.dialect).node(one.get("items", {}), (*path, "[]"))
+            if "description" not in item:  # else it says more than a place without a description can
+                rest.pop("items", None)
+            out["items"] = {key: value for key, value in item.items() if key != "description"}
+        if rest:
+            self._tell(", ".join(rest), f"Must satisfy {_json(self.inlined(rest, path, ()))}", path, said)
+
+    def _tell(self, keyword: str, words: str, path: Path, said: list[str]) -> None:
+        said.append(words)
+        self.losses.append(Loss(path, f"{keyword}: told in the description only"))
+
+    def inlined(self, schema: Any, path: Path, inside: tuple[str, ...]) -> Any:
+        """A schema without references; where it contains itself, the inner one allows anything."""
+        if not isinstance(schema, Mapping):
+            return schema
+        reference = schema.get("$ref")
+        if isinstance(reference, str):
+            beside = {key: value for key, value in schema.items() if key != "$ref"}
+            if reference in inside:
+                self.losses.append(Loss(path, "it contains itself: told to one level only"))
+                return beside
+            target = resolve({"$ref": reference}, self.schema)
+            return self.inlined({**target, **beside}, path, (*inside, reference))
+        kept = {key: value for key, value in schema.items() if key not in SILENT | {"$defs", "definitions"}}
+        return {
+            key: changed(key, value, lambda inner, _: self.inlined(inner, path, inside)) for key, value in kept.items()
+        }
+
+
+def _restricts(keyword: str, value: Any) -> bool:
+    """Whether a keyword with this value refuses anything, or says what is inside."""
+    return not (keyword in ("items", "additionalProperties") and value in (True, {}))
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

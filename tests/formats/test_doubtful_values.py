@@ -1,0 +1,167 @@
+"""Values that may hold markup of a damaged call: none of them runs, and what follows the call is read.
+
+Over every format with raw values: what is left of a closing tag, a closing written twice, a parameter that opens again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from format_tools import attribute, spec
+from raw_values import PARAMETERS, RAW, TOOLS, between, outcomes, pieces, read
+
+from agentkit import FormatError, formats
+from agentkit.formats import Element, Format, Node
+from agentkit.formats.format import NestedTags
+from agentkit.messages import ToolCall
+
+every_format = pytest.mark.parametrize("format", RAW, ids=lambda f: f.name)
+TAGS = [f for f in RAW if not any(isinstance(p, NestedTags) for p in f.call)]
+every_tag_format = pytest.mark.parametrize("format", TAGS, ids=lambda f: f.name)
+
+
+def made(got: list[object]) -> list[object]:
+    """What was made, without the errors."""
+    return [g for g in got if not isinstance(g, str)]
+
+
+def holes(text: str) -> Iterator[str]:
+    """What is left of a text in which something is missing: nothing, one piece, or two that are joined."""
+    for start in range(len(text)):
+        for end in range(start + 1, len(text) + 1):
+            yield text[:start] + text[end:]
+
+
+@every_format
+def test_whatever_is_left_of_a_closing_is_part_of_no_value(format: Format) -> None:
+    one = pieces(format, "bash", command="VALUE")
+    after, pwd = f"\n{one.call('pwd')}", ("bash", {"command": "pwd"}, ())
+    for left in dict.fromkeys(holes(one.close.strip())):
+        got = outcomes(formats.parse(f"{one.head}ls{left}\n{one.tail.lstrip()}{after}", format, TOOLS))
+        assert made(got) in ([pwd], [("bash", {"command": "ls"}, ("missing_close",)), pwd]), (left, got)
+
+
+@every_tag_format
+@pytest.mark.parametrize("between_them", ["", "\n"])
+@pytest.mark.parametrize("where", ["before its value", "behind its value"])
+def test_a_closing_that_is_written_twice_is_part_of_no_value(format: Format, between_them: str, where: str) -> None:
+    one = pieces(format, "bash", command="VALUE")
+    close = one.close.strip()
+    value = f"{close}{between_them}ls" if where == "before its value" else f"ls{close}{between_them}"
+    got = outcomes(read(format, f"{one.call(value)}\n{one.call('pwd')}"))
+    assert got == ["ambiguous_call", ("bash", {"command": "pwd"}, ())]
+
+
+@every_format
+def test_a_value_that_begins_or_ends_with_its_own_closing_is_written_so_that_it_is_read(format: Format) -> None:
+    close = pieces(format, "bash", command="VALUE").close.strip()
+    for value in (f"{close}ls", f"ls{close}", f"ls {close}\n"):
+        try:
+            text = formats.render_calls(format, [ToolCall("", "bash", {"command": value})], TOOLS)
+        except FormatError:
+            continue
+        assert outcomes(read(format, text)) == [("bash", {"command": value}, ())]
+
+
+LATER = spec("later", None, (), text="string", more="string", last="string")
+
+
+def passed(format: Format, name: str) -> tuple[str, str]:
+    """What stands before the value of a parameter, and behind it."""
+    head, close, opening, _ = between(format)
+    assert head
+    return opening.replace("number", name).replace("integer", "string"), close
+
+
+@pytest.mark.parametrize("format", PARAMETERS, ids=lambda f: f.name)
+@pytest.mark.parametrize("name", ["text", "more"])
+def test_a_parameter_that_opens_in_a_later_value_is_part_of_no_value(format: Format, name: str) -> None:
+    """One that was passed, or the same one: a call of the same tool may have lost its opening."""
+    call = ToolCall("", "later", {"text": "a", "more": "VALUE"})
+    text = formats.render_calls(format, [call], (LATER,))
+    opening, _ = passed(format, name)
+    pwd = pieces(format, "bash", command="VALUE").call("pwd")
+    for value in (f"b{opening}ls", f"b\n{opening.strip()}ls", f'b="read">{opening}ls'):
+        got = outcomes(read(format, f"{text.replace('VALUE', value)}\n{pwd}", (*TOOLS, LATER)))
+        assert made(got)[-1:] == [("bash", {"command": "pwd"}, ())], (value, got)
+        assert [g for g in made(got) if g[0] == "later"] == [], (value, got)  # type: ignore[index]
+
+
+@pytest.mark.parametrize("format", PARAMETERS, ids=lambda f: f.name)
+@pytest.mark.parametrize("inside", ["", "\n", " "])
+def test_a_parameter_that_is_missing_and_stands_empty_in_a_value_is_no_part_of_it(format: Format, inside: str) -> None:
+    call = ToolCall("", "later", {"text": "VALUE"})
+    opening, close = passed(format, "more")
+    text = formats.render_calls(format, [call], (LATER,)).replace("VALUE", f"b{opening}{inside}{close}d")
+    pwd = pieces(format, "bash", command="VALUE").call("pwd")
+    got = outcomes(read(format, f"{text}\n{pwd}", (*TOOLS, LATER)))
+    assert got == ["ambiguous_call", ("bash", {"command": "pwd"}, ())]
+
+
+# ---------------------------------------------------------------- content
+
+SAVE = spec(
+    "save",
+    Element("save", (attribute("text"), Node("more", "content"))),
+    ("more",),
+    more="string",
+    text="string",
+)
+CONTENT = ("dr_tulu", "legacy", "xml")
+
+
+def saved(name: str, **arguments: str) -> tuple[str, str]:
+    """A call whose content is `VALUE`: its opening tag, and its closing one."""
+    text = formats.render_calls(name, [ToolCall("", "save", {"more": "VALUE", **arguments})], (SAVE,))
+    opening, closing = text.split("VALUE")
+    return opening, closing
+
+
+@pytest.mark.parametrize("name", CONTENT)
+def test_what_is_left_of_an_opening_tag_is_part_of_no_content(name: str) -> None:
+    opening, closing = saved(name)
+    other = saved(name, text="910002")[0]
+    tag = other.split()[0]
+    left = [f"{piece}{other.removeprefix(tag)}" for piece in holes(tag) if piece[:1] == "<" or not piece]
+    left += [other[cut:] for cut in range(len(tag), len(other) - 1)]
+    for piece in left:
+        got = outcomes(read(name, f"{opening}{piece}b01{closing}\n{opening}b02{closing}", (SAVE,)))
+        assert got == ["ambiguous_call", ("save", {"more": "b02"}, ())], piece
+
+
+@pytest.mark.parametrize("name", CONTENT)
+def test_a_call_whose_content_stands_behind_its_end_is_not_run_empty(name: str) -> None:
+    opening, closing = saved(name, text="910002")
+    text = f"{opening}{closing}b01{closing}\n{opening}b02{closing}"
+    assert outcomes(read(name, text, (SAVE,))) == ["ambiguous_call", ("save", {"more": "b02", "text": "910002"}, ())]
+
+
+@pytest.mark.parametrize("name", CONTENT)
+@pytest.mark.parametrize("then", ["", "\nDone.", "\n{}{}", "\n{}b02{}"], ids=["nothing", "text", "another", "a call"])
+def test_empty_content_is_empty(name: str, then: str) -> None:
+    opening, closing = saved(name)
+    events = read(name, f"{opening}{closing}{then.format(opening, closing)}", (SAVE,))
+    assert outcomes(events)[0] == ("save", {"more": ""}, ())
+    assert "ambiguous_call" not in outcomes(events)
+
+
+@pytest.mark.parametrize("name", CONTENT)
+@pytest.mark.parametrize("behind", ["", "zzz", "\n"])
+def test_a_call_of_the_same_tool_in_json_is_not_its_content(name: str, behind: str) -> None:
+    opening, closing = saved(name)
+    for body in (
+        '{"name": "save", "arguments": {"more": "x"}}',
+        '[{"type": "function", "function": {"name": "save"}}]',
+    ):
+        assert outcomes(read(name, f"{opening}{body}{behind}{closing}", (SAVE,))) == ["ambiguous_call"]
+
+
+@pytest.mark.parametrize("name", CONTENT)
+@pytest.mark.parametrize(
+    "value", ['{"name": "save", "x": 1}', ' text="a">b', '7">', '{"name": "other"}', 'name = "a"\nb > c', "<p>a</p>"]
+)
+def test_content_that_looks_like_a_part_of_a_call_is_written_so_that_it_is_read(name: str, value: str) -> None:
+    text = formats.render_calls(name, [ToolCall("", "save", {"more": value})], (SAVE,))
+    assert outcomes(read(name, text, (SAVE,))) == [("save", {"more": value}, ())]
+    assert ("CDATA" in text) == (value not in ('{"name": "other"}', 'name = "a"\nb > c', "<p>a</p>")) or name != "xml"
