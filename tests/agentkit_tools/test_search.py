@@ -168,7 +168,7 @@ def test_a_key_that_no_header_can_carry_is_not_quoted(tool: Any, variable: str, 
     """The HTTP library would quote it in its complaint."""
     result, site = asked(lambda url: tool(url, key), {})
     assert result.error == (
-        f"the key in {variable} contains a character that HTTP cannot carry; the operator must set it again"
+        f"the key in {variable} contains a character that HTTP cannot carry; the operator must correct it"
     )
     assert site.visits == []
 
