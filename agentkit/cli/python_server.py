@@ -6,6 +6,8 @@ import argparse
 import os
 from typing import Any
 
+from agentkit.cli.serve_mcp import port
+
 HOST, PORT = "127.0.0.1", 1212
 
 
@@ -18,7 +20,7 @@ def add(commands: Any) -> None:
         "Compatible with the code server of open-instruct.",
     )
     command.add_argument("--host", default=HOST, help=f"address to listen on; default: {HOST}, this machine only")
-    command.add_argument("--port", type=int, default=PORT, help=f"default: {PORT}; 0 chooses one")
+    command.add_argument("--port", type=port, default=PORT, help=f"default: {PORT}; 0 chooses one")
     command.add_argument(
         "--workers", type=int, default=2 * (os.cpu_count() or 1), help="how many run at once; default: 2 per processor"
     )

@@ -37,7 +37,7 @@ def add(commands: Any) -> None:
     command.add_argument("--name", default="agentkit", help="the server's name; default: agentkit")
     command.add_argument("--http", action="store_true", help="serve streamable HTTP, at /mcp")
     command.add_argument("--host", default="127.0.0.1", help="the address to listen at; default: 127.0.0.1")
-    command.add_argument("--port", type=int, default=8000, help="default: 8000; 0 chooses a free one")
+    command.add_argument("--port", type=port, default=8000, help="default: 8000; 0 chooses a free one")
     command.add_argument(
         "--allow-host", action="append", default=[], metavar="NAME", help="a further name by which clients call it"
     )
@@ -83,6 +83,17 @@ async def _http(server: Server[Any], arguments: argparse.Namespace) -> None:
         host = f"[{arguments.host}]" if ":" in arguments.host else arguments.host
         print(f"serving MCP at http://{host}:{listening.getsockname()[1]}/mcp", file=sys.stderr, flush=True)
         await uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="on")).serve(sockets=[listening])
+
+
+def port(text: str) -> int:
+    """The number of a port, as an argument of a command."""
+    try:
+        number = int(text)
+    except ValueError:
+        number = -1
+    if not 0 <= number <= 65_535:
+        raise argparse.ArgumentTypeError(f"expected a port from 0 to 65535, found {text!r}")
+    return number
 
 
 # ---------------------------------------------------------------- the servers of a chat

@@ -156,6 +156,23 @@ def test_without_a_key_nothing_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     assert site.visits == []
 
 
+@pytest.mark.parametrize("key", [f"{CANARY}\nsecond line", f"{CANARY}\x00", f"{CANARY}é", f"{CANARY}\udcff"])
+@pytest.mark.parametrize(
+    ("tool", "variable"),
+    [
+        (lambda url, key: SerperSearch(url=url, api_key=key).serper_search("tea"), "SERPER_API_KEY"),
+        (lambda url, key: SemanticScholar(url=url, api_key=key).s2_search("tea"), "S2_API_KEY"),
+    ],
+)
+def test_a_key_that_no_header_can_carry_is_not_quoted(tool: Any, variable: str, key: str) -> None:
+    """The HTTP library would quote it in its complaint."""
+    result, site = asked(lambda url: tool(url, key), {})
+    assert result.error == (
+        f"the key in {variable} contains a character that HTTP cannot carry; the operator must correct it"
+    )
+    assert site.visits == []
+
+
 def test_no_answer_in_time_is_a_timeout() -> None:
     import threading
 

@@ -159,6 +159,17 @@ def test_a_mistake_is_answered_with_what_was_wanted(
     assert told in err
 
 
+@pytest.mark.parametrize("number", ["99999", "-1", "http"])
+@pytest.mark.parametrize("command", [["mcp", "--http", "--tools", "m:f"], ["python-server"]])
+def test_a_number_that_is_not_a_port_is_a_usage_error(
+    command: list[str], number: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([*command, f"--port={number}"])
+    assert ended.value.code == 2
+    assert f"argument --port: expected a port from 0 to 65535, found '{number}'" in capsys.readouterr().err
+
+
 def test_no_command_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         main([])

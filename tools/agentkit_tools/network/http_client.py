@@ -95,8 +95,16 @@ class Key:
         return f"Key({self.variable!r})"
 
     def read(self) -> str | None:
-        """The key; None if there is none."""
+        """The key; None if there is none.
+
+        Raises:
+            RequestFailed: it contains a character that no header can carry.
+        """
         value = (self._value if self._value is not None else os.environ.get(self.variable, "")).strip()
+        if not (value.isascii() and value.isprintable()):  # the HTTP library's complaint would quote it
+            raise RequestFailed(
+                f"the key in {self.variable} contains a character that HTTP cannot carry; the operator must correct it"
+            )
         if value and value not in self._watched:
             self._watched.add(value)
             watch_logs(self, [value])
