@@ -30,6 +30,7 @@ from agentkit.telemetry import OpenTelemetry
 from agentkit.testing import ScriptedModel
 from agentkit.threads import ThreadManager
 from agentkit_tools.python import Python
+from agentkit_tools.remote_python import RemotePython
 from agentkit_tools.search import MassiveDS, RetrievalSearch, SemanticScholar, SerperSearch
 from agentkit_tools.shell import Shell
 from agentkit_tools.web import Web
@@ -191,6 +192,12 @@ TABLE_OF_SECRETS: Final = [
         lambda _, url: RetrievalSearch(f"{url}/a?token={CANARY}"),
         (("search", {"query_list": ["tea"]}),),
         SEARCH,
+    ),
+    Secret(
+        "RemotePython: url",
+        lambda _, url: RemotePython(f"{url}/a?key={CANARY}"),
+        (("python", {"code": "1"}),),
+        {"its request": lambda visit: Page({"output": echo(visit), "error": echo(visit), "success": True}), **FAILING},
     ),
     Secret(
         "Web: Jina's key",

@@ -26,7 +26,7 @@ class RemotePython(Tool):
             raise ConfigError(f"timeout={timeout!r}: expected seconds above 0")
         self._url = api_endpoint
         self._seconds = timeout
-        self._client = HttpClient(timeout=2 * timeout + 10)
+        self._client = HttpClient(service=api_endpoint, timeout=2 * timeout + 10)
 
     @openapi_schema
     @xml_schema(name="python", content="code")

@@ -34,7 +34,7 @@ _NOTICE: Final = 1.0  # seconds, on a busy machine, between the end of its outpu
 _WORDS: Final = 20  # lines of its standard error that are kept
 _QUOTED: Final = 3  # of them, in a message
 _MARK: Final = "AGENTKIT_MCP_SESSION"  # a variable of its environment, by which what it has started is found
-_PASSES: Final = 5  # over all processes, as long as there are any of its: they may start others meanwhile
+_PASSES: Final = 5  # over all processes, as long as there are any of its: they may start others in the meantime
 _ENDS: Final = 200  # characters of an unreadable line in which its id is looked for
 _ID: Final = re.compile(
     rb'\A\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,18})\b|"id"\s*:\s*(\d{1,18})\s*\}\s*\Z'
