@@ -62,7 +62,7 @@ class Started(NamedTuple):
 
 
 @dataclass(slots=True)
-class Ending:
+class TreeEnding:
     """Why a tree ends, and how it ended.
 
     Args:
@@ -89,7 +89,7 @@ class ProcessTree(EnteredAsync):
         self._started = started
         self._limits = limits
         self._since = monotonic()
-        self._end = Ending()
+        self._end = TreeEnding()
         self._finishing: asyncio.Task[None] | None = None
         self._gone = asyncio.Event()
         popen = started.popen
