@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agentkit.rollout.distributed.exchange import Answer, Client, Host, Lost, Refused
+from agentkit.rollout.distributed.exchange import Client, Host, HostLost, OrderAnswer, OrderFailed
 
 
 class Wire:
@@ -18,7 +18,7 @@ class Wire:
         self.messages: list[int] = []
         self.down = False
 
-    async def send(self, orders: list[tuple[int, Any]], dropped: list[int]) -> list[Answer]:
+    async def send(self, orders: list[tuple[int, Any]], dropped: list[int]) -> list[OrderAnswer]:
         self.messages.append(len(orders))
         await asyncio.sleep(0)
         if self.down:
@@ -71,7 +71,7 @@ def test_an_order_that_raises_fails_alone_and_in_its_own_words() -> None:
 
     one, bad, two = run(main())
     assert (one, two) == (2, 4)
-    assert isinstance(bad, Refused)
+    assert isinstance(bad, OrderFailed)
     assert str(bad) == "ValueError: not a number"
 
 
@@ -97,7 +97,7 @@ def test_whoever_waits_is_told_that_the_process_is_gone() -> None:
         wire.down = True
         return await asyncio.gather(slow, client.order(1), return_exceptions=True)
 
-    assert [(type(e), str(e)) for e in run(main())] == [(Lost, "ConnectionError: the process is gone")] * 2
+    assert [(type(e), str(e)) for e in run(main())] == [(HostLost, "ConnectionError: the process is gone")] * 2
 
 
 def test_every_order_of_a_random_crowd_is_answered_once() -> None:

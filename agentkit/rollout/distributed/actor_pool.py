@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from agentkit.checks.bounds import SECONDS, Bounds, refuse, whole
 from agentkit.rollout.decorated import as_rollout_tool
-from agentkit.rollout.distributed.actors import HostActor, Work
-from agentkit.rollout.distributed.exchange import Lost
+from agentkit.rollout.distributed.actors import HostActor, HostWork
+from agentkit.rollout.distributed.exchange import HostLost
 from agentkit.rollout.distributed.tool_host import ToolHost
 from agentkit.rollout.per_trajectory import RolloutTool
 from agentkit.tool.binding import BoundTool
@@ -28,7 +28,7 @@ _CONTEXT = "context__"
 _FIELDS = ("error", "code", "metadata", "reward")
 
 
-def _host(build: Callable[[], RolloutTool], idle: float) -> Work:
+def _host(build: Callable[[], RolloutTool], idle: float) -> HostWork:
     return ToolHost(build, idle)
 
 
@@ -164,7 +164,7 @@ class PooledInstance:
             return
         try:
             await actor.host.client.order(("release", self._trajectory, kwargs))
-        except Lost:
+        except HostLost:
             pass
         finally:
             await asyncio.shield(self._pool.give_back(actor))

@@ -8,12 +8,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 from agentkit.errors import ConfigError
-from agentkit.rollout.distributed.exchange import POLL, Answer, Client, Host
+from agentkit.rollout.distributed.exchange import POLL, Client, Host, OrderAnswer
 
 SILENCE: Final = POLL + 25.0
 """Seconds without any answer after which an actor counts as dead. Whatever it runs, it answers every `POLL` seconds."""
 
-Work = Callable[[Any], Awaitable[Any]]
+HostWork = Callable[[Any], Awaitable[Any]]
 
 
 def ray_module() -> Any:
@@ -34,7 +34,7 @@ def ray_module() -> Any:
 class _Hosting:
     """What runs in the actor: builds the work there, so that nothing but its recipe is pickled."""
 
-    def __init__(self, build: Callable[[], Work]) -> None:
+    def __init__(self, build: Callable[[], HostWork]) -> None:
         self._build = build
         self._host: Host | None = None
 
@@ -42,7 +42,7 @@ class _Hosting:
         """Build; an exception tells the driver what is wrong."""
         self._host = Host(self._build())
 
-    async def exchange(self, orders: list[tuple[int, Any]], dropped: list[int]) -> list[Answer]:
+    async def exchange(self, orders: list[tuple[int, Any]], dropped: list[int]) -> list[OrderAnswer]:
         assert self._host is not None
         return await self._host.exchange(orders, dropped)
 
@@ -55,7 +55,7 @@ class HostActor:
         options: of the actor, as Ray takes them (`num_cpus`, `resources`, `runtime_env`, …).
     """
 
-    def __init__(self, build: Callable[[], Work], options: Mapping[str, Any]) -> None:
+    def __init__(self, build: Callable[[], HostWork], options: Mapping[str, Any]) -> None:
         self._ray = ray_module()
         chosen = {"num_cpus": 0, "max_concurrency": 1000, **options}
         self._actor = self._ray.remote(_Hosting).options(**chosen).remote(build)
@@ -79,10 +79,10 @@ class HostActor:
         """Whether it is not known to be dead."""
         return self.client.lost is None
 
-    async def _send(self, orders: list[tuple[int, Any]], dropped: list[int]) -> list[Answer]:
+    async def _send(self, orders: list[tuple[int, Any]], dropped: list[int]) -> list[OrderAnswer]:
         try:
             async with asyncio.timeout(SILENCE):
-                answers: list[Answer] = await self._actor.exchange.remote(orders, dropped)
+                answers: list[OrderAnswer] = await self._actor.exchange.remote(orders, dropped)
                 return answers
         except TimeoutError as e:
             self._ray.kill(self._actor)

@@ -21,7 +21,7 @@ PASSES: Final = 3
 """Passes of the event loop that a finished answer waits for others: those of tools that do not wait for anything."""
 
 
-Answer = tuple[int, Any, str | None]
+OrderAnswer = tuple[int, Any, str | None]
 """What became of one order: its number, its value or the words of the exception. Named tuples pickle slower."""
 
 
@@ -35,11 +35,11 @@ class Host:
     def __init__(self, work: Callable[[Any], Awaitable[Any]]) -> None:
         self._work = work
         self._tasks: dict[int, asyncio.Task[None]] = {}
-        self._answers: list[Answer] = []
+        self._answers: list[OrderAnswer] = []
         self._news = asyncio.Event()
         self._latest = 0
 
-    async def exchange(self, orders: Sequence[tuple[int, Any]], dropped: Sequence[int] = ()) -> list[Answer]:
+    async def exchange(self, orders: Sequence[tuple[int, Any]], dropped: Sequence[int] = ()) -> list[OrderAnswer]:
         """Begin these orders, and return the answers that there are; wait for one if there is none.
 
         Args:
@@ -76,7 +76,7 @@ class Host:
 
     async def _run(self, number: int, value: Any) -> None:
         try:
-            answer: Answer = (number, await self._work(value), None)
+            answer: OrderAnswer = (number, await self._work(value), None)
         except asyncio.CancelledError:
             self._tasks.pop(number, None)
             raise
@@ -94,11 +94,11 @@ def begun(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
     return asyncio.create_task(work)
 
 
-class Lost(Exception):
+class HostLost(Exception):
     """The other process is gone, or does not answer."""
 
 
-class Refused(Exception):
+class OrderFailed(Exception):
     """An order failed in the other process; in the words of its exception."""
 
 
@@ -109,7 +109,7 @@ class Client:
         send: one message: `Host.exchange` in the other process. An exception of it means that the host is gone.
     """
 
-    def __init__(self, send: Callable[[list[tuple[int, Any]], list[int]], Awaitable[list[Answer]]]) -> None:
+    def __init__(self, send: Callable[[list[tuple[int, Any]], list[int]], Awaitable[list[OrderAnswer]]]) -> None:
         self._send = send
         self._numbers = itertools.count()
         self._waiting: dict[int, asyncio.Future[Any]] = {}
@@ -128,11 +128,11 @@ class Client:
         """Have an order carried out.
 
         Raises:
-            Refused: it raised there.
-            Lost: the host is gone; whether the order was begun is not known.
+            OrderFailed: it raised there.
+            HostLost: the host is gone; whether the order was begun is not known.
         """
         if self.lost is not None:
-            raise Lost(self.lost)
+            raise HostLost(self.lost)
         number = next(self._numbers)
         future = asyncio.get_running_loop().create_future()
         self._waiting[number] = future
@@ -175,7 +175,7 @@ class Client:
             if error is None:
                 future.set_result(value)
             else:
-                future.set_exception(Refused(error))
+                future.set_exception(OrderFailed(error))
         if self._waiting and len(self._messages) <= 1 and not self._orders:
             self._soon()  # somebody still waits, and this was the message that waited for them
 
@@ -185,4 +185,4 @@ class Client:
         waiting, self._waiting = self._waiting, {}
         for future in waiting.values():
             if not future.done():
-                future.set_exception(Lost(why))
+                future.set_exception(HostLost(why))

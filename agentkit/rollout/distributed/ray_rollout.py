@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from agentkit.checks.bounds import Bounds, refuse, whole
 from agentkit.errors import ConfigError
-from agentkit.rollout.distributed.actors import HostActor, Work
-from agentkit.rollout.distributed.exchange import Lost, Refused
+from agentkit.rollout.distributed.actors import HostActor, HostWork
+from agentkit.rollout.distributed.exchange import HostLost, OrderFailed
 from agentkit.rollout.record import TrajectoryRecord
 from agentkit.rollout.sample import Sample
 
@@ -29,7 +29,7 @@ MAX_DEATHS: Final = 3
 """Workers that may die one after another without a finished trajectory between them; then something else is wrong."""
 
 
-def _work(build: Callable[[], Rollout]) -> Work:
+def _work(build: Callable[[], Rollout]) -> HostWork:
     rollout = build()
 
     async def one(order: tuple[Sample, int]) -> TrajectoryRecord:
@@ -135,10 +135,10 @@ class RayRollout:
                 async with alone:
                     worker = await self._free()
                     record: TrajectoryRecord = await worker.client.order(order)
-            except Lost as e:
+            except HostLost as e:
                 why = str(e)
                 continue
-            except Refused as e:
+            except OrderFailed as e:
                 why = str(e)
                 break
             self._deaths = 0
