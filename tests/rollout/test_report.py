@@ -151,7 +151,7 @@ def browsed(html: Path) -> str:
     return subprocess.run(
         [str(CHROMIUM), "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", *offline,
          f"--user-data-dir={html.parent / 'profile'}", "--dump-dom", html.as_uri()],
-        capture_output=True, text=True, timeout=60, check=True,
+        capture_output=True, text=True, timeout=110, check=True,
     ).stdout  # fmt: skip
 
 
