@@ -1,6 +1,6 @@
 """Prints the table of `rollouts-exports.md`: each peer that is installed here runs one tool: eight calls, a wrong one.
 
-`--write` puts the rows of these peers into the page and leaves the others. `make peers` runs it where each is installed.
+`--write` puts the rows of these peers into the page and leaves the others; `make peers` runs it for all of them.
 """
 
 from __future__ import annotations
