@@ -44,7 +44,7 @@ class Counter:
 
 
 class Adds:
-    """Answers at once: eight turns of so many calls."""
+    """Answers at once: eight turns of `calls` calls each."""
 
     def __init__(self, calls: int) -> None:
         self.calls = calls

@@ -9,6 +9,7 @@ from functools import partial
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from agentkit.checks.awaiting import EnteredAsync
 from agentkit.checks.bounds import Bounds, refuse, whole
 from agentkit.errors import ConfigError
 from agentkit.rollout.distributed.actors import HostActor, HostWork
@@ -38,7 +39,7 @@ def _work(build: Callable[[], Rollout]) -> HostWork:
     return one
 
 
-class RayRollout:
+class RayRollout(EnteredAsync):
     """The same rollout, on several processes or machines.
 
     Tools live where the trajectory is rolled out, so a call costs what it costs without Ray. A worker that dies costs
@@ -48,8 +49,8 @@ class RayRollout:
         build: makes the `Rollout`; called in each worker, so what it builds is never pickled.
         workers: how many processes.
         in_flight: trajectories that one worker rolls out at a time.
-        retries: how often a trajectory is begun again that died with its worker. Its last attempt runs beside no other
-            last attempt, so that one that kills its worker each time does not make others be lost.
+        retries: how often a trajectory is started again that died with its worker. Last attempts run one at a time, so that
+            a trajectory that kills its worker every time does not cost others theirs.
         options: of each worker, as Ray takes them for an actor.
 
     Raises:
