@@ -49,8 +49,8 @@ class RayRollout(EnteredAsync):
         build: makes the `Rollout`; called in each worker, so what it builds is never pickled.
         workers: how many processes.
         in_flight: trajectories that one worker rolls out at a time.
-        retries: how often a trajectory is started again that died with its worker. Last attempts run one at a time, so that
-            a trajectory that kills its worker every time does not cost others theirs.
+        retries: how often a trajectory is started again that died with its worker. Last attempts run one at a time, so
+            that a trajectory that kills its worker every time does not cost others theirs.
         options: of each worker, as Ray takes them for an actor.
 
     Raises:
