@@ -1,1 +1,1 @@
-"""Thin adapters to other systems, one package each; nothing else in agentkit depends on them."""
+"""Thin adapters to other systems, one file or package each; of agentkit only the command line imports them."""

@@ -18,9 +18,9 @@ from uuid import uuid4
 from agentkit.interop.answering import Answered, answered
 from agentkit.interop.mcp.background_loop import BackgroundLoop
 from agentkit.processor import ProcessorConfig
-from agentkit.rollout.offered import hidden_parameters
+from agentkit.rollout.offered import hidden_arguments
 from agentkit.rollout.per_trajectory import RolloutTool
-from agentkit.rollout.sample import ToolKwargs
+from agentkit.rollout.sample import PHASES, ToolKwargs
 from agentkit.tool import BoundTool, ToolRegistry, ToolResult
 from agentkit.tool.result import NO_CONTEXT
 
@@ -125,8 +125,7 @@ class Owned:
 
 def _telling(bound: BoundTool, told: Mapping[str, Any]) -> BoundTool:
     """A tool with what the sample tells it for every call, as far as its method takes it."""
-    takes = hidden_parameters(bound) if told else None
-    hidden = {name: value for name, value in told.items() if takes is None or name in takes}
+    hidden = hidden_arguments(bound, told) if told else {}
     return replace(bound, method=partial(bound.method, **hidden)) if hidden else bound
 
 
@@ -219,11 +218,6 @@ def _over(owned: Owned, task: asyncio.Task[None]) -> None:
 def kwargs_by_tool(tools_kwargs: Any) -> Kwargs:
     """Verl's `tools_kwargs` as values: `{"add": {"create_kwargs": {…}, …}}`; None is nothing."""
     return {
-        name: ToolKwargs(
-            **{
-                phase: dict((told or {}).get(f"{phase}_kwargs") or {})
-                for phase in ("create", "execute", "calc_reward", "release")
-            }
-        )
+        name: ToolKwargs(**{phase: dict((told or {}).get(f"{phase}_kwargs") or {}) for phase in PHASES})
         for name, told in (tools_kwargs or {}).items()
     }

@@ -1,6 +1,6 @@
 """The other systems by name: how each is installed, which function names it reserves, what of a schema it keeps.
 
-A table; imports none of them.
+A table. A system is imported when an export asks for it (`require`).
 """
 
 from __future__ import annotations

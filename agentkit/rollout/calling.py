@@ -92,7 +92,7 @@ class TurnCalls:
         self._over: asyncio.Future[None] | None = None
 
     async def run(self, calls: Sequence[CallEnd | CallError]) -> None:
-        """CallAnswer the calls; when this returns or is cancelled, each has its answer in `answers`."""
+        """Answer the calls; when this returns or is cancelled, each has its answer in `answers`."""
         try:
             ready = deque([admitted for event in calls if (admitted := await self._admit(event)) is not None])
             await self._run(ready)

@@ -27,15 +27,10 @@ from agentkit.checks.spelling import did_you_mean, then
 from agentkit.errors import ConfigError
 from agentkit.messages import AssistantMessage, ImagePart, Message, TextPart, UserMessage, shown
 from agentkit.rollout.pictures import image_part
-from agentkit.rollout.sample import Sample, ToolKwargs
+from agentkit.rollout.sample import PHASES, Sample, ToolKwargs
 from agentkit.tool.output import plain
 
-PHASES: Final[Mapping[str, str]] = {
-    "create_kwargs": "create",
-    "execute_kwargs": "execute",
-    "calc_reward_kwargs": "calc_reward",
-    "release_kwargs": "release",
-}
+_PHASES: Final[Mapping[str, str]] = {f"{phase}_kwargs": phase for phase in PHASES}
 _MARK: Final = re.compile(r"(<image>)")
 
 
@@ -226,13 +221,13 @@ def _kwargs(found: Any, where: str) -> ToolKwargs:
         raise ConfigError(f"{where}: expected an object, found {shown(found)}")
     phases: dict[str, Mapping[str, Any]] = {}
     for key, value in entry.items():
-        if key not in PHASES:
-            hint = then(did_you_mean(key, PHASES), f"it has {', '.join(PHASES)}")
+        if key not in _PHASES:
+            hint = then(did_you_mean(key, _PHASES), f"it has {', '.join(_PHASES)}")
             raise ConfigError(f"{where}: unknown key {key!r:.60}{hint}")
         given = from_json({} if value is None else value, f"{where}.{key}")
         if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
             raise ConfigError(f"{where}.{key}: expected an object, found {shown(value)}")
-        phases[PHASES[key]] = given
+        phases[_PHASES[key]] = given
     return ToolKwargs(**phases)
 
 

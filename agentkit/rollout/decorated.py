@@ -17,7 +17,7 @@ from agentkit.errors import ConfigError
 from agentkit.processor.running import waits
 from agentkit.processor.workers import WORKERS
 from agentkit.rollout import open_instruct_shape, verl_shape
-from agentkit.rollout.per_trajectory import RolloutTool
+from agentkit.rollout.per_trajectory import HOOKS, RolloutTool
 from agentkit.tool.binding import FunctionNames, bind_function, bind_methods, looks_like_tool
 from agentkit.tool.declare import declared
 from agentkit.tool.references import load
@@ -25,17 +25,8 @@ from agentkit.tool.registry import BoundTool
 from agentkit.tool.result import ToolResult
 from agentkit.tool.signature import name_of
 
-HOOKS: Final = ("create", "calc_reward", "release")
-"""The methods of a tool class that are called once for each trajectory; all optional, plain or async."""
-
-_FOREIGN: Final[tuple[tuple[Any, Callable[..., RolloutTool]], ...]] = (
-    (verl_shape, verl_shape.VerlShaped),
-    (open_instruct_shape, open_instruct_shape.InstructShaped),
-)
-
 _NO_TOOLS: Final[Mapping[str, BoundTool]] = MappingProxyType({})
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
-
 
 _SHAPES: Final[tuple[tuple[Any, Callable[..., RolloutTool]], ...]] = (
     (verl_shape, verl_shape.VerlShaped),
@@ -60,7 +51,7 @@ def as_rollout_tool(tool: Any, config: Mapping[str, Any] = _NOTHING, names: Func
     """
     if isinstance(tool, str):
         tool = load(tool)
-    for shape, made in _FOREIGN:
+    for shape, made in _SHAPES:
         if shape.recognised(tool):
             if names is not None:
                 raise ConfigError(f"{_called(tool)} is one tool with a name of its own; remove names")
@@ -290,7 +281,7 @@ def _empty(kind: type) -> Any:
 
 
 def _hooks(kind: type) -> tuple[str, ...]:
-    """Those of the hooks that a class has; a method that the model may call is none."""
+    """Those of the hooks that a class has, plain or async; a method that the model may call is none."""
     tools = declared(kind)
     return tuple(hook for hook in HOOKS if hook not in tools and callable(getattr(kind, hook, None)))
 

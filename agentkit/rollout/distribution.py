@@ -27,7 +27,7 @@ class Distribution:
         self.not_finite: int = 0
         """How many infinities and NaN were added; they are counted nowhere else."""
         self.total: float = 0.0
-        """Their sum."""
+        """The sum of the finite ones."""
         self.lowest: float = math.inf
         self.highest: float = -math.inf
         self._buckets: dict[int, tuple[int, float]] = {}  # how many numbers, and their mean

@@ -11,10 +11,9 @@ from typing import Any, Final
 from agentkit.processor.faults import Faults
 from agentkit.processor.replies import words
 from agentkit.rollout.bounded import bounded
-from agentkit.rollout.decorated import HOOKS
-from agentkit.rollout.per_trajectory import RolloutInstance, RolloutTool
+from agentkit.rollout.per_trajectory import HOOKS, RolloutInstance, RolloutTool
 from agentkit.rollout.sample import Sample
-from agentkit.rollout.sample_kwargs import phase_of
+from agentkit.rollout.sample_kwargs import needed, phase_of
 from agentkit.rollout.scoring import reward_of
 from agentkit.tool.result import ToolResult
 
@@ -102,12 +101,6 @@ class Instances:
 
 class ToolNotCreated(Exception):
     """A tool could not begin; its message says which, and why."""
-
-
-def needed(source: RolloutTool, sample: Sample) -> bool:
-    """Whether a sample uses a tool: the model may call it, or the sample tells it something."""
-    names = sample.tool_selection
-    return names is None or any(name in names or name in sample.tools_kwargs for name in source.tools)
 
 
 def _hooks(source: RolloutTool) -> frozenset[str]:

@@ -51,8 +51,7 @@ class OfferedTools:
         kwargs = self._kwargs.get(admitted.tool.name)
         if kwargs is None or not kwargs.execute:
             return admitted
-        takes = hidden_parameters(admitted.tool)
-        hidden = {name: value for name, value in kwargs.execute.items() if takes is None or name in takes}
+        hidden = hidden_arguments(admitted.tool, kwargs.execute)
         return replace(admitted, arguments={**admitted.arguments, **hidden}) if hidden else admitted
 
     def context(self, admitted: Admitted) -> ToolContext:
@@ -61,6 +60,12 @@ class OfferedTools:
         if kwargs is None or not kwargs.execute:
             return ToolContext(call.id, call.name)
         return ToolContext(call.id, call.name, kwargs.execute)
+
+
+def hidden_arguments(tool: BoundTool, execute: Mapping[str, Any]) -> dict[str, Any]:
+    """What a sample tells a tool for every call, as far as the tool's method takes it."""
+    takes = hidden_parameters(tool)
+    return {name: value for name, value in execute.items() if takes is None or name in takes}
 
 
 def hidden_parameters(tool: BoundTool) -> frozenset[str] | None:

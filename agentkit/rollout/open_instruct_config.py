@@ -17,6 +17,7 @@ from typing import Any, Final, NoReturn
 from agentkit.checks.spelling import did_you_mean, then, unknown
 from agentkit.errors import AgentkitError, ConfigError
 from agentkit.rollout import open_instruct_shape
+from agentkit.rollout.decorated import as_rollout_tool
 from agentkit.rollout.open_instruct_shape import fields_of
 
 Registry = Mapping[str, type[Any]]
@@ -294,8 +295,6 @@ def _rollout_tool(one: ToolSettings) -> Any:
 
 def _renamed(built: Any, new_name: str | None) -> Any:
     """A tool with decorated methods, or a source of tools; under a new name if it is only one."""
-    from agentkit.rollout.decorated import as_rollout_tool
-
     made = as_rollout_tool(built)
     if not new_name or new_name in made.tools:
         return made

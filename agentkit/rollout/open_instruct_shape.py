@@ -14,6 +14,7 @@ from typing import Any, Final
 from agentkit.errors import ConfigError, SchemaError
 from agentkit.messages import shown
 from agentkit.rollout.foreign_calls import foreign_tool, refuse_config, refuse_misfit, signature_of, takes_any
+from agentkit.rollout.per_trajectory import HOOKS
 from agentkit.tool.binding import BoundTool, bind_function, is_async
 from agentkit.tool.result import ToolContext, ToolResult
 
@@ -105,7 +106,7 @@ class InstructShaped:
         Raises:
             ConfigError: says which.
         """
-        for phase in ("create", "calc_reward", "release"):
+        for phase in HOOKS:
             if given := kwargs.get(phase):
                 raise ConfigError(
                     f"{self.name}: {phase}_kwargs: a tool of open-instruct's shape has no {phase}; found "

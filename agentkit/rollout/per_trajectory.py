@@ -7,10 +7,13 @@ methods, verl's classes, open-instruct's classes, actors of Ray.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from agentkit.tool.binding import BoundTool
 from agentkit.tool.result import ToolResult
+
+HOOKS: Final = ("create", "calc_reward", "release")
+"""The methods that are called once for each trajectory."""
 
 
 class RolloutInstance(Protocol):

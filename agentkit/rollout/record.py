@@ -1,4 +1,4 @@
-"""What is kept of a trajectory: frozen values, and their JSON, one line each."""
+"""What is kept of a trajectory: frozen values. Their JSON is in `record_json`, their file in `record_file`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentkit.messages import Message
-from agentkit.rollout.trajectory import TrajectoryEnd
+from agentkit.rollout.trajectory import ERROR_ENDS, TrajectoryEnd
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,3 +101,8 @@ class TrajectoryRecord:
     unscored: Mapping[str, str] = field(default_factory=dict)
     unreleased: Mapping[str, str] = field(default_factory=dict)
     extra: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def failed(self) -> bool:
+        """Whether it ended by an error: `policy_error`, `tool_error` or `lost`."""
+        return self.end in ERROR_ENDS

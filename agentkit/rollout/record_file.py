@@ -48,7 +48,7 @@ class RecordFile:
     Example:
         ```python
         with RecordFile("run.jsonl") as records:
-            async for record in rollout.stream(s for s in samples if f"{s.id}#0" not in records):
+            async for record in rollout.stream(samples, skip=records):
                 records.append(record)
         ```
     """

@@ -182,7 +182,7 @@ class Rollout:
             if not checked:
                 check_sample(sample, self._sources)
             for repeat in range(repeats):
-                if (id := f"{sample.id}#{repeat}") not in skip:
+                if (id := sample.trajectory_id(repeat)) not in skip:
                     yield asyncio.create_task(self.run(sample, repeat), name=f"trajectory {id}")
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, fields
+from typing import Any, Final
 
 from agentkit.messages import Message
 
@@ -26,6 +26,10 @@ class ToolKwargs:
     release: Mapping[str, Any] = field(default_factory=dict)
 
 
+PHASES: Final = tuple(one.name for one in fields(ToolKwargs))
+"""In which a tool is told something: `create`, `execute`, `calc_reward`, `release`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Sample:
     """One sample.
@@ -45,3 +49,7 @@ class Sample:
     tool_selection: tuple[str, ...] | None = None
     ground_truth: Any = None
     extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def trajectory_id(self, repeat: int = 0) -> str:
+        """The id of one of its trajectories: `<id>#<repeat>`."""
+        return f"{self.id}#{repeat}"

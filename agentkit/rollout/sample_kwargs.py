@@ -9,11 +9,17 @@ from typing import Any, Final
 from agentkit.checks.spelling import did_you_mean
 from agentkit.errors import ConfigError
 from agentkit.rollout.offered import hidden_parameters
-from agentkit.rollout.per_trajectory import RolloutTool
-from agentkit.rollout.sample import Sample
+from agentkit.rollout.per_trajectory import HOOKS, RolloutTool
+from agentkit.rollout.sample import PHASES, Sample
 from agentkit.tool.registry import BoundTool
 
 _NONE: Final[Mapping[str, Any]] = MappingProxyType({})
+
+
+def needed(source: RolloutTool, sample: Sample) -> bool:
+    """Whether a sample uses a tool: the model may call it, or the sample tells it something."""
+    names = sample.tool_selection
+    return names is None or any(name in names or name in sample.tools_kwargs for name in source.tools)
 
 
 def phase_of(sample: Sample, source: RolloutTool, phase: str) -> Mapping[str, Any]:
@@ -53,13 +59,12 @@ def check_sample(sample: Sample, sources: Mapping[str, RolloutTool]) -> None:
 
 
 def _check_source(sample: Sample, source: RolloutTool) -> None:
-    names = sample.tool_selection
-    told = sample.tools_kwargs
-    if not (names is None or any(name in names or name in told for name in source.tools)):
+    if not needed(source, sample):
         return
-    for phase in ("create", "calc_reward", "release"):
+    told = sample.tools_kwargs
+    for phase in HOOKS:
         _refuse_contradiction(sample, source, phase)
-    phases = {phase: phase_of(sample, source, phase) for phase in ("create", "execute", "calc_reward", "release")}
+    phases = {phase: phase_of(sample, source, phase) for phase in PHASES}
     source.check(phases)
     for name in source.tools.keys() & told.keys():
         _check_execute(source.tools[name], told[name].execute)

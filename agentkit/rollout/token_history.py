@@ -45,8 +45,6 @@ class TokenHistory:
         self._thinking = False
         self.span = 0, 0
         """Where the last turn begins in the response, and where it ends."""
-        self.cut = False
-        """Whether the last turn was longer than what was left, so that its end is missing."""
 
     @property
     def ids(self) -> tuple[int, ...]:
@@ -82,8 +80,7 @@ class TokenHistory:
         if logprobs is not None and len(logprobs) != len(ids):
             raise ConfigError(f"the policy told {len(logprobs)} log-probabilities for {len(ids)} tokens")
         left = self.left
-        self.cut = left is not None and len(ids) > left
-        if self.cut:  # an engine that does not keep to max_tokens
+        if left is not None and len(ids) > left:  # an engine that does not keep to max_tokens
             ids, logprobs = ids[:left], None if logprobs is None else logprobs[:left]
         self._told(logprobs, ids)
         self._thinking = self.template.opens_thinking(self._ids)
@@ -104,11 +101,6 @@ class TokenHistory:
         if self._logprobs is not None:
             self._logprobs += [0.0] * len(ids)
         return True
-
-    @property
-    def length(self) -> int:
-        """The number of tokens after the prompt; where the next turn begins."""
-        return len(self._mask)
 
     def record(self) -> TokenRecord:
         """All of it as a value."""

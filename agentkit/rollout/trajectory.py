@@ -21,13 +21,13 @@ class TrajectoryState(StrEnum):
     """Every tool instance is released, and the record is complete."""
 
 
-S = TrajectoryState
+_S: Final = TrajectoryState
 NEXT: Final = {
-    S.PENDING: frozenset({S.GENERATING, S.SCORING}),  # SCORING: a tool could not be created
-    S.GENERATING: frozenset({S.PROCESSING_TOOLS, S.SCORING}),
-    S.PROCESSING_TOOLS: frozenset({S.GENERATING, S.SCORING}),
-    S.SCORING: frozenset({S.TERMINATED}),
-    S.TERMINATED: frozenset[TrajectoryState](),
+    _S.PENDING: frozenset({_S.GENERATING, _S.SCORING}),  # SCORING: a tool could not be created
+    _S.GENERATING: frozenset({_S.PROCESSING_TOOLS, _S.SCORING}),
+    _S.PROCESSING_TOOLS: frozenset({_S.GENERATING, _S.SCORING}),
+    _S.SCORING: frozenset({_S.TERMINATED}),
+    _S.TERMINATED: frozenset[TrajectoryState](),
 }
 """The states that may follow each state."""
 
@@ -49,3 +49,6 @@ TrajectoryEnd = Literal[
 its own time was up. `policy_error`: `generate` raised. `tool_error`: an instance could not be created. `lost`: its
 worker died, and it was not tried again.
 """
+
+ERROR_ENDS: Final[frozenset[TrajectoryEnd]] = frozenset(("policy_error", "tool_error", "lost"))
+"""Those that are errors, not outcomes."""

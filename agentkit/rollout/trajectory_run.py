@@ -118,7 +118,7 @@ class TrajectoryRun:
     """
 
     def __init__(self, setup: RolloutSetup, sample: Sample, repeat: int) -> None:
-        self.id = f"{sample.id}#{repeat}"
+        self.id = sample.trajectory_id(repeat)
         self.state = TrajectoryState.PENDING
         self.so_far = SoFar(list(sample.prompt))
         self._setup, self._sample, self._repeat = setup, sample, repeat

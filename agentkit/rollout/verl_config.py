@@ -17,6 +17,7 @@ from agentkit.checks.spelling import did_you_mean, then
 from agentkit.errors import AgentkitError, ConfigError
 from agentkit.rollout import verl_shape
 from agentkit.rollout.class_names import class_named
+from agentkit.rollout.decorated import as_rollout_tool
 
 KINDS: Final = ("native", "mcp", "sandbox_fusion")
 _KEYS: Final = ("class_name", "config", "tool_schema", "mcp")
@@ -205,8 +206,6 @@ def _tool(entry: ToolEntry, allow: Sequence[str]) -> Any:
         raise ConfigError(f"{entry.where}.class_name: {e}") from e
     if verl_shape.recognised(cls):
         return verl_shape.VerlShaped(cls, config=entry.config, schema=entry.schema, where=entry.where)
-    from agentkit.rollout.decorated import as_rollout_tool
-
     config = {key: value for key, value in entry.config.items() if key != "type"}
     try:
         made = as_rollout_tool(cls, config=config)
@@ -217,8 +216,6 @@ def _tool(entry: ToolEntry, allow: Sequence[str]) -> Any:
 
 def _as_declared(made: Any, name: str, cls: type, config: Mapping[str, Any], entry: ToolEntry) -> Any:
     """The class's one tool, under the name that the file gives it. Its own schema stays: it is what it checks."""
-    from agentkit.rollout.decorated import as_rollout_tool
-
     if list(made.tools) == [name]:
         return made
     if len(made.tools) != 1:

@@ -20,11 +20,11 @@ from agentkit.errors import ConfigError
 from agentkit.messages import ImagePart, shown
 from agentkit.rollout.foreign_calls import foreign_tool, refuse_config, refuse_misfit, signature_of, takes_any
 from agentkit.rollout.pictures import image_parts
+from agentkit.rollout.sample import PHASES
 from agentkit.tool.binding import BoundTool, is_async
 from agentkit.tool.output import json_text
 from agentkit.tool.result import ToolContext, ToolResult
 
-PHASES: Final = ("create", "execute", "calc_reward", "release")
 _NESTED: Final = "create_kwargs"
 
 
@@ -221,13 +221,9 @@ def result_of(value: Any, where: str) -> ToolResult:
         raise TypeError(f"{where} returned metrics that are not a dict: {shown(metrics)}")
     result = _response(value, where)
     score = result.reward if reward is None else _number(reward, f"{where}: reward")
-    return replace_result(result, score, {**result.metadata, **(metrics or {})})
-
-
-def replace_result(result: ToolResult, reward: float | None, metadata: Mapping[str, Any]) -> ToolResult:
-    """The same answer with another reward and other metadata."""
+    metadata = {**result.metadata, **(metrics or {})}
     return ToolResult(
-        result.output, result.error, code=result.code, content=result.content, metadata=metadata, reward=reward
+        result.output, result.error, code=result.code, content=result.content, metadata=metadata, reward=score
     )
 
 

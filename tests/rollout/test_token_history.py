@@ -68,7 +68,7 @@ def test_the_record_is_exactly_what_the_policy_saw_and_wrote(data: st.DataObject
         seen.append(history.ids)
         ids = data.draw(odd_tokens(key[0]))
         probabilities = [-0.25 * (i + 1) for i in range(len(ids))]
-        written.append((history.length, ids, probabilities))
+        written.append((len(history.ids) - len(seen[0]), ids, probabilities))
         history.wrote(Generation(token_ids=ids, logprobs=probabilities))
     record = history.record()
     whole = record.prompt_ids + record.response_ids

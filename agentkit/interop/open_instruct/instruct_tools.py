@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
-from agentkit.rollout.open_instruct_config import ready_made
-
 
 @dataclass
 class InstructCall:
@@ -95,8 +93,3 @@ class BaseToolConfig:
     def build(self) -> Any:
         """The tool with these settings."""
         return self.tool_class(**{one.name: getattr(self, one.name) for one in fields(self)})
-
-
-def ready_made_registry() -> Mapping[str, type[Any]]:
-    """The ready-made tools by open-instruct's names (`TOOL_REGISTRY`)."""
-    return ready_made()

@@ -146,7 +146,7 @@ class RayRollout(EnteredAsync):
             return record
         sample, repeat = order
         return TrajectoryRecord(
-            id=f"{sample.id}#{repeat}",
+            id=sample.trajectory_id(repeat),
             sample_id=sample.id,
             repeat=repeat,
             messages=sample.prompt,

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 from agentkit.errors import ConfigError
 from agentkit.rollout.distribution import Distribution
 from agentkit.rollout.measures import ToolMeasures
-from agentkit.rollout.report.findings import ERRORS, Findings
+from agentkit.rollout.report.findings import Findings
+from agentkit.rollout.trajectory import ERROR_ENDS
 from agentkit.unicode import clean, escaped
 
 if TYPE_CHECKING:
@@ -150,7 +151,7 @@ def _curve(axes: Axes, found: Findings) -> None:
 
 def _ends(axes: Axes, found: Findings) -> None:
     ends = found.measures.ends.most_common(10)[::-1]
-    colours = [GREEN if end in _GOOD else RED if end in ERRORS else AMBER for end, _ in ends]
+    colours = [GREEN if end in _GOOD else RED if end in ERROR_ENDS else AMBER for end, _ in ends]
     axes.set_title("Why trajectories ended")
     bars = axes.barh(range(len(ends)), [count for _, count in ends], color=colours)
     axes.bar_label(bars, [f"{count:,}" for _, count in ends], color=SOFT, padding=4)

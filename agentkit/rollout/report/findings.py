@@ -13,9 +13,6 @@ from agentkit.rollout.measures import Measures
 from agentkit.rollout.record import CallRecord, TrajectoryRecord
 from agentkit.tool.output import json_text
 
-ERRORS: Final = frozenset({"policy_error", "tool_error", "lost"})
-"""The ends that are nobody's wish."""
-
 TEXT: Final = 4_000  # characters shown of a text; the file has all of it
 MESSAGES: Final = 60  # messages and calls shown of a trajectory
 IMAGE: Final = 100_000  # bytes of an image that is shown
@@ -124,7 +121,7 @@ def _picks() -> tuple[Picked, ...]:
         Picked("First", 3, lambda record: 0.0),
         Picked("Highest reward", 3, lambda record: record.reward),
         Picked("Lowest reward", 3, lambda record: -record.reward),
-        Picked("Ended by an error", 5, lambda record: 0.0 if record.end in ERRORS else None),
+        Picked("Ended by an error", 5, lambda record: 0.0 if record.failed else None),
         Picked("Most failed calls", 3, lambda record: _failed(record) or None),
         Picked("Slowest", 3, lambda record: record.seconds or None),
     )

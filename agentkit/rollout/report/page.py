@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 from agentkit.errors import ConfigError
 from agentkit.rollout.measures import TABLE_HEAD, duration
 from agentkit.rollout.report.charts import png_charts, svg_charts
-from agentkit.rollout.report.findings import ERRORS, Findings
+from agentkit.rollout.report.findings import Findings
+from agentkit.rollout.trajectory import ERROR_ENDS
 from agentkit.unicode import clean, escaped
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def page(found: Findings, *, title: str = "Rollout") -> str:
         head=TABLE_HEAD,
         rows=measures.rows(),
         picks=[pick for pick in found.picks if pick.trajectories],
-        errors=ERRORS,
+        errors=ERROR_ENDS,
     )
 
 
@@ -68,7 +69,7 @@ def _tiles(found: Findings) -> list[tuple[str, str, str]]:
     m = found.measures
     failed = sum(tool.failed for tool in m.tools.values())
     calls = sum(tool.calls for tool in m.tools.values())
-    errors = sum(m.ends[end] for end in ERRORS)
+    errors = sum(m.ends[end] for end in ERROR_ENDS)
     tiles = [
         ("trajectories", f"{m.trajectories:,}", ""),
         ("mean reward", f"{m.rewards.mean:.4g}" if m.rewards.count else "-", ""),
