@@ -15,19 +15,29 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agentkit.cli.ahead import Ahead
 from agentkit.cli.chat import add_model
+from agentkit.cli.serve_mcp import asked, pins_of
 from agentkit.cli.terminal import plain, visible
 from agentkit.errors import ConfigError
 
 if TYPE_CHECKING:
     from agentkit.rollout import Measures, Policy, RecordFile, Rollout, Sample, TrajectoryRecord
-
-ERRORS: Final = ("policy_error", "tool_error", "lost")
-"""The ends of trajectories that `--again` runs once more."""
+    from agentkit.rollout.verl_config import McpEntry
 
 GIVES_UP: Final = 50
 """After this many errors of the policy one after another the command ends: a server is down, or refuses."""
 
 _REQUIRED: Final = ("data", "tools", "out")
+_LIMITS: Final[Mapping[str, tuple[type[int] | type[float], str]]] = {
+    "max_tokens": (int, "tokens of one response"),
+    "max_assistant_turns": (int, "responses of a trajectory"),
+    "max_user_turns": (int, "times that a trajectory's calls are answered"),
+    "max_parallel_calls": (int, "calls of one response that are run"),
+    "max_tool_response": (int, "characters of a result that the model reads; default: 16384"),
+    "call_timeout": (float, "seconds of one call; default: 60"),
+    "turn_timeout": (float, "seconds of all calls of a response"),
+    "trajectory_timeout": (float, "seconds of a trajectory"),
+}
+"""The options that are fields of `RolloutLimits`."""
 
 
 def add(commands: Any) -> None:
@@ -55,17 +65,8 @@ def add(commands: Any) -> None:
     command.add_argument("--again", action="store_true", help="run trajectories again that ended by an error")
     command.add_argument("--sampling", default="{}", metavar="JSON", help="such as '{\"temperature\": 1.0}'")
     command.add_argument("--aggregate", choices=("sum", "last"), default="sum", help="of rewards; default: sum")
-    for name, kind, what in (
-        ("max-tokens", int, "tokens of one response"),
-        ("max-assistant-turns", int, "responses of a trajectory"),
-        ("max-user-turns", int, "times that a trajectory's calls are answered"),
-        ("max-parallel-calls", int, "calls of one response that are run"),
-        ("max-tool-response", int, "characters of a result that the model reads"),
-        ("call-timeout", float, "seconds of one call; default: 60"),
-        ("turn-timeout", float, "seconds of all calls of a response"),
-        ("trajectory-timeout", float, "seconds of a trajectory"),
-    ):
-        command.add_argument(f"--{name}", type=kind, metavar="N", help=what)
+    for name, (kind, what) in _LIMITS.items():
+        command.add_argument(f"--{name.replace('_', '-')}", type=kind, metavar="N", help=what)
     command.set_defaults(run=run, parser=command)
     actions = command.add_subparsers(dest="action", metavar="report")
     report = actions.add_parser(
@@ -99,7 +100,7 @@ def run(arguments: argparse.Namespace) -> int:
     policy = _policy(arguments)
     rollout = _rollout(arguments, policy)
     count = _checked(rollout, arguments)
-    again = (lambda record: record.end in ERRORS) if arguments.again else None
+    again = (lambda record: record.failed) if arguments.again else None
     with RecordFile(arguments.out, drop=again) as records, OwnLoop() as loop:
         if records.dropped:
             complain(f"{records.dropped} trajectories that ended by an error are run again")
@@ -186,7 +187,7 @@ class RolloutCommand:
         """Count one record of this run."""
         self.measures.add(record)
         self.ran += 1
-        self.errors += record.end in ERRORS
+        self.errors += record.failed
         self.in_a_row = self.in_a_row + 1 if record.end == "policy_error" else 0
 
     def progress(self) -> str:
@@ -232,11 +233,7 @@ def _checked(rollout: Rollout, arguments: argparse.Namespace) -> int:
 def _rollout(arguments: argparse.Namespace, policy: Policy) -> Rollout:
     from agentkit.rollout import Rollout, RolloutLimits
 
-    names = (
-        "max_tokens", "max_assistant_turns", "max_user_turns", "max_parallel_calls", "max_tool_response",
-        "call_timeout", "turn_timeout", "trajectory_timeout",
-    )  # fmt: skip
-    limits = {name: value for name in names if (value := getattr(arguments, name)) is not None}
+    limits = {name: value for name in _LIMITS if (value := getattr(arguments, name)) is not None}
     return Rollout(
         [tool for reference in arguments.tools for tool in _tools(reference, arguments.allow)],
         policy,
@@ -258,7 +255,14 @@ def _tools(reference: str, allow: Sequence[str]) -> Sequence[Any]:
         return [reference]
     from agentkit.rollout.verl_config import verl_tools
 
-    return verl_tools(reference, allow=allow)
+    return verl_tools(reference, allow=allow, mcp=_mcp_tools)
+
+
+def _mcp_tools(entry: McpEntry) -> Sequence[Any]:
+    """The tools of an `mcp` entry; the commands of its servers are approved at the terminal, once."""
+    from agentkit.interop.verl import mcp_tools
+
+    return mcp_tools(entry, pins=pins_of(entry.servers), approve=lambda command: asked(command, "this rollout"))
 
 
 def _sampling(text: str) -> Mapping[str, Any]:

@@ -1,6 +1,6 @@
 """`agentkit mcp`: the tools of a class as an MCP server, over stdio or streamable HTTP.
 
-And what `agentkit chat --mcp` needs: the servers of a file, whose commands are shown and approved at the terminal.
+And what `agentkit chat` and `agentkit rollout` need: a server's command is shown and approved at the terminal.
 """
 
 from __future__ import annotations
@@ -113,17 +113,34 @@ def servers(path: str | None, approve: str) -> Sequence[MCPTools]:
         return ()
     from agentkit.interop.mcp import MCPTools
 
-    def asked(command: str) -> bool:
-        if approve != "ask":
-            return approve == "always"
-        if not sys.stdin.isatty():
-            raise ConfigError(
-                f"the MCP server {command!r} was never approved, and nobody can be asked here: start this chat once in "
-                "a terminal, or pass --approve always"
-            )
-        print(plain(f"starts the MCP server: {command}"))
-        while (answer := typed("start it? (y/n) ").strip().lower()) not in ("y", "yes", "n", "no"):
-            pass
-        return answer in ("y", "yes")
+    def approved(command: str) -> bool:
+        return approve == "always" if approve != "ask" else asked(command, "this chat", ", or pass --approve always")
 
-    return MCPTools.from_file(path, pins=Path(path).with_suffix(".pins.json"), approve=asked)
+    return MCPTools.from_file(path, pins=pins_of(path), approve=approved)
+
+
+def pins_of(path: str | os.PathLike[str]) -> Path:
+    """Where the approved commands and the pins of the servers of a file are kept: next to it."""
+    return Path(path).with_suffix(".pins.json")
+
+
+def asked(command: str, who: str, otherwise: str = "") -> bool:
+    """Ask at the terminal whether the command of an MCP server may be started.
+
+    Args:
+        command: as it would be run.
+        who: what to start in a terminal if this is none.
+        otherwise: what else would do.
+
+    Raises:
+        ConfigError: standard input is no terminal.
+    """
+    if not sys.stdin.isatty():
+        raise ConfigError(
+            f"the MCP server {command!r} was never approved, and nobody can be asked here: start {who} once in "
+            f"a terminal{otherwise}"
+        )
+    print(plain(f"starts the MCP server: {command}"))
+    while (answer := typed("start it? (y/n) ").strip().lower()) not in ("y", "yes", "n", "no"):
+        pass
+    return answer in ("y", "yes")

@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 from command_line import Say
+from mcp_kit import SUPPORT, declared
 from rollout_records import record
+from terminal import Terminal
 
 from agentkit.rollout import RecordFile, read_records
 
@@ -158,6 +160,25 @@ def test_names_in_the_data_are_checked_before_anything_runs(here: Path, say: Say
     assert status == 1
     assert "'ad'" in err
     assert not Path("run.jsonl").exists()
+
+
+def test_the_command_of_an_mcp_entry_is_approved_once_at_a_terminal(here: Path, say: Say) -> None:
+    pytest.importorskip("mcp")
+    Path("tools.json").write_text(json.dumps([declared("look")]))
+    server = {"command": sys.executable, "args": ["-S", str(SUPPORT / "mcp_raw.py"), "tools.json"]}
+    Path("servers.json").write_text(json.dumps({"mcpServers": {"desk": server}}))
+    mcp = {"config": {"type": "mcp"}, "mcp": {"mcp_servers_config_path": "servers.json"}}
+    Path("verl.yaml").write_text(json.dumps({"tools": [mcp]}))  # JSON is YAML
+    Path("look.json").write_text(json.dumps(['<tool_call>{"name": "look", "arguments": {}}</tool_call>', "seen"]))
+    words = [*options("look.json"), "--tools", "verl.yaml", "--limit", "1"]
+    status, _, err = say(*words, stdin="")
+    assert (status, "mcp_raw.py tools.json' was never approved, and nobody can be asked here" in err) == (1, True), err
+    with Terminal([sys.executable, "-m", "agentkit", *words], columns=400) as terminal:
+        terminal.wait_for("start it? (y/n) ")
+        terminal.type("y\n")
+        terminal.wait_for("1 trajectory: answered 1")
+        assert terminal.status() == 0
+    assert [call.error for one in read_records("run.jsonl") for call in one.calls] == [None]
 
 
 def test_what_is_missing_is_named(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

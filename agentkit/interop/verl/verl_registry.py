@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -51,11 +51,19 @@ def initialize_tools_from_config(tools_config_file: str | os.PathLike[str], allo
     return [one.tool if isinstance(one, VerlShaped) else one for one in made]
 
 
-def mcp_tools(entry: McpEntry) -> Sequence[Any]:
+def mcp_tools(
+    entry: McpEntry,
+    *,
+    pins: str | os.PathLike[str] | None = None,
+    approve: Callable[[str], bool] | None = None,
+) -> Sequence[Any]:
     """The tools of an MCP entry: the selected ones of all servers in its file, under their own names.
 
     Args:
         entry: what the YAML says.
+        pins: a file that keeps what the tools declared and which commands were approved, as for `MCPTools`.
+        approve: called with the exact command before a local server first starts; by default the command is logged as a
+            warning.
 
     Raises:
         ConfigError: the file is wrong, a server cannot be used, or a selected tool does not exist.
@@ -66,7 +74,7 @@ def mcp_tools(entry: McpEntry) -> Sequence[Any]:
         found[tool] = None
         return tool if selected is None or tool in selected else None
 
-    servers = MCPTools.from_file(Path(entry.servers), rename=named, timeout=entry.timeout)
+    servers = MCPTools.from_file(Path(entry.servers), rename=named, timeout=entry.timeout, pins=pins, approve=approve)
     try:
         for server in servers:
             server.bound_tools()
