@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from agentkit.interop.answering import answered
-from agentkit.interop.mcp.background_loop import BackgroundLoop
+from agentkit.interop.background_loop import BackgroundLoop
 from agentkit.interop.peers import LANGCHAIN, require
 from agentkit.messages import ImagePart
 from agentkit.processor import ProcessorConfig

@@ -16,7 +16,7 @@ from typing import Any, Final
 from uuid import uuid4
 
 from agentkit.interop.answering import Answered, answered
-from agentkit.interop.mcp.background_loop import BackgroundLoop
+from agentkit.interop.background_loop import BackgroundLoop
 from agentkit.processor import ProcessorConfig
 from agentkit.rollout.offered import hidden_arguments
 from agentkit.rollout.per_trajectory import RolloutTool

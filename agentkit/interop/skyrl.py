@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from agentkit.errors import ConfigError
 from agentkit.interop.answering import Answered
-from agentkit.interop.mcp.background_loop import BackgroundLoop
+from agentkit.interop.background_loop import BackgroundLoop
 from agentkit.interop.owned import Owned
 from agentkit.interop.peers import SKYRL, refuse_reserved, require
 from agentkit.processor import ProcessorConfig

@@ -11,10 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from agentkit.interop.answering import Answered, answered
+from agentkit.interop.background_loop import BackgroundLoop
 from agentkit.interop.callables import function_like, sent
-from agentkit.interop.mcp.background_loop import BackgroundLoop
 from agentkit.interop.owned import Owned, kwargs_by_tool
 from agentkit.interop.peers import TRL, refuse_reserved, reported, require
+from agentkit.interop.pil_images import picture
 from agentkit.messages import ImagePart, TextPart
 from agentkit.processor import ProcessorConfig
 from agentkit.rollout.decorated import as_rollout_tool
@@ -146,8 +147,6 @@ def _told(answer: Answered) -> Any:
     """What the model reads: text, or content blocks if there are images."""
     if not any(isinstance(part, ImagePart) for part in answer.parts):
         return answer.text
-    from agentkit.interop.verl.pil_images import picture
-
     return [
         {"type": "text", "text": part.text} if isinstance(part, TextPart) else {"type": "image", "image": picture(part)}
         for part in answer.parts

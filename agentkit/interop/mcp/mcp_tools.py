@@ -14,7 +14,7 @@ from typing import Any, Final, Self, Unpack
 
 from agentkit.checks.spelling import takes
 from agentkit.errors import ConfigError, FormatError, SchemaError
-from agentkit.interop.mcp.background_loop import BackgroundLoop
+from agentkit.interop.background_loop import BackgroundLoop
 from agentkit.interop.mcp.contents import everywhere, result_of
 from agentkit.interop.mcp.declarations import Declaration, local_name, refuse_large, spec_of
 from agentkit.interop.mcp.endpoints import Endpoint, LocalServer, endpoint, redacted, safe_words

@@ -18,7 +18,7 @@ from agentkit.errors import ConfigError
 from agentkit.interop.answering import Answered
 from agentkit.interop.owned import Trajectories, kwargs_by_tool
 from agentkit.interop.peers import EARLY_VERL_PEER, VERL_PEER, refuse_reserved, reported, require
-from agentkit.interop.verl.pil_images import picture
+from agentkit.interop.pil_images import picture
 from agentkit.messages import ImagePart
 from agentkit.processor import ProcessorConfig
 from agentkit.rollout.decorated import as_rollout_tool

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Container, Iterable, Iterator, Mapping
 from functools import partial
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -99,16 +99,28 @@ class RayRollout(EnteredAsync):
         self._workers += new
         await asyncio.gather(*(worker.begin() for worker in new))
 
-    async def stream(self, samples: Iterable[Sample], repeats: int = 1) -> AsyncIterator[TrajectoryRecord]:
-        """Roll out every sample `repeats` times; yields the records in the order in which the trajectories end.
+    async def stream(
+        self, samples: Iterable[Sample], repeats: int = 1, skip: Container[str] = ()
+    ) -> AsyncGenerator[TrajectoryRecord, None]:
+        """The trajectories of all samples, in the order in which they end. Ending the iteration cancels the others.
 
         No more samples are read than can be rolled out, and none while finished records wait to be fetched.
+
+        Args:
+            samples: not checked here; `Rollout.check` does it.
+            repeats: how many trajectories each sample gets.
+            skip: the ids of trajectories that are not run, such as the `RecordFile` of a rollout that was interrupted.
 
         Raises:
             ConfigError: a worker cannot be built, or several died without finishing anything.
         """
         await self._fill()
-        todo = ((sample, repeat) for sample in samples for repeat in range(repeats))
+        todo = (
+            (sample, repeat)
+            for sample in samples
+            for repeat in range(repeats)
+            if sample.trajectory_id(repeat) not in skip
+        )
         running: set[asyncio.Task[TrajectoryRecord]] = set()
         try:
             while self._take(todo, running):

@@ -1,4 +1,4 @@
-"""Pictures of results as verl's processors take them: images of PIL."""
+"""Pictures of results as trainers' processors take them: images of PIL."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ def picture(part: ImagePart) -> Any:
     try:
         from PIL import Image
     except ImportError as e:
-        raise ConfigError("a tool returned an image: verl takes images of PIL: pip install pillow") from e
+        raise ConfigError("a tool returned an image: the trainer takes images of PIL: pip install pillow") from e
     if part.data is None:
-        raise ConfigError(f"a tool returned the address of an image, {part.url!r:.80}: verl takes images only; load it")
+        raise ConfigError(
+            f"a tool returned the address of an image, {part.url!r:.80}: the trainer takes images only; load it"
+        )
     return Image.open(io.BytesIO(part.data))

@@ -1,6 +1,7 @@
-"""An event loop in a thread of its own: a session outlives the loops of the runs that use it.
+"""An event loop in a thread of its own: what runs there outlives the loops of the runs that use it.
 
-`Agent.run_sync` makes a new loop for each run, and an MCP session belongs to one loop for its whole life.
+`Agent.run_sync` makes a new loop for each run, and an MCP session belongs to one loop for its whole life. So does the
+tool instance of a trajectory that another system's loop runs.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any, Final, TypeVar
 T = TypeVar("T")
 
 LEAVE: Final = 6.0
-"""Seconds that sessions have to close: a local server gets 2 to exit by itself and 1 after SIGTERM."""
+"""Seconds that what runs there has to end: a local MCP server gets 2 to exit by itself and 1 after SIGTERM."""
 
 
 class BackgroundLoop:
@@ -55,7 +56,7 @@ class BackgroundLoop:
         """
         if threading.current_thread() is self._thread:
             work.close()
-            raise RuntimeError("called from a handler of this MCP session: nothing here may wait for the session")
+            raise RuntimeError(f"{self._name}: called from its own thread, which would wait for itself")
         future = self.submit(work)
         try:
             return future.result(timeout)
