@@ -129,11 +129,11 @@ def asked(command: str, who: str, otherwise: str = "") -> bool:
 
     Args:
         command: as it would be run.
-        who: what to start in a terminal if this is none.
+        who: what is to be started in a terminal instead.
         otherwise: what else would do.
 
     Raises:
-        ConfigError: standard input is no terminal.
+        ConfigError: standard input is not a terminal.
     """
     if not sys.stdin.isatty():
         raise ConfigError(

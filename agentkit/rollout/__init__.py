@@ -12,6 +12,7 @@ from agentkit.rollout.record_file import RecordFile, read_records
 from agentkit.rollout.rollout import Rollout
 from agentkit.rollout.rollout_limits import RolloutLimits
 from agentkit.rollout.sample import Sample, ToolKwargs
+from agentkit.rollout.samples import read_samples
 from agentkit.rollout.token_history import TokenHistory
 from agentkit.rollout.tool_parsers import FunctionCall, ToolParser, get_tool_parser
 from agentkit.rollout.trajectory import TrajectoryState
@@ -41,4 +42,5 @@ __all__ = [
     "as_rollout_tool",
     "get_tool_parser",
     "read_records",
+    "read_samples",
 ]
