@@ -12,11 +12,11 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
 
-from agentkit.checks.spelling import did_you_mean
 from agentkit.errors import ConfigError
 from agentkit.processor.running import waits
 from agentkit.processor.workers import WORKERS
 from agentkit.rollout import open_instruct_shape, verl_shape
+from agentkit.rollout.call_signatures import refuse_misfit
 from agentkit.rollout.per_trajectory import HOOKS, RolloutTool
 from agentkit.tool.binding import FunctionNames, bind_function, bind_methods, looks_like_tool
 from agentkit.tool.declare import declared
@@ -107,11 +107,11 @@ class DecoratedTool:
         create: Mapping[str, Any] = kwargs.get("create", _NOTHING)
         constructor = self.config if "create" in self.hooks else {**self.config, **create}
         kind = name_of(self.kind)
-        refuse_misfit(self._signatures["constructor"], constructor, kind)
+        refuse_misfit(self._signatures["constructor"], kind, **constructor)
         for hook in HOOKS:
             given: Mapping[str, Any] = kwargs.get(hook, _NOTHING)
             if hook in self.hooks:
-                refuse_misfit(self._signatures[hook], given, f"{kind}.{hook}")
+                refuse_misfit(self._signatures[hook], f"{kind}.{hook}", **given)
             elif given and hook != "create":
                 raise ConfigError(
                     f"{kind} has no method {hook!r}, so {hook}_kwargs {list(given)} go nowhere; write "
@@ -231,31 +231,6 @@ class StatelessTool:
 
     async def release(self, **kwargs: Any) -> None:
         """Nothing to give back."""
-
-
-def refuse_misfit(signature: inspect.Signature | None, kwargs: Mapping[str, Any], where: str) -> None:
-    """Refuse keyword arguments that a function cannot be called with.
-
-    Args:
-        signature: the function's; None if Python cannot tell it, so that only the call will show.
-        kwargs: the keyword arguments.
-        where: the function, for messages.
-
-    Raises:
-        ConfigError: says which is missing or unknown, and what the function takes.
-    """
-    if signature is None:
-        return
-    try:
-        signature.bind(**kwargs)
-    except TypeError as e:
-        takes = [name for name, p in signature.parameters.items() if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
-        unknown = next((name for name in kwargs if name not in takes), None)
-        hint = did_you_mean(unknown, takes) if unknown is not None else ""
-        raise ConfigError(
-            f"{where} cannot be called with {list(kwargs) or 'no arguments'}: {e}; it takes "
-            f"{', '.join(takes) or 'none'}{hint}"
-        ) from None
 
 
 def _signatures(kind: type, hooks: Iterable[str]) -> dict[str, inspect.Signature | None]:

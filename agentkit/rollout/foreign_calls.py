@@ -5,7 +5,6 @@ Knows bound tools; knows no such system and no loop.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any, Final
@@ -57,36 +56,6 @@ def foreign_tool(function: Callable[..., Any], declared: Mapping[str, Any], wher
     except SchemaError as e:
         raise ConfigError(f"{where}: {e}") from e
     return ForeignTool(**{one.name: getattr(made, one.name) for one in fields(made)})
-
-
-def signature_of(method: Callable[..., Any], where: str) -> inspect.Signature:
-    """A method's signature.
-
-    Raises:
-        ConfigError: Python cannot tell it.
-    """
-    try:
-        return inspect.signature(method)
-    except (TypeError, ValueError) as e:
-        raise ConfigError(f"{where}: {e}") from e
-
-
-def refuse_misfit(signature: inspect.Signature, where: str, *args: Any, **kwargs: Any) -> None:
-    """Refuse arguments that a method cannot take.
-
-    Raises:
-        ConfigError: says which, and what the method takes.
-    """
-    try:
-        signature.bind(*args, **kwargs)
-    except TypeError as e:
-        names = [name for name in signature.parameters if name != "self"]
-        raise ConfigError(f"{where}: {e}; it takes {', '.join(names) or 'nothing'}") from None
-
-
-def takes_any(signature: inspect.Signature) -> bool:
-    """Whether it has `**kwargs`."""
-    return any(one.kind is one.VAR_KEYWORD for one in signature.parameters.values())
 
 
 def refuse_config(tool: Any, config: Mapping[str, Any] | None) -> None:

@@ -13,7 +13,8 @@ from typing import Any, Final
 
 from agentkit.errors import ConfigError, SchemaError
 from agentkit.messages import shown
-from agentkit.rollout.foreign_calls import foreign_tool, refuse_config, refuse_misfit, signature_of, takes_any
+from agentkit.rollout.call_signatures import refuse_misfit, signature_of, takes_any
+from agentkit.rollout.foreign_calls import foreign_tool, refuse_config
 from agentkit.rollout.per_trajectory import HOOKS
 from agentkit.tool.binding import BoundTool, bind_function, is_async
 from agentkit.tool.result import ToolContext, ToolResult
@@ -116,7 +117,7 @@ class InstructShaped:
         given = dict(kwargs.get("execute") or {})
         if clash := [name for name in given if name in declared]:
             raise ConfigError(f"{self.name}: execute_kwargs: {clash[0]!r} is an argument that the model writes")
-        refuse_misfit(self._signature, f"{self.name}: execute_kwargs", **dict.fromkeys(declared), **given)
+        refuse_misfit(self._signature, f"{self.name}: execute_kwargs: __call__", **dict.fromkeys(declared), **given)
 
     async def create(self, **kwargs: Any) -> None:
         """It has no beginning."""
@@ -161,7 +162,7 @@ def _constructed(cls: type, config: Mapping[str, Any], where: str) -> Any:
     signature = signature_of(cls, where)
     if given.get("override_name", "") is None and "override_name" not in signature.parameters:
         given.pop("override_name")  # a class that cannot be renamed need not take it
-    refuse_misfit(signature, where, **given)
+    refuse_misfit(signature, f"{where}: {cls.__name__}", **given)
     try:
         return cls(**given)
     except Exception as e:  # the constructor is the author's code

@@ -18,7 +18,8 @@ from uuid import uuid4
 
 from agentkit.errors import ConfigError
 from agentkit.messages import ImagePart, shown
-from agentkit.rollout.foreign_calls import foreign_tool, refuse_config, refuse_misfit, signature_of, takes_any
+from agentkit.rollout.call_signatures import refuse_misfit, signature_of, takes_any
+from agentkit.rollout.foreign_calls import foreign_tool, refuse_config
 from agentkit.rollout.pictures import image_parts
 from agentkit.rollout.sample import PHASES
 from agentkit.tool.binding import BoundTool, is_async
@@ -137,7 +138,7 @@ class VerlShaped:
                     raise ConfigError(f"{where}: {name!r} is what {phase} receives besides these; remove it")
             args: tuple[Any, ...] = ("id", {}) if phase == "execute" else ("id",)
             shaped = self.create_kwargs(given) if phase == "create" else given
-            refuse_misfit(self._signatures[phase], where, *args, **shaped)
+            refuse_misfit(self._signatures[phase], f"{where}: {phase}", *args, **shaped)
 
     def create_kwargs(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """What `create` is called with: as the documents have it; also nested, for classes that read `create_kwargs`.

@@ -263,7 +263,10 @@ def test_a_class_that_needs_verls_loop_is_refused() -> None:
         async def execute(self, instance_id: str, parameters: dict[str, Any], agent_data: Any) -> Any: ...
 
     tool = VerlShaped(Bound, schema={"type": "function", "function": {"name": "act"}})
-    with pytest.raises(ConfigError, match=r"act: execute_kwargs: missing a required argument: 'agent_data'"):
+    with pytest.raises(
+        ConfigError,
+        match=r"act: execute_kwargs: execute cannot be called with no arguments: missing a required argument: 'agent_data'",
+    ):
         Rollout([tool], Lines("done")).check([sample()])
 
 
