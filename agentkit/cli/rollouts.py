@@ -13,8 +13,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from agentkit.cli.ahead import Ahead
 from agentkit.cli.chat import add_model
+from agentkit.cli.progress_line import ProgressLine
 from agentkit.cli.serve_mcp import asked, pins_of
 from agentkit.cli.terminal import plain, visible
 from agentkit.errors import ConfigError
@@ -150,27 +150,27 @@ class RolloutCommand:
 
         if not len(self.records):
             return
-        with Ahead("reading the file of records") as ahead:
+        with ProgressLine("reading the file of records") as line:
             for number, record in enumerate(read_records(self.records.path), 1):
                 self.measures.add(record)
-                ahead.at(f"{number:,} of {len(self.records):,}")
+                line.show(f"{number:,} of {len(self.records):,}")
         complain(f"{self.records.path}: {len(self.records):,} trajectories are there, and are not run again")
 
     async def follow(self) -> None:
         """Run the trajectories that are not in the file."""
         samples = _samples(self.arguments)
         stream = self.rollout.stream(samples, repeats=self.arguments.repeats, skip=self.records)
-        with Ahead("rollout") as ahead:
-            beat = asyncio.create_task(self.beat(ahead))
+        with ProgressLine("rollout") as line:
+            beat = asyncio.create_task(self.beat(line))
             try:
                 await self.append(stream)
             finally:
                 beat.cancel()
 
-    async def beat(self, ahead: Ahead) -> None:
+    async def beat(self, line: ProgressLine) -> None:
         """Show the progress, also while no trajectory ends."""
         while True:
-            ahead.at(self.progress())
+            line.show(self.progress())
             await asyncio.sleep(0.2)
 
     async def append(self, stream: AsyncGenerator[TrajectoryRecord, None]) -> None:
@@ -220,11 +220,11 @@ def _checked(rollout: Rollout, arguments: argparse.Namespace) -> int:
         ConfigError: one is wrong, or there are none.
     """
     count = 0
-    with Ahead("checking the samples") as ahead:
+    with ProgressLine("checking the samples") as line:
         for sample in _samples(arguments):
             rollout.check([sample])
             count += 1
-            ahead.at(f"{count:,}")
+            line.show(f"{count:,}")
     if not count:
         raise ConfigError(f"{', '.join(arguments.data)}: there are no samples")
     return count
@@ -323,16 +323,16 @@ def run_report(arguments: argparse.Namespace) -> int:
         if target.suffix not in (".html", ".png"):
             raise ConfigError(f"--to {target}: expected a name ending in .html or .png")
     found = Findings()
-    with Ahead(f"reading {path}") as ahead:
+    with ProgressLine(f"reading {path}") as line:
         for record in read_records(path):
             found.add(record)
-            ahead.at(f"{found.measures.trajectories:,} trajectories")
+            line.show(f"{found.measures.trajectories:,} trajectories")
     if not found.measures.trajectories:
         raise ConfigError(f"{path} has no records")
     print(plain(str(found.measures)), flush=True)
     for target in targets:
-        with Ahead(f"drawing {target}") as ahead:
-            ahead.at("")
+        with ProgressLine(f"drawing {target}") as line:
+            line.show("")
             if target.suffix == ".html":
                 write_page(found, target, title=path.name)
             else:

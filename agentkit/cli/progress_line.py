@@ -1,4 +1,4 @@
-"""How far long work is, on standard error: after a second, on one line of a terminal, else now and then a line."""
+"""The progress of long work, on standard error: after a second, on one line of a terminal; in a log every ten seconds."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from agentkit.cli.terminal import cut, width
 
 AFTER: Final = 1.0  # seconds until anything is shown: shorter work needs no words
 AT_A_TERMINAL: Final = 0.2  # seconds between two states that are shown
-IN_A_LOG: Final = 10.0
+IN_A_LOG: Final = 10.0  # seconds, too: each state is a line of its own
 
 
-class Ahead:
+class ProgressLine:
     """Shows the state of some work while it runs.
 
     Args:
@@ -28,8 +28,8 @@ class Ahead:
         self._next = self._started + AFTER
         self._shown = False
 
-    def at(self, state: str) -> None:
-        """Tell the state; it is shown if the last one is not too recent."""
+    def show(self, state: str) -> None:
+        """Tell the state; it is shown unless another one was shown just before."""
         now = time.monotonic()
         if now < self._next:
             return
