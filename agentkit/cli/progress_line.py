@@ -1,4 +1,4 @@
-"""The progress of long work, on standard error: after a second, on one line of a terminal; in a log every ten seconds."""
+"""The progress of long work, on standard error: after a second, on one line of a terminal; in a log once in 10 s."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ Knows the processor; knows no other system.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from agentkit.events import CallEnd, ToolCompleted, ToolFailed, ToolSkipped
 from agentkit.messages import ResultContent, TextPart, ToolCall
@@ -14,6 +14,9 @@ from agentkit.processor import ProcessorConfig, ResponseProcessor
 from agentkit.processor.processor import call_id as new_call_id
 from agentkit.tool import ToolRegistry, ToolResult
 from agentkit.tool.result import NO_CONTEXT
+
+LONGEST: Final = 3600.0
+"""Seconds that a thread of another system waits for a call; the tool's own timeout ends it long before."""
 
 
 class Answered(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from agentkit.interop.answering import answered
+from agentkit.interop.answering import LONGEST, answered
 from agentkit.interop.background_loop import BackgroundLoop
 from agentkit.interop.peers import LANGCHAIN, require
 from agentkit.messages import ImagePart
@@ -13,7 +13,6 @@ from agentkit.tool import ToolRegistry, ToolResult
 from agentkit.toolspec import ToolSpec
 
 _LOOP: Final = BackgroundLoop("agentkit tools in LangChain")
-_SECONDS: Final = 3600.0  # a tool's own timeout ends a call long before
 
 
 def to_langchain(tools: Any, *, config: ProcessorConfig | None = None) -> list[Any]:
@@ -44,7 +43,7 @@ def _structured(module: Any, registry: ToolRegistry, spec: ToolSpec, config: Pro
         return [_block(part) for part in answer.parts], answer.result
 
     def call_and_wait(**arguments: Any) -> tuple[Any, ToolResult]:
-        return _LOOP.run(call(**arguments), _SECONDS)
+        return _LOOP.run(call(**arguments), LONGEST)
 
     return module.StructuredTool(
         name=spec.name,

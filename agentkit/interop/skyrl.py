@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from agentkit.errors import ConfigError
-from agentkit.interop.answering import Answered
+from agentkit.interop.answering import LONGEST, Answered
 from agentkit.interop.background_loop import BackgroundLoop
 from agentkit.interop.owned import Owned
 from agentkit.interop.peers import SKYRL, refuse_reserved, require
@@ -19,7 +19,6 @@ from agentkit.rollout.per_trajectory import RolloutTool
 from agentkit.rollout.sample import ToolKwargs
 
 _LOOP: Final = BackgroundLoop("agentkit tools in SkyRL")
-_SECONDS: Final = 3600.0  # a tool's own timeout ends a call long before
 
 
 def to_skyrl(
@@ -66,7 +65,7 @@ def _method(source: RolloutTool, name: str) -> Callable[..., Any]:
         if len(values) > len(names):
             raise ConfigError(f"{name} takes {len(names)} values ({', '.join(names)}), found {len(values)}")
         given = dict(zip(names, values, strict=False)) | arguments
-        answer: Answered = _LOOP.run(self._owned.call(name, given), _SECONDS)
+        answer: Answered = _LOOP.run(self._owned.call(name, given), LONGEST)
         return answer.text
 
     call.__name__ = call.__qualname__ = name
@@ -76,10 +75,10 @@ def _method(source: RolloutTool, name: str) -> Callable[..., Any]:
 
 def _total_reward(self: Any) -> float:
     """The rewards of all calls so far, and the final one."""
-    total: float = _LOOP.run(self._owned.total(), _SECONDS)
+    total: float = _LOOP.run(self._owned.total(), LONGEST)
     return total
 
 
 def _close(self: Any) -> None:
     """Release the instance; once, at the end of the environment."""
-    _LOOP.run(self._owned.release(), _SECONDS)
+    _LOOP.run(self._owned.release(), LONGEST)

@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from agentkit.interop.answering import Answered, answered
+from agentkit.interop.answering import LONGEST, Answered, answered
 from agentkit.interop.background_loop import BackgroundLoop
 from agentkit.interop.callables import function_like, sent
 from agentkit.interop.owned import Owned, kwargs_by_tool
@@ -23,7 +23,6 @@ from agentkit.rollout.per_trajectory import RolloutTool
 from agentkit.tool import ToolRegistry
 
 _LOOP: Final = BackgroundLoop("agentkit tools in TRL")
-_SECONDS: Final = 3600.0  # a tool's own timeout ends a call long before
 
 
 def to_trl(tools: Any, *, config: ProcessorConfig | None = None) -> list[Callable[..., Any]]:
@@ -103,7 +102,7 @@ def _method(source: RolloutTool, name: str) -> Callable[..., Any]:
     else:
 
         def call(self: Any, **arguments: Any) -> Any:
-            return _told(_LOOP.run(self._owned.call(name, sent(arguments, parameters)), _SECONDS))
+            return _told(_LOOP.run(self._owned.call(name, sent(arguments, parameters)), LONGEST))
 
     made: Any = function_like(spec, parameters, call)
     first = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
@@ -125,14 +124,14 @@ def _resetting(source: RolloutTool, columns: tuple[str, ...], config: ProcessorC
         _leave(self)
         owned = self._owned = Owned(source, kwargs_by_tool(row.get("tools_kwargs")), config)
         owned.tell(source.name, "create", {column: row[column] for column in columns})
-        _LOOP.run(owned.begin(), _SECONDS)
+        _LOOP.run(owned.begin(), LONGEST)
         return None if owned.first is None else owned.first.text
 
     return reset
 
 
 def _get_reward(self: Any) -> float:
-    total: float = _LOOP.run(self._owned.total(), _SECONDS)
+    total: float = _LOOP.run(self._owned.total(), LONGEST)
     return total
 
 

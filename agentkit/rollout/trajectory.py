@@ -47,7 +47,7 @@ TrajectoryEnd = Literal[
 
 `answered`: a response without calls. `terminated_by_tool`: a tool that ends the run, such as `complete`. `deadline`:
 its own time was up. `policy_error`: `generate` raised. `tool_error`: an instance could not be created. `lost`: its
-worker died, and it was not tried again.
+worker died each time that it was tried, or could not run it.
 """
 
 ERROR_ENDS: Final[frozenset[TrajectoryEnd]] = frozenset(("policy_error", "tool_error", "lost"))

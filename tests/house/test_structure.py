@@ -225,6 +225,8 @@ def test_ready_made_tools_and_examples_use_the_public_api(file: Path) -> None:
     [
         *("agentkit", "agentkit.cli", "agentkit.sandbox"),
         *("agentkit_tools", "agentkit_tools.files", "agentkit_tools.web", "agentkit_tools.search"),
+        "agentkit.rollout, agentkit.rollout.distributed, agentkit.rollout.report, agentkit.rollout.verl_config",
+        "agentkit.interop.open_instruct, agentkit.interop.trl, agentkit.interop.verifiers, agentkit.interop.langchain",
     ],
 )
 def test_import_is_light(module: str) -> None:
