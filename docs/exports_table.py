@@ -272,8 +272,9 @@ def main() -> None:
     found = rows()
     sys.stdout.write("".join(f"{line}\n" for line in found.values()))
     if "--write" in sys.argv:
-        lines = PAGE.read_text().splitlines()
-        PAGE.write_text("\n".join(found.get(line.split(" | ")[0].removeprefix("| "), line) for line in lines) + "\n")
+        before, head, table = PAGE.read_text().partition("| system | version |")
+        lines = (found.get(line.split(" | ")[0].removeprefix("| "), line) for line in table.splitlines())
+        PAGE.write_text(before + head + "\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":
