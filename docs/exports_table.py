@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 PAGE = Path(__file__).with_name("rollouts-exports.md")
-HEAD = "| system | version |"
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
 SUMS = ["1", "3", "6", "10", "15", "21", "28", "36"]
@@ -273,9 +272,9 @@ def main() -> None:
     found = rows()
     sys.stdout.write("".join(f"{line}\n" for line in found.values()))
     if "--write" in sys.argv:
-        before, head, table = PAGE.read_text().partition(HEAD)  # another table names the peers as well
-        lines = [found.get(line.split(" | ")[0].removeprefix("| "), line) for line in table.splitlines()]
-        PAGE.write_text("\n".join([before + head + lines[0], *lines[1:]]) + "\n")
+        before, head, table = PAGE.read_text().partition("| system | version |")
+        lines = (found.get(line.split(" | ")[0].removeprefix("| "), line) for line in table.splitlines())
+        PAGE.write_text(before + head + "\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":
