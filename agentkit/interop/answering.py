@@ -5,6 +5,7 @@ Knows the processor; knows no other system.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
@@ -12,8 +13,11 @@ from agentkit.events import CallEnd, ToolCompleted, ToolFailed, ToolSkipped
 from agentkit.messages import ResultContent, TextPart, ToolCall
 from agentkit.processor import ProcessorConfig, ResponseProcessor
 from agentkit.processor.processor import call_id as new_call_id
+from agentkit.rollout.scoring import reward_of
 from agentkit.tool import ToolRegistry, ToolResult
 from agentkit.tool.result import NO_CONTEXT
+
+_LOG: Final = logging.getLogger("agentkit.interop")
 
 LONGEST: Final = 3600.0
 """Seconds that a thread of another system waits for a call; the tool's own timeout ends it long before."""
@@ -59,4 +63,21 @@ async def answered(
         async for event in turn:
             if isinstance(event, ToolCompleted | ToolFailed | ToolSkipped):
                 result = event.result
+    result = _with_number(name, result)
     return Answered(result, turn.results[0].content if turn.results else result.parts)
+
+
+def _with_number(name: str, result: ToolResult) -> ToolResult:
+    """The result; without its reward if that is not a finite number, as in a rollout."""
+    try:
+        reward = reward_of(result.reward)
+    except ValueError as e:
+        _LOG.warning("%s: %s", name, e)
+        reward, metadata = None, {**result.metadata, "refused_reward": str(e)}
+    else:
+        if reward is result.reward:
+            return result
+        metadata = dict(result.metadata)
+    return ToolResult(
+        result.output, result.error, code=result.code, content=result.content, metadata=metadata, reward=reward
+    )

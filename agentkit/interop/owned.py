@@ -21,6 +21,7 @@ from agentkit.processor import ProcessorConfig
 from agentkit.rollout.offered import hidden_arguments
 from agentkit.rollout.per_trajectory import RolloutTool
 from agentkit.rollout.sample import PHASES, ToolKwargs
+from agentkit.rollout.scoring import reward_of
 from agentkit.tool import BoundTool, ToolRegistry, ToolResult
 from agentkit.tool.result import NO_CONTEXT
 
@@ -93,8 +94,12 @@ class Owned:
         return answer
 
     async def final(self) -> float | None:
-        """The final reward, as of now; None if the source gives none, or was never called."""
-        return None if self._begun is None else await self._instance.calc_reward(**self._told("calc_reward"))
+        """The final reward, as of now; None if the source gives none, or was never called.
+
+        Raises:
+            ValueError: it is not a finite number.
+        """
+        return None if self._begun is None else reward_of(await self._instance.calc_reward(**self._told("calc_reward")))
 
     async def gained(self) -> float:
         """How much the final reward has changed since this was last asked."""

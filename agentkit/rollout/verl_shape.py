@@ -22,6 +22,7 @@ from agentkit.rollout.call_signatures import refuse_misfit, signature_of, takes_
 from agentkit.rollout.foreign_calls import foreign_tool, refuse_config
 from agentkit.rollout.pictures import image_parts
 from agentkit.rollout.sample import PHASES
+from agentkit.rollout.scoring import reward_of
 from agentkit.tool.binding import BoundTool, is_async
 from agentkit.tool.output import json_text
 from agentkit.tool.result import ToolContext, ToolResult
@@ -195,7 +196,7 @@ class VerlInstance:
         """The final reward; None if the class has no `calc_reward`."""
         if not callable(calc_reward := getattr(self._tool, "calc_reward", None)):
             return None
-        return _number(await _awaited(calc_reward(self.id, **kwargs)), f"{self._shaped.name}: calc_reward")
+        return reward_of(await _awaited(calc_reward(self.id, **kwargs)))
 
     async def release(self, **kwargs: Any) -> None:
         """Forget this trajectory."""
@@ -221,7 +222,7 @@ def result_of(value: Any, where: str) -> ToolResult:
     if metrics is not None and not isinstance(metrics, Mapping):
         raise TypeError(f"{where} returned metrics that are not a dict: {shown(metrics)}")
     result = _response(value, where)
-    score = result.reward if reward is None else _number(reward, f"{where}: reward")
+    score = result.reward if reward is None else reward  # whoever counts it says so if it is not a number
     metadata = {**result.metadata, **(metrics or {})}
     return ToolResult(
         result.output, result.error, code=result.code, content=result.content, metadata=metadata, reward=score
@@ -254,17 +255,6 @@ def _is_empty(response: Any) -> bool:
     if _is_response(response):
         return not (response.text or response.image or getattr(response, "video", None))
     return response in ("", {})
-
-
-def _number(value: Any, where: str) -> float | None:
-    if value is None:
-        return None
-    try:
-        if isinstance(value, str | bytes):
-            raise TypeError
-        return float(value)
-    except (TypeError, ValueError):
-        raise TypeError(f"{where} is not a number: {shown(value)}") from None
 
 
 async def _awaited(value: Any) -> Any:

@@ -167,6 +167,7 @@ def shaped(answer: Any) -> VerlShaped:
         (("hi", 1), "hi", 1.0, {}),
         ((ToolResponse(text="hi"), 0.5, {"n": 1}), "hi", 0.5, {"n": 1}),
         (("hi", None, None), "hi", None, {}),
+        (("hi", "much"), "hi", None, {"refused_reward": "a reward is a finite number, found str 'much'"}),
         (ToolResult("hi", reward=0.5, metadata={"n": 1}), "hi", 0.5, {"n": 1}),
         (ToolResponse(), "ok", None, {}),
         (
@@ -186,7 +187,6 @@ def test_every_form_of_an_answer(answer: Any, result: str, reward: float | None,
     ("answer", "words"),
     [
         (("hi", 0.5, {}, 4), "returned a tuple of 4; expected (response, reward, metrics)"),
-        (("hi", "much"), "reward is not a number: str 'much'"),
         (("hi", 0.5, [1]), "returned metrics that are not a dict: list [1]"),
     ],
 )
