@@ -272,16 +272,9 @@ def main() -> None:
     found = rows()
     sys.stdout.write("".join(f"{line}\n" for line in found.values()))
     if "--write" in sys.argv:
-        PAGE.write_text(written(PAGE.read_text(), found))
-
-
-def written(page: str, found: dict[str, str]) -> str:
-    """The page with these rows in place of those of the same peers; another table may name the same peers."""
-    lines = []
-    for line in page.splitlines():
-        row_of = found.get(line.split(" | ")[0].removeprefix("| "), line)
-        lines.append(row_of if row_of.count(" | ") == line.count(" | ") else line)
-    return "\n".join(lines) + "\n"
+        before, head, table = PAGE.read_text().partition("| system | version |")
+        lines = (found.get(line.split(" | ")[0].removeprefix("| "), line) for line in table.splitlines())
+        PAGE.write_text(before + head + "\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":
