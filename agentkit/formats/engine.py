@@ -96,6 +96,8 @@ class Parser(Reader):
         """Take a chunk that needs a decision."""
         if self.ended:
             raise ValueError("feed() after close(): a parser reads one response")
+        if not isinstance(text, str):  # reading would fail on it, again and again
+            raise TypeError(f"feed() takes a string, found {type(text).__name__} {text!r:.60}")
         if not text:
             return []
         self.hot = None

@@ -121,7 +121,7 @@ def to_toolset(
 ) -> type[Any]:
     """A class with decorated methods as a subclass of the `Toolset` of verifiers 0.4, for a process of its own.
 
-    Where the `openai` of verifiers and of agentkit exclude each other, serve the tools by `agentkit serve-mcp` from
+    Where the `openai` of verifiers and of agentkit exclude each other, serve the tools by `agentkit mcp` from
     another environment instead, and name its address in `ToolsetConfig(url=…)`.
 
     Args:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
+from agentkit.processor.replies import words
 from agentkit.processor.tooltask import GRACE
 
 T = TypeVar("T")
@@ -18,18 +19,39 @@ async def bounded(work: Coroutine[Any, Any, T], seconds: float | None) -> T:
 
     Raises:
         TimeoutError: it did not.
-        Exception: what it raised.
+        RuntimeError: it raised what is for its caller to raise: that it was cancelled, closed, or is to exit.
+        Exception: what else it raised.
     """
-    task = asyncio.get_running_loop().create_task(work)
+    task = asyncio.get_running_loop().create_task(staying(work))
     try:
         await asyncio.wait([task], timeout=seconds)
         if task.done():
-            return task.result()
+            try:
+                return task.result()
+            except (asyncio.CancelledError, GeneratorExit) as e:  # nobody has cancelled or closed it
+                raise _of_its_own(e) from e
     finally:
         if not task.done():
             task.cancel()
             await _leave(task)
     raise TimeoutError(f"not done after {seconds:g} s")
+
+
+async def staying(work: Coroutine[Any, Any, T]) -> T:
+    """What a coroutine returns; its `SystemExit`, which would end all trajectories, becomes an error of its own.
+
+    Raises:
+        RuntimeError: it raised `SystemExit`.
+        Exception: what else it raised.
+    """
+    try:
+        return await work
+    except SystemExit as e:
+        raise _of_its_own(e) from e
+
+
+def _of_its_own(error: BaseException) -> RuntimeError:
+    return RuntimeError(f"it raised {words(error)}")
 
 
 async def _leave(task: asyncio.Task[Any]) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from agentkit.processor.faults import Faults
 from agentkit.processor.replies import words
-from agentkit.rollout.bounded import bounded
+from agentkit.rollout.bounded import bounded, staying
 from agentkit.rollout.per_trajectory import HOOKS, RolloutInstance, RolloutTool
 from agentkit.rollout.sample import Sample
 from agentkit.rollout.sample_kwargs import needed, phase_of
@@ -96,7 +96,7 @@ class Instances:
         work = getattr(instance, phase)(**phase_of(self._sample, source, phase))
         if phase in _hooks(source):
             return await bounded(work, self._timeout)
-        return await work  # does nothing, or only constructs: a task for it would cost more than all the rest
+        return await staying(work)  # does nothing, or only constructs: a task for it would cost more than all the rest
 
 
 class ToolNotCreated(Exception):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from inspect import isawaitable
 from typing import Any, Final
 
@@ -203,9 +203,14 @@ class ScriptedPolicy:
         tokenizer: answer with token ids as well, those of the text, each with the log-probability `logprob`.
         end: what is written after each text, such as `<|im_end|>`; it needs a tokenizer.
         logprob: the log-probability told for each token.
+
+    Raises:
+        ConfigError: the script is neither.
     """
 
     def __init__(self, script: PolicyScript, *, tokenizer: Any = None, end: str = "", logprob: float = -0.5) -> None:
+        if not callable(script) and (isinstance(script, str) or not isinstance(script, Iterable)):
+            raise ConfigError(f"a script is a list of turns, or a function of the request; found {script!r:.60}")
         self._script = script if callable(script) else tuple(script)
         self._tokenizer, self._end, self._logprob = tokenizer, end, logprob
 

@@ -53,8 +53,15 @@ def reward_of(value: Any) -> float | None:
         return None
     try:
         number = float(value)  # also of numpy and torch; a string is none of those
-    except (TypeError, ValueError):
+    except Exception:  # noqa: BLE001 - the value's own code, such as that of a tensor with several elements
         number = None
     if number is None or isinstance(value, (str, bytes)) or not isfinite(number):
-        raise ValueError(f"a reward is a finite number, found {type(value).__name__} {value!r:.100}")
+        raise ValueError(f"a reward is a finite number, found {type(value).__name__}{_as_text(value)}")
     return number
+
+
+def _as_text(value: Any) -> str:
+    try:
+        return f" {value!r:.100}"
+    except Exception:  # noqa: BLE001 - as above; and Python prints no integer of more than 4,300 digits
+        return ", which cannot be printed"

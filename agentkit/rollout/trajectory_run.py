@@ -236,7 +236,7 @@ class TrajectoryRun:
                 text = self._written(generation)
             except TimeoutError as e:
                 return ("deadline", None) if self._late() else ("policy_error", words(e))
-            except Exception as e:  # noqa: BLE001 - the boundary: what a policy raises ends its trajectory
+            except (Exception, SystemExit) as e:  # noqa: BLE001 - the boundary: what a policy raises ends its trajectory
                 return "policy_error", words(e)
             calls = self._read(text)
             if not calls:
@@ -276,6 +276,9 @@ class TrajectoryRun:
 
     def _written(self, generation: Generation) -> str:
         """The text of a response, and its tokens into the history."""
+        told: object = generation.text
+        if told is not None and not isinstance(told, str):
+            raise ConfigError(f"the policy told its text as {type(told).__name__} {told!r:.100}; expected a string")
         if self._tokens is not None:
             return self._tokens.wrote(generation)
         if generation.text is None:

@@ -92,7 +92,10 @@ def plain(value: Any, within: tuple[int, ...] = ()) -> Any:
         return "(this value again: it contains itself)"
     if len(within) >= MAX_DEPTH:
         return f"(cut: nested deeper than {MAX_DEPTH} levels)"
-    return _opened(value, (*within, id(value)))
+    try:
+        return _opened(value, (*within, id(value)))
+    except Exception as e:  # noqa: BLE001 - the value's own code: its fault is a note in its place, and loses no other
+        return f"(a {type(value).__name__} that cannot be shown: {type(e).__name__}: {e})"
 
 
 def _opened(value: Any, within: tuple[int, ...]) -> Any:

@@ -306,3 +306,12 @@ def test_a_flood_of_blank_lines_costs_no_more_than_short_lines(format: Format) -
         return time.process_time() - start
 
     assert any(seconds("\n" * 8000) <= 3 * seconds("a\n" * 4000) for _ in range(5))
+
+
+@pytest.mark.parametrize("text", [7, None, b"bytes", ["a"]])
+@pytest.mark.parametrize("before", ["", "said ", "<tool_call>"])
+def test_what_is_no_string_is_refused_and_not_read_for_ever(before: str, text: Any) -> None:
+    parser = Parser("hermes")
+    parser.feed(before)
+    with pytest.raises(TypeError):
+        parser.feed(text)

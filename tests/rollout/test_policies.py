@@ -168,3 +168,9 @@ async def test_a_script_with_a_tokenizer_tells_ids() -> None:
     said = await ScriptedPolicy(["It is 3."], tokenizer=tok, end="<|im_end|>").generate(request())
     ids = tok.encode("It is 3.<|im_end|>")
     assert said == Generation("It is 3.", ids, [-0.5] * len(ids))
+
+
+@pytest.mark.parametrize("script", [3, None, "one text"])
+async def test_a_script_that_is_no_list_of_turns_is_refused(script: Any) -> None:
+    with pytest.raises(ConfigError, match="a script is a list of turns, or a function of the request; found"):
+        ScriptedPolicy(script)

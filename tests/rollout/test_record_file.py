@@ -231,6 +231,21 @@ def test_nothing_is_replaced_if_no_record_is_removed(path: Path) -> None:
     assert [one.name for one in path.parent.iterdir()] == [path.name]
 
 
+def test_metrics_that_cannot_be_shown_are_a_note_and_cost_no_record(path: Path) -> None:
+    class Broken:
+        def __str__(self) -> str:
+            raise RuntimeError("no text")
+
+    call = CallRecord(0, 0, "c", "add", {}, "ok", metrics={"cost": 3, "engine": Broken()})
+    with RecordFile(path) as opened:
+        opened.append(record("s0#0", calls=(call,)))
+    (read,) = read_records(path)
+    assert read.calls[0].metrics == {
+        "cost": 3,
+        "engine": "(a Broken that cannot be shown: RuntimeError: no text)",
+    }
+
+
 # memory
 
 

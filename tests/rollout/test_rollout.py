@@ -12,7 +12,7 @@ from small_tokenizers import tokenizer
 from agentkit import Tool, openapi_schema
 from agentkit.errors import ConfigError, SchemaError
 from agentkit.messages import AssistantMessage, MarkupPart, TextPart, ToolCall, ToolMessage, UserMessage
-from agentkit.rollout import Generation, GenerationRequest, Rollout, RolloutLimits, TrajectoryRecord
+from agentkit.rollout import Generation, GenerationRequest, Rollout, RolloutLimits, ToolKwargs, TrajectoryRecord
 from agentkit.rollout import trajectory_run as loop
 from agentkit.rollout.policies import ScriptedPolicy
 from agentkit.rollout.trajectory import NEXT, TrajectoryState
@@ -343,7 +343,7 @@ def test_a_limit_of_tokens_needs_a_tokenizer() -> None:
             sample(tool_selection=("ad",)),
             "sample 's': tool_selection names 'ad', but the tools are add; did you mean 'add'",
         ),
-        (sample(tools_kwargs={"sub": None}), "tools_kwargs names 'sub', but the tools are add"),
+        (sample(tools_kwargs={"sub": ToolKwargs()}), "tools_kwargs names 'sub', but the tools are add"),
     ],
 )
 def test_a_sample_that_names_an_unknown_tool_is_refused_before_the_first_generation(

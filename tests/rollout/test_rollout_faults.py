@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from rollout_kit import Lines, all_of, failures, hermes, rolled, said, sample
 
-from agentkit import Tool, openapi_schema
+from agentkit import Tool, ToolResult, openapi_schema
 from agentkit.rollout import Generation, GenerationRequest, Rollout, RolloutLimits, TrajectoryRecord, as_rollout_tool
 
 SOON = RolloutLimits(call_timeout=0.05)
@@ -140,6 +140,9 @@ def test_garbage_from_the_model_is_answered_or_ends_the_trajectory(garbage: str)
         (TimeoutError("60 s"), "TimeoutError: 60 s"),
         (Generation(finish="error", text=""), "the policy finished with an error"),
         (Generation(token_ids=[1]), "the policy told token ids and no text: give the rollout the tokenizer"),
+        (Generation(text=7), "the policy told its text as int 7; expected a string"),  # type: ignore[arg-type]
+        (Generation(text=b"x"), "the policy told its text as bytes b'x'; expected a string"),  # type: ignore[arg-type]
+        (SystemExit(3), "SystemExit: 3"),
     ],
 )
 def test_a_policy_that_fails_ends_its_trajectory(fault: Any, error: str) -> None:
@@ -165,6 +168,108 @@ def test_a_hook_that_fails_is_on_the_record(fail: str, words: str) -> None:
     found = record.unscored if fail == "calc_reward" else record.unreleased
     assert found == {"hang": words}
     assert record.end == "answered"
+
+
+ENDS: list[tuple[str, BaseException]] = [
+    ("SystemExit: 3", SystemExit(3)),
+    ("GeneratorExit", GeneratorExit()),
+    ("CancelledError", asyncio.CancelledError()),
+]
+
+
+class Quits(Tool):
+    """One of its hooks raises what no `except Exception` catches, on the event loop or in a thread."""
+
+    def __init__(self, hook: str, error: BaseException) -> None:
+        self.hook, self.error = hook, error
+
+    @openapi_schema
+    async def fine(self) -> str:
+        """All is well."""
+        return "ok"
+
+    def _ran(self, hook: str) -> None:
+        if hook == self.hook:
+            raise self.error
+
+    async def create(self) -> None:
+        self._ran("create")
+
+    async def calc_reward(self) -> float:
+        self._ran("calc_reward")
+        return 1.0
+
+    async def release(self) -> None:
+        self._ran("release")
+
+
+class QuitsInAThread(Quits):
+    def create(self) -> None:  # type: ignore[override]
+        self._ran("create")
+
+    def calc_reward(self) -> float:  # type: ignore[override]
+        self._ran("calc_reward")
+        return 1.0
+
+    def release(self) -> None:  # type: ignore[override]
+        self._ran("release")
+
+
+@pytest.mark.parametrize("kind", [Quits, QuitsInAThread])
+@pytest.mark.parametrize("hook", ["constructor", "create", "calc_reward", "release"])
+@pytest.mark.parametrize(("words", "error"), ENDS, ids=[words for words, _ in ENDS])
+def test_whatever_a_hook_raises_is_on_the_record(
+    kind: type[Quits], hook: str, words: str, error: BaseException
+) -> None:
+    class Begun(kind):  # type: ignore[valid-type, misc]
+        def __init__(self) -> None:
+            super().__init__(hook, error)
+            self._ran("constructor")
+
+    record = rolled([Begun], hermes("fine"))
+    found = {"calc_reward": record.unscored, "release": record.unreleased}.get(hook, {"fine": record.error})
+    assert words in (found["fine"] or "")
+    assert record.end == ("answered" if hook in ("calc_reward", "release") else "tool_error")
+
+
+def test_a_constructor_that_exits_ends_its_trajectory_also_without_a_create() -> None:
+    class Exits:
+        def __init__(self) -> None:
+            raise SystemExit("no licence")
+
+        @openapi_schema
+        async def fine(self) -> str:
+            """All is well."""
+            return "ok"
+
+    record = rolled([Exits], hermes("fine"))
+    assert (record.end, record.error) == ("tool_error", "fine: RuntimeError: it raised SystemExit: no licence")
+
+
+class Unfloatable:
+    """As a tensor with several elements: it has no one number, and says so in its own way."""
+
+    def __float__(self) -> float:
+        raise RuntimeError("a Tensor with 2 elements cannot be converted to Scalar")
+
+    def __repr__(self) -> str:
+        raise RuntimeError("no text either")
+
+
+@pytest.mark.parametrize(
+    ("reward", "words"),
+    [(10**400, "int"), (-(10**5000), "int"), (Unfloatable(), "Unfloatable")],
+    ids=["1e400", "1e5000", "tensor"],
+)
+def test_a_reward_that_is_no_number_ends_nothing(reward: Any, words: str) -> None:
+    @openapi_schema
+    def give() -> ToolResult:
+        """Give."""
+        return ToolResult("given", reward=reward)
+
+    record = rolled([give], hermes("give"))
+    assert (record.end, record.calls[0].reward) == ("answered", None)
+    assert f"a reward is a finite number, found {words}" in record.calls[0].metrics["refused_reward"]
 
 
 def test_a_release_that_hangs_holds_nothing_up() -> None:

@@ -291,3 +291,31 @@ def test_the_columns_that_are_not_understood_are_kept() -> None:
 
 def test_samples_are_an_iterator(tmp_path: Path) -> None:
     assert isinstance(read_samples(lines(tmp_path / "a.jsonl", [{"prompt": "a"}])), Iterator)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"id": 3}, "Sample(id=…): expected a string, found int 3"),
+        ({"prompt": "hi"}, "sample 's': prompt: expected a tuple of messages, found str 'hi'"),
+        ({"prompt": ("hi",)}, "sample 's': prompt: expected messages, such as UserMessage(…), found str 'hi'"),
+        (
+            {"tools_kwargs": {"add": {"create": {}}}},
+            "sample 's': tools_kwargs['add']: expected ToolKwargs(…), found dict",
+        ),
+        ({"tools_kwargs": [1]}, "sample 's': tools_kwargs: expected a mapping, found list [1]"),
+        ({"tool_selection": "add"}, "sample 's': tool_selection: expected a tuple of function names, found str 'add'"),
+        ({"extra": 3}, "sample 's': extra: expected a mapping, found int 3"),
+    ],
+)
+def test_a_sample_of_wrong_types_is_refused_and_not_recorded(wrong: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        Sample(**{"id": "s", "prompt": (UserMessage("Go."),), **wrong})
+    assert said in str(refused.value)
+
+
+def test_what_a_tool_is_told_is_a_mapping() -> None:
+    with pytest.raises(
+        ConfigError, match=r"ToolKwargs\(execute=…\): expected a mapping of keyword arguments, found int 3"
+    ):
+        ToolKwargs(execute=3)  # type: ignore[arg-type]
