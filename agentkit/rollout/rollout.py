@@ -120,9 +120,10 @@ class Rollout:
         """Look at samples before anything runs.
 
         Raises:
-            ConfigError: one names an unknown tool, or has keyword arguments that its tool cannot take.
+            ConfigError: one names an unknown tool, or has keyword arguments that its tool cannot take, or two have the
+                same id.
         """
-        for sample in samples:
+        for sample in _distinct(samples):
             check_sample(sample, self._sources)
 
     async def run(self, sample: Sample, repeat: int = 0) -> TrajectoryRecord:
@@ -178,12 +179,25 @@ class Rollout:
         self, samples: Iterable[Sample], repeats: int, skip: Container[str]
     ) -> Iterator[asyncio.Task[TrajectoryRecord]]:
         checked = isinstance(samples, Sequence)
-        for sample in samples:
+        for sample in _distinct(samples):
             if not checked:
                 check_sample(sample, self._sources)
             for repeat in range(repeats):
                 if (id := sample.trajectory_id(repeat)) not in skip:
                     yield asyncio.create_task(self.run(sample, repeat), name=f"trajectory {id}")
+
+
+def _distinct(samples: Iterable[Sample]) -> Iterator[Sample]:
+    """The samples, each under an id of its own: two records of one id could not be told apart."""
+    ids: set[str] = set()
+    for at, sample in enumerate(samples):
+        if sample.id in ids:
+            raise ConfigError(
+                f"samples[{at}]: the id {sample.id!r} is an earlier sample's; for several trajectories of "
+                "one sample, write stream(samples, repeats=…)"
+            )
+        ids.add(sample.id)
+        yield sample
 
 
 def _template(tokenizer: Any, format: Format, specs: Sequence[ToolSpec], settings: Mapping[str, Any]) -> ChatTemplate:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import aclosing
+from typing import Any
 
 import pytest
 from rollout_kit import Lines, Sum, all_of, failures, hermes, rolled, said, sample
@@ -12,7 +14,15 @@ from small_tokenizers import tokenizer
 from agentkit import Tool, openapi_schema
 from agentkit.errors import ConfigError, SchemaError
 from agentkit.messages import AssistantMessage, MarkupPart, TextPart, ToolCall, ToolMessage, UserMessage
-from agentkit.rollout import Generation, GenerationRequest, Rollout, RolloutLimits, ToolKwargs, TrajectoryRecord
+from agentkit.rollout import (
+    Generation,
+    GenerationRequest,
+    Rollout,
+    RolloutLimits,
+    Sample,
+    ToolKwargs,
+    TrajectoryRecord,
+)
 from agentkit.rollout import trajectory_run as loop
 from agentkit.rollout.policies import ScriptedPolicy
 from agentkit.rollout.trajectory import NEXT, TrajectoryState
@@ -354,6 +364,14 @@ def test_a_sample_that_names_an_unknown_tool_is_refused_before_the_first_generat
     with pytest.raises(ConfigError, match=message):
         asyncio.run(all_of(rollout, [sample("good"), wrong]))  # type: ignore[list-item]
     assert policy.requests == []
+
+
+@pytest.mark.parametrize("given", [list, iter], ids=["checked at once", "read one by one"])
+def test_two_samples_with_one_id_are_refused(given: Callable[[list[Sample]], Any]) -> None:
+    with pytest.raises(
+        ConfigError, match=r"samples\[2\]: the id 'a' is an earlier sample's; .* stream\(samples, repeats"
+    ):
+        asyncio.run(all_of(Rollout([Sum], Lines()), given([sample("a"), sample("b"), sample("a")])))
 
 
 def test_what_cannot_be_a_rollout_is_refused() -> None:
