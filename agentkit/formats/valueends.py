@@ -134,8 +134,11 @@ class ValueEnd:
         return len(text.rstrip()) if halved(text, self.what) else -1
 
     def doubled(self, text: str) -> bool:
-        """Whether the first or the last thing in this text is a value's closing that nothing there opens."""
-        if self.own is None or self.what[0] not in text:
+        """Whether the first or the last thing in this text is a value's closing that nothing there opens.
+
+        A value that is nothing but closings is content: what it would be without them is not there.
+        """
+        if self.own is None or self.what[0] not in text or not self.own.sub("", text).strip():
             return False
         first = self.own.match(text, len(text) - len(text.lstrip()))
         if first is not None and first["close"]:

@@ -13,7 +13,7 @@ from raw_values import PARAMETERS, RAW, TOOLS, between, outcomes, pieces, read
 
 from agentkit import FormatError, formats
 from agentkit.formats import Element, Format, Node
-from agentkit.formats.format import Braced, NestedTags, Pairs, TagParameters
+from agentkit.formats.format import NestedTags, Pairs, TagParameters
 from agentkit.formats.valueends import end_of_value
 from agentkit.messages import ToolCall
 
@@ -166,37 +166,6 @@ def test_content_that_looks_like_a_part_of_a_call_is_written_so_that_it_is_read(
     text = formats.render_calls(name, [ToolCall("", "save", {"more": value})], (SAVE,))
     assert outcomes(read(name, text, (SAVE,))) == [("save", {"more": value}, ())]
     assert ("CDATA" in text) == (value not in ('{"name": "other"}', 'name = "a"\nb > c', "<p>a</p>")) or name != "xml"
-
-
-# ---------------------------------------------------------------- strings between tokens
-
-
-@pytest.mark.parametrize("name", ["gemma4", "functiongemma"])
-def test_no_string_holds_what_is_left_of_the_tokens_around_it(name: str) -> None:
-    """A piece of more than half a token is told; of less, nobody can say what it is."""
-    (part,) = (p for p in formats.get(name).call if isinstance(p, Braced))
-    quote, size = part.quote, len(part.quote) // 2 + 1
-    text, pwd = (formats.render_calls(name, [ToolCall("", "bash", {"command": c})], TOOLS) for c in ("ls", "pwd"))
-    for piece in dict.fromkeys(holes(quote)):
-        for value in (f"{quote}ls{piece}", f"{piece}ls{quote}", f"{quote}ls{piece}x{quote}", piece):
-            found = text.replace(f"{quote}ls{quote}", value)
-            got = outcomes(formats.parse(f"{found}\n{pwd}", name, TOOLS))
-            told = not any(p in piece for p in (quote[:size], quote[-size:])) and value.count(quote) == 2
-            assert told or not value or [g for g in made(got) if g != ("bash", {"command": "pwd"}, ())] == [], (
-                found,
-                got,
-            )
-
-
-@pytest.mark.parametrize("name", ["gemma4", "functiongemma"])
-@pytest.mark.parametrize("value", ["<escape", "scape>", '<|"', '"|>', "a <b> c", "a | b > c"])
-def test_a_string_with_a_piece_of_a_token_is_read_back_or_not_written(name: str, value: str) -> None:
-    try:
-        text = formats.render_calls(name, [ToolCall("", "bash", {"command": value})], TOOLS)
-    except FormatError:
-        assert value in ("<escape", "scape>", '<|"', '"|>')
-    else:
-        assert outcomes(formats.parse(text, name, TOOLS)) == [("bash", {"command": value}, ())]
 
 
 @pytest.mark.parametrize("name", ["pythonic", "python", "tool_code", "llama4_pythonic", "olmo3", "lfm2"])

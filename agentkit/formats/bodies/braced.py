@@ -86,12 +86,6 @@ def _take(r: Reader, call: CallReader, part: Braced, read: dict[str, Any], reade
             call.arguments.set(r, key, _settled(value))
 
 
-def _half_of(quote: str, text: str) -> str:
-    """More than half of a quote token, from its beginning or its end, that a text contains; empty if it does not."""
-    size = len(quote) // 2 + 1
-    return next((piece for piece in (quote[:size], quote[-size:]) if piece in text), "")
-
-
 class _Bare(str):
     """A value without quote tokens, unchanged: only the schema determines whether it is meant as a string."""
 
@@ -175,9 +169,6 @@ class _Braced:
         if end < 0:
             raise self.bad("the end of the string")
         self.at = end + len(self.quote)
-        if half := _half_of(self.quote, self.text[start:end]):
-            self.at = start
-            raise self.bad(f"a string without {half!r}, which is a part of {self.quote!r}")
         return self.text[start:end]
 
     def value(self) -> Any:

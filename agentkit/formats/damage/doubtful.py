@@ -59,8 +59,8 @@ def tag_goes_on(text: str, tag: str, attributes: Iterable[str]) -> bool:
     if ">" not in text:
         return False
     own = "|".join(map(re.escape, attributes)) or r"(?!)"
-    begun = re.match(rf"\s*(?:<(?P<piece>[\w.:-]*)\s+)?(?:{own})\s*=\s*[\"'][^<>\n]*>", text)
-    if begun is not None and (begun["piece"] is None or _left_of(tag, begun["piece"])):
+    begun = re.match(rf"\s*<(?P<piece>[\w.:-]*)\s+(?:{own})\s*=\s*[\"'][^<>\n]*>", text)
+    if begun is not None and _left_of(tag, begun["piece"]):
         return True
     value = r"(?:\"[^\"<>]*\"|'[^'<>]*')"
     more = rf"(?:\s+[\w.:-]+={value})*+\s*/?>"
