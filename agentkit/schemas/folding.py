@@ -112,6 +112,8 @@ class _Folder:
             whole = self.inlined({key: value for key, value in schema.items() if key not in ANNOTATIONS}, path, ())
             if any(option.keys() - _UNSAID - {"type"} for option in options) or not self.dialect.several:
                 self._tell("anyOf" if len(several) > 1 else "allOf", f"Must satisfy {_json(whole)}", path, said)
+            if "items" in self.dialect.kept and out["type"] == "array":
+                out["items"] = self.node({}, (*path, "[]"))
             return
         (one,) = several
         rest = {key: one[key] for key in one if key not in _UNSAID and key != "type" and _restricts(key, one[key])}

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -242,7 +243,10 @@ def test_ctrl_c_ends_cleanly_with_all_tools_released(
     log = here / "log"
     monkeypatch.setenv("ADDER_LOG", str(log))
     process = subprocess.Popen(
-        [sys.executable, "-m", "agentkit", *options("adder:hangs")], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [sys.executable, "-m", "agentkit", *options("adder:hangs")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),  # a background job of a shell ignores it
     )
     while not log.exists() or log.read_text().count("created") < 12:
         time.sleep(0.01)
