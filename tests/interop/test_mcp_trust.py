@@ -186,14 +186,15 @@ def test_row_41_a_result_of_100_mb_is_refused_and_the_session_goes_on(tmp_path: 
     [
         ("garbage", "after garbage"),
         ("malformed", "the MCP server's answer cannot be used"),
-        ("deep", "its answer cannot be read"),
+        # from Python 3.12 on, json reads what is nested deeper, and the SDK refuses it
+        ("deep", ("its answer cannot be read", "the MCP server's answer cannot be used")),
         ("null", "its answer cannot be read: no JSON-RPC message"),
         ("emoji", "\ufffd cut"),  # JavaScript writes half of a pair where a text is cut
         ("spaced", "its answer is larger than 1,000,000 bytes"),
         ("error", "rate limit exceeded"),  # under the code that the SDK has for a lost connection
     ],
 )
-def test_row_41_damage_costs_one_call(tmp_path: Path, tool: str, said: str) -> None:
+def test_row_41_damage_costs_one_call(tmp_path: Path, tool: str, said: str | tuple[str, ...]) -> None:
     with raw(tmp_path, tool, "look", max_message=1_000_000) as server:
         tools = ToolRegistry(server)
         assert call(tools, f"raw_{tool}").text.startswith(said)
