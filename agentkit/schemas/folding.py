@@ -61,7 +61,8 @@ class _Folder:
         out = self._types(options)
         values = [listed(option) for option in options if option.get("type") != "null"]
         if values and all(values):
-            out |= self._enum([value for some in values for value in some or ()], out, path, said)
+            each = {_json(value): value for some in values for value in some or ()}  # once: options may share them
+            out |= self._enum(list(each.values()), out, path, said)
             out.pop("items", None)
         else:
             self._rest(schema, options, out, path, said)
@@ -112,7 +113,8 @@ class _Folder:
             whole = self.inlined({key: value for key, value in schema.items() if key not in ANNOTATIONS}, path, ())
             if any(option.keys() - _UNSAID - {"type"} for option in options) or not self.dialect.several:
                 self._tell("anyOf" if len(several) > 1 else "allOf", f"Must satisfy {_json(whole)}", path, said)
-            if "items" in self.dialect.kept and out["type"] == "array":
+            kinds = {out["type"]} if isinstance(out["type"], str) else set(out["type"])
+            if "items" in self.dialect.kept and kinds - {"null"} == {"array"}:
                 out["items"] = self.node({}, (*path, "[]"))
             return
         (one,) = several

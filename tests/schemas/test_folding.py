@@ -126,6 +126,7 @@ def test_what_was_allowed_is_allowed(schema: Any, value: Any, dialect: Dialect) 
 
 
 @given(schemas, st.sampled_from([VERL, EARLY_VERL, HINTS]))
+@example({"anyOf": [{"enum": ["x", "y"]}, {"const": 1}]}, VERL)
 @example({"anyOf": [{"type": "array", "items": {"type": "integer"}}] * 2}, VERL)
 def test_folding_twice_is_folding_once(schema: Any, dialect: Dialect) -> None:
     once, _ = folded_schema({"type": "object", "properties": {"a": schema}, "$defs": {"P": P}}, dialect)
