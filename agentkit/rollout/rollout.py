@@ -123,7 +123,7 @@ class Rollout:
             ConfigError: one names an unknown tool, or has keyword arguments that its tool cannot take, or two have the
                 same id.
         """
-        for sample in _distinct(samples):
+        for sample in distinct(samples):
             check_sample(sample, self._sources)
 
     async def run(self, sample: Sample, repeat: int = 0) -> TrajectoryRecord:
@@ -179,7 +179,7 @@ class Rollout:
         self, samples: Iterable[Sample], repeats: int, skip: Container[str]
     ) -> Iterator[asyncio.Task[TrajectoryRecord]]:
         checked = isinstance(samples, Sequence)
-        for sample in _distinct(samples):
+        for sample in distinct(samples):
             if not checked:
                 check_sample(sample, self._sources)
             for repeat in range(repeats):
@@ -187,7 +187,7 @@ class Rollout:
                     yield asyncio.create_task(self.run(sample, repeat), name=f"trajectory {id}")
 
 
-def _distinct(samples: Iterable[Sample]) -> Iterator[Sample]:
+def distinct(samples: Iterable[Sample]) -> Iterator[Sample]:
     """The samples, each under an id of its own: two records of one id could not be told apart."""
     ids: set[str] = set()
     for at, sample in enumerate(samples):

@@ -54,7 +54,7 @@ def test_two_trajectories_have_an_instance_each_and_all_four_kwargs_arrive() -> 
         scores = [await ask(("calc_reward", "a", {"weight": 2.0})), await ask(("calc_reward", "b", {}))]
         await ask(("release", "a", {"why": "done"}))
         await ask(("release", "b", {}))
-        return [[output for output, *_ in told], [reward for *_, reward in told], scores, list(RELEASED)]
+        return [[one.output for one in told], [one.reward for one in told], scores, list(RELEASED)]
 
     assert run(main()) == [[15, 20, 5], [0.5, 0.5, 0.5], [40.0, 5.0], ["done", "over"]]
 
