@@ -16,16 +16,16 @@ from agentkit.checks.spelling import takes
 from agentkit.errors import ConfigError
 from agentkit.formats import Format
 from agentkit.processor.config import ProcessorConfig
-from agentkit.rollout.chat_template import ChatTemplate
-from agentkit.rollout.decorated import as_rollout_tool
-from agentkit.rollout.generation import Policy
-from agentkit.rollout.per_trajectory import RolloutTool
-from agentkit.rollout.record import TrajectoryRecord
+from agentkit.rollout.policy.generation import Policy
+from agentkit.rollout.records.record import TrajectoryRecord
+from agentkit.rollout.records.scoring import Aggregate, aggregator
 from agentkit.rollout.rollout_limits import RolloutLimits
-from agentkit.rollout.sample import Sample
-from agentkit.rollout.sample_kwargs import check_sample
-from agentkit.rollout.scoring import Aggregate, aggregator
-from agentkit.rollout.tool_parsers import ToolParser
+from agentkit.rollout.samples.sample import Sample
+from agentkit.rollout.tokens.chat_template import ChatTemplate
+from agentkit.rollout.tokens.tool_parsers import ToolParser
+from agentkit.rollout.tools.decorated import as_rollout_tool
+from agentkit.rollout.tools.per_trajectory import RolloutTool
+from agentkit.rollout.tools.sample_kwargs import check_sample
 from agentkit.rollout.trajectory_run import RolloutSetup, TrajectoryRun
 from agentkit.tool.registry import BoundTool, ToolRegistry
 from agentkit.toolspec import ToolSpec

@@ -21,19 +21,19 @@ from agentkit.processor.faults import Faults
 from agentkit.processor.intake import CallIds, Intake
 from agentkit.processor.replies import words
 from agentkit.processor.textcalls import TextOpenCalls
-from agentkit.rollout.bounded import undisturbed
 from agentkit.rollout.calling import CallAnswer, TurnCalls
-from agentkit.rollout.chat_template import ChatTemplate
-from agentkit.rollout.generation import Generation, GenerationRequest, Policy
-from agentkit.rollout.instances import Instances, ToolNotCreated
-from agentkit.rollout.offered import OfferedTools
-from agentkit.rollout.per_trajectory import RolloutTool
-from agentkit.rollout.record import CallRecord, TrajectoryRecord
+from agentkit.rollout.policy.generation import Generation, GenerationRequest, Policy
+from agentkit.rollout.records.record import CallRecord, TrajectoryRecord
+from agentkit.rollout.records.scoring import reward_of
+from agentkit.rollout.records.trajectory import NEXT, TrajectoryEnd, TrajectoryState
 from agentkit.rollout.rollout_limits import RolloutLimits
-from agentkit.rollout.sample import Sample
-from agentkit.rollout.scoring import reward_of
-from agentkit.rollout.token_history import TokenHistory
-from agentkit.rollout.trajectory import NEXT, TrajectoryEnd, TrajectoryState
+from agentkit.rollout.samples.sample import Sample
+from agentkit.rollout.tokens.chat_template import ChatTemplate
+from agentkit.rollout.tokens.token_history import TokenHistory
+from agentkit.rollout.tools.bounded import undisturbed
+from agentkit.rollout.tools.instances import Instances, ToolNotCreated
+from agentkit.rollout.tools.offered import OfferedTools
+from agentkit.rollout.tools.per_trajectory import RolloutTool
 from agentkit.toolspec import ToolSpec
 
 _OF_OURS: Final = frozenset(("traceback", "problems", "position"))

@@ -14,7 +14,7 @@ from agentkit import formats
 from agentkit.errors import ConfigError, FormatError
 from agentkit.events import CallEnd, CallError, Event, Markup, Text, Thinking
 from agentkit.formats.format import Format, Tag, edge
-from agentkit.rollout.token_encoding import TokenEncoder
+from agentkit.rollout.tokens.token_encoding import TokenEncoder
 from agentkit.toolspec import ToolSpec
 
 

@@ -15,7 +15,7 @@ from agentkit.models.failures import Asked, provider_error
 from agentkit.models.provider import CONNECT_TIMEOUT, PLACEHOLDER_KEY
 from agentkit.models.text import TextCalling
 from agentkit.models.vendors import OPENAI
-from agentkit.rollout.generation import Generation, GenerationRequest
+from agentkit.rollout.policy.generation import Generation, GenerationRequest
 
 _FINISHES: Final[Mapping[str, FinishReason]] = {
     "stop": "stop",
