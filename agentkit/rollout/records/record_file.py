@@ -8,7 +8,7 @@
 | the machine fails | at most the last `sync_every` seconds are lost: it is synced that often, and when closed |
 | the disk is full | the line is removed again, and `append` raises |
 
-A line is JSON in UTF-8 that any program can read; see `agentkit.rollout.record_json`.
+A line is JSON in UTF-8 that any program can read; see `agentkit.rollout.records.record_json`.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from types import TracebackType
 from typing import Final, Self
 
 from agentkit.errors import StoreError
-from agentkit.rollout.record import TrajectoryRecord
-from agentkit.rollout.record_json import VERSION, record_from_json, record_line
+from agentkit.rollout.records.record import TrajectoryRecord
+from agentkit.rollout.records.record_json import VERSION, record_from_json, record_line
 
 _LOG: Final = logging.getLogger("agentkit.rollout")
 _HEAD: Final = re.compile(rb'\{"v":\d+,"id":("(?:[^"\\]|\\.)*")')

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentkit.messages import Message
-from agentkit.rollout.trajectory import ERROR_ENDS, TrajectoryEnd
+from agentkit.rollout.records.trajectory import ERROR_ENDS, TrajectoryEnd
 
 
 @dataclass(frozen=True, slots=True)

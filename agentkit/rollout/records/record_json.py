@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from agentkit.errors import StoreError
-from agentkit.rollout.record import CallRecord, TokenRecord, TrajectoryRecord
+from agentkit.rollout.records.record import CallRecord, TokenRecord, TrajectoryRecord
 from agentkit.tool.codec import UNREADABLE, from_json, to_json
 from agentkit.tool.output import plain
 

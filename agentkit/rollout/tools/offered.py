@@ -9,8 +9,8 @@ from functools import lru_cache
 from typing import Any
 
 from agentkit.processor.admission import Admitted
-from agentkit.rollout.per_trajectory import RolloutInstance
-from agentkit.rollout.sample import ToolKwargs
+from agentkit.rollout.samples.sample import ToolKwargs
+from agentkit.rollout.tools.per_trajectory import RolloutInstance
 from agentkit.tool.registry import BoundTool
 from agentkit.tool.result import ToolContext
 from agentkit.toolspec import ToolSpec

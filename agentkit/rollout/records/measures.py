@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, Final
 
-from agentkit.rollout.distribution import Distribution
-from agentkit.rollout.record import CallRecord, TrajectoryRecord
+from agentkit.rollout.records.distribution import Distribution
+from agentkit.rollout.records.record import CallRecord, TrajectoryRecord
 from agentkit.unicode import escaped
 
 UNKNOWN: Final = "(unknown tool)"

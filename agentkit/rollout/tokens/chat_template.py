@@ -17,8 +17,8 @@ from agentkit.formats.quarantine import Declared
 from agentkit.messages import AssistantMessage, ImagePart, Message, SystemMessage, ToolCall, ToolMessage, UserMessage
 from agentkit.models import fitting
 from agentkit.models.text import text_messages
-from agentkit.rollout.answer_frame import AnswerFrame, Slot, frame_of, wordings
-from agentkit.rollout.token_encoding import Outside, TokenEncoder
+from agentkit.rollout.tokens.answer_frame import AnswerFrame, Slot, frame_of, wordings
+from agentkit.rollout.tokens.token_encoding import Outside, TokenEncoder
 from agentkit.schemas import flavours
 from agentkit.toolspec import ToolSpec
 

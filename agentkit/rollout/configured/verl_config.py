@@ -15,9 +15,9 @@ from typing import Any, Final
 
 from agentkit.checks.spelling import did_you_mean, then
 from agentkit.errors import AgentkitError, ConfigError
-from agentkit.rollout import verl_shape
-from agentkit.rollout.class_names import class_named
-from agentkit.rollout.decorated import as_rollout_tool
+from agentkit.rollout.configured.class_names import class_named
+from agentkit.rollout.tools import verl_shape
+from agentkit.rollout.tools.decorated import as_rollout_tool
 
 KINDS: Final = ("native", "mcp", "sandbox_fusion")
 _KEYS: Final = ("class_name", "config", "tool_schema", "mcp")

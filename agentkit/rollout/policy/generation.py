@@ -22,7 +22,7 @@ class GenerationRequest:
         token_ids: the conversation as token ids, exactly as earlier turns wrote them; None without a tokenizer.
         max_tokens: how many tokens it may write; None for no bound.
         sampling: the engine's sampling parameters, passed on unchanged.
-        stop: strings that end the generation.
+        stop: strings that end the generation, as the format's calls need them, or those of `sampling["stop"]`.
         turn: which of the trajectory's turns this is, from 0.
     """
 
@@ -45,12 +45,15 @@ class Generation:
         token_ids: as token ids; None if the engine returns text only.
         logprobs: the natural logarithm of each token's probability, one for each of `token_ids`; None if not told.
         finish: why it ended.
+        stopped_by: the stop string at which it ended, which is appended to a text that lacks it; empty if the engine
+            says that it was none; None if it does not say. Token ids are kept as they are: they have the string.
     """
 
     text: str | None = None
     token_ids: Sequence[int] | None = None
     logprobs: Sequence[float] | None = None
     finish: FinishReason = "stop"
+    stopped_by: str | None = None
 
 
 class Policy(Protocol):

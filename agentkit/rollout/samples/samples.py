@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from agentkit.errors import ConfigError
-from agentkit.rollout.data_rows import sample_from
-from agentkit.rollout.sample import Sample
+from agentkit.rollout.samples.data_rows import sample_from
+from agentkit.rollout.samples.sample import Sample
 
 PARQUET: Final = (".parquet",)
 LINES: Final = (".jsonl", ".ndjson", ".json")

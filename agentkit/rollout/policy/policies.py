@@ -15,7 +15,13 @@ from agentkit.models.failures import Asked, provider_error
 from agentkit.models.provider import CONNECT_TIMEOUT, PLACEHOLDER_KEY
 from agentkit.models.text import TextCalling
 from agentkit.models.vendors import OPENAI
-from agentkit.rollout.generation import Generation, GenerationRequest
+from agentkit.rollout.policy.generation import Generation, GenerationRequest
+
+KEEP_STOP: Final[Mapping[str, Mapping[str, Any]]] = {
+    "vllm": {"include_stop_str_in_output": True},
+    "sglang": {"no_stop_trim": True},
+}
+"""By the name of a server: the fields with which it leaves the stop string in the text. Source: their protocols."""
 
 _FINISHES: Final[Mapping[str, FinishReason]] = {
     "stop": "stop",
@@ -75,7 +81,8 @@ class ServerPolicy(Closing):
             raise ConfigError(f"{self!r} sends token ids: give the rollout a tokenizer, or use ModelPolicy(model(…))")
         client = await self._clients.get(self._made_client)
         fields = dict(request.sampling)
-        extra = {**self._asks, **fields.pop("extra_body", {}), **fields}
+        keep = {**KEEP_STOP["vllm"], **KEEP_STOP["sglang"]} if request.stop and self._asks else {}
+        extra = {**self._asks, **keep, **fields.pop("extra_body", {}), **fields}
         try:
             answer = await client.completions.create(
                 model=self.model,
@@ -89,9 +96,9 @@ class ServerPolicy(Closing):
         except OPENAI.errors() as error:
             secrets = [self._key] if self._key != PLACEHOLDER_KEY else []
             raise provider_error(error, Asked(self.base_url, secrets, self._timeout), None, None) from error
-        return self._read(answer.to_dict())
+        return self._read(answer.to_dict(), request.stop)
 
-    def _read(self, answer: Mapping[str, Any]) -> Generation:
+    def _read(self, answer: Mapping[str, Any], stop: Sequence[str]) -> Generation:
         choices = answer.get("choices")
         if not isinstance(choices, list) or len(choices) != 1:
             count = len(choices) if isinstance(choices, list) else 0
@@ -108,7 +115,7 @@ class ServerPolicy(Closing):
         if ids is None or probabilities is None or None in probabilities:
             probabilities = None
         finish = _FINISHES.get(str(choice.get("finish_reason")), "unknown")
-        return Generation(text=choice.get("text"), token_ids=ids, logprobs=probabilities, finish=finish)
+        return Generation(choice.get("text"), ids, probabilities, finish, _stopped_by(choice, stop))
 
     def _made_client(self) -> Any:
         import httpx2
@@ -124,6 +131,16 @@ class ServerPolicy(Closing):
     async def aclose(self) -> None:
         """Close the connections made in the running event loop; the policy can be used again afterwards."""
         await self._clients.aclose()
+
+
+_TOLD_STOPS: Final = ("stop_reason", "matched_stop")
+"""The fields in which vLLM and SGLang say at which string they stopped; None or a token's id if it was at a token."""
+
+
+def _stopped_by(choice: Mapping[str, Any], stop: Sequence[str]) -> str | None:
+    """The stop string at which a server stopped; empty if it says that it was none, None if it does not say."""
+    told = [choice[name] for name in _TOLD_STOPS if name in choice]
+    return next((by for by in told if by in stop), "") if stop and told else None
 
 
 _SPELT: Final = "token_id:"  # vLLM with `return_tokens_as_token_ids`, which older versions know
@@ -160,7 +177,9 @@ class ModelPolicy(Closing):
         Raises:
             ProviderError: the model refused, or did not answer.
         """
-        sampling = dict(request.sampling)
+        server = str(getattr(getattr(self._model, "inner", self._model), "server", None))
+        keep = KEEP_STOP.get(server, {}) if request.stop else {}
+        sampling = {**keep, **request.sampling}
         text, inside, finish = "", False, Finish("unknown")
         asked = ModelRequest(
             messages=request.messages,
@@ -180,7 +199,8 @@ class ModelPolicy(Closing):
                     inside = False
                 case Finish():
                     finish = event
-        return Generation(text=text + (self._tags[1] if inside else ""), finish=finish.reason)
+        by = "" if finish.raw == "end_turn" else None  # Anthropic tells the two apart, OpenAI does not
+        return Generation(text + (self._tags[1] if inside else ""), finish=finish.reason, stopped_by=by)
 
     async def aclose(self) -> None:
         """Close the connections of the model, if it has any."""

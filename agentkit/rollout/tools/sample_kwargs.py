@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from agentkit.checks.spelling import did_you_mean
 from agentkit.errors import ConfigError
-from agentkit.rollout.offered import hidden_parameters
-from agentkit.rollout.per_trajectory import HOOKS, RolloutTool
-from agentkit.rollout.sample import PHASES, Sample
+from agentkit.rollout.samples.sample import PHASES, Sample
+from agentkit.rollout.tools.offered import hidden_parameters
+from agentkit.rollout.tools.per_trajectory import HOOKS, RolloutTool
 from agentkit.tool.registry import BoundTool
 
 _NONE: Final[Mapping[str, Any]] = MappingProxyType({})

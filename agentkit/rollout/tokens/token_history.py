@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from agentkit.errors import ConfigError
 from agentkit.messages import Message, ToolMessage, UserMessage
-from agentkit.rollout.chat_template import ChatTemplate
-from agentkit.rollout.generation import Generation
-from agentkit.rollout.record import TokenRecord
+from agentkit.rollout.policy.generation import Generation
+from agentkit.rollout.records.record import TokenRecord
+from agentkit.rollout.tokens.chat_template import ChatTemplate
 from agentkit.toolspec import ToolSpec
 
 

@@ -16,9 +16,9 @@ from typing import Any, Final, NoReturn
 
 from agentkit.checks.spelling import did_you_mean, then, unknown
 from agentkit.errors import AgentkitError, ConfigError
-from agentkit.rollout import open_instruct_shape
-from agentkit.rollout.decorated import as_rollout_tool
-from agentkit.rollout.open_instruct_shape import fields_of
+from agentkit.rollout.tools import open_instruct_shape
+from agentkit.rollout.tools.decorated import as_rollout_tool
+from agentkit.rollout.tools.open_instruct_shape import fields_of
 
 Registry = Mapping[str, type[Any]]
 """Configuration classes by the names of their tools: open-instruct's `TOOL_REGISTRY`."""

@@ -14,7 +14,8 @@ from agentkit import formats
 from agentkit.errors import ConfigError, FormatError
 from agentkit.events import CallEnd, CallError, Event, Markup, Text, Thinking
 from agentkit.formats.format import Format, Tag, edge
-from agentkit.rollout.token_encoding import TokenEncoder
+from agentkit.rollout.tokens.stopping import stop_strings
+from agentkit.rollout.tokens.token_encoding import TokenEncoder
 from agentkit.toolspec import ToolSpec
 
 
@@ -144,9 +145,7 @@ class ToolParser:
         For `legacy` the end of each tool's tag, for `dr_tulu` that of its call; empty where a model ends its turn. The
         sampler must leave the string in the text (`include_stop_str_in_output`), or the call has no end.
         """
-        if self.format.name == "legacy":
-            return [f"</{tool.name}>" for tool in as_specs(tools) or self.tools]
-        return [self.tool_call_end_token] if self.format.name == "dr_tulu" else []
+        return list(stop_strings(self.format, as_specs(tools) or self.tools))
 
     async def extract_tool_calls(
         self, responses_ids: Sequence[int], tools: Sequence[Any] | None = None

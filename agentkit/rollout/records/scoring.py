@@ -7,7 +7,7 @@ from math import isfinite
 from typing import Any, Literal
 
 from agentkit.errors import ConfigError
-from agentkit.rollout.record import TrajectoryRecord
+from agentkit.rollout.records.record import TrajectoryRecord
 
 Aggregate = Literal["sum", "last"] | Callable[[TrajectoryRecord], float]
 """How a trajectory's rewards become one: `sum` adds the rewards of all calls and all final rewards; `last` is the last

@@ -15,9 +15,9 @@ from typing import Any, Final
 from agentkit.errors import ConfigError
 from agentkit.processor.running import waits
 from agentkit.processor.workers import WORKERS
-from agentkit.rollout import open_instruct_shape, verl_shape
-from agentkit.rollout.call_signatures import refuse_misfit
-from agentkit.rollout.per_trajectory import HOOKS, RolloutTool
+from agentkit.rollout.tools import open_instruct_shape, verl_shape
+from agentkit.rollout.tools.call_signatures import refuse_misfit
+from agentkit.rollout.tools.per_trajectory import HOOKS, RolloutTool
 from agentkit.tool.binding import FunctionNames, bind_function, bind_methods, looks_like_tool
 from agentkit.tool.declare import declared
 from agentkit.tool.references import load

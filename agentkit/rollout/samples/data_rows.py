@@ -26,8 +26,8 @@ from agentkit.agent.prompts import messages_from
 from agentkit.checks.spelling import did_you_mean, then
 from agentkit.errors import ConfigError
 from agentkit.messages import AssistantMessage, ImagePart, Message, TextPart, UserMessage, shown
-from agentkit.rollout.pictures import image_part
-from agentkit.rollout.sample import PHASES, Sample, ToolKwargs
+from agentkit.rollout.samples.pictures import image_part
+from agentkit.rollout.samples.sample import PHASES, Sample, ToolKwargs
 from agentkit.tool.output import plain
 
 _PHASES: Final[Mapping[str, str]] = {f"{phase}_kwargs": phase for phase in PHASES}

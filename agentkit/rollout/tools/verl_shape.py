@@ -18,11 +18,11 @@ from uuid import uuid4
 
 from agentkit.errors import ConfigError
 from agentkit.messages import ImagePart, shown
-from agentkit.rollout.call_signatures import refuse_misfit, signature_of, takes_any
-from agentkit.rollout.foreign_calls import foreign_tool, refuse_config
-from agentkit.rollout.pictures import image_parts
-from agentkit.rollout.sample import PHASES
-from agentkit.rollout.scoring import reward_of
+from agentkit.rollout.records.scoring import reward_of
+from agentkit.rollout.samples.pictures import image_parts
+from agentkit.rollout.samples.sample import PHASES
+from agentkit.rollout.tools.call_signatures import refuse_misfit, signature_of, takes_any
+from agentkit.rollout.tools.foreign_calls import foreign_tool, refuse_config
 from agentkit.tool.binding import BoundTool, is_async
 from agentkit.tool.output import json_text
 from agentkit.tool.result import ToolContext, ToolResult

@@ -10,11 +10,11 @@ from typing import Any, Final
 
 from agentkit.processor.faults import Faults
 from agentkit.processor.replies import words
-from agentkit.rollout.bounded import bounded, staying
-from agentkit.rollout.per_trajectory import HOOKS, RolloutInstance, RolloutTool
-from agentkit.rollout.sample import Sample
-from agentkit.rollout.sample_kwargs import needed, phase_of
-from agentkit.rollout.scoring import reward_of
+from agentkit.rollout.records.scoring import reward_of
+from agentkit.rollout.samples.sample import Sample
+from agentkit.rollout.tools.bounded import bounded, staying
+from agentkit.rollout.tools.per_trajectory import HOOKS, RolloutInstance, RolloutTool
+from agentkit.rollout.tools.sample_kwargs import needed, phase_of
 from agentkit.tool.result import ToolResult
 
 _ALL: Final = frozenset(HOOKS)

@@ -13,9 +13,9 @@ from typing import Any, Final
 
 from agentkit.errors import ConfigError, SchemaError
 from agentkit.messages import shown
-from agentkit.rollout.call_signatures import refuse_misfit, signature_of, takes_any
-from agentkit.rollout.foreign_calls import foreign_tool, refuse_config
-from agentkit.rollout.per_trajectory import HOOKS
+from agentkit.rollout.tools.call_signatures import refuse_misfit, signature_of, takes_any
+from agentkit.rollout.tools.foreign_calls import foreign_tool, refuse_config
+from agentkit.rollout.tools.per_trajectory import HOOKS
 from agentkit.tool.binding import BoundTool, bind_function, is_async
 from agentkit.tool.result import ToolContext, ToolResult
 
