@@ -30,8 +30,8 @@ from agentkit.messages import (
     UserMessage,
 )
 from agentkit.processor.replies import words
-from agentkit.rollout.record import CallRecord, TokenRecord, TrajectoryRecord
-from agentkit.rollout.sample import Sample, ToolKwargs
+from agentkit.rollout.records.record import CallRecord, TokenRecord, TrajectoryRecord
+from agentkit.rollout.samples.sample import Sample, ToolKwargs
 from agentkit.tool.result import ToolResult
 
 Numbered = tuple[Any, ...]

@@ -17,11 +17,11 @@ from agentkit.processor.replies import words
 from agentkit.rollout.distributed.actors import HostActor, HostWork
 from agentkit.rollout.distributed.exchange import HostLost, OrderFailed
 from agentkit.rollout.distributed.packing import packed, unpacked
-from agentkit.rollout.record import TrajectoryRecord
-from agentkit.rollout.record_json import record_from_json, record_to_json
+from agentkit.rollout.records.record import TrajectoryRecord
+from agentkit.rollout.records.record_json import record_from_json, record_to_json
+from agentkit.rollout.records.trajectory import TrajectoryEnd
 from agentkit.rollout.rollout import Rollout, distinct
-from agentkit.rollout.sample import Sample
-from agentkit.rollout.trajectory import TrajectoryEnd
+from agentkit.rollout.samples.sample import Sample
 
 _BOUNDS: Final[Bounds] = {
     "workers": whole(1, "workers"),
