@@ -37,7 +37,7 @@ from agentkit.tool.result import ToolResult
 Numbered = tuple[Any, ...]
 """A number, its value, and plain values that go with it."""
 
-Refused = list[tuple[int, str]]
+NotSent = list[tuple[int, str]]
 """Numbers of values that did not get through, with the reason."""
 
 OURS: Final[tuple[type, ...]] = (
@@ -85,7 +85,7 @@ def unpacked(blob: bytes) -> Any:
     return pickle.loads(blob)
 
 
-def packed_each(items: Sequence[Numbered]) -> tuple[bytes, Refused]:
+def packed_each(items: Sequence[Numbered]) -> tuple[bytes, NotSent]:
     """Numbered values in one package; one that cannot be sent is left out, and does not cost the others theirs."""
     with contextlib.suppress(Exception):  # looked for below: whose it is
         return _quickly((True, items)), []
@@ -98,7 +98,7 @@ def packed_each(items: Sequence[Numbered]) -> tuple[bytes, Refused]:
     return _quickly((False, apart)), refused
 
 
-def unpacked_each(blob: bytes) -> tuple[list[Any], Refused]:
+def unpacked_each(blob: bytes) -> tuple[list[Any], NotSent]:
     """What `packed_each` packed; one that cannot be read does not cost the others theirs."""
     together, items = pickle.loads(blob)
     if together:

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Callable, Container, Iterable, Itera
 from functools import partial
 from itertools import islice
 from types import MappingProxyType, TracebackType
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from agentkit.checks.awaiting import EnteredAsync
 from agentkit.checks.bounds import Bounds, refuse, whole
@@ -20,8 +20,10 @@ from agentkit.rollout.distributed.packing import packed, unpacked
 from agentkit.rollout.records.record import TrajectoryRecord
 from agentkit.rollout.records.record_json import record_from_json, record_to_json
 from agentkit.rollout.records.trajectory import TrajectoryEnd
-from agentkit.rollout.rollout import Rollout, distinct
-from agentkit.rollout.samples.sample import Sample
+from agentkit.rollout.samples.sample import Sample, distinct
+
+if TYPE_CHECKING:
+    from agentkit.rollout.rollout import Rollout
 
 _BOUNDS: Final[Bounds] = {
     "workers": whole(1, "workers"),
