@@ -20,7 +20,7 @@ from agentkit.rollout.policy.generation import Policy
 from agentkit.rollout.records.record import TrajectoryRecord
 from agentkit.rollout.records.scoring import Aggregate, aggregator
 from agentkit.rollout.rollout_limits import RolloutLimits
-from agentkit.rollout.samples.sample import Sample
+from agentkit.rollout.samples.sample import Sample, distinct
 from agentkit.rollout.tokens.chat_template import ChatTemplate
 from agentkit.rollout.tokens.tool_parsers import ToolParser
 from agentkit.rollout.tools.decorated import as_rollout_tool
@@ -126,7 +126,7 @@ class Rollout:
             ConfigError: one names an unknown tool, or has keyword arguments that its tool cannot take, or two have the
                 same id.
         """
-        for sample in _distinct(samples):
+        for sample in distinct(samples):
             check_sample(sample, self._sources)
 
     async def run(self, sample: Sample, repeat: int = 0) -> TrajectoryRecord:
@@ -182,25 +182,12 @@ class Rollout:
         self, samples: Iterable[Sample], repeats: int, skip: Container[str]
     ) -> Iterator[asyncio.Task[TrajectoryRecord]]:
         checked = isinstance(samples, Sequence)
-        for sample in _distinct(samples):
+        for sample in distinct(samples):
             if not checked:
                 check_sample(sample, self._sources)
             for repeat in range(repeats):
                 if (id := sample.trajectory_id(repeat)) not in skip:
                     yield asyncio.create_task(self.run(sample, repeat), name=f"trajectory {id}")
-
-
-def _distinct(samples: Iterable[Sample]) -> Iterator[Sample]:
-    """The samples, each under an id of its own: two records of one id could not be told apart."""
-    ids: set[str] = set()
-    for at, sample in enumerate(samples):
-        if sample.id in ids:
-            raise ConfigError(
-                f"samples[{at}]: the id {sample.id!r} is an earlier sample's; for several trajectories of "
-                "one sample, write stream(samples, repeats=…)"
-            )
-        ids.add(sample.id)
-        yield sample
 
 
 def _template(tokenizer: Any, format: Format, specs: Sequence[ToolSpec], settings: Mapping[str, Any]) -> ChatTemplate:
