@@ -59,7 +59,7 @@ def rollout() -> Rollout:
 
 def unbuildable() -> Rollout:
     """Raises."""
-    return Rollout([Counter], Adds(), format=None)
+    return Rollout([Counter], Adds(), aggregate="mean")  # type: ignore[arg-type]
 
 
 def samples(count: int, *bad: int) -> list[Sample]:
