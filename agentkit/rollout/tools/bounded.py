@@ -7,6 +7,7 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from agentkit.processor.replies import words
+from agentkit.processor.starting import interrupt, started
 from agentkit.processor.tooltask import GRACE
 
 T = TypeVar("T")
@@ -22,9 +23,10 @@ async def bounded(work: Coroutine[Any, Any, T], seconds: float | None) -> T:
         RuntimeError: it raised what is for its caller to raise: that it was cancelled, closed, or is to exit.
         Exception: what else it raised.
     """
-    task = asyncio.get_running_loop().create_task(staying(work))
+    task = started(staying(work), asyncio.get_running_loop())
     try:
-        await asyncio.wait([task], timeout=seconds)
+        if not task.done():
+            await asyncio.wait([task], timeout=seconds)
         if task.done():
             try:
                 return task.result()
@@ -41,12 +43,15 @@ async def staying(work: Coroutine[Any, Any, T]) -> T:
     """What a coroutine returns; its `SystemExit`, which would end all trajectories, becomes an error of its own.
 
     Raises:
-        RuntimeError: it raised `SystemExit`.
+        RuntimeError: it raised `SystemExit`, or `KeyboardInterrupt`, which then ends the event loop.
         Exception: what else it raised.
     """
     try:
         return await work
     except SystemExit as e:
+        raise _of_its_own(e) from e
+    except KeyboardInterrupt as e:
+        interrupt(e)
         raise _of_its_own(e) from e
 
 
@@ -69,7 +74,7 @@ def _gone(task: asyncio.Task[Any]) -> None:
 
 async def undisturbed(work: Coroutine[Any, Any, None]) -> bool:
     """Run a coroutine to its end, even if the caller is cancelled meanwhile; returns whether it was."""
-    task = asyncio.get_running_loop().create_task(work)
+    task = started(work, asyncio.get_running_loop())
     disturbed = False
     while not task.done():
         try:
