@@ -17,6 +17,7 @@ from agentkit.errors import ConfigError
 from agentkit.formats import Format
 from agentkit.processor.config import ProcessorConfig
 from agentkit.rollout.policy.generation import Policy
+from agentkit.rollout.policy.policies import ModelPolicy
 from agentkit.rollout.records.record import TrajectoryRecord
 from agentkit.rollout.records.scoring import Aggregate, aggregator
 from agentkit.rollout.rollout_limits import RolloutLimits
@@ -45,7 +46,8 @@ class Rollout:
         tools: classes with decorated methods, of which each trajectory gets an instance; functions, or instances
             without state; `RolloutTool`s.
         policy: the model.
-        format: the text format of its calls, by name or declaration.
+        format: the text format of its calls, by name or declaration. None: it calls natively, and tells its responses
+            as events, as `ModelPolicy(model, format=None)` does.
         tokenizer: turns the conversation into token ids: of the kind of transformers, or a `ChatTemplate` around one
             that was made for these tools. None leaves tokens to the policy.
         limits: of each trajectory.
@@ -79,9 +81,8 @@ class Rollout:
         refuse("Rollout", {"limits": limits, "concurrency": concurrency}, _BOUNDS)
         if not callable(getattr(policy, "generate", None)):
             raise ConfigError(f"Rollout(policy={policy!r:.100}): expected a policy, with `async def generate(request)`")
-        if format is None:
-            raise ConfigError("Rollout(format=None): name the text format of the policy's calls, such as 'hermes'")
-        declared = formats.get(format)
+        declared = None if format is None else formats.get(format)
+        _same_format(policy, declared)
         sources = tuple(as_rollout_tool(tool) for tool in tools)
         registry = ToolRegistry(*(bound for source in sources for bound in source.tools.values()))
         self._sources: Mapping[str, RolloutTool] = {name: source for source in sources for name in source.tools}
@@ -91,7 +92,12 @@ class Rollout:
         if tokenizer is None and limits.max_response_tokens is not None:
             raise ConfigError("RolloutLimits(max_response_tokens=…) counts tokens: give the rollout a tokenizer")
         template = None
-        if tokenizer is not None:
+        if tokenizer is not None and declared is None:
+            raise ConfigError(
+                "Rollout(format=None, tokenizer=…): whoever reads native calls from a model's tokens keeps the tokens; "
+                "name the text format in which the model writes its calls, or omit the tokenizer"
+            )
+        if tokenizer is not None and declared is not None:
             template = _template(tokenizer, declared, specs, template_settings)
             sampling = _stopping(sampling, ToolParser(template.encoder.tokenizer, declared).stop_token_ids)
         sampling, stop = _own_stop(sampling)
@@ -101,8 +107,8 @@ class Rollout:
             policy,
             declared,
             ProcessorConfig(
-                native=False,
-                formats=declared,
+                native=declared is None,
+                formats=() if declared is None else declared,
                 timeout=limits.call_timeout,
                 max_output=limits.max_tool_response,
                 keep=limits.keep,
@@ -197,6 +203,16 @@ def _template(tokenizer: Any, format: Format, specs: Sequence[ToolSpec], setting
             raise ConfigError(f"Rollout(tokenizer=…): a ChatTemplate for the tools {shown}; this rollout has {ours}")
         return tokenizer
     return ChatTemplate(tokenizer, format=format, tools=specs, settings=settings)
+
+
+def _same_format(policy: Policy, format: Format | None) -> None:
+    """A policy that teaches a format must be read in that: in any other its calls would be text, and never run."""
+    if isinstance(policy, ModelPolicy) and policy.format != format:
+        taught, read = (repr(one.name) if one is not None else "None" for one in (policy.format, format))
+        raise ConfigError(
+            f"Rollout(policy={policy!r}, format={read}): this policy's calls are in the format {taught}; "
+            f"name the same format in both"
+        )
 
 
 def _own_stop(sampling: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[str, ...] | None]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from agentkit.events import FinishReason
+from agentkit.events import FinishReason, SourceEvent
 from agentkit.messages import Message
 from agentkit.toolspec import ToolSpec
 
@@ -47,6 +47,8 @@ class Generation:
         finish: why it ended.
         stopped_by: the stop string at which it ended, which is appended to a text that lacks it; empty if the engine
             says that it was none; None if it does not say. Token ids are kept as they are: they have the string.
+        events: the response of a model that calls natively, for `Rollout(format=None)`: its texts, its thinking, and
+            `CallEnd(0, ToolCall("c1", "add", {"n": 1}))` for each call. None if it wrote its calls as text.
     """
 
     text: str | None = None
@@ -54,6 +56,7 @@ class Generation:
     logprobs: Sequence[float] | None = None
     finish: FinishReason = "stop"
     stopped_by: str | None = None
+    events: Sequence[SourceEvent] | None = None
 
 
 class Policy(Protocol):
