@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
+from operator import attrgetter
 from time import perf_counter
 from typing import Any, Final
 
@@ -18,9 +19,9 @@ from agentkit.formats import Format, Parser, quarantine
 from agentkit.messages import ImagePart, Message, TextPart, ToolMessage, UserMessage
 from agentkit.processor.config import ProcessorConfig
 from agentkit.processor.faults import Faults
-from agentkit.processor.intake import CallIds, Intake
+from agentkit.processor.intake import CallIds, Intake, OpenCalls
 from agentkit.processor.replies import words
-from agentkit.processor.textcalls import TextOpenCalls
+from agentkit.processor.starting import Breath
 from agentkit.rollout.bounded import undisturbed
 from agentkit.rollout.calling import CallAnswer, TurnCalls
 from agentkit.rollout.chat_template import ChatTemplate
@@ -41,6 +42,7 @@ _OF_OURS: Final = frozenset(("traceback", "problems", "position"))
 
 _PARTIAL: Final = frozenset((CallStart, ArgumentDelta))
 """What the end of a call says once more; nobody watches it while it is read."""
+_INDEX: Final = attrgetter("index")
 _REFUSED: Final[Mapping[TrajectoryEnd, tuple[ErrorCode, str]]] = {
     "answered": ("denied", "not run: the policy took this response back"),
     "response_length": ("limit", "not run: the trajectory has as many tokens as it may have"),
@@ -53,6 +55,12 @@ WhyEnded = tuple[TrajectoryEnd, str | None]
 """Why the turns ended, and the words of the error."""
 
 ReadCalls = list[CallEnd | CallError]
+
+
+class _TextCalls(OpenCalls):
+    """The calls of a response that is read as a whole: none was made before it, and none is quoted."""
+
+    textual = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +237,10 @@ class TrajectoryRun:
     # -------------------------------------------------------------- the turns
 
     async def _take_turns(self) -> WhyEnded:
+        breath = Breath()
         while True:
+            if breath.due:  # neither the policy nor a tool may have had to wait
+                await asyncio.sleep(0)
             self._go(TrajectoryState.GENERATING)
             try:
                 generation = await self._generate()
@@ -292,12 +303,19 @@ class TrajectoryRun:
         parser = Parser(self._setup.format, self._specs, thinking=thinking)
         events = parser.feed(text)
         events += parser.close()
-        whole = [event for event in events if type(event) not in _PARTIAL]
-        kept = intake.keep(whole, TextOpenCalls())
-        calls = [event for event in kept if isinstance(event, (CallEnd, CallError))]
+        calls: ReadCalls = []
+        opened = _TextCalls()
+        for event in events:
+            kind = type(event)
+            if kind not in _PARTIAL:
+                kept = intake.take(event, opened)
+                if kind is CallEnd or kind is CallError:
+                    calls.append(kept)  # type: ignore[arg-type]  # an end is kept as an end, or as an error
         self.so_far.messages.append(intake.draft.message())
         self.so_far.turns += 1
-        return sorted(calls, key=lambda event: event.index) if len(calls) > 1 else calls
+        if len(calls) > 1:
+            calls.sort(key=_INDEX)
+        return calls
 
     async def _answer(self, calls: ReadCalls, generation: Generation) -> WhyEnded | None:
         """Answer all calls of a turn; says why it was the last one, if it was."""
