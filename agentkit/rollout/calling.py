@@ -179,7 +179,8 @@ class TurnCalls:
                     continue
             task = ToolTask(admitted, self._config, self._faults, self._settled, place)
             self._running.add(task)
-            task.start(self._tools.context(admitted))
+            task.start(self._tools.context(admitted), at_once=True)
+            task.watch()
 
     def _place(self, admitted: Admitted) -> lines.LinePlace | None:
         tool = admitted.tool
@@ -194,13 +195,14 @@ class TurnCalls:
         """A tool has ended, or its call was answered as if it had."""
         self._running.discard(task)
         admitted, now, started = task.admitted, perf_counter(), task.started
-        index, limit = admitted.index, self._limits.max_tool_response
-        parts = done.result.parts if done.suspended is not None else done.parts
-        parts = capped(parts, limit, admitted.tool.policy.keep or self._limits.keep)
-        ends = done.result.error is None and admitted.tool.policy.terminates
+        policy, parts = admitted.tool.policy, done.parts
+        if done.suspended is not None or policy.max_output is not None:  # else it was cut at this limit
+            parts = done.result.parts if done.suspended is not None else done.parts
+            parts = capped(parts, self._limits.max_tool_response, policy.keep or self._limits.keep)
+        ends = policy.terminates and done.result.error is None
         queued = (now if started is None else started) - self._generated
         ran = 0.0 if started is None else now - started
-        self.answers[index] = CallAnswer(admitted.call, done.result, parts, queued, ran, ends)
+        self.answers[admitted.index] = CallAnswer(admitted.call, done.result, parts, queued, ran, ends)
         if not self._running:
             self._wake()
 

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
+from operator import attrgetter
 from time import perf_counter
 from typing import Any, Final
 
@@ -18,9 +19,9 @@ from agentkit.formats import Format, Parser, quarantine
 from agentkit.messages import ImagePart, Message, TextPart, ToolMessage, UserMessage
 from agentkit.processor.config import ProcessorConfig
 from agentkit.processor.faults import Faults
-from agentkit.processor.intake import CallIds, Intake
+from agentkit.processor.intake import CallIds, Intake, OpenCalls
 from agentkit.processor.replies import words
-from agentkit.processor.textcalls import TextOpenCalls
+from agentkit.processor.starting import Breath
 from agentkit.rollout.calling import CallAnswer, TurnCalls
 from agentkit.rollout.policy.generation import Generation, GenerationRequest, Policy
 from agentkit.rollout.policy.native_turn import native
@@ -43,6 +44,7 @@ _OF_OURS: Final = frozenset(("traceback", "problems", "position"))
 
 _PARTIAL: Final = frozenset((CallStart, ArgumentDelta))
 """What the end of a call says once more; nobody watches it while it is read."""
+_INDEX: Final = attrgetter("index")
 _REFUSED: Final[Mapping[TrajectoryEnd, tuple[ErrorCode, str]]] = {
     "answered": ("denied", "not run: the policy took this response back"),
     "response_length": ("limit", "not run: the trajectory has as many tokens as it may have"),
@@ -55,6 +57,12 @@ WhyEnded = tuple[TrajectoryEnd, str | None]
 """Why the turns ended, and the words of the error."""
 
 ReadCalls = list[CallEnd | CallError]
+
+
+class _TextCalls(OpenCalls):
+    """The calls of a response that is read as a whole: none was made before it, and none is quoted."""
+
+    textual = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +241,10 @@ class TrajectoryRun:
     # -------------------------------------------------------------- the turns
 
     async def _take_turns(self) -> WhyEnded:
+        breath = Breath()
         while True:
+            if breath.due:  # neither the policy nor a tool may have had to wait
+                await asyncio.sleep(0)
             self._go(TrajectoryState.GENERATING)
             try:
                 generation = await self._generate()
@@ -305,10 +316,12 @@ class TrajectoryRun:
         """Read a response: it becomes a message; returns its calls, good and bad."""
         intake, format = Intake(self._ids), self._setup.format
         kept = native(generation, intake) if format is None else self._parsed(generation, intake, format)
-        calls = [event for event in kept if isinstance(event, (CallEnd, CallError))]
+        calls: ReadCalls = [event for event in kept if isinstance(event, (CallEnd, CallError))]
         self.so_far.messages.append(intake.draft.message())
         self.so_far.turns += 1
-        return sorted(calls, key=lambda event: event.index) if len(calls) > 1 else calls
+        if len(calls) > 1:
+            calls.sort(key=_INDEX)
+        return calls
 
     def _parsed(self, generation: Generation, intake: Intake, format: Format) -> Iterable[SourceEvent]:
         text = self._written(generation, format)
@@ -316,7 +329,8 @@ class TrajectoryRun:
         parser = Parser(format, self._specs, thinking=thinking)
         events = parser.feed(text)
         events += parser.close()
-        return intake.keep([event for event in events if type(event) not in _PARTIAL], TextOpenCalls())
+        opened = _TextCalls()
+        return [intake.take(event, opened) for event in events if type(event) not in _PARTIAL]
 
     async def _answer(self, calls: ReadCalls, generation: Generation) -> WhyEnded | None:
         """Answer all calls of a turn; says why it was the last one, if it was."""
