@@ -180,6 +180,7 @@ class Parser(Reader):
                     break
                 if self.calls.at_once(entry) or (yield from self._enter(entry)):
                     after_call = entry.kind not in ("thinking", "answer", "markup", "aside")
+                    after_call |= entry.kind == "aside" and self.calls.section is not None  # which it does not end
                     break
             else:
                 if (yield from answer(self.calls, entries)):

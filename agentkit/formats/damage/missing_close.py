@@ -42,6 +42,8 @@ def close_values(call: CallReader, end: int, *, allowed: frozenset[str]) -> None
     for name, value in given:
         if swallowed := _opened_again(value, edge, call.arguments.by_name):
             raise unsure(name, swallowed, end, end)
+        if not known and _is_shut(value, edge, part, call, known):
+            raise _closed_before(name, edge.what, end)
     if known:
         _return_to(known, given, call, part, end, allowed)
 
@@ -114,6 +116,17 @@ def _unopened(name: str, missing: str, what: str, end: int) -> Damage:
     return Damage(
         "ambiguous_call",
         f"{what} is inside the value of {name!r}, and {missing!r} is missing: open each value, and put one that "
+        f"contains such markup in <![CDATA[ … ]]>",
+        end,
+        end=end,
+    )
+
+
+def _closed_before(name: str, what: str, end: int) -> Damage:
+    """The error for a value in which its own closing is, and which goes on after that."""
+    return Damage(
+        "ambiguous_call",
+        f"{what} is inside the value of {name!r}, and nothing there opens it: write each value once, and put one that "
         f"contains such markup in <![CDATA[ … ]]>",
         end,
         end=end,
