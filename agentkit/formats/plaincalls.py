@@ -10,8 +10,8 @@ the two for every format, as a text that arrives by the character is never read 
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 from agentkit.events import ArgumentDelta
@@ -116,7 +116,7 @@ def plain_call(r: Reader, opener: Opener, openers: Openers, index: int) -> Found
 
 
 @lru_cache(256)
-def _made(shape: Shape, section: bool) -> PlainCall | None:  # noqa: FBT001  # a key of the cache
+def _made(shape: Shape, section: bool) -> PlainCall | None:  # a key of the cache
     try:
         return PlainCall(shape, section=section)
     except Unlike:

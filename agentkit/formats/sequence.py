@@ -177,7 +177,7 @@ class Calls:
         # another shape of the format might have read what the text's end cut off from an earlier place
         unread = r.ended and call.arguments.body == damage.position
         cut = damage.position == r.cut or (unread and (damage.position < r.cut or _LAST_WORD(r.buf, r.at)))
-        if cut and damage.code != "internal_error":
+        if cut and not damage.ended and damage.code != "internal_error":
             at = r.cut if r.cut >= r.mark else damage.position
             damage = Damage("truncated_call", f"the text ended: {damage.message}", at, ended=True, got=damage.got)
         try:
