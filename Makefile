@@ -42,7 +42,7 @@ help: ## list the targets
 	@sed -nE 's/^([a-z]+):.*## (.*)/\1\t\2/p' Makefile | expand -t 10
 
 $(CORE): pyproject.toml
-	$(call install,.)
+	$(call install,.[cli])
 	@touch $@
 
 $(DEV): pyproject.toml

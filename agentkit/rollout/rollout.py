@@ -16,16 +16,16 @@ from agentkit.checks.spelling import takes
 from agentkit.errors import ConfigError
 from agentkit.formats import Format
 from agentkit.processor.config import ProcessorConfig
-from agentkit.rollout.chat_template import ChatTemplate
-from agentkit.rollout.decorated import as_rollout_tool
-from agentkit.rollout.generation import Policy
-from agentkit.rollout.per_trajectory import RolloutTool
-from agentkit.rollout.record import TrajectoryRecord
+from agentkit.rollout.policy.generation import Policy
+from agentkit.rollout.records.record import TrajectoryRecord
+from agentkit.rollout.records.scoring import Aggregate, aggregator
 from agentkit.rollout.rollout_limits import RolloutLimits
-from agentkit.rollout.sample import Sample
-from agentkit.rollout.sample_kwargs import check_sample
-from agentkit.rollout.scoring import Aggregate, aggregator
-from agentkit.rollout.tool_parsers import ToolParser
+from agentkit.rollout.samples.sample import Sample
+from agentkit.rollout.tokens.chat_template import ChatTemplate
+from agentkit.rollout.tokens.tool_parsers import ToolParser
+from agentkit.rollout.tools.decorated import as_rollout_tool
+from agentkit.rollout.tools.per_trajectory import RolloutTool
+from agentkit.rollout.tools.sample_kwargs import check_sample
 from agentkit.rollout.trajectory_run import RolloutSetup, TrajectoryRun
 from agentkit.tool.registry import BoundTool, ToolRegistry
 from agentkit.toolspec import ToolSpec
@@ -51,7 +51,8 @@ class Rollout:
         limits: of each trajectory.
         aggregate: how a trajectory's rewards become one: `sum`, `last`, or a function of its record.
         concurrency: how many trajectories run at once.
-        sampling: the engine's sampling parameters, passed on to the policy.
+        sampling: the engine's sampling parameters, passed on to the policy. `stop` replaces the format's own stop
+            strings, which only `legacy` and `dr_tulu` have; `[]` for none.
         ended: called with each record as its trajectory ends, also if it was cancelled.
         template_settings: further arguments of the tokenizer's chat template, such as `{"enable_thinking": False}`.
 
@@ -93,6 +94,7 @@ class Rollout:
         if tokenizer is not None:
             template = _template(tokenizer, declared, specs, template_settings)
             sampling = _stopping(sampling, ToolParser(template.encoder.tokenizer, declared).stop_token_ids)
+        sampling, stop = _own_stop(sampling)
         self._setup = RolloutSetup(
             sources,
             {spec.name: spec for spec in specs},
@@ -107,6 +109,7 @@ class Rollout:
             ),
             limits,
             sampling,
+            stop,
             aggregator(aggregate),
             template,
         )
@@ -207,6 +210,17 @@ def _template(tokenizer: Any, format: Format, specs: Sequence[ToolSpec], setting
             raise ConfigError(f"Rollout(tokenizer=…): a ChatTemplate for the tools {shown}; this rollout has {ours}")
         return tokenizer
     return ChatTemplate(tokenizer, format=format, tools=specs, settings=settings)
+
+
+def _own_stop(sampling: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[str, ...] | None]:
+    """The sampling parameters without the user's stop strings, and these; None if there are none."""
+    own = sampling.get("stop")
+    if own is None:
+        return sampling, None
+    strings = (own,) if isinstance(own, str) else own
+    if not isinstance(strings, Sequence) or not all(isinstance(one, str) and one for one in strings):
+        raise ConfigError(f"Rollout(sampling={{'stop': {own!r:.60}}}): expected a string, or a list of strings")
+    return {name: value for name, value in sampling.items() if name != "stop"}, tuple(strings)
 
 
 def _stopping(sampling: Mapping[str, Any], ids: Sequence[int]) -> Mapping[str, Any]:

@@ -21,19 +21,20 @@ from agentkit.processor.faults import Faults
 from agentkit.processor.intake import CallIds, Intake
 from agentkit.processor.replies import words
 from agentkit.processor.textcalls import TextOpenCalls
-from agentkit.rollout.bounded import undisturbed
 from agentkit.rollout.calling import CallAnswer, TurnCalls
-from agentkit.rollout.chat_template import ChatTemplate
-from agentkit.rollout.generation import Generation, GenerationRequest, Policy
-from agentkit.rollout.instances import Instances, ToolNotCreated
-from agentkit.rollout.offered import OfferedTools
-from agentkit.rollout.per_trajectory import RolloutTool
-from agentkit.rollout.record import CallRecord, TrajectoryRecord
+from agentkit.rollout.policy.generation import Generation, GenerationRequest, Policy
+from agentkit.rollout.records.record import CallRecord, TrajectoryRecord
+from agentkit.rollout.records.scoring import reward_of
+from agentkit.rollout.records.trajectory import NEXT, TrajectoryEnd, TrajectoryState
 from agentkit.rollout.rollout_limits import RolloutLimits
-from agentkit.rollout.sample import Sample
-from agentkit.rollout.scoring import reward_of
-from agentkit.rollout.token_history import TokenHistory
-from agentkit.rollout.trajectory import NEXT, TrajectoryEnd, TrajectoryState
+from agentkit.rollout.samples.sample import Sample
+from agentkit.rollout.tokens.chat_template import ChatTemplate
+from agentkit.rollout.tokens.stopping import stop_strings, whole
+from agentkit.rollout.tokens.token_history import TokenHistory
+from agentkit.rollout.tools.bounded import undisturbed
+from agentkit.rollout.tools.instances import Instances, ToolNotCreated
+from agentkit.rollout.tools.offered import OfferedTools
+from agentkit.rollout.tools.per_trajectory import RolloutTool
 from agentkit.toolspec import ToolSpec
 
 _OF_OURS: Final = frozenset(("traceback", "problems", "position"))
@@ -67,6 +68,7 @@ class RolloutSetup:
         config: which calls run, and how.
         limits: of a trajectory.
         sampling: passed on to the policy.
+        stop: the user's stop strings, in place of those of the format; None if there are none.
         score: adds up a trajectory's rewards.
         template: how the conversation becomes token ids; None without a tokenizer.
         faults: logs what the tools' authors must fix.
@@ -79,6 +81,7 @@ class RolloutSetup:
     config: ProcessorConfig
     limits: RolloutLimits
     sampling: Mapping[str, Any]
+    stop: tuple[str, ...] | None
     score: Callable[[TrajectoryRecord], float]
     template: ChatTemplate | None = None
     faults: Faults = field(default_factory=Faults)
@@ -258,6 +261,7 @@ class TrajectoryRun:
             None if tokens is None else tokens.ids,
             self._room(),
             setup.sampling,
+            self._stop(),
             turn=self.so_far.turns,
         )
         began = perf_counter()
@@ -269,6 +273,11 @@ class TrajectoryRun:
         finally:
             self.so_far.generating += perf_counter() - began
 
+    def _stop(self) -> tuple[str, ...]:
+        """Where the policy ends a turn."""
+        own = self._setup.stop
+        return stop_strings(self._setup.format, self._specs) if own is None else own
+
     def _room(self) -> int | None:
         """How many tokens the next turn may have."""
         bounds = (self._setup.limits.max_tokens, None if self._tokens is None else self._tokens.left)
@@ -279,6 +288,8 @@ class TrajectoryRun:
         told: object = generation.text
         if told is not None and not isinstance(told, str):
             raise ConfigError(f"the policy told its text as {type(told).__name__} {told!r:.100}; expected a string")
+        if (stop := self._stop()) and generation.token_ids is None:
+            generation = replace(generation, text=whole(generation, stop, self._setup.format, self._specs))
         if self._tokens is not None:
             return self._tokens.wrote(generation)
         if generation.text is None:

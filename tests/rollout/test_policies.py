@@ -12,8 +12,8 @@ from agentkit import model
 from agentkit.errors import ConfigError, ProviderError
 from agentkit.events import Finish, Text, Thinking
 from agentkit.messages import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage
-from agentkit.rollout.generation import Generation, GenerationRequest
-from agentkit.rollout.policies import ModelPolicy, ScriptedPolicy, ServerPolicy
+from agentkit.rollout.policy.generation import Generation, GenerationRequest
+from agentkit.rollout.policy.policies import ModelPolicy, ScriptedPolicy, ServerPolicy
 from agentkit.testing import ScriptedModel
 from agentkit.toolspec import ToolSpec
 

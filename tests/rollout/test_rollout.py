@@ -24,8 +24,8 @@ from agentkit.rollout import (
     TrajectoryRecord,
 )
 from agentkit.rollout import trajectory_run as loop
-from agentkit.rollout.policies import ScriptedPolicy
-from agentkit.rollout.trajectory import NEXT, TrajectoryState
+from agentkit.rollout.policy.policies import ScriptedPolicy
+from agentkit.rollout.records.trajectory import NEXT, TrajectoryState
 
 ADD_1_TO_8 = [hermes("add", n=n) for n in range(1, 9)]
 SUMS = ["1", "3", "6", "10", "15", "21", "28", "36"]

@@ -10,11 +10,11 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from agentkit.checks.bounds import SECONDS, Bounds, refuse, whole
-from agentkit.rollout.decorated import as_rollout_tool
 from agentkit.rollout.distributed.actors import HostActor, HostWork
 from agentkit.rollout.distributed.exchange import HostLost
 from agentkit.rollout.distributed.tool_host import ToolHost
-from agentkit.rollout.per_trajectory import RolloutTool
+from agentkit.rollout.tools.decorated import as_rollout_tool
+from agentkit.rollout.tools.per_trajectory import RolloutTool
 from agentkit.tool.binding import BoundTool
 from agentkit.tool.result import ToolContext, ToolResult
 

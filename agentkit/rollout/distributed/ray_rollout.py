@@ -14,8 +14,8 @@ from agentkit.checks.bounds import Bounds, refuse, whole
 from agentkit.errors import ConfigError
 from agentkit.rollout.distributed.actors import HostActor, HostWork
 from agentkit.rollout.distributed.exchange import HostLost, OrderFailed
-from agentkit.rollout.record import TrajectoryRecord
-from agentkit.rollout.sample import Sample
+from agentkit.rollout.records.record import TrajectoryRecord
+from agentkit.rollout.samples.sample import Sample
 
 if TYPE_CHECKING:
     from agentkit.rollout.rollout import Rollout

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from agentkit.processor.running import run_tool
-from agentkit.rollout.per_trajectory import RolloutInstance, RolloutTool
+from agentkit.rollout.tools.per_trajectory import RolloutInstance, RolloutTool
 from agentkit.tool.result import ToolContext, ToolResult
 
 _LOG: Final = logging.getLogger("agentkit.rollout")
