@@ -1,7 +1,7 @@
-"""What reading a whole text costs: with no call, 1, 8 and 1,600 calls, next to SGLang's parsers on the same texts.
+"""What reading a whole text costs: with no call, with 1, 8 and 1,600 calls, next to SGLang's parsers.
 
-Both read the same text in turn, and the fastest run of each counts; read the ratios. SGLang returns arguments as JSON
-text and ours are decoded: "decoded" adds `json.loads` of SGLang's. Every call of both is compared with what was written.
+Both read the same texts in turn, and the fastest run of each counts; read the ratios. SGLang returns arguments as JSON
+text and ours are decoded: "decoded" adds `json.loads` of SGLang's. The calls that both found are compared.
 
     python benchmarks/whole_texts.py [format …]
     pip download --no-deps sglang && unzip sglang-*.whl 'sglang/srt/function_call/*' -d peers
@@ -82,11 +82,25 @@ def text_of(format: Format, offered: Sequence[ToolSpec], count: int) -> str:
     made = [
         ToolCall("", "create_file", {"file_path": f"{n}.c", "file_contents": lines(PROSE, 350)}) for n in range(count)
     ]
-    return f"I write them now.\n{render_calls(format, made, offered)}"
+    return f"I write them now.\n{render_calls(format, made, offered)}" if made else "There is nothing to write."
 
 
-def compare(format: Format, offered: Sequence[ToolSpec], text: str) -> str:
+def row(format: Format, offered: Sequence[ToolSpec]) -> str:
+    """Our time for texts with no call, with one, with eight and with many."""
+    none, one, eight, many = (text_of(format, offered, count) for count in (0, 1, 8, MANY))
+    assert len(calls(parse(many, format, offered))) == MANY, format.name
+
+    def often(text: str) -> Callable[[], object]:
+        return lambda: [parse(text, format, offered) for _ in range(50)]
+
+    a, b, c = (seconds / 50 * 1e6 for seconds in fastest(often(none), often(one), often(eight)))
+    (d,) = fastest(lambda: parse(many, format, offered))
+    return f"{format.name:16} {a:8.1f} {b:8.1f} {c:8.1f} {(c - b) / 7:6.1f} {len(many) // 1000:5} {d / MANY * 1e6:9.1f}"
+
+
+def compare(format: Format, offered: Sequence[ToolSpec]) -> str:
     """SGLang's time for a text with many calls as a multiple of ours, without and with decoding."""
+    text = text_of(format, offered, MANY)
     module, name = COMPARED[format.name]
     detector = getattr(import_module(f"sglang.srt.function_call.{module}"), name)
     known = [Tool(function=Function(name=t.name, parameters=dict(t.parameters))) for t in offered]
@@ -116,20 +130,9 @@ def main() -> None:
     if given.sglang:
         sglang(given.sglang)
     offered = tools()
-    print(
-        f"{'format':16} {'no call':>8} {'1 call':>8} {'8 calls':>8} {'each':>6} {'kB':>5} {MANY:5} {'each':>6}  µs of CPU"
-    )
+    print(f"{'format':16} {'no call':>8} {'1 call':>8} {'8 calls':>8} {'each':>6} {'kB':>5} {MANY} each  in µs of CPU")
     for format in chosen:
-        texts = [text_of(format, offered, count) if count else "Nothing to do here." for count in (0, 1, 8, MANY)]
-        assert len(calls(parse(texts[-1], format, offered))) == MANY, format.name
-        none, one, eight = fastest(*(lambda t=t: [parse(t, format, offered) for _ in range(50)] for t in texts[:3]))
-        (many,) = fastest(lambda t=texts[-1]: parse(t, format, offered))
-        print(
-            f"{format.name:16} {none * 2e4:8.1f} {one * 2e4:8.1f} {eight * 2e4:8.1f} {(eight - one) * 2e4 / 7:6.1f} "
-            f"{len(texts[-1]) // 1000:5} {many * 1e3:3.0f}ms {many / MANY * 1e6:6.1f}",
-            compare(format, offered, texts[-1]) if given.sglang and format.name in COMPARED else "",
-            flush=True,
-        )
+        print(row(format, offered), compare(format, offered) if given.sglang else "", flush=True)
 
 
 if __name__ == "__main__":

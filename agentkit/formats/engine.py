@@ -179,7 +179,7 @@ class Parser(Reader):
         if thinking:
             yield from self.prose.region(Thinking, thinking)
         after_call = False
-        while True:
+        while not (after_call and self.ended and self.at >= len(self.buf)):
             entries = next_at_once(self.calls) if after_call else None
             if entries is None:
                 entries = yield from (between.after_call(self.calls) if after_call else self.prose.to_opener())
@@ -194,17 +194,21 @@ class Parser(Reader):
                     after_call = entry.kind not in ("thinking", "answer", "markup", "aside")
                     break
             else:
-                if (yield from answer(self.calls, entries)):
-                    after_call = True
-                    continue
-                self.calls.section = None
-                if self.calls.before:
-                    self.unread(self.calls.before)
-                    self.calls.before = ""
-                elif self.buf.startswith("`", self.at):
-                    yield from self.prose.ticks(self.prose.quoting)
-                else:
-                    self.prose.plain(self.at + 1)
+                after_call = yield from self._opens_nothing(entries)
+
+    def _opens_nothing(self, entries: Sequence[Opener]) -> Generator[None, None, bool]:
+        """Nothing that was tried here is a call: at least one character is text; True if a call is answered for."""
+        if (yield from answer(self.calls, entries)):
+            return True
+        self.calls.section = None
+        if self.calls.before:
+            self.unread(self.calls.before)
+            self.calls.before = ""
+        elif self.buf.startswith("`", self.at):
+            yield from self.prose.ticks(self.prose.quoting)
+        else:
+            self.prose.plain(self.at + 1)
+        return False
 
     def _enter(self, entry: Opener) -> Generator[None, None, bool]:
         """Try to read what opens here; False, with nothing consumed, if it is text after all.

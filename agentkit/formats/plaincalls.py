@@ -175,7 +175,8 @@ def _ends(shape: Shape, n: int) -> str:
     ends = ends_of_name(shape.call[n + 1 :])
     if any(re.match(r"[\w.:-]", text) for text in ends):
         raise Unlike
-    return f"(?={'|'.join(map(re.escape, ends))})"
+    space = "" if any(text[0].isspace() for text in ends) else r"\s{0,64}+"  # which is not part of the name
+    return f"(?={space}(?:{'|'.join(map(re.escape, ends))}))"
 
 
 def _into(body: FormatPart) -> str:
@@ -227,13 +228,20 @@ def _json(shape: Shape, at: int) -> Read:
         over = tail(r.buf, end)
         if over is None or loose or (typed and "type" in value):  # with a type, it may describe a tool
             return False
-        if last and GOES_ON.may_be(r.buf, end):
+        if last and _goes_on(r, end):
             return False
         found.end, found.arguments = over.end(), value
         found.deltas.append(_new(ArgumentDelta, (found.index, r.buf[start:end], None)))
         return found.tool is None or openers.expected(found.tool).fits(value)
 
     return read
+
+
+def _goes_on(r: Reader, end: int) -> bool:
+    """Whether more of the arguments is after what closes them, or may be; as `Reader.sees` finds it."""
+    if r.ended and GOES_ON.part.match(r.buf, end):
+        r.cut = r.base + end
+    return GOES_ON.match(r.buf, end) is not None or (not r.ended and GOES_ON.part.match(r.buf, end) is not None)
 
 
 # ---------------------------------------------------------------- parameters
@@ -322,18 +330,17 @@ _NO_KIND: Final = "(?P<kind>(?!))?"
 
 def _put(r: Reader, call: CallReader, part: Pairs | TagParameters, key: str, text: str, kind: str | None) -> None:
     """Add one argument."""
-    arguments = call.arguments
+    arguments, tool = call.arguments, call.arguments.tool
     arguments.plain.add(key)
-    if (kind is None and arguments.tool is not None and key in call.openers.expected(arguments.tool).words) or kind in (
-        "string",
-        "true",
-    ):
+    words = call.openers.expected(tool).words if tool is not None and kind is None else ()
+    if key in words or kind == ("string" if isinstance(part, Pairs) else "true"):
         arguments.by_name[key] = text
-    elif kind is None or isinstance(part, TagParameters):
-        told = kind == "false" and not (arguments.tool and arguments.tool.declares(key))
-        arguments.put(r, key, text) if not told else arguments.set(r, key, values.read(text, {}, {}))
-    else:
+    elif kind is not None and isinstance(part, Pairs):
         arguments.by_name[key] = arguments.read(text, {"type": kind}, {}, r.repairs)
+    elif kind is not None and not (tool and tool.declares(key)):
+        arguments.by_name[key] = values.read(text, {}, {})
+    else:
+        arguments.put(r, key, text)
 
 
 def _is_over(r: Reader, edge: ValueEnd, stop: int) -> bool:
