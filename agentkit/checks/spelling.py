@@ -158,16 +158,34 @@ def takes(
         most = len(positional) if not code.co_flags & inspect.CO_VARARGS else 1_000_000
         needed = (code.co_argcount - len(function.__defaults__ or ()), positional[bound:])
 
-        @wraps(function)
-        def checked(*args: Any, **kwargs: Any) -> Any:
+        def misuse(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> AgentkitError | None:
             if len(args) > most or not known.issuperset(kwargs):
                 places = list(positional[bound:])
                 shown = [name for name in names if not bound or name != "self"]
-                refuse_unknown(label, kwargs, shown, others() if callable(others) else others, error)
-                raise error(_too_many(label, len(args) - bound, places, shown))
+                unfit = _unknown(label, kwargs, shown, others() if callable(others) else others)
+                return error(unfit or _too_many(label, len(args) - bound, places, shown))
             if len(args) < needed[0] and (lacks := _missing(needed, len(args), kwargs, bound)):
-                raise error(f"{label} is missing {lacks}{such and '; for example: '}{such}")
-            return function(*args, **kwargs)
+                return error(f"{label} is missing {lacks}{such and '; for example: '}{such}")
+            return None
+
+        if code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS):
+
+            @wraps(function)
+            def checked(*args: Any, **kwargs: Any) -> Any:
+                if (wrong := misuse(args, kwargs)) is not None:
+                    raise wrong
+                return function(*args, **kwargs)
+
+        else:  # Python refuses the same arguments, so that only its refusals need a closer look
+
+            @wraps(function)
+            def checked(*args: Any, **kwargs: Any) -> Any:
+                try:
+                    return function(*args, **kwargs)
+                except TypeError:
+                    if (wrong := misuse(args, kwargs)) is not None:
+                        raise wrong from None
+                    raise
 
         if inspect.iscoroutinefunction(function) and hasattr(inspect, "markcoroutinefunction"):
             inspect.markcoroutinefunction(checked)
@@ -232,10 +250,17 @@ def refuse_unknown(
     Raises:
         AgentkitError: an `error`.
     """
+    if unfit := _unknown(owner, given, names, others):
+        raise error(unfit)
+
+
+def _unknown(owner: str, given: Iterable[str], names: Sequence[str], others: Mapping[str, str]) -> str:
+    """A message about the first of these keywords that is unknown; empty if none is."""
     for name in given:
         if name not in names:
             hint = did_you_mean(name, names, others)
-            raise error(f"{owner} has no argument {name!r}{then(hint, 'it takes ' + ', '.join(names))}")
+            return f"{owner} has no argument {name!r}{then(hint, 'it takes ' + ', '.join(names))}"
+    return ""
 
 
 def _display_name(target: Any) -> str:

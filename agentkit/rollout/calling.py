@@ -22,8 +22,8 @@ from agentkit.processor.faults import Faults
 from agentkit.processor.replies import capped, failed
 from agentkit.processor.running import Outcome
 from agentkit.processor.tooltask import ToolTask
-from agentkit.rollout.offered import OfferedTools
 from agentkit.rollout.rollout_limits import RolloutLimits
+from agentkit.rollout.tools.offered import OfferedTools
 from agentkit.tool.result import ToolResult
 
 _NO_ONE: Final = "not run: {} needs a person's approval, and nobody watches this rollout"
@@ -146,20 +146,21 @@ class TurnCalls:
 
     async def _run(self, ready: deque[Admitted]) -> None:
         """Start what may start; then wait for what runs, and start what had to wait for it."""
+        self._start(ready)
+        if not self._running and not ready:  # all have ended at once, as many do
+            return
         loop = asyncio.get_running_loop()
-        timers = self._timers(loop) if ready else []
+        timers = self._timers(loop)
         try:
             while ready or self._running:
-                self._over = over = loop.create_future()
+                self._over = loop.create_future()
+                await self._over
                 self._start(ready)
-                if self._running or ready:
-                    await over
         finally:
             for timer in timers:
                 timer.cancel()
 
     def _start(self, ready: deque[Admitted]) -> None:
-        started = []
         for _ in range(len(ready)):
             admitted = ready.popleft()
             if self._late:
@@ -178,16 +179,8 @@ class TurnCalls:
                     continue
             task = ToolTask(admitted, self._config, self._faults, self._settled, place)
             self._running.add(task)
-            started.append(task)
-            task.start(self._tools.context(admitted))
-        if started:
-            asyncio.get_running_loop().call_soon(self._watch, started)
-
-    def _watch(self, started: list[ToolTask]) -> None:
-        """Start to count the time of those that have not ended at once, as many do."""
-        for task in started:
-            if task in self._running:
-                task.watch()
+            task.start(self._tools.context(admitted), at_once=True)
+            task.watch()
 
     def _place(self, admitted: Admitted) -> lines.LinePlace | None:
         tool = admitted.tool
@@ -202,13 +195,14 @@ class TurnCalls:
         """A tool has ended, or its call was answered as if it had."""
         self._running.discard(task)
         admitted, now, started = task.admitted, perf_counter(), task.started
-        index, limit = admitted.index, self._limits.max_tool_response
-        parts = done.result.parts if done.suspended is not None else done.parts
-        parts = capped(parts, limit, admitted.tool.policy.keep or self._limits.keep)
-        ends = done.result.error is None and admitted.tool.policy.terminates
+        policy, parts = admitted.tool.policy, done.parts
+        if done.suspended is not None or policy.max_output is not None:  # else it was cut at this limit
+            parts = done.result.parts if done.suspended is not None else done.parts
+            parts = capped(parts, self._limits.max_tool_response, policy.keep or self._limits.keep)
+        ends = policy.terminates and done.result.error is None
         queued = (now if started is None else started) - self._generated
         ran = 0.0 if started is None else now - started
-        self.answers[index] = CallAnswer(admitted.call, done.result, parts, queued, ran, ends)
+        self.answers[admitted.index] = CallAnswer(admitted.call, done.result, parts, queued, ran, ends)
         if not self._running:
             self._wake()
 

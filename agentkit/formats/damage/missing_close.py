@@ -38,7 +38,14 @@ def close_values(call: CallReader, end: int, *, allowed: frozenset[str]) -> None
         return
     edge = end_of_value(call.shape, part)
     known = [n for n in call.tool.parameters.get("properties", {}) if n not in call.arguments.by_name]
-    given = [(n, v) for n, v in call.arguments.by_name.items() if isinstance(v, str) and n in call.arguments.plain]
+    marks = _marks(part)
+    given = [
+        (n, v)
+        for n, v in call.arguments.by_name.items()
+        if isinstance(v, str) and n in call.arguments.plain and any(mark in v for mark in marks)
+    ]
+    if not given:
+        return
     for name, value in given:
         if swallowed := _opened_again(value, edge, call.arguments.by_name):
             raise unsure(name, swallowed, end, end)
@@ -86,6 +93,14 @@ def _return_to(
             text = _trimmed(part, value[start:stop], first=not start, last=stop == len(value))
             call.arguments.by_name[key] = call.arguments.read(text, *call.arguments.schema(key), allowed)
         call.arguments.note(MISSING_CLOSE)
+
+
+@lru_cache(256)
+def _marks(part: Pairs | TagParameters) -> tuple[str, ...]:
+    """A value with none of these characters contains no part of an opening or a closing that is looked for here."""
+    edges = [text for opening in _written(part, "") for text in (opening.strip()[0], opening.strip()[-1])]
+    edges.append(part.close.strip()[0] if isinstance(part, Pairs) else "<")
+    return tuple({case for edge in edges for case in (edge.lower(), edge.upper())})
 
 
 def _opened_again(value: str, edge: ValueEnd, names: Collection[str]) -> str:
