@@ -5,8 +5,10 @@ Over every format with raw values: a quoted call that is damaged itself, more th
 
 from __future__ import annotations
 
+import re
+
 import pytest
-from raw_values import PARAMETERS, RAW, SAVE, TOOLS, holes, made, outcomes, pieces, read, saved
+from raw_values import LOOK, PARAMETERS, RAW, SAVE, TOOLS, between, holes, made, outcomes, pieces, read, saved
 
 from agentkit import formats
 from agentkit.formats import Format
@@ -75,6 +77,18 @@ def test_a_value_that_is_written_twice_is_refused(format: Format, between: str) 
     got = outcomes(read(format, f"{one.call(f'ls{one.close.strip()}{between}ls')}\n{one.call('pwd')}"))
     assert [g for g in made(got) if g != PWD] == []
     assert any(isinstance(g, str) for g in got)
+
+
+@every_format
+def test_what_is_left_of_the_opening_of_a_missing_parameter_is_no_content(format: Format) -> None:
+    """The closing of the value before it is missing, too."""
+    head, _, opening, rest = between(format)
+    at = opening.index("number") + len("number")
+    tags = re.findall(r"<[^<>]+>|[^<>]+", opening[at:])
+    for gone in {tag for tag in tags if tag.strip()}:
+        text = f"{head}{opening[:at]}{opening[at:].replace(gone, '', 1)}{rest}"
+        got = outcomes(read(format, text, (*TOOLS, LOOK)))
+        assert made(got) in ([], [("look", {"text": "ls -a", "number": 912}, ("missing_close",))]), (gone, got)
 
 
 @pytest.mark.parametrize(
