@@ -6,6 +6,7 @@ Over every format with raw values: a quoted call that is damaged itself, more th
 from __future__ import annotations
 
 import re
+from itertools import product
 
 import pytest
 from raw_values import LOOK, PARAMETERS, RAW, SAVE, TOOLS, between, holes, made, outcomes, pieces, read, saved
@@ -46,6 +47,18 @@ def test_half_a_quoted_call_is_content_where_nothing_is_left_behind_the_call(for
     for then in ("", "\nDone.", f"\n{one.call('pwd')}"):
         got = outcomes(read(format, f"{one.call(value)}{then}"))
         assert got == [("bash", {"command": value}, ()), *([PWD] if "pwd" in then else [])], then
+
+
+@every_format
+def test_no_value_takes_in_the_next_call_where_its_closing_and_the_end_of_its_call_are_swapped(format: Format) -> None:
+    """Half a call is quoted in it, and the next call quotes an end, too."""
+    one = pieces(format, "bash", command="VALUE")
+    end = end_of_value(format.shapes[0], next(p for p in format.call if isinstance(p, Pairs | TagParameters))).over
+    other = formats.render_calls("seed_oss", [ToolCall("", "bash", {"command": "ls"})], TOOLS)
+    for between_them, value in product(("\n", "\nSo:\n\n"), (f"c{end}d", f"c{other}d")):
+        text = f"{one.head}a{one.head}b{end}\n{one.close.strip()}{between_them}{one.call(value)}"
+        got = outcomes(read(format, text))
+        assert [g for g in made(got) if g != ("bash", {"command": value}, ())] == [], (text, got)
 
 
 @every_format
