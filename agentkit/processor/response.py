@@ -95,4 +95,6 @@ class ResponseReader:
 
     def _finished(self, event: Finish) -> Iterable[SourceEvent]:
         rest = self.close(cut=event.reason == "length")
-        return chain(rest, self.intake.keep((event,), self._native)) if rest else self.intake.keep_one(event, self._native)
+        return (
+            chain(rest, self.intake.keep((event,), self._native)) if rest else self.intake.keep_one(event, self._native)
+        )
