@@ -236,7 +236,8 @@ class TrajectoryRun:
         except Exception as e:  # noqa: BLE001 - the boundary: a bad rollout is data, also one that cannot be scored
             self._setup.faults.raised("aggregate", e, "the error is on the trajectory's record")
             return replace(record, unscored={**of.unscored, "aggregate": words(e)})
-        return replace(record, reward=reward)
+        object.__setattr__(record, "reward", reward)  # nobody has it yet; a copy would cost as much as a turn
+        return record
 
     # -------------------------------------------------------------- the turns
 
@@ -291,8 +292,9 @@ class TrajectoryRun:
 
     def _room(self) -> int | None:
         """How many tokens the next turn may have."""
-        bounds = (self._setup.limits.max_tokens, None if self._tokens is None else self._tokens.left)
-        return min((bound for bound in bounds if bound is not None), default=None)
+        most = self._setup.limits.max_tokens
+        left = None if self._tokens is None else self._tokens.left
+        return most if left is None else left if most is None else min(most, left)
 
     def _written(self, generation: Generation, format: Format) -> str:
         """The text of a response, and its tokens into the history."""
@@ -348,7 +350,7 @@ class TrajectoryRun:
         self.so_far.answered += 1
         if last is not None:
             return last, None
-        if any(answer.ends for answer in turn.answers.values()):
+        if turn.ends:
             return "terminated_by_tool", None
         if self._late():
             return "deadline", None
@@ -356,9 +358,11 @@ class TrajectoryRun:
 
     def _told(self, begun: int) -> WhyEnded | None:
         """Append what the model was answered, from this message on, to its tokens; says so if it has no room."""
+        if self._tokens is None:
+            return None
         answers = [message for message in self.so_far.messages[begun:] if isinstance(message, ToolMessage)]
         try:
-            fits = self._tokens is None or self._tokens.answered(answers)
+            fits = self._tokens.answered(answers)
         except ConfigError as e:
             return "policy_error", f"the answers cannot be tokenized: {e}"
         return None if fits else ("response_length", None)
@@ -416,4 +420,6 @@ class TrajectoryRun:
 
 
 def _text(parts: tuple[TextPart | ImagePart, ...]) -> str:
+    if len(parts) == 1 and type(parts[0]) is TextPart:
+        return parts[0].text
     return "".join(part.text for part in parts if isinstance(part, TextPart))
