@@ -77,6 +77,19 @@ class ImagePart:
         return None if self.data is None else fault(self.data, self.media_type)
 
     @property
+    def mended(self) -> ImagePart:
+        """The image without additional parts of its file that are damaged and that no picture needs; else itself.
+
+        A browser shows a PNG whose colour profile has a wrong checksum; `fault` names it, because some readers refuse
+        the file.
+        """
+        from agentkit.checks.image_files import without_damaged_extras
+
+        if self.data is None or (data := without_damaged_extras(self.data)) == self.data:
+            return self
+        return ImagePart(data, self.media_type)
+
+    @property
     def base64(self) -> str:
         """`data` in base64."""
         return base64.b64encode(self.data or b"").decode("ascii")

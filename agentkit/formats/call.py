@@ -119,6 +119,12 @@ class CallReader:
         self.lead.say(r)
         r.out.append(CallStart(self.index, name))
 
+    def repair(self, r: Reader) -> None:
+        """Repair arguments that were read, as the tool's schema requires."""
+        tool = self.arguments.tool
+        if tool is not None and not self.openers.expected(tool).fits(self.arguments.by_name):
+            self.arguments.repair(r.repairs)
+
     def knows(self, name: str) -> bool:
         """Whether this is the name of an offered tool, or one after that of a module, as prompts show tools."""
         module, _, own = name.partition(".")

@@ -178,7 +178,7 @@ class Parser(Reader):
                 if entry.kind == "markup" and self.calls.section is None and (yield from answer(self.calls, entries)):
                     after_call = True  # it opens a call or a section, even if the first one is damaged
                     break
-                if (yield from self._enter(entry)):
+                if self.calls.at_once(entry) or (yield from self._enter(entry)):
                     after_call = entry.kind not in ("thinking", "answer", "markup", "aside")
                     break
             else:

@@ -141,21 +141,19 @@ class Execution:
         try:
             context = self._contexts(admitted.call)
             if self._scope is None:
-                task = self._begin(admitted, context)
+                self._begin(admitted, context)
             else:
                 with self._scope(admitted.call):
-                    task = self._begin(admitted, context)
-            task.watch()
+                    self._begin(admitted, context)
         except BaseException:
             self.waiting.leave_line(admitted.index)
             raise
 
-    def _begin(self, admitted: Admitted, context: ToolContext) -> ToolTask:
+    def _begin(self, admitted: Admitted, context: ToolContext) -> None:
         place = self.waiting.place(admitted.index) if admitted.tool.policy.exclusive else None
         task = ToolTask(admitted, self._config, self._faults, self._settled, place)
         self._running.add(task)  # only now: an exception before this would leave the call there for good
         task.start(context)
-        return task
 
     def _settled(self, task: ToolTask, done: Outcome, took: float) -> None:
         """A tool has ended, or waits for a person, or its call was answered as if it had ended."""

@@ -17,6 +17,7 @@ from agentkit.processor.config import ProcessorConfig
 from agentkit.processor.faults import Faults
 from agentkit.processor.replies import crashed, failed
 from agentkit.processor.running import Outcome, outcome, run_tool
+from agentkit.processor.starting import interrupt, started
 from agentkit.processor.workers import WORKERS, Claim
 from agentkit.tool.policy import Keep
 from agentkit.tool.result import ToolContext, ToolResult
@@ -71,18 +72,17 @@ class ToolTask:
     # -------------------------------------------------------------- running
 
     def start(self, context: ToolContext) -> None:
-        """Create its task; context variables that are set now are visible to the tool."""
+        """Start its task, which may then be over; context variables that are set now are visible to the tool."""
         loop = asyncio.get_running_loop()
-        self.task = loop.create_task(self._run(context))
+        task = self.task = started(self._run(context), loop)
         if (place := self._place) is not None:
-            claim = self._claim
-            self.task.add_done_callback(lambda _: place.task_over(claim))
-
-    def watch(self) -> None:
-        """Start to count its time; an eager task may be done by now."""
-        timeout = self._timeout
-        if timeout is not None and self._settled is not None:
-            self._timer = asyncio.get_running_loop().call_later(timeout, self.expire, timeout)
+            if task.done():
+                place.task_over(self._claim)
+            else:
+                claim = self._claim
+                task.add_done_callback(lambda _: place.task_over(claim))
+        if self._timeout is not None and self._settled is not None:
+            self._timer = loop.call_later(self._timeout, self.expire, self._timeout)
 
     async def _run(self, context: ToolContext) -> None:
         self._begun = perf_counter()
@@ -101,10 +101,8 @@ class ToolTask:
             if task is not None and not task.cancelling():
                 self._faults.raised(tool.where, e)
                 done = self._outcome(crashed(e))
-        except KeyboardInterrupt:  # it ends the event loop, and asyncio need not report it a second time
-            if task is not None:
-                task.add_done_callback(asyncio.Task.exception)
-            raise
+        except KeyboardInterrupt as e:
+            interrupt(e)
         finally:
             if self._stopped is not None or done is None:
                 done = self._outcome(self._stopped or failed("cancelled", _CANCELLED))

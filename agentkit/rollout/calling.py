@@ -22,8 +22,8 @@ from agentkit.processor.faults import Faults
 from agentkit.processor.replies import capped, failed
 from agentkit.processor.running import Outcome
 from agentkit.processor.tooltask import ToolTask
-from agentkit.rollout.offered import OfferedTools
 from agentkit.rollout.rollout_limits import RolloutLimits
+from agentkit.rollout.tools.offered import OfferedTools
 from agentkit.tool.result import ToolResult
 
 _NO_ONE: Final = "not run: {} needs a person's approval, and nobody watches this rollout"
@@ -146,20 +146,21 @@ class TurnCalls:
 
     async def _run(self, ready: deque[Admitted]) -> None:
         """Start what may start; then wait for what runs, and start what had to wait for it."""
+        self._start(ready)
+        if not self._running and not ready:  # all have ended at once, as many do
+            return
         loop = asyncio.get_running_loop()
-        timers = self._timers(loop) if ready else []
+        timers = self._timers(loop)
         try:
             while ready or self._running:
-                self._over = over = loop.create_future()
+                self._over = loop.create_future()
+                await self._over
                 self._start(ready)
-                if self._running or ready:
-                    await over
         finally:
             for timer in timers:
                 timer.cancel()
 
     def _start(self, ready: deque[Admitted]) -> None:
-        started = []
         for _ in range(len(ready)):
             admitted = ready.popleft()
             if self._late:
@@ -178,16 +179,7 @@ class TurnCalls:
                     continue
             task = ToolTask(admitted, self._config, self._faults, self._settled, place)
             self._running.add(task)
-            started.append(task)
             task.start(self._tools.context(admitted))
-        if started:
-            asyncio.get_running_loop().call_soon(self._watch, started)
-
-    def _watch(self, started: list[ToolTask]) -> None:
-        """Start to count the time of those that have not ended at once, as many do."""
-        for task in started:
-            if task in self._running:
-                task.watch()
 
     def _place(self, admitted: Admitted) -> lines.LinePlace | None:
         tool = admitted.tool
