@@ -71,6 +71,10 @@ HEAVY = (
     "torch",
     "matplotlib",
     "jinja2",
+    "rich",
+    "prompt_toolkit",
+    "pygments",
+    "markdown_it",
 )
 
 
