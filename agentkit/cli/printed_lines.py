@@ -17,11 +17,13 @@ class PrintedLines(io.TextIOBase):
         self._lines: deque[str] = deque()
 
     def write(self, text: str) -> int:
+        """Keep a text."""
         *lines, self._held = (self._held + text).split("\n")
         self._lines.extend(map(plain, lines))
         return len(text)
 
     def writable(self) -> bool:
+        """True."""
         return True
 
     def lines(self, *, rest: bool = False) -> Iterator[str]:

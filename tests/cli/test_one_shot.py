@@ -67,10 +67,10 @@ def test_nothing_to_say_is_told(say: Say) -> None:
 
 
 def test_events_are_lines_of_json(say: Say) -> None:
-    with ReplayServer([called("add", '{"a": 1, "b": 2}'), said("Three", "\x1b[2J.")]) as server:
+    with ReplayServer([called("add", '{"a": 1, "b": 2}'), said("Three", "\u202e.")]) as server:
         status, out, _ = say(*asked(server, "1 + 2?", "--json"), *ADD)
     assert status == 0
-    assert "\x1b" not in out
+    assert "\u202e" not in out
     lines = [json.loads(line) for line in out.splitlines()]
     call = {"id": "call_1", "name": "add", "arguments": {"a": 1, "b": 2}}
     finishes = [line for line in lines if line["event"] == "finish"]  # of which the first races with the tool
@@ -81,8 +81,8 @@ def test_events_are_lines_of_json(say: Say) -> None:
         {"event": "tool_started", "index": 0, "call": call},
         {"event": "tool_completed", "index": 0, "call": call, "result": {"ok": True, "text": "3"}},
         {"event": "text", "text": "Three"},
-        {"event": "text", "text": "\x1b[2J."},
-        {"event": "run_ended", "finish": "stop", "text": "Three\x1b[2J.", "usage": lines[-1]["usage"]},
+        {"event": "text", "text": "\u202e."},
+        {"event": "run_ended", "finish": "stop", "text": "Three\u202e.", "usage": lines[-1]["usage"]},
     ]
     assert [finish["reason"] for finish in finishes] == ["tool_calls", "stop"]
 
