@@ -22,6 +22,7 @@ from agentkit.rollout.records.record import TrajectoryRecord
 from agentkit.rollout.records.scoring import Aggregate, aggregator
 from agentkit.rollout.rollout_limits import RolloutLimits
 from agentkit.rollout.samples.sample import Sample
+from agentkit.rollout.samples.streamed import distinct, listed, refuse_stream
 from agentkit.rollout.tokens.chat_template import ChatTemplate
 from agentkit.rollout.tokens.tool_parsers import ToolParser
 from agentkit.rollout.tools.decorated import as_rollout_tool
@@ -34,6 +35,7 @@ from agentkit.toolspec import ToolSpec
 _NO_LIMITS: Final = RolloutLimits()
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 _BOUNDS: Final[Bounds] = {
+    "tools": listed("a list of tools, such as [Shop]"),
     "limits": instance(RolloutLimits, "RolloutLimits(…)"),
     "concurrency": whole(1, "trajectories at once"),
 }
@@ -78,7 +80,7 @@ class Rollout:
         ended: Callable[[TrajectoryRecord], None] | None = None,
         template_settings: Mapping[str, Any] = _NOTHING,
     ) -> None:
-        refuse("Rollout", {"limits": limits, "concurrency": concurrency}, _BOUNDS)
+        refuse("Rollout", {"tools": tools, "limits": limits, "concurrency": concurrency}, _BOUNDS)
         if not callable(getattr(policy, "generate", None)):
             raise ConfigError(f"Rollout(policy={policy!r:.100}): expected a policy, with `async def generate(request)`")
         declared = None if format is None else formats.get(format)
@@ -132,7 +134,8 @@ class Rollout:
             ConfigError: one names an unknown tool, or has keyword arguments that its tool cannot take, or two have the
                 same id.
         """
-        for sample in _distinct(samples):
+        refuse_stream(samples)
+        for sample in distinct(samples):
             check_sample(sample, self._sources)
 
     async def run(self, sample: Sample, repeat: int = 0) -> TrajectoryRecord:
@@ -143,8 +146,11 @@ class Rollout:
             repeat: which of the sample's trajectories it is.
 
         Raises:
+            ConfigError: it is no sample.
             asyncio.CancelledError: it was cancelled. Its tools are released, and `ended` has its record.
         """
+        if not isinstance(sample, Sample):
+            raise ConfigError(f"run(sample={sample!r:.60}): expected a Sample")
         return await TrajectoryRun(self._setup, sample, repeat).run(self._ended)
 
     async def stream(
@@ -158,8 +164,9 @@ class Rollout:
             skip: the ids of trajectories that are not run, such as the `RecordFile` of a rollout that was interrupted.
 
         Raises:
-            ConfigError: a sample does not fit the tools; see `check`.
+            ConfigError: a sample does not fit the tools, see `check`; or an argument is none of these.
         """
+        refuse_stream(samples, repeats, skip)
         if isinstance(samples, Sequence):
             self.check(samples)
         todo = self._todo(samples, repeats, skip)
@@ -188,25 +195,12 @@ class Rollout:
         self, samples: Iterable[Sample], repeats: int, skip: Container[str]
     ) -> Iterator[asyncio.Task[TrajectoryRecord]]:
         checked = isinstance(samples, Sequence)
-        for sample in _distinct(samples):
+        for sample in distinct(samples):
             if not checked:
                 check_sample(sample, self._sources)
             for repeat in range(repeats):
                 if (id := sample.trajectory_id(repeat)) not in skip:
                     yield asyncio.create_task(self.run(sample, repeat), name=f"trajectory {id}")
-
-
-def _distinct(samples: Iterable[Sample]) -> Iterator[Sample]:
-    """The samples, each under an id of its own: two records of one id could not be told apart."""
-    ids: set[str] = set()
-    for at, sample in enumerate(samples):
-        if sample.id in ids:
-            raise ConfigError(
-                f"samples[{at}]: the id {sample.id!r} is an earlier sample's; for several trajectories of "
-                "one sample, write stream(samples, repeats=…)"
-            )
-        ids.add(sample.id)
-        yield sample
 
 
 def _template(tokenizer: Any, format: Format, specs: Sequence[ToolSpec], settings: Mapping[str, Any]) -> ChatTemplate:

@@ -16,6 +16,7 @@ from agentkit.rollout.distributed.actors import HostActor, HostWork
 from agentkit.rollout.distributed.exchange import HostLost, OrderFailed
 from agentkit.rollout.records.record import TrajectoryRecord
 from agentkit.rollout.samples.sample import Sample
+from agentkit.rollout.samples.streamed import distinct, refuse_stream
 
 if TYPE_CHECKING:
     from agentkit.rollout.rollout import Rollout
@@ -112,12 +113,14 @@ class RayRollout(EnteredAsync):
             skip: the ids of trajectories that are not run, such as the `RecordFile` of a rollout that was interrupted.
 
         Raises:
-            ConfigError: a worker cannot be built, or several died without finishing anything.
+            ConfigError: an argument is none of these; a worker cannot be built, or several died without finishing
+                anything.
         """
+        refuse_stream(samples, repeats, skip)
         await self._fill()
         todo = (
             (sample, repeat)
-            for sample in samples
+            for sample in distinct(samples)
             for repeat in range(repeats)
             if sample.trajectory_id(repeat) not in skip
         )
