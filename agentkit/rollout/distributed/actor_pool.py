@@ -25,7 +25,6 @@ _BOUNDS: Final[Bounds] = {
     "idle": SECONDS,
 }
 _CONTEXT = "context__"
-_FIELDS = ("error", "code", "metadata", "reward")
 
 
 def _host(build: Callable[[], RolloutTool], idle: float) -> HostWork:
@@ -171,8 +170,8 @@ class PooledInstance:
 
     async def _call(self, name: str, **kwargs: Any) -> ToolResult:
         context: ToolContext = kwargs.pop(_CONTEXT)
-        told = await self._order("call", kwargs, name, (context.call_id, context.name))
-        return ToolResult(*told[:1], **dict(zip(_FIELDS, told[1:], strict=True))) if type(told) is tuple else told
+        told: ToolResult = await self._order("call", kwargs, name, (context.call_id, context.name))
+        return told
 
     async def _order(
         self, phase: str, kwargs: Mapping[str, Any], name: str = "", context: tuple[str, str] = ("", "")

@@ -104,5 +104,5 @@ class TrajectoryRecord:
 
     @property
     def failed(self) -> bool:
-        """Whether it ended by an error: `policy_error`, `tool_error` or `lost`."""
+        """Whether it ended by an error: `policy_error`, `tool_error`, `rollout_error` or `lost`."""
         return self.end in ERROR_ENDS

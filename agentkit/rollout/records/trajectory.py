@@ -41,14 +41,16 @@ TrajectoryEnd = Literal[
     "cancelled",
     "policy_error",
     "tool_error",
+    "rollout_error",
     "lost",
 ]
 """Why a trajectory's turns ended.
 
 `answered`: a response without calls. `terminated_by_tool`: a tool that ends the run, such as `complete`. `deadline`:
-its own time was up. `policy_error`: `generate` raised. `tool_error`: an instance could not be created. `lost`: its
-worker died each time that it was tried, or could not run it.
+its own time was up. `policy_error`: `generate` raised. `tool_error`: an instance could not be created.
+`rollout_error`: on Ray, the rollout's own code or its `ended` raised, or the record could not be sent. `lost`: its
+worker died each time that it was tried.
 """
 
-ERROR_ENDS: Final[frozenset[TrajectoryEnd]] = frozenset(("policy_error", "tool_error", "lost"))
+ERROR_ENDS: Final[frozenset[TrajectoryEnd]] = frozenset(("policy_error", "tool_error", "rollout_error", "lost"))
 """Those that are errors, not outcomes."""
