@@ -21,7 +21,8 @@ from agentkit.rollout.policy.policies import ModelPolicy
 from agentkit.rollout.records.record import TrajectoryRecord
 from agentkit.rollout.records.scoring import Aggregate, aggregator
 from agentkit.rollout.rollout_limits import RolloutLimits
-from agentkit.rollout.samples.sample import Sample, distinct
+from agentkit.rollout.samples.sample import Sample
+from agentkit.rollout.samples.streamed import distinct, listed, refuse_stream
 from agentkit.rollout.tokens.chat_template import ChatTemplate
 from agentkit.rollout.tokens.tool_parsers import ToolParser
 from agentkit.rollout.tools.decorated import as_rollout_tool
@@ -34,6 +35,7 @@ from agentkit.toolspec import ToolSpec
 _NO_LIMITS: Final = RolloutLimits()
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 _BOUNDS: Final[Bounds] = {
+    "tools": listed("a list of tools, such as [Shop]"),
     "limits": instance(RolloutLimits, "RolloutLimits(…)"),
     "concurrency": whole(1, "trajectories at once"),
 }
@@ -78,7 +80,7 @@ class Rollout:
         ended: Callable[[TrajectoryRecord], None] | None = None,
         template_settings: Mapping[str, Any] = _NOTHING,
     ) -> None:
-        refuse("Rollout", {"limits": limits, "concurrency": concurrency}, _BOUNDS)
+        refuse("Rollout", {"tools": tools, "limits": limits, "concurrency": concurrency}, _BOUNDS)
         if not callable(getattr(policy, "generate", None)):
             raise ConfigError(f"Rollout(policy={policy!r:.100}): expected a policy, with `async def generate(request)`")
         declared = None if format is None else formats.get(format)
@@ -132,6 +134,7 @@ class Rollout:
             ConfigError: one names an unknown tool, or has keyword arguments that its tool cannot take, or two have the
                 same id.
         """
+        refuse_stream(samples)
         for sample in distinct(samples):
             check_sample(sample, self._sources)
 
@@ -143,8 +146,11 @@ class Rollout:
             repeat: which of the sample's trajectories it is.
 
         Raises:
+            ConfigError: it is no sample.
             asyncio.CancelledError: it was cancelled. Its tools are released, and `ended` has its record.
         """
+        if not isinstance(sample, Sample):
+            raise ConfigError(f"run(sample={sample!r:.60}): expected a Sample")
         return await TrajectoryRun(self._setup, sample, repeat).run(self._ended)
 
     async def stream(
@@ -158,8 +164,9 @@ class Rollout:
             skip: the ids of trajectories that are not run, such as the `RecordFile` of a rollout that was interrupted.
 
         Raises:
-            ConfigError: a sample does not fit the tools; see `check`.
+            ConfigError: a sample does not fit the tools, see `check`; or an argument is none of these.
         """
+        refuse_stream(samples, repeats, skip)
         if isinstance(samples, Sequence):
             self.check(samples)
         todo = self._todo(samples, repeats, skip)

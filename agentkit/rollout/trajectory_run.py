@@ -23,7 +23,7 @@ from agentkit.processor.intake import CallIds, Intake, OpenCalls
 from agentkit.processor.replies import words
 from agentkit.processor.starting import Breath
 from agentkit.rollout.calling import CallAnswer, TurnCalls
-from agentkit.rollout.policy.generation import Generation, GenerationRequest, Policy
+from agentkit.rollout.policy.generation import Generation, GenerationRequest, Policy, checked
 from agentkit.rollout.policy.native_turn import native
 from agentkit.rollout.records.record import CallRecord, TrajectoryRecord
 from agentkit.rollout.records.scoring import reward_of
@@ -316,6 +316,7 @@ class TrajectoryRun:
 
     def _read(self, generation: Generation) -> ReadCalls:
         """Read a response: it becomes a message; returns its calls, good and bad."""
+        checked(generation)
         intake, format = Intake(self._ids), self._setup.format
         kept = native(generation, intake) if format is None else self._parsed(generation, intake, format)
         calls: ReadCalls = [event for event in kept if isinstance(event, (CallEnd, CallError))]
