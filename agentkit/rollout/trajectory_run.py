@@ -329,9 +329,7 @@ class TrajectoryRun:
     def _parsed(self, generation: Generation, intake: Intake, format: Format) -> Iterable[SourceEvent]:
         text = self._written(generation, format)
         thinking = self._tokens is not None and self._tokens.thinking
-        parser = Parser(format, self._specs, thinking=thinking)
-        events = parser.feed(text)
-        events += parser.close()
+        events = Parser(format, self._specs, thinking=thinking).close(text)
         opened = _TextCalls()
         return [intake.take(event, opened) for event in events if type(event) not in _PARTIAL]
 
