@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from agentkit.checks.spelling import did_you_mean, then
-from agentkit.cli import chat, demo, inspect, python_server, rollouts, serve_mcp, threads
+from agentkit.cli import chat, demo, inspect, one_shot, python_server, rollouts, serve_mcp, threads
 from agentkit.cli.terminal import plain
 from agentkit.errors import AgentkitError
 from agentkit.foreign.renamed import CHOICES, OPTIONS, STANDARD_INPUT
@@ -82,20 +82,18 @@ def _drop_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-class _Plain(logging.Formatter):
-    """Escapes log messages: they may quote a model, a tool or a stored name, which must not control the terminal."""
+class _ToErrors(logging.Handler):
+    """Complains of what is logged. A message may quote a model, a tool or a stored name."""
 
-    def format(self, record: logging.LogRecord) -> str:
-        return plain(super().format(record))
+    def emit(self, record: logging.LogRecord) -> None:
+        complain(self.format(record))
 
 
 @contextmanager
 def _logged() -> Iterator[None]:
     """Log warnings to standard error, unless the application has configured logging."""
     root = logging.getLogger()
-    handler = logging.StreamHandler()
-    handler.setFormatter(_Plain())
-    handler.setLevel(logging.WARNING)
+    handler = _ToErrors(logging.WARNING)
     root.addHandler(handler)
     try:
         yield
@@ -146,6 +144,7 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command", required=True, metavar="command")
     demo.add(commands)
     chat.add(commands)
+    one_shot.add(commands)
     threads.add(commands)
     serve_mcp.add(commands)
     inspect.add(commands)

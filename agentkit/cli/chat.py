@@ -6,28 +6,20 @@ With `--thread` it is kept in a store and continues where it stopped. Calls that
 from __future__ import annotations
 
 import argparse
-import asyncio
-import shlex
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, suppress
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import Any
 
-from agentkit.cli.keyboard import as_text, typed
-from agentkit.cli.screen import Screen
-from agentkit.cli.serve_mcp import servers
-from agentkit.cli.terminal import plain, visible, width
-from agentkit.cli.threads import STORE, add_store, store_option
-from agentkit.errors import ConfigError, ProviderError, StoreError, ThreadBusy
-
-if TYPE_CHECKING:
-    from agentkit.agent import Agent, OwnLoop, RunResult, RunStream
-    from agentkit.cli.asking import Decider
-    from agentkit.cli.keeping import InThread, KeptChat
-    from agentkit.messages import ToolCall
+from agentkit.cli.chat_commands import ChatCommands
+from agentkit.cli.conversing import Conversing, conversing
+from agentkit.cli.keyboard import as_text, edited_lines, typed
+from agentkit.cli.slash_words import as_message, slash_word
+from agentkit.cli.terminal import plain
+from agentkit.cli.threads import add_store
+from agentkit.cli.which_screen import BETTER, capable, installed, screen
+from agentkit.errors import ConfigError, StoreError
 
 PROMPT = "you> "
-RECENT = 4  # entries shown when a thread is reopened
 WAITS = 3  # the exit status if a call is waiting for approval
 
 
@@ -36,9 +28,15 @@ def add(commands: Any) -> None:
     command = commands.add_parser(
         "chat",
         help="chat with a model in the terminal, with tools",
-        description="Chat with a model. Ctrl-C stops an answer, Ctrl-D ends the chat. "
+        description="Chat with a model. Ctrl-C stops an answer, Ctrl-D ends the chat, /help lists what else there is. "
         "If standard input is not a terminal, each line is one message.",
     )
+    add_conversation(command)
+    command.set_defaults(run=run)
+
+
+def add_conversation(command: argparse.ArgumentParser) -> None:
+    """Declare the options of everything that lets a model use tools for a person."""
     add_model(command)
     command.add_argument("--system", help="the system prompt")
     command.add_argument(
@@ -56,7 +54,6 @@ def add(commands: Any) -> None:
         default="ask",
         help="what to do with calls that wait for approval; default: ask",
     )
-    command.set_defaults(run=run)
 
 
 def add_model(command: argparse.ArgumentParser, *, required: bool = True, format: str | None = None) -> None:
@@ -77,224 +74,97 @@ def add_model(command: argparse.ArgumentParser, *, required: bool = True, format
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Answer line by line. Exit status 1 if the last answer failed, 3 if a call is waiting for approval at the end."""
-    from agentkit.agent import Agent, OwnLoop
-    from agentkit.models import model
-    from agentkit.processor import ProcessorConfig
-
-    if arguments.store is not None and arguments.thread is None:
-        raise ConfigError("--store selects the store; --thread NAME selects the thread in it")
-    if arguments.thread == "":
-        raise ConfigError("--thread requires a name")
-    chosen = model(arguments.model, format=arguments.format, base_url=arguments.base_url)
-    config = ProcessorConfig(requires_approval=True if arguments.require_approval else None)
-    mcp = servers(arguments.mcp, arguments.approve)
-    with OwnLoop() as loop, ExitStack() as started:
-        for server in mcp:
-            started.enter_context(server)
-        try:
-            agent = Agent(chosen, [*arguments.tools, *mcp], system=arguments.system, config=config)
-            return Chat(agent, arguments, loop).run()
-        finally:
-            if hasattr(chosen, "aclose"):
-                loop.run(chosen.aclose())
+    """Answer message by message. Exit status 1 if the last answer failed, 3 if a call is waiting for approval then."""
+    with conversing(arguments, screen()) as conversation:
+        return Chat(conversation).run()
 
 
 class Chat:
-    """One session at the terminal."""
+    """One session at the terminal.
 
-    def __init__(self, agent: Agent, arguments: argparse.Namespace, loop: OwnLoop) -> None:
-        from agentkit.cli.asking import decider
-        from agentkit.cli.keeping import InMemory
+    Args:
+        conversation: what is said in it.
+    """
 
-        self.agent = agent
-        self.loop = loop
-        self.screen = Screen(sys.stdout)
-        self.thread: str | None = arguments.thread
-        self.store: str = arguments.store or STORE
-        later = self.thread is not None
-        self.decide: Decider = decider(arguments.approve, agent.registry, self.screen, later=later)
-        self.conversation: KeptChat = InMemory(agent)
-        self.wrote = False  # whether the user wrote anything in this session
+    def __init__(self, conversation: Conversing) -> None:
+        self.conversation = conversation
+        self.screen = conversation.screen
+        self.commands = ChatCommands(conversation)
 
     def run(self) -> int:
         """Chat until the input ends."""
-        if self.thread is None:
-            self.greet("")
-            return self.talk(0)
-        from agentkit.cli.keeping import InThread
-        from agentkit.threads import ThreadManager
-
-        thread: InThread
-        manager = ThreadManager(self.store, hooks=[lambda event, _: thread.watch(event)])
-        try:
-            self.conversation = thread = InThread(manager, self.thread, self.agent, self.tell_of_others)
-            return self.talk(self.reopen(thread))
-        finally:
-            self.loop.run(manager.aclose())
-
-    def greet(self, where: str) -> None:
-        """Show the model and its tools."""
-        tools = ", ".join(spec.name for spec in self.agent.registry.specs()) or "none"
-        greeting = f"{self.agent.model.name}, tools: {tools}{where}. Ctrl-C stops an answer, Ctrl-D ends."
-        self.screen.line(self.screen.style(visible(greeting), "dim"))
-
-    def reopen(self, thread: InThread) -> int:
-        """Show the state of the thread, and finish what an interrupted run left open. Returns its exit status."""
-        from agentkit.cli.transcript import transcript
-
-        log = self.loop.run(thread.show())
-        entries = log.entries if log is not None else ()
-        self.greet(f", thread {thread.id}: {f'{len(entries)} entries' if entries else 'new'}")
-        if log is None or not entries:
-            return 0
-        if len(entries) > RECENT:
-            self.screen.line(self.screen.style(f"… {len(entries) - RECENT} earlier entries", "dim"))
-        for line in transcript(log, width(), self.screen.style, after=entries[-1].seq - RECENT):
-            self.screen.line(line)
-        return self.answer() if thread.is_unfinished(log) else 0
-
-    def talk(self, status: int) -> int:
-        """Answer line by line; if nobody can be asked, the session ends at a call that needs approval."""
+        if sys.stdin.isatty() and capable(self.screen.out) and not installed():
+            self.screen.note(BETTER)
+        status = self.conversation.open()
         unsent = 0
-        for line in lines(self.screen):
+        for message in self.messages():
             if status == WAITS and not sys.stdin.isatty():
                 unsent += 1
                 continue
-            try:
-                self.loop.run(self.conversation.say(line))
-                self.wrote = True
-                status = self.answer()
-            except StoreError as e:
-                self.complain(e)
-                status = 1
+            if (word := slash_word(message)) is not None:
+                if word.name == "exit":
+                    break
+                status = self.commands.do(word) or status
+                continue
+            status = self.say(as_message(message))
         if unsent:
-            self.screen.line(self.screen.style(f"input lines that were not sent: {unsent}", "red"))
+            self.screen.problem(f"input lines that were not sent: {unsent}")
         return status
 
-    def answer(self) -> int:
-        """Let the model answer; ask about waiting calls and continue until only postponed ones are left."""
-        put_off: set[str] = set()
-        while True:
-            status = self.follow()
-            waiting = self.loop.run(self.conversation.waiting())
-            if status or not waiting:
-                return status
-            undecided = {call.id for call in waiting} - put_off
-            put_off |= {call.id for call in waiting if call.id in undecided and not self.settled(call)}
-            if undecided <= put_off:
-                self.tell_waiting(waiting)
-                return WAITS
-
-    def settled(self, call: ToolCall) -> bool:
-        """Ask about a call and store the decision at once; False if it is postponed."""
-        decision = self.decide(call)
-        if decision is None:
-            return False
+    def say(self, message: str) -> int:
+        """Send a message and answer it; returns the status."""
         try:
-            self.loop.run(self.conversation.decide(call, decision))
-        except (ConfigError, StoreError) as e:  # for example, someone else has decided in the meantime
-            self.complain(e)
-        return True
-
-    def follow(self) -> int:
-        """Do one run; returns its exit status."""
-        stream = self.conversation.run()
-        try:
-            stopped = self.loop.run(shown(stream, self.screen))
-        except ThreadBusy as e:
-            self.tell_busy(e)
+            return self.conversation.say(message)
+        except StoreError as e:
+            self.screen.failed(e)
             return 1
-        except (ProviderError, StoreError) as e:
-            self.complain(e)
-            self.conversation.keep(stream.result)
-            return 1
-        self.conversation.keep(stream.result)
-        if stopped:
-            self.screen.line(self.screen.style("(stopped)", "dim"))
-            return 1
-        close(stream.result, self.screen)
-        return 0
 
-    def tell_busy(self, busy: ThreadBusy) -> None:
-        """Show who is running this thread, and what will happen to the message."""
-        from agentkit.threads.owner import in_words
-
-        where = f"{in_words(busy.owner)} is running this thread" if busy.owner else "this thread was taken over"
-        self.screen.line(self.screen.style(visible(f"not answered here: {where}."), "red"))
-        kept = "Your message is saved and will be answered there" if self.wrote else "It continues there"
-        self.screen.line(f"{kept}, or by the next run on this thread; open it again to read the answer.")
-
-    def tell_of_others(self, text: str) -> None:
-        """Show what was added to this thread elsewhere, before it is answered here."""
-        self.screen.line(f"{self.screen.style('from elsewhere>', 'bold')} {plain(text)}")
-
-    def complain(self, error: Exception) -> None:
-        """Print what went wrong."""
-        self.screen.line(self.screen.style(plain(f"error: {error}"), "red"))
-
-    def tell_waiting(self, waiting: tuple[ToolCall, ...]) -> None:
-        """Show how to decide about the waiting calls."""
-        names = ", ".join(f"{visible(call.name)} ({visible(call.id)})" for call in waiting)
-        if self.thread is None:
-            how = "nobody can be asked here: decide with --approve always|never, or keep the call with --thread NAME"
-        else:
-            where = f"{shlex.quote(self.thread)} {waiting[0].id}{store_option(self.store)}"
-            how = f"agentkit threads approve {where}, or deny; then open this thread again"
-        self.screen.line(self.screen.style(f"waits for approval: {names}; {visible(how)}", "dim"))
-
-
-def lines(screen: Screen) -> Iterator[str]:
-    """The user's input, line by line, until it ends."""
-    if not sys.stdin.isatty():
-        yield from (as_text(line).strip() for line in sys.stdin if line.strip())
-        return
-    with suppress(ImportError):
-        import readline  # noqa: F401 - gives input() its line editing and history
-    while True:
-        try:
-            line = typed(PROMPT).strip()
-        except ConfigError as e:
-            screen.line(plain(f"error: {e}"))
-            continue
-        except EOFError:
-            screen.line()
+    def messages(self) -> Iterator[str]:
+        """The user's messages, until the input ends."""
+        if not sys.stdin.isatty():
+            yield from self.piped()
             return
-        except KeyboardInterrupt:
-            screen.line("\n(Ctrl-D ends the chat)")
-            continue
-        if line:
+        ask = self.asking()
+        while True:
+            try:
+                message = ask()
+            except ConfigError as e:
+                self.screen.line(plain(f"error: {e}"))
+                continue
+            except EOFError:
+                self.screen.line()
+                return
+            except KeyboardInterrupt:
+                message = None
+            if message is None:
+                self.screen.line("\n(Ctrl-D ends the chat)")
+            elif message.strip():
+                yield message.strip()
+
+    def piped(self) -> Iterator[str]:
+        """The lines of standard input."""
+        lines = (line.strip() for line in map(as_text, sys.stdin) if line.strip())
+        for number, line in enumerate(lines):
+            if number == 1:
+                self.screen.note("each line of standard input is one message; `agentkit run -` sends all of it as one")
             yield line
 
+    def asking(self) -> Callable[[], str | None]:
+        """What asks for a message: it returns None after Ctrl-C, and raises EOFError after Ctrl-D."""
+        if not (capable(self.screen.out) and installed()):
+            edited_lines()
+            return lambda: typed(PROMPT)
+        from agentkit.cli.prompting import Prompt, history_file
 
-async def shown(stream: RunStream, screen: Screen) -> bool:
-    """Write a run's events as they arrive; returns whether Ctrl-C stopped it.
+        try:
+            file = history_file()
+        except OSError as e:
+            self.screen.note(f"earlier messages are not kept: {e}")
+            file = None
+        prompt = Prompt(PROMPT, self.commands.choices, file)
 
-    The first Ctrl-C cancels the run, whose last events are still shown; the second one ends the program.
-    """
+        def ask() -> str | None:
+            message = self.conversation.loop.run(prompt.ask())
+            return None if message is None else as_text(message)
 
-    async def follow() -> None:
-        async with stream:
-            async for event in stream:
-                screen.show(event)
-
-    work = asyncio.ensure_future(follow())
-    try:
-        await asyncio.shield(work)
-    except asyncio.CancelledError:
-        stream.cancel()
-        await work
-        return True
-    return False
-
-
-def close(result: RunResult, screen: Screen) -> None:
-    """End an answer: show its tokens, if the server reports them, and why it ended, if that is unusual."""
-    notes = []
-    if any(result.usage):
-        notes.append(f"{result.usage.input_tokens} tokens in, {result.usage.output_tokens} out")
-    if result.finish not in ("stop", "approval"):
-        notes.append(f"ended by {result.finish}")
-    screen.fresh()
-    if notes:
-        screen.line(screen.style(f"({', '.join(notes)})", "dim"))
+        return ask

@@ -20,6 +20,8 @@ from agentkit.tool.codec import from_json
 class KeptChat(Protocol):
     """What a chat requires of its conversation."""
 
+    agent: Agent
+
     async def say(self, text: str) -> None:
         """Add the user's message."""
         ...
@@ -38,6 +40,10 @@ class KeptChat(Protocol):
 
     async def decide(self, call: ToolCall, decision: Decision) -> None:
         """Decide whether a waiting call may run; the next run executes it."""
+        ...
+
+    def watch(self, event: object) -> Awaitable[None] | None:
+        """A hook of the runs."""
         ...
 
 
@@ -79,6 +85,14 @@ class InMemory:
     async def decide(self, call: ToolCall, decision: Decision) -> None:
         """Decide whether a waiting call may run."""
         self._decisions[call.id] = decision
+
+    def watch(self, event: object) -> None:
+        """Nobody else can write here."""
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """All that was said."""
+        return self._messages
 
 
 class InThread:

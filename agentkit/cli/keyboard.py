@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 from agentkit.errors import ConfigError
 
@@ -14,7 +16,21 @@ def typed(prompt: str) -> str:
         ConfigError: it is not valid text.
         EOFError: the input has ended.
     """
-    return as_text(input(prompt))
+    if sys.stdout.isatty():
+        return as_text(input(prompt))
+    print(prompt, end="", file=sys.stderr, flush=True)  # `input` would write it among the answers
+    line = sys.stdin.readline()
+    if not line:
+        raise EOFError
+    return as_text(line.rstrip("\n"))
+
+
+def edited_lines() -> None:
+    """Give `input` line editing and history, where readline is installed; what is pasted is one input."""
+    with suppress(ImportError):
+        import readline
+
+        readline.parse_and_bind("set enable-bracketed-paste on")
 
 
 def as_text(line: str) -> str:
@@ -33,3 +49,25 @@ def as_text(line: str) -> str:
     except UnicodeDecodeError as e:
         found = f"byte 0x{written[e.start]:02x} at {e.start}"
         raise ConfigError(f"an input line is not valid UTF-8 ({found}); it was not sent") from None
+
+
+@contextmanager
+def unechoed() -> Iterator[None]:
+    """Keys that are typed while something is drawn do not appear in it; they are read afterwards."""
+    try:
+        import termios
+    except ImportError:  # on Windows
+        yield
+        return
+    try:
+        before = termios.tcgetattr(sys.stdin)
+    except (termios.error, ValueError, OSError):  # not a terminal
+        yield
+        return
+    quiet = [*before]
+    quiet[3] &= ~termios.ECHO
+    termios.tcsetattr(sys.stdin, termios.TCSANOW, quiet)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(sys.stdin, termios.TCSANOW, before)

@@ -1,17 +1,20 @@
-"""Events as lines in a terminal. Knows events and results; runs nothing and asks nothing."""
+"""Events as plain lines, for pipes and simple terminals. Knows events and results; runs nothing and asks nothing."""
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
 from textwrap import indent
-from typing import Final, TextIO
+from typing import TYPE_CHECKING, Final, TextIO
 
-from agentkit.cli.terminal import plain
+from agentkit.cli.terminal import plain, visible
 from agentkit.events import (
     ApprovalRequired,
     ArgumentDelta,
     CallEnd,
+    CallError,
     CallStart,
     Event,
     Text,
@@ -19,13 +22,19 @@ from agentkit.events import (
     ToolCompleted,
     ToolFailed,
     ToolSkipped,
+    ToolStarted,
 )
+
+if TYPE_CHECKING:
+    from agentkit.agent import RunResult
 
 STYLES: Final = {"dim": "2", "bold": "1", "red": "31", "green": "32", "cyan": "36"}
 ARGUMENT: Final = 600  # characters shown of an argument as it streams
 WRITTEN: Final = 80  # characters shown of a text call's source
 RESULT: Final = 400  # characters shown of a result
 NO_KEY: Final = object()
+OF_CALLS: Final = (CallStart, CallEnd, CallError, ToolStarted, ToolCompleted, ToolFailed, ToolSkipped, ApprovalRequired)
+"""The events after which text that came before is no answer, but was said on the way to it."""
 
 
 class Screen:
@@ -34,10 +43,14 @@ class Screen:
     Args:
         out: where to write.
         colour: None uses colour if `out` is a terminal and NO_COLOR is unset.
+        answers: where answers go, and nothing else; None for `out`. An answer is what the model says after its last
+            call, so it is written when it is complete.
     """
 
-    def __init__(self, out: TextIO, colour: bool | None = None) -> None:
+    def __init__(self, out: TextIO, colour: bool | None = None, answers: TextIO | None = None) -> None:
         self.out = out
+        self.answers = answers
+        self._answer = ""
         self.colour = out.isatty() and not os.environ.get("NO_COLOR") if colour is None else colour
         self._fresh = True  # whether at the beginning of a line
         self._saying: object = None  # what the current line belongs to
@@ -47,11 +60,22 @@ class Screen:
 
     def show(self, event: Event) -> None:
         """Write one event; those that only concern a program are not shown."""
+        if self._answer and isinstance(event, OF_CALLS):
+            self._say("text", self._answer)
+            self._answer = ""
         match event:
+            case Text(text) if self.answers is not None:
+                self._answer += text
             case Text(text):
                 self._say("text", text)
             case Thinking(text):
                 self._say("thinking", text, "dim")
+            case _:
+                self._of_calls(event)
+        self.out.flush()
+
+    def _of_calls(self, event: Event) -> None:
+        match event:
             case CallStart(index, name):
                 self.line(f"→ {self.style(plain(name), 'cyan', 'bold')}", ("call", index))
             case ArgumentDelta(index, text, key):
@@ -73,6 +97,59 @@ class Screen:
             case _:
                 return
         self.out.flush()
+
+    @contextmanager
+    def answering(self, who: str) -> Iterator[None]:
+        """While a run is shown: what the tools print is no answer, either.
+
+        Args:
+            who: the model's name.
+        """
+        with redirect_stdout(self.out):
+            yield
+        self.answered()
+
+    def answered(self) -> None:
+        """The run is over: write its answer."""
+        if self.answers is not None and self._answer.strip():
+            self.answers.write(plain(self._answer).strip("\n") + "\n")
+            self.answers.flush()
+        self._answer = ""
+
+    def ended(self, result: RunResult) -> None:
+        """Show the tokens of a run, if the server reports them, and why it ended, if that is unusual."""
+        notes = []
+        if any(result.usage):
+            notes.append(f"{result.usage.input_tokens} tokens in, {result.usage.output_tokens} out")
+        if result.finish not in ("stop", "approval"):
+            notes.append(f"ended by {result.finish}")
+        self.fresh()
+        if notes:
+            self.note(f"({', '.join(notes)})")
+
+    def note(self, text: str) -> None:
+        """Say something about the session, on a line."""
+        self.line(self.style(visible(text), "dim"))
+
+    def problem(self, text: str) -> None:
+        """Say what the user should not miss, on a line."""
+        self.line(self.style(plain(text), "red"))
+
+    def failed(self, error: Exception) -> None:
+        """Say what went wrong."""
+        self.problem(f"error: {error}")
+
+    def retrying(self, why: str, seconds: float) -> None:
+        """Say that a request failed, and is made again.
+
+        Args:
+            why: what happened, and what follows.
+            seconds: until then.
+        """
+        self.note(f"↻ {why}")
+
+    def tick(self) -> None:
+        """Called several times a second while a run is shown."""
 
     def line(self, text: str = "", saying: object = None) -> None:
         """Write a separate line; later text of the same `saying` continues after it."""

@@ -137,6 +137,8 @@ class RemoteModel(Closing, ABC):
                 wait = None if begun else self._retry.wait(failures, error, self.settings.dice(), headers)
                 if wait is None:
                     raise
+                attempt = f"attempt {failures + 1} of {self.settings.max_retries + 1} in {wait:.1f} s"
+                _LOG.info("%s; %s", error, attempt, extra={"retry_in": wait})
             await self.settings.sleep(wait)
 
     async def aclose(self) -> None:

@@ -22,8 +22,8 @@ from agentkit.processor.faults import Faults
 from agentkit.processor.replies import capped, failed
 from agentkit.processor.running import Outcome
 from agentkit.processor.tooltask import ToolTask
-from agentkit.rollout.offered import OfferedTools
 from agentkit.rollout.rollout_limits import RolloutLimits
+from agentkit.rollout.tools.offered import OfferedTools
 from agentkit.tool.result import ToolResult
 
 _NO_ONE: Final = "not run: {} needs a person's approval, and nobody watches this rollout"

@@ -277,6 +277,13 @@ class ToolContext(ByAttribute, Generic[StateT]):
             object.__setattr__(self, "idempotency_key", self.call_id)
 
 
+class Hidden:
+    """Marks a parameter that the model neither sees nor writes: `timeout: Annotated[int, Hidden] = 30`.
+
+    Its default counts, unless a rollout's sample tells another value for all calls of the tool (`execute_kwargs`).
+    """
+
+
 @explained
 class Tool:
     """An optional base class with three convenience methods; any class with decorated methods is a tool without it."""

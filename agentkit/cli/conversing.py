@@ -1,0 +1,322 @@
+"""A conversation between a person and a model with tools: each message is answered, and waiting calls are asked about.
+
+Knows no input: `agentkit chat` and `agentkit run` get the messages.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import shlex
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+from agentkit.cli.screen import Screen
+from agentkit.cli.serve_mcp import servers
+from agentkit.cli.terminal import plain, visible, width
+from agentkit.cli.threads import STORE, store_option
+from agentkit.errors import ConfigError, ProviderError, StoreError, ThreadBusy
+
+if TYPE_CHECKING:
+    from agentkit.agent import Agent, OwnLoop, RunStream
+    from agentkit.cli.keeping import InThread, KeptChat
+    from agentkit.formats import Format
+    from agentkit.messages import ToolCall
+    from agentkit.models import ClosableModel
+    from agentkit.threads import ThreadManager
+
+RECENT: Final = 4  # entries shown when a thread is reopened
+WAITS: Final = 3  # the exit status if a call is waiting for approval
+STOPPED: Final = -1  # no exit status: the user stopped an answer
+TICK: Final = 0.04  # seconds between two looks at what has come
+
+
+@contextmanager
+def conversing(arguments: argparse.Namespace, screen: Screen, *, greeting: bool = True) -> Iterator[Conversing]:
+    """A conversation with the model and the tools that the arguments name.
+
+    Args:
+        arguments: those of `agentkit.cli.chat.add_conversation`.
+        screen: where it is shown.
+        greeting: whether to show who answers, and what was said in a thread before.
+
+    Raises:
+        ConfigError: the arguments contradict each other, or the model or a tool cannot be had.
+    """
+    from agentkit.agent import Agent, OwnLoop
+    from agentkit.processor import ProcessorConfig
+
+    if arguments.store is not None and arguments.thread is None:
+        raise ConfigError("--store selects the store; --thread NAME selects the thread in it")
+    if arguments.thread == "":
+        raise ConfigError("--thread requires a name")
+    chosen = chosen_model(arguments.model, arguments.format, arguments.base_url)
+    config = ProcessorConfig(requires_approval=True if arguments.require_approval else None)
+    mcp = servers(arguments.mcp, arguments.approve)
+    with OwnLoop() as loop, ExitStack() as started:
+        for server in mcp:
+            screen.note(f"starting the MCP server {plain(server.name)} …")
+            started.enter_context(server)
+        agent = Agent(chosen, [*arguments.tools, *mcp], system=arguments.system, config=config)
+        conversation = Conversing(agent, arguments, loop, screen, greeting=greeting)
+        try:
+            yield conversation
+        finally:
+            conversation.close()
+
+
+def chosen_model(name: str, format: str | Format | None, base_url: str | None) -> ClosableModel:
+    """The model of a conversation.
+
+    Args:
+        name: such as `openai:gpt-5`.
+        format: the text format of its calls; None for native ones.
+        base_url: of a compatible server.
+    """
+    from agentkit.models import model
+
+    return model(name, format=format, base_url=base_url)
+
+
+class Conversing:
+    """One conversation."""
+
+    def __init__(
+        self, agent: Agent, arguments: argparse.Namespace, loop: OwnLoop, screen: Screen, *, greeting: bool
+    ) -> None:
+        from agentkit.cli.keeping import InMemory
+
+        self.agent = agent
+        self.loop = loop
+        self.screen = screen
+        self.thread: str | None = arguments.thread
+        self.store: str = arguments.store or STORE
+        self.base_url: str | None = arguments.base_url
+        self.approve: str = arguments.approve
+        self.kept: KeptChat = InMemory(agent)
+        self.manager: ThreadManager | None = None
+        self.wrote = False  # whether the user wrote anything in this session
+        self._greeting = greeting
+        self._to_close: list[Any] = [agent.model]
+
+    def open(self) -> int:
+        """Show who answers; in a thread, finish what an interrupted run left open. Returns the status."""
+        if self.thread is None:
+            self.greet("")
+            return 0
+        return self.reopen(self.thread)
+
+    def reopen(self, name: str) -> int:
+        """Show the state of a thread, continue it, and finish what an interrupted run left open. Returns the status."""
+        from agentkit.cli.transcript import transcript
+
+        self.thread, self.kept = name, (thread := self.in_thread(name))
+        log = self.loop.run(thread.show())
+        entries = log.entries if log is not None else ()
+        self.greet(f", thread {thread.id}: {f'{len(entries)} entries' if entries else 'new'}")
+        if log is None or not entries:
+            return 0
+        if self._greeting:
+            if len(entries) > RECENT:
+                self.screen.note(f"… {len(entries) - RECENT} earlier entries")
+            for line in transcript(log, width(), self.screen.style, after=entries[-1].seq - RECENT):
+                self.screen.line(line)
+        return self.answer() if thread.is_unfinished(log) else 0
+
+    def move(self, name: str) -> int:
+        """Continue in a thread; a new one begins with what was said in memory so far. Returns the status."""
+        from agentkit.cli.keeping import InMemory
+
+        before, thread = self.kept, self.in_thread(name)
+        if isinstance(before, InMemory) and before.messages and self.loop.run(thread.log()) is None:
+            self.loop.run(thread.manager.create_thread(name, messages=before.messages))
+        return self.reopen(name)
+
+    def in_thread(self, name: str) -> InThread:
+        """The conversation in a thread of the store."""
+        from agentkit.cli.keeping import InThread
+        from agentkit.threads import ThreadManager
+
+        if self.manager is None:
+            self.manager = ThreadManager(self.store, hooks=[lambda event, _: self.kept.watch(event)])
+        return InThread(self.manager, name, self.agent, self.tell_of_others)
+
+    def close(self) -> None:
+        """Close the store, and the connections of all models that answered."""
+        if self.manager is not None:
+            self.loop.run(self.manager.aclose())
+        for one in self._to_close:
+            if hasattr(one, "aclose"):
+                self.loop.run(one.aclose())
+
+    def answer_with(self, model: ClosableModel) -> None:
+        """Let another model answer from now on, with the same tools."""
+        from agentkit.agent import Agent
+
+        old = self.agent
+        self.agent = self.kept.agent = Agent(model, old.registry, system=old.system, config=old.config)
+        self._to_close.append(model)
+
+    def greet(self, where: str) -> None:
+        """Show the model and its tools."""
+        if not self._greeting:
+            return
+        tools = ", ".join(spec.name for spec in self.agent.registry.specs()) or "none"
+        self.screen.note(
+            f"{self.agent.model.name}, tools: {tools}{where}. Ctrl-C stops an answer, Ctrl-D ends, /help lists more."
+        )
+
+    def say(self, message: str) -> int:
+        """Add the user's message, and let the model answer. Returns the status."""
+        self.loop.run(self.kept.say(message))
+        self.wrote = True
+        return self.answer()
+
+    def answer(self) -> int:
+        """Let the model answer; ask about waiting calls and continue until only postponed ones are left."""
+        from agentkit.cli.asking import decider
+
+        decide = decider(self.approve, self.agent.registry, self.screen, later=self.thread is not None)
+        put_off: set[str] = set()
+        while True:
+            status = self.follow()
+            if status:
+                return max(status, 0)
+            waiting = self.loop.run(self.kept.waiting())
+            if not waiting:
+                return 0
+            undecided = {call.id for call in waiting} - put_off
+            for call in waiting:
+                if call.id in undecided and not self.settled(call, decide(call)):
+                    put_off.add(call.id)
+            if undecided <= put_off:
+                self.tell_waiting(waiting)
+                return WAITS
+
+    def settled(self, call: ToolCall, decision: Any) -> bool:
+        """Store a decision about a call at once; False if it was postponed."""
+        if decision is None:
+            return False
+        try:
+            self.loop.run(self.kept.decide(call, decision))
+        except (ConfigError, StoreError) as e:  # for example, someone else has decided in the meantime
+            self.screen.failed(e)
+        return True
+
+    def follow(self) -> int:
+        """Do one run; returns its status, or `STOPPED`.
+
+        Raises:
+            KeyboardInterrupt: the user stopped it, and there is no prompt to return to.
+        """
+        stream = self.kept.run()
+        try:
+            with self.screen.answering(self.agent.model.name):
+                stopped = self.loop.run(shown(stream, self.screen, _sdk(self.agent.model)))
+        except ThreadBusy as e:
+            self.tell_busy(e)
+            return 1
+        except (ProviderError, StoreError) as e:
+            self.screen.failed(e)
+            self.kept.keep(stream.result)
+            return 1
+        self.kept.keep(stream.result)
+        if not stopped:
+            self.screen.ended(stream.result)
+            return int(stream.result.finish not in ("stop", "approval"))
+        self.screen.note("(stopped)")
+        if not sys.stdin.isatty():
+            raise KeyboardInterrupt
+        return STOPPED
+
+    def tell_busy(self, busy: ThreadBusy) -> None:
+        """Show who is running this thread, and what will happen to the message."""
+        from agentkit.threads.owner import in_words
+
+        where = f"{in_words(busy.owner)} is running this thread" if busy.owner else "this thread was taken over"
+        self.screen.problem(visible(f"not answered here: {where}."))
+        kept = "Your message is saved and will be answered there" if self.wrote else "It continues there"
+        self.screen.line(f"{kept}, or by the next run on this thread; open it again to read the answer.")
+
+    def tell_of_others(self, text: str) -> None:
+        """Show what was added to this thread elsewhere, before it is answered here."""
+        self.screen.line(f"{self.screen.style('from elsewhere>', 'bold')} {plain(text)}")
+
+    def tell_waiting(self, waiting: tuple[ToolCall, ...]) -> None:
+        """Show how to decide about the waiting calls."""
+        names = ", ".join(f"{visible(call.name)} ({visible(call.id)})" for call in waiting)
+        if self.thread is None:
+            how = "nobody can be asked here: decide with --approve always|never, or keep the call with --thread NAME"
+        else:
+            where = f"{shlex.quote(self.thread)} {waiting[0].id}{store_option(self.store)}"
+            how = f"agentkit threads approve {where}, or deny; then open this thread again"
+        self.screen.line(self.screen.style(f"waits for approval: {names}; {visible(how)}", "dim"))
+
+
+def _sdk(model: Any) -> str:
+    """The module of the SDK that a model uses; empty if it uses none."""
+    return getattr(getattr(getattr(model, "inner", model), "vendor", None), "sdk", "")
+
+
+async def shown(stream: RunStream, screen: Screen, sdk: str) -> bool:
+    """Write a run's events as they arrive; returns whether Ctrl-C stopped it.
+
+    The first Ctrl-C cancels the run, whose last events are still shown; the second one ends the program.
+
+    Args:
+        stream: the run.
+        screen: where it is shown.
+        sdk: a module that it needs. It is loaded beside the event loop, because that takes a second or two.
+    """
+
+    async def follow() -> None:
+        if sdk:
+            await asyncio.to_thread(import_module, sdk)
+        async with stream:
+            async for event in stream:
+                screen.show(event)
+
+    async def tick() -> None:
+        while True:
+            screen.tick()
+            await asyncio.sleep(TICK)
+
+    work, ticking = asyncio.ensure_future(follow()), asyncio.ensure_future(tick())
+    try:
+        with _retries(screen):
+            await asyncio.shield(work)
+    except asyncio.CancelledError:
+        stream.cancel()
+        await work
+        return True
+    finally:
+        ticking.cancel()
+    return False
+
+
+@contextmanager
+def _retries(screen: Screen) -> Iterator[None]:
+    """Show each retry of a request, which the models log."""
+    log, handler = logging.getLogger("agentkit.models"), _Retries(screen)
+    before = log.level
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(before)
+
+
+class _Retries(logging.Handler):
+    def __init__(self, screen: Screen) -> None:
+        super().__init__(logging.INFO)
+        self._screen = screen
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if (wait := getattr(record, "retry_in", None)) is not None:
+            self._screen.retrying(record.getMessage(), wait)

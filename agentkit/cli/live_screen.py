@@ -1,0 +1,288 @@
+"""Events drawn on a terminal: Markdown as it streams, calls as panels, and a line that shows what is going on.
+
+What is complete is printed once and for good; only what may still change is drawn again, in the lines below it. So
+nothing flickers, and what has scrolled away is never touched. Loads rich.
+"""
+
+from __future__ import annotations
+
+import io
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from typing import Any, Final, TextIO
+
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.live import Live
+from rich.text import Text as Styled
+
+from agentkit.cli.call_panels import CallPanel
+from agentkit.cli.drawing import THEME, MarkdownLines, Safe
+from agentkit.cli.keyboard import unechoed
+from agentkit.cli.markdown_blocks import MarkdownBlocks
+from agentkit.cli.screen import OF_CALLS, Screen
+from agentkit.cli.status import Status
+from agentkit.cli.terminal import cut, plain, visible
+from agentkit.events import (
+    ApprovalRequired,
+    ArgumentDelta,
+    CallEnd,
+    CallStart,
+    Event,
+    Finish,
+    Text,
+    Thinking,
+    ToolCompleted,
+    ToolFailed,
+    ToolSkipped,
+    ToolStarted,
+    Usage,
+)
+
+THOUGHT: Final = 2_000  # characters kept of thinking, of which one line is shown
+LONG: Final = 4_000  # characters of a block that is drawn as Markdown while it grows
+FRAME: Final = 0.08  # seconds between two drawings
+
+
+class LiveScreen(Screen):
+    """Draws events on a terminal that understands control sequences.
+
+    Args:
+        out: the terminal.
+        answers: as for `Screen`.
+        clock: seconds.
+    """
+
+    def __init__(self, out: TextIO, answers: TextIO | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._console = Console(
+            file=out, force_terminal=True, theme=THEME, highlight=False, markup=False, emoji=False, soft_wrap=False
+        )
+        super().__init__(out, not self._console.no_color, answers)
+        self._clock = clock
+        self._drawn: list[Any] = [None, 0.0]  # the region that is drawn again, and when it was
+        self._blocks = MarkdownBlocks()
+        self._thought: tuple[float, str] | None = None  # since when, and the first of it
+        self._panels: dict[int, CallPanel] = {}
+        self._status = Status(clock)
+        self._printed = _Printed()
+        self._after_text = False  # whether the last thing printed was a block of text
+
+    def show(self, event: Event) -> None:
+        """Note one event; it is drawn at the next tick, or, if it completes something, at once."""
+        if not isinstance(event, Thinking):
+            self._folded()
+        if isinstance(event, OF_CALLS):
+            self._said()
+        match event:
+            case Text(text):
+                self._status.streamed("writing", text)
+                self._blocks.feed(plain(text))
+                self._answer += text
+            case Thinking(text):
+                self._status.streamed("thinking", text)
+                began, said = self._thought or (self._clock(), "")
+                self._thought = (began, (said + text)[:THOUGHT])
+            case Usage() | Finish():
+                self._status.counted(event)
+            case _:
+                self._of_calls(event)
+
+    def _of_calls(self, event: Event) -> None:
+        match event:
+            case CallStart(index, name):
+                self._status.doing("calling", plain(name))
+                self._panels[index] = CallPanel(name, self._clock())
+            case ArgumentDelta(index, text, key):
+                self._status.streamed("", text)
+                self._panel(index).write(text, key)
+            case CallEnd(index, call):
+                self._panel(index).called(call, f"in {call.format}" if call.format else "")
+            case ToolStarted(index, call):
+                self._status.doing("running", plain(call.name))
+                panel = self._panel(index, call)
+                panel.began, panel.seconds = self._clock(), 0.0
+            case ToolCompleted(index, call, result, seconds):
+                self._answered(index, call, ("✓", "green", result.text), seconds)
+            case ToolFailed(index, call, result, seconds):
+                self._answered(index, call, ("✗", "red", result.text), seconds, str(result.code))
+            case ToolSkipped(index, call, result):
+                self._answered(index, call, ("○", "red", result.text), None, str(result.code))
+            case ApprovalRequired(index, call, reason):
+                self._panel(index, call).called(call, f"waits for approval{f': {reason}' if reason else ''}")
+                self._panels[index].seconds = None
+                self._print(self._panels.pop(index))
+
+    def _panel(self, index: int, call: Any = None) -> CallPanel:
+        if index not in self._panels:
+            self._panels[index] = CallPanel(call.name if call is not None else "", self._clock())
+            if call is not None:
+                self._panels[index].called(call)
+        return self._panels[index]
+
+    def _answered(
+        self, index: int, call: Any, answer: tuple[str, str, str], seconds: float | None, code: str = ""
+    ) -> None:
+        panel = self._panel(index, call)
+        panel.called(call, plain(code) or (f"in {call.format}" if call.format else ""))
+        panel.seconds = seconds
+        panel.answer(*answer)
+        self._print(self._panels.pop(index))
+        self._status.doing("running", "") if self._panels else self._status.waiting()
+
+    @contextmanager
+    def answering(self, who: str) -> Iterator[None]:
+        """While a run is shown, draw the region below what is complete; what tools print appears above it."""
+        self._status.begin(plain(who))
+        printed = self._printed = _Printed()
+        live = Live(
+            get_renderable=lambda: _Region(self), console=self._console, auto_refresh=False, transient=True,
+            redirect_stdout=False, redirect_stderr=False,
+        )  # fmt: skip
+        with unechoed(), redirect_stdout(printed), redirect_stderr(printed):
+            live.start(refresh=True)
+            self._drawn[0] = live
+            try:
+                yield
+            finally:
+                self._folded()
+                self._said(whole=True)
+                self._others(rest=True)
+                for panel in self._panels.values():
+                    self._print(panel)
+                self._panels.clear()
+                self._drawn[0] = None
+                live.stop()
+        self.answered()
+
+    def tick(self) -> None:
+        """Draw what has come since the last time."""
+        if self._drawn[0] is None or self._clock() - self._drawn[1] < FRAME:
+            return
+        self._drawn[1] = self._clock()
+        self._others()
+        if self.answers is None:
+            self._blocks_done(self._blocks.finished())
+        for panel in self._panels.values():
+            if panel.seconds is not None:
+                panel.seconds = self._clock() - panel.began
+        self._drawn[0].refresh()
+
+    def line(self, text: str = "", saying: object = None) -> None:
+        """Write a separate line."""
+        self._folded()
+        self._said()
+        self._console.print(Styled.from_ansi(text), soft_wrap=True)
+        self._after_text = False
+
+    def note(self, text: str) -> None:
+        """Say something about the session, folded between words."""
+        self.fresh()
+        self._print(Styled(visible(text), "dim"))
+
+    def fresh(self) -> None:
+        """Print what is left of the text."""
+        self._folded()
+        self._said()
+
+    def retrying(self, why: str, seconds: float) -> None:
+        """Say that a request failed, and is made again."""
+        super().retrying(why, seconds)
+        self._status.doing(f"waiting {seconds:.0f} s before the next attempt", "")
+
+    def _folded(self) -> None:
+        """Fold what was thought into a line."""
+        if self._thought is None:
+            return
+        (began, said), self._thought = self._thought, None
+        head = f"thought for {self._clock() - began:.0f} s: "
+        self._print(Styled(cut(head + said, self._console.width), "dim italic"))
+
+    def _said(self, whole: bool = False) -> None:
+        """Print the text that came. With `answers` it is no answer if a call follows; at the end it is one."""
+        blocks = self._blocks.close()
+        if self.answers is None or not whole:
+            self._blocks_done(blocks)
+            self._answer = ""
+
+    def _blocks_done(self, blocks: list[str]) -> None:
+        for block in blocks:
+            if self._after_text:
+                self._console.print()
+            self._print(MarkdownLines(block))
+            self._after_text = True
+
+    def _others(self, *, rest: bool = False) -> None:
+        """Print what tools and warnings printed."""
+        for line in self._printed.lines(rest=rest):
+            self._print(Styled(line))
+
+    def _print(self, part: RenderableType) -> None:
+        self._console.print(Safe(part), end="")
+        self._after_text = False
+
+    def region(self, height: int) -> Iterator[RenderableType]:
+        """What may still change.
+
+        Args:
+            height: the lines that there are for it.
+        """
+        if self._thought is not None:
+            words = cut(" ".join(self._thought[1].split())[-self._console.width :], self._console.width - 2)
+            yield Safe(Styled(f"… {words}", "dim italic"))
+        elif self._blocks.open.strip() and self.answers is None:
+            yield Safe(*([""] if self._after_text else []), _growing(self._blocks.open, height), last=height)
+        yield from map(Safe, self._panels.values())
+
+    def status(self) -> RenderableType:
+        """The line at the bottom."""
+        return Safe(Styled(cut(self._status.line(), self._console.width - 1), "dim"))
+
+
+class _Region:
+    """The lines that are drawn again: never more than the terminal has, or what scrolls away could not be removed."""
+
+    def __init__(self, screen: LiveScreen) -> None:
+        self._screen = screen
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        height = max(options.size.height - 2, 1)
+        yield Safe(*self._screen.region(height), last=height)
+        yield self._screen.status()
+
+
+def _growing(source: str, height: int) -> RenderableType:
+    """A block that is still being written; of a long one its end, since no more is seen."""
+    if len(source) <= LONG:
+        return MarkdownLines(source)
+    lines = source.split("\n")
+    fence = lines[0] if lines[0].lstrip().startswith(("```", "~~~")) else ""
+    end = "\n".join(lines[-height:])[-LONG:]
+    return MarkdownLines(f"{fence}\n{end}") if fence else Styled(end)
+
+
+class _Printed(io.TextIOBase):
+    """Standard output and error while a run is shown, also of other threads: whole lines, printed at the next tick."""
+
+    def __init__(self) -> None:
+        self._held = ""
+        self._lines: deque[str] = deque()
+
+    def write(self, text: str) -> int:
+        *lines, self._held = (self._held + text).split("\n")
+        self._lines.extend(map(plain, lines))
+        return len(text)
+
+    def writable(self) -> bool:
+        return True
+
+    def lines(self, *, rest: bool = False) -> Iterator[str]:
+        """What was printed since the last time.
+
+        Args:
+            rest: also a line that did not end.
+        """
+        if rest and self._held:
+            self.write("\n")
+        while self._lines:
+            yield self._lines.popleft()

@@ -1,0 +1,79 @@
+"""Markdown that is still being written, as blocks: those that can no longer change, and the one that can.
+
+Knows only text. A block is what stands at the top level of CommonMark: a paragraph, a list, a fence of code, ….
+Loads markdown-it, which comes with rich; imported only by what draws on a terminal.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Final
+
+from markdown_it import MarkdownIt
+
+_FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})[^\n]*\n")
+
+
+@cache
+def reader() -> MarkdownIt:
+    """The parser of an answer's Markdown.
+
+    It hides nothing that the model wrote: HTML is text, as are entities (`&#27;` would become a control character) and
+    definitions of links, which would not be shown where they are.
+    """
+    return MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"]).disable(["entity", "reference"])
+
+
+class MarkdownBlocks:
+    """A streamed text as blocks. They do not depend on how the text was cut."""
+
+    def __init__(self) -> None:
+        self.open = ""  # the text of what may still change
+        self._looked = 0  # how many characters of `open`, up to a line's end, are known to hold no finished block
+
+    def feed(self, text: str) -> None:
+        """Add more text."""
+        self.open += text
+
+    def finished(self) -> list[str]:
+        """The blocks that nothing can change any more; each is returned once."""
+        end = self.open.rfind("\n") + 1  # an incomplete line may still become anything
+        if end == self._looked or _in_fence(self.open, end):
+            return []
+        starts = _starts(self.open[:end])
+        blocks = _cut(self.open, [0, *starts[1:]]) if len(starts) > 1 else []
+        if blocks:
+            self.open = blocks.pop()
+        self._looked = self.open.rfind("\n") + 1
+        return [block for block in blocks if block.strip()]
+
+    def close(self) -> list[str]:
+        """All that is left, as blocks."""
+        text, self.open, self._looked = self.open, "", 0
+        return [block for block in _cut(text, [0, *_starts(text)[1:]]) if block.strip()]
+
+
+def _in_fence(text: str, end: int) -> bool:
+    """Whether a text is a fence that is not closed yet. Quicker than parsing it: a fence can be long."""
+    opened = _FENCE.match(text, 0, end)
+    if opened is None:
+        return False
+    mark = opened[1]
+    return (
+        re.compile(rf"^ {{0,3}}{mark[0]}{{{len(mark)},}}[ \t]*$", re.MULTILINE).search(text, opened.end(), end) is None
+    )
+
+
+def _starts(text: str) -> list[int]:
+    """Where each block begins."""
+    lines = [0]
+    for line in text.split("\n"):
+        lines.append(lines[-1] + len(line) + 1)
+    tokens = reader().parse(text)
+    return [lines[token.map[0]] for token in tokens if token.level == 0 and token.map and token.nesting >= 0]
+
+
+def _cut(text: str, starts: list[int]) -> list[str]:
+    ends = [*starts[1:], len(text)]
+    return [text[start:end] for start, end in zip(starts, ends, strict=True)]

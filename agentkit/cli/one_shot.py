@@ -1,0 +1,63 @@
+"""`agentkit run`: one message, one answer, for scripts and pipes."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+from agentkit.cli.chat import add_conversation
+from agentkit.cli.conversing import conversing
+from agentkit.cli.keyboard import as_text
+from agentkit.cli.screen import Screen
+from agentkit.cli.which_screen import screen
+from agentkit.errors import ConfigError
+
+STDIN = "-"
+
+
+def add(commands: Any) -> None:
+    """Declare the command and its options."""
+    command = commands.add_parser(
+        "run",
+        help="answer one message, and end",
+        description="Answer one message. In a pipe, standard output is the answer, and nothing else. Exit status 1 if "
+        "there is no complete answer, 3 if a call waits for approval, 130 after Ctrl-C.",
+    )
+    command.add_argument("message", nargs="+", metavar="MESSAGE", help="what to say; - is standard input")
+    command.add_argument("--json", action="store_true", help="print each event of the run as a line of JSON")
+    add_conversation(command)
+    command.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Say it, and show the answer."""
+    text = message(arguments.message)
+    with conversing(arguments, _json_screen() if arguments.json else screen(), greeting=False) as conversation:
+        return conversation.open() or conversation.say(text)
+
+
+def _json_screen() -> Screen:
+    from agentkit.cli.event_lines import EventLines
+
+    return EventLines(sys.stdout, sys.stderr)
+
+
+def message(words: list[str]) -> str:
+    """The message: words, and standard input where they say so.
+
+    Raises:
+        ConfigError: there is nothing to say, or standard input is not text.
+    """
+    parts: list[str] = []
+    for word in words:
+        if word == STDIN:
+            parts.append("\n\n" if parts else "")
+            parts.append(as_text(sys.stdin.read()).strip("\n"))
+            parts.append("\n\n")
+        else:
+            parts.append(word if not parts or parts[-1].endswith("\n") else f" {word}")
+    if not (text := "".join(parts).strip()):
+        where = "standard input is empty" if STDIN in words else "it is empty"
+        raise ConfigError(f"expected a message, but {where}")
+    return text

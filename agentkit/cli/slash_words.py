@@ -1,0 +1,87 @@
+"""What a user of the chat can say to the program instead of to the model: `/help`, `/model`, … Knows no model."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from agentkit.checks.spelling import did_you_mean
+
+WORDS: Final[Mapping[str, str]] = {
+    "help": "this list",
+    "exit": "end the chat, as Ctrl-D does",
+    "tools": "the tools that the model may call; /tools NAME: one in detail",
+    "model": "which model answers; /model NAME: another one from now on",
+    "format": "how calls are written; /format NAME: as text, /format native: not",
+    "thread": "where the chat is kept; /thread NAME: there, or go on with that one",
+    "approve": "what is done with calls that wait: /approve ask, always or never",
+}
+"""Each word, and what it does."""
+
+ALIKE: Final[Mapping[str, str]] = {
+    "quit": "exit",
+    "q": "exit",
+    "bye": "exit",
+    "?": "help",
+    "h": "help",
+    "commands": "help",
+    "tool": "tools",
+    "models": "model",
+    "formats": "format",
+    "threads": "thread",
+    "approval": "approve",
+}
+"""What else people write, with our word for it."""
+
+BARE: Final[Mapping[str, str]] = {"exit": "exit", "quit": "exit", "help": "help"}
+"""Words that are meant for the program even without the slash, if they are all of a message."""
+
+_SLASH: Final = re.compile(r"/([\w?-]*)(?:[ \t]+(.*))?")  # not a path: /etc/hosts
+
+
+class SlashWord(NamedTuple):
+    """What was said to the program: the word, and what followed it. `name` is empty if there is no such word."""
+
+    name: str
+    rest: str = ""
+    found: str = ""
+
+
+def slash_word(message: str) -> SlashWord | None:
+    """The word that a message is; None if it is for the model.
+
+    Only a single line can be one; what is pasted is for the model.
+
+    >>> slash_word("/model openai:gpt-5")
+    SlashWord(name='model', rest='openai:gpt-5', found='model')
+    >>> slash_word("/etc/hosts is what?"), slash_word("//help")
+    (None, None)
+    """
+    if message in BARE:
+        return SlashWord(BARE[message])
+    if (parts := _SLASH.fullmatch(message)) is None:
+        return None
+    found, rest = parts[1], (parts[2] or "").strip()
+    lower = found.lower() or "help"
+    name = lower if lower in WORDS else ALIKE.get(lower, "")
+    return SlashWord(name if name in WORDS else "", rest, found)
+
+
+def as_message(message: str) -> str:
+    """A message as the model gets it: a first slash of two only says that it is for the model.
+
+    >>> as_message("//help me")
+    '/help me'
+    """
+    return message[1:] if message.startswith("//") and "\n" not in message else message
+
+
+def unknown(found: str) -> str:
+    """What to say about a word that there is not.
+
+    >>> unknown("modle")
+    "there is no /modle; did you mean '/model'? Nothing was sent; //modle sends it"
+    """
+    near = did_you_mean(f"/{found}", [f"/{word}" for word in WORDS]) or ", /help lists what there is."
+    return f"there is no /{found}{near} Nothing was sent; //{found} sends it"

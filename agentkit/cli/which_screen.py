@@ -1,0 +1,36 @@
+"""Which screen fits where the output goes: one that draws, or plain lines."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib.util import find_spec
+from typing import Final, TextIO
+
+from agentkit.cli.screen import Screen
+
+BETTER: Final = "plain display; for Markdown, history and completion: pip install 'agentkit[cli]'"
+"""Said once in a chat at a terminal, where the extra is missing."""
+
+
+def screen() -> Screen:
+    """The screen for a run: all on standard output if that is a terminal; otherwise only the answers."""
+    shown = sys.stdout.isatty()
+    out = sys.stdout if shown else sys.stderr
+    answers = None if shown else sys.stdout
+    if not (capable(out) and installed()):
+        return Screen(out, answers=answers)
+    from agentkit.cli.live_screen import LiveScreen
+
+    return LiveScreen(out, answers)
+
+
+def capable(out: TextIO) -> bool:
+    """Whether something can be drawn there: a terminal that understands control sequences, and UTF-8."""
+    encoding = (getattr(out, "encoding", None) or "").lower().replace("-", "")
+    return out.isatty() and os.environ.get("TERM", "dumb") not in ("dumb", "unknown", "") and encoding == "utf8"
+
+
+def installed() -> bool:
+    """Whether the extra `cli` is."""
+    return find_spec("rich") is not None and find_spec("prompt_toolkit") is not None
