@@ -107,7 +107,7 @@ def run_page(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_page_is_followed_literally(page: Path, tmp_path: Path) -> None:
     """Its files are written, its ```console commands run in order; … stands for any text in what they print."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    environment = without_keys() | {"PATH": path, "COLUMNS": "80", "PYTEST_ADDOPTS": "-p no:cacheprovider"}
+    environment = without_keys() | {"PATH": path, "COLUMNS": "80", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     for block in blocks(page):
         if file := FILE.search(block.options):
             assert block.language == "python"
