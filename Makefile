@@ -71,7 +71,9 @@ soak: $(DEV) ## the long runs: every corpus, the laws on 300 examples for each f
 # verl is installed without what only its trainers need; open-instruct is a checkout: make peers OPEN_INSTRUCT=/path
 PEERS := .venv-peers
 PEER_TESTS := hypothesis pytest pytest-timeout pytest-xdist
-PEER_RUN = -m pytest -q -n 0 -m peer -p no:cacheprovider tests/interop
+# The files by name: others in tests/interop want an MCP SDK that verifiers 0.3 does not go with.
+PEER_EXPORTS := $(wildcard tests/interop/test_*_export.py) tests/interop/test_agent_peers.py
+PEER_RUN := -m pytest -q -n 0 -m peer -p no:cacheprovider
 VERL_NEEDS := "torch<2.14" ray omegaconf hydra-core codetiming cachetools pandas pyarrow dill regex pillow torchdata peft \
 	cloudpickle orjson pylatexenc uvicorn fastapi aiohttp jmespath datasets accelerate "transformers>=5.5.3,<5.11,!=5.6.0"
 
@@ -85,8 +87,8 @@ peers: ## the exports' tests in the systems they are for, each installed from th
 	@$(PEERS)/verifiers3/bin/pip install -q -e . $(PEER_TESTS) "verifiers==0.3.1"
 	@$(PEERS)/verifiers4/bin/pip install -q $(PEER_TESTS) "verifiers==0.4.0" jsonschema docstring-parser
 	@$(PEERS)/verifiers4/bin/pip install -q --no-deps -e .
-	@for name in rl verifiers3 verifiers4; do $(PEERS)/$$name/bin/python $(PEER_RUN); done
-	@PYTHONPATH=$(PEERS)/verl07 $(PEERS)/rl/bin/python $(PEER_RUN)/test_verl_export.py -k hands_over_the_id
+	@for name in rl verifiers3 verifiers4; do $(PEERS)/$$name/bin/python $(PEER_RUN) $(PEER_EXPORTS); done
+	@PYTHONPATH=$(PEERS)/verl07 $(PEERS)/rl/bin/python $(PEER_RUN) tests/interop/test_verl_export.py -k hands_over_the_id
 	@PYTHONPATH=$(PEERS)/verl07 $(PEERS)/rl/bin/python docs/exports_table.py --write 2>/dev/null
 	@for name in rl verifiers3 verifiers4; do $(PEERS)/$$name/bin/python docs/exports_table.py --write 2>/dev/null; done
 

@@ -7,7 +7,7 @@ conversation. What a tool got from a stranger is therefore looked at before it b
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 MAX_BYTES: Final = 3_750_000  # 5 MB in base64. Source: Anthropic, "Vision", limits of an image
@@ -45,17 +45,42 @@ def fault(data: bytes, media_type: str) -> str | None:
     return None
 
 
+def without_damaged_extras(data: bytes) -> bytes:
+    """A PNG without the additional parts (colour profile, comments) whose checksum is wrong; any other file as it is.
+
+    Browsers show such a file, some libraries refuse it. Source: PNG 3rd edition, 13.2: these parts may be ignored.
+
+    Args:
+        data: the file.
+    """
+    try:
+        kept = [part for part, kind, _, whole in _chunks(data) if whole or not kind[0] & 0x20]
+    except (Damaged, IndexError):
+        return data
+    return _PNG + b"".join(kept)
+
+
+_PNG: Final = b"\x89PNG\r\n\x1a\n"
+
+
+def _chunks(data: bytes) -> Iterator[tuple[bytes, bytes, bytes, bool]]:
+    """Each part of a PNG: all of it, its kind, its content, and whether its checksum is right."""
+    _begins(data, _PNG, "PNG")
+    at, kind = len(_PNG), b""
+    while kind != b"IEND":
+        end = at + _number(data, at, 4) + 12
+        kind, content = data[at + 4 : at + 8], data[at + 8 : end - 4]
+        yield data[at:end], kind, content, _number(data, end - 4, 4) == zlib.crc32(kind + content)
+        at = end
+
+
 def _png(data: bytes) -> Size:
     """Source: PNG 3rd edition, 5 and 11.2."""
-    _begins(data, b"\x89PNG\r\n\x1a\n", "PNG")
-    at, chunks = 8, list[tuple[bytes, bytes]]()
-    while not chunks or chunks[-1][0] != b"IEND":
-        length, kind = _number(data, at, 4), data[at + 4 : at + 8]
-        content = data[at + 8 : at + 8 + length]
-        if _number(data, at + 8 + length, 4) != zlib.crc32(kind + content):
+    chunks = []
+    for _, kind, content, whole in _chunks(data):
+        if not whole:
             raise Damaged("a damaged PNG file: a checksum is wrong")
         chunks.append((kind, content))
-        at += length + 12
     kind, header = chunks[0]
     if kind != b"IHDR" or len(header) != 13:
         raise Damaged("a damaged PNG file: it has no header")

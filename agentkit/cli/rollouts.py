@@ -21,7 +21,7 @@ from agentkit.errors import ConfigError
 
 if TYPE_CHECKING:
     from agentkit.rollout import Measures, Policy, RecordFile, Rollout, Sample, TrajectoryRecord
-    from agentkit.rollout.verl_config import McpEntry
+    from agentkit.rollout.configured.verl_config import McpEntry
 
 GIVES_UP: Final = 50
 """After this many errors of the policy one after another the command ends: a server is down, or refuses."""
@@ -208,7 +208,7 @@ class RolloutCommand:
 
 
 def _samples(arguments: argparse.Namespace) -> Iterator[Sample]:
-    from agentkit.rollout.samples import read_samples
+    from agentkit.rollout.samples.samples import read_samples
 
     return islice(read_samples(arguments.data), arguments.limit)
 
@@ -253,7 +253,7 @@ def _tools(reference: str, allow: Sequence[str]) -> Sequence[Any]:
     """
     if not reference.endswith((".yaml", ".yml")):
         return [reference]
-    from agentkit.rollout.verl_config import verl_tools
+    from agentkit.rollout.configured.verl_config import verl_tools
 
     return verl_tools(reference, allow=allow, mcp=_mcp_tools)
 
@@ -276,7 +276,7 @@ def _sampling(text: str) -> Mapping[str, Any]:
 
 
 def _policy(arguments: argparse.Namespace) -> Policy:
-    from agentkit.rollout.policies import ModelPolicy, ScriptedPolicy
+    from agentkit.rollout.policy.policies import ModelPolicy, ScriptedPolicy
 
     if arguments.script is not None:
         return ScriptedPolicy(_script(arguments.script))

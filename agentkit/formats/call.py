@@ -119,6 +119,12 @@ class CallReader:
         self.lead.say(r)
         r.out.append(CallStart(self.index, name))
 
+    def repair(self, r: Reader) -> None:
+        """Repair arguments that were read, as the tool's schema requires."""
+        tool = self.arguments.tool
+        if tool is not None and not self.openers.expected(tool).fits(self.arguments.by_name):
+            self.arguments.repair(r.repairs)
+
     def knows(self, name: str) -> bool:
         """Whether this is the name of an offered tool, or one after that of a module, as prompts show tools."""
         module, _, own = name.partition(".")
@@ -129,7 +135,7 @@ def until(r: Reader, ends: tuple[str, ...], never: Search | None = None) -> Gene
     """Consume the characters up to the first of some literals, which stays.
 
     Returns None if they are too many for a name (one more than it may have is consumed), if `never` finds
-    something in them, or if the text ends.
+    something in them, which stays, or if the text ends.
     """
     delimiter, first = _any_of(ends)
     pieces: list[str] = []
@@ -140,15 +146,18 @@ def until(r: Reader, ends: tuple[str, ...], never: Search | None = None) -> Gene
         r.at = stop = found.start() if found else min(len(r.buf), at + room)
         piece = r.buf[at:stop]
         room -= stop - at
-        if never is not None and never(piece):
+        if never is not None and (stray := never(piece)):
+            r.at = at + stray.start()  # the text has not ended here, however much of it has arrived
             return None
         pieces.append(piece)
         if found:
             if delimiter.match(r.buf, stop) or (yield from r.sees(delimiter)):
                 return "".join(pieces)
-            pieces.append(piece := r.buf[r.at : r.at + 1])
+            if never is not None and never(r.buf[r.at : r.at + 1]):
+                return None
+            pieces.append(r.buf[r.at : r.at + 1])
             r.at, room = r.at + 1, room - 1
-            if not room or (never is not None and never(piece)):
+            if not room:
                 return None
         elif not room or r.ended:
             return None

@@ -5,6 +5,7 @@ Knows the declarations of the tool, but neither how the call is written nor what
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from agentkit.formats import values
@@ -16,6 +17,36 @@ from agentkit.toolspec import UNDECLARED, ToolSpec
 
 _WRAPPERS = ("arguments", "input", "properties")
 """Source: vLLM's parsers of DeepSeek V3.2 (`arguments`, `input`) and of MiniCPM 5 (`properties`), with their tests."""
+
+
+class Expected:
+    """What a tool's schema says about the strings among its arguments, computed once.
+
+    `words` are the parameters whose value is any text, as it is written; `texts`, those that may be a string; `others`,
+    whether parameters that the schema does not name may be.
+    """
+
+    __slots__ = ("known", "others", "texts", "tool", "words")
+
+    def __init__(self, tool: ToolSpec) -> None:
+        self.tool = tool
+        root, self.known = tool.parameters, tool.parameters.get("properties", {})
+        more = root.get("additionalProperties")
+        self.texts = frozenset(name for name in self.known if self._is_text(tool.schema_of(name)))
+        self.words = frozenset(name for name in self.texts if values.is_any_text(tool.schema_of(name), root))
+        self.others = self._is_text(more if isinstance(more, Mapping) else {})
+
+    def _is_text(self, schema: walk.Schema) -> bool:
+        return not schema or values.accepts("", schema, self.tool.parameters)
+
+    def fits(self, arguments: Mapping[str, Any]) -> bool:
+        """Whether no repair changes these arguments: none is a wrapper, and none a string that may not be one."""
+        if len(arguments) == 1 and not arguments.keys().isdisjoint(_WRAPPERS):
+            return False
+        for name, value in arguments.items():
+            if isinstance(value, str) and name not in self.texts and (name in self.known or not self.others):
+                return False
+        return True
 
 
 class CallArguments:

@@ -110,24 +110,35 @@ def scan(r: Reader, index: int | None = None) -> Generator[None, None, Span]:
 
 def _whole(r: Reader, index: int | None) -> Span | None:
     """The value as read by the C decoder, if all of it has already arrived."""
-    closer = _CLOSERS.get(r.buf[r.at : r.at + 1])
-    if closer is None or (len(r.buf) - r.at < _WINDOW and r.buf.find(closer, r.at + 1) < 0):
-        return None  # a failed attempt costs more than a look
-    decoded = _decode(r.buf, r.at)
-    if decoded is None:
+    if (found := decoded(r, r.at)) is None:
         return None
-    value, end, loose = decoded
-    text = r.buf[r.at : end]
-    if text.count("{") + text.count("[") > r.limits.depth:
-        return None  # it may be too deep: the scan counts
-    if "\\u" in text or has_surrogate(text):
-        value = without_surrogates(value)
+    value, end, loose = found
     span = Span(r.offset, r.base + end, value, loose)
     if index is None:
         r.at = end
     else:
         r.tell(end, index, None)
     return span
+
+
+def decoded(r: Reader, at: int) -> tuple[Any, int, bool] | None:
+    """The value at an index of the buffer, where it ends, and whether it was read loosely; None if that is to be seen.
+
+    It is an object, an array or a string that has arrived completely.
+    """
+    buf = r.buf
+    closer = _CLOSERS.get(buf[at : at + 1])
+    if closer is None or (len(buf) - at < _WINDOW and buf.find(closer, at + 1) < 0):
+        return None  # a failed attempt costs more than a look
+    if (found := _decode(buf, at)) is None:
+        return None
+    value, end, loose = found
+    text = buf[at:end]
+    if text.count("{") + text.count("[") > r.limits.depth:
+        return None  # it may be too deep: the scan counts
+    if "\\u" in text or (not text.isascii() and has_surrogate(text)):
+        value = without_surrogates(value)
+    return value, end, loose
 
 
 def _decode(buf: str, at: int) -> tuple[Any, int, bool] | None:

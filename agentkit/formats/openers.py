@@ -9,9 +9,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from agentkit.formats.asides import Aside, Asides
+from agentkit.formats.callarguments import Expected
 from agentkit.formats.damage import unread
 from agentkit.formats.damage.listed import BLOCKS, Listed, formed
 from agentkit.formats.damage.unread import Unread
@@ -315,13 +316,16 @@ class Openers:
 
     __slots__ = (
         "_closing",
+        "_expected",
         "_meant",
         "asides",
         "fence",
+        "following",
         "formats",
         "line",
         "literal",
         "may_be_loose",
+        "plain",
         "stops",
         "table",
     )
@@ -330,6 +334,9 @@ class Openers:
         self.formats = tuple(formats)
         self.table = table = Table(formats, tools)
         self._meant: dict[int, Meant] = {}
+        self._expected: dict[int, Expected] = {}
+        self.plain: Final[dict[int, Any]] = {}  # by an opener's identity: what `plaincalls` knows of it
+        self.following: Final[dict[tuple[int, ...], Any]] = {}  # by the identities of openers: what `nextcall` knows
         self._closing: dict[tuple[str, str | Tag], Search] = {}
         self.fence = Opener("fence", formats[0], Shape(())) if formats else None
         alternatives = sorted(table.literals, key=len, reverse=True)
@@ -349,6 +356,12 @@ class Openers:
         """What follows from an opener."""
         if (found := self._meant.get(id(entry))) is None:
             found = self._meant[id(entry)] = Meant(entry, self.table)  # kept here, so that its id is not used again
+        return found
+
+    def expected(self, tool: ToolSpec) -> Expected:
+        """What the schema of one of the tools says."""
+        if (found := self._expected.get(id(tool))) is None:
+            found = self._expected[id(tool)] = Expected(tool)  # has the tool, so that its id is not used again
         return found
 
     def closes_again(self, format: Format, own: str | Tag) -> Search:

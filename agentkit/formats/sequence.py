@@ -9,7 +9,7 @@ import re
 from collections.abc import Generator, Sequence
 from typing import Any, Final
 
-from agentkit.events import CallEnd, CallError, Markup
+from agentkit.events import CallEnd, CallError, CallStart, Markup
 from agentkit.formats import values
 from agentkit.formats.bodies.fixed import read_loosely, read_opening_tag
 from agentkit.formats.bodies.kinds import KINDS
@@ -21,12 +21,14 @@ from agentkit.formats.edges import edge_of
 from agentkit.formats.format import Shape, Tag
 from agentkit.formats.jsontext import GOES_ON, goes_on
 from agentkit.formats.openers import Opener, Openers
+from agentkit.formats.plaincalls import Found, plain_call
 from agentkit.formats.prosereader import ProseReader
 from agentkit.formats.reader import Damage, Decline, Reader, Wait
-from agentkit.formats.repairs import LONE_SURROGATE, MISSING_BRACE, WHOLE_CALL_REPAIRS
-from agentkit.messages import ToolCall
+from agentkit.formats.repairs import LONE_SURROGATE, MISSING_BRACE
+from agentkit.messages import ToolCall, call_as_read
 
 _INSIDE: Final = "expected the end of the JSON before the end of the call, after which more of it follows"
+_new = tuple.__new__
 _LAST_WORD: Final = re.compile(r"[\w.-]+\Z").match
 
 
@@ -97,21 +99,39 @@ class Calls:
                 return self._undo(start, inside)
             yield from self.damaged(call, damage)
         else:
-            self._done(call, call.arguments.by_name, r.raw(), call.arguments.repairs)
-        self.over()
-        self.last, self.reopen = entry, None
-        if entry.kind == "section":
-            self.section = entry
+            self._done(call, call.arguments.by_name, r.raw(), call.lead.size, call.arguments.repairs)
+        self.over(entry)
         return True
 
-    def over(self) -> None:
-        """The open call has been reported."""
+    def at_once(self, entry: Opener) -> bool:
+        """Read a whole call in one step; False, with nothing consumed, if its parts must read it."""
+        r = self.r
+        if (found := plain_call(r, entry, self.openers, self.count)) is None:
+            return False
+        raw, size = r.buf[r.at : found.end], found.start - r.at
+        if self.before:
+            r.out.append(Markup(self.before))
+        if size:
+            r.out.append(Markup(raw[:size]))
+        r.out.append(_new(CallStart, (found.index, found.name, None)))
+        r.out += found.deltas
+        r.at = found.end
+        self._done(found, found.arguments, raw, size, found.repairs)
+        self.over(entry)
+        return True
+
+    def over(self, entry: Opener | None = None) -> None:
+        """The open call has been reported; `entry` opened it, unless that is unknown."""
         self.r.shut()
         if self.before:
             self.prose.quoting.note(self.before)
         self.call, self.before = None, ""
         self.count += 1
         self.prose.silent = False
+        if entry is not None:
+            self.last, self.reopen = entry, None
+            if entry.kind == "section":
+                self.section = entry
 
     def _undo(self, start: int, inside: int | None) -> bool:
         """It was not a call: go back to where it seemed to start."""
@@ -135,19 +155,21 @@ class Calls:
         yield from r.space()
         call.lead.opening = r.raw()
 
-    def _done(self, call: CallReader, arguments: dict[str, Any], raw: str, repairs: Sequence[str]) -> None:
-        """Report that the call is complete."""
-        arguments = values.encodable(arguments, raw)
-        halves = (LONE_SURROGATE,) if values.replaced(arguments, raw) else ()
-        done = ToolCall(call.id, call.name, arguments, call.format.name, raw[call.lead.size :])
-        self.r.out.append(CallEnd(call.index, done, (*repairs, *halves)))
+    def _done(
+        self, call: CallReader | Found, arguments: dict[str, Any], raw: str, lead: int, repairs: Sequence[str]
+    ) -> None:
+        """Report that the call is complete; the first `lead` characters of its text were markup."""
+        if not raw.isascii() or "\\u" in raw:
+            arguments = values.encodable(arguments, raw)
+            repairs = (*repairs, LONE_SURROGATE) if values.replaced(arguments, raw) else repairs
+        done = call_as_read(call.id, call.name, arguments, call.opener.format.name, raw[lead:])
+        self.r.out.append(_new(CallEnd, (call.index, done, tuple(repairs))))
 
     def _repair(self, call: CallReader) -> None:
         """Repair arguments that were read, as the tool's schema requires."""
         r = self.r
         close_values(call, r.offset, allowed=r.repairs)
-        if not r.repairs.isdisjoint(WHOLE_CALL_REPAIRS):
-            call.arguments.repair(r.repairs)
+        call.repair(r)
 
     def damaged(self, call: CallReader, damage: Damage) -> Wait:
         """Repair a call that cannot be read as written, or report it, and find where reading continues."""
@@ -155,7 +177,7 @@ class Calls:
         # another shape of the format might have read what the text's end cut off from an earlier place
         unread = r.ended and call.arguments.body == damage.position
         cut = damage.position == r.cut or (unread and (damage.position < r.cut or _LAST_WORD(r.buf, r.at)))
-        if cut and damage.code != "internal_error":
+        if cut and not damage.ended and damage.code != "internal_error":
             at = r.cut if r.cut >= r.mark else damage.position
             damage = Damage("truncated_call", f"the text ended: {damage.message}", at, ended=True, got=damage.got)
         try:
@@ -179,7 +201,7 @@ class Calls:
             if read.end < len(raw) and r.may_rewind(r.mark + read.end):
                 raw = raw[: read.end]
                 r.back_to(r.mark + read.end)
-            self._done(call, call.arguments.by_name, raw, call.arguments.repairs)
+            self._done(call, call.arguments.by_name, raw, call.lead.size, call.arguments.repairs)
             return
         self.refuse(call, doubtful(r, call, raw, damage) if repairable else damage, raw)
 

@@ -172,6 +172,13 @@ def accepts(text: str, schema: Schema, root: Schema) -> bool:
     return False
 
 
+def is_any_text(schema: Schema, root: Schema) -> bool:
+    """Whether a parameter of this schema is read as the text that is written, whatever it is."""
+    options = list(alternatives(schema, root))
+    plain = all(_kind(option) == "string" and "enum" not in option and "const" not in option for option in options)
+    return plain and bool(options) and not accepts_null(schema, root)
+
+
 def is_scalar(schema: Schema, root: Schema) -> bool:
     """Whether a parameter of this schema can only be a number, a boolean or null."""
     return not accepts("", schema, root) and all(

@@ -13,7 +13,7 @@ from agentkit.events import CallEnd, ToolCompleted, ToolFailed, ToolSkipped
 from agentkit.messages import ResultContent, TextPart, ToolCall
 from agentkit.processor import ProcessorConfig, ResponseProcessor
 from agentkit.processor.processor import call_id as new_call_id
-from agentkit.rollout.scoring import reward_of
+from agentkit.rollout.records.scoring import reward_of
 from agentkit.tool import ToolRegistry, ToolResult
 from agentkit.tool.result import NO_CONTEXT
 

@@ -18,10 +18,10 @@ from uuid import uuid4
 from agentkit.interop.answering import Answered, answered
 from agentkit.interop.background_loop import BackgroundLoop
 from agentkit.processor import ProcessorConfig
-from agentkit.rollout.offered import hidden_arguments
-from agentkit.rollout.per_trajectory import RolloutTool
-from agentkit.rollout.sample import PHASES, ToolKwargs
-from agentkit.rollout.scoring import reward_of
+from agentkit.rollout.records.scoring import reward_of
+from agentkit.rollout.samples.sample import PHASES, ToolKwargs
+from agentkit.rollout.tools.offered import hidden_arguments
+from agentkit.rollout.tools.per_trajectory import RolloutTool
 from agentkit.tool import BoundTool, ToolRegistry, ToolResult
 from agentkit.tool.result import NO_CONTEXT
 

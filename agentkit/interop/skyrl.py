@@ -14,9 +14,9 @@ from agentkit.interop.background_loop import BackgroundLoop
 from agentkit.interop.owned import Owned
 from agentkit.interop.peers import SKYRL, refuse_reserved, require
 from agentkit.processor import ProcessorConfig
-from agentkit.rollout.decorated import as_rollout_tool
-from agentkit.rollout.per_trajectory import RolloutTool
-from agentkit.rollout.sample import ToolKwargs
+from agentkit.rollout.samples.sample import ToolKwargs
+from agentkit.rollout.tools.decorated import as_rollout_tool
+from agentkit.rollout.tools.per_trajectory import RolloutTool
 
 _LOOP: Final = BackgroundLoop("agentkit tools in SkyRL")
 

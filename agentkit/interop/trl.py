@@ -18,8 +18,8 @@ from agentkit.interop.peers import TRL, refuse_reserved, reported, require
 from agentkit.interop.pil_images import picture
 from agentkit.messages import ImagePart, TextPart
 from agentkit.processor import ProcessorConfig
-from agentkit.rollout.decorated import as_rollout_tool
-from agentkit.rollout.per_trajectory import RolloutTool
+from agentkit.rollout.tools.decorated import as_rollout_tool
+from agentkit.rollout.tools.per_trajectory import RolloutTool
 from agentkit.tool import ToolRegistry
 
 _LOOP: Final = BackgroundLoop("agentkit tools in TRL")

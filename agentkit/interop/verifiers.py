@@ -15,7 +15,7 @@ from agentkit.interop.owned import Kwargs, Owned, Trajectories, kwargs_by_tool
 from agentkit.interop.peers import TRL, VERIFIERS, parameters_for, refuse_reserved, require
 from agentkit.messages import ImagePart
 from agentkit.processor import ProcessorConfig
-from agentkit.rollout.decorated import as_rollout_tool
+from agentkit.rollout.tools.decorated import as_rollout_tool
 from agentkit.tool import BoundTool
 
 REWARD: Final = "tool_reward"

@@ -40,8 +40,8 @@ class Outcome(NamedTuple):
 async def run_tool(
     tool: BoundTool,
     arguments: Mapping[str, Any],
-    context: ToolContext,
-    limit: int,
+    context: ToolContext | None,
+    limit: int | None,
     keep: Keep = "both",
     claim: Claim | None = None,
     ended: Callable[[], None] | None = None,
@@ -52,8 +52,9 @@ async def run_tool(
     Args:
         tool: what to run.
         arguments: as `BoundTool.validate` returned them.
-        context: passed to a method that declares it.
-        limit: how many characters of the result the model reads.
+        context: passed to a method that declares it; None if the tool takes none.
+        limit: how many characters of the result the model reads; None if it is read elsewhere: an output that is a
+            string or a number is then not rendered.
         keep: which end of a longer result is kept.
         claim: taken when a plain function starts; if it was taken before, the function never starts.
         ended: called when a plain function has returned, in its thread, even if nothing waits for it any more.
@@ -68,7 +69,9 @@ async def run_tool(
     try:
         if tool.is_async:
             value = await tool.invoke(arguments, context)
-            return returned(tool, await value if waits(value) else value, limit, keep, faults)
+            if type(value) not in _READABLE and waits(value):
+                value = await value
+            return returned(tool, value, limit, keep, faults)
         done = await WORKERS.run(partial(_run_plain, tool, arguments, context, limit, keep, ended, faults), claim)
         return done if isinstance(done, Outcome) else returned(tool, await done, limit, keep, faults)
     except (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):
@@ -88,8 +91,8 @@ async def run_tool(
 def _run_plain(
     tool: BoundTool,
     arguments: Mapping[str, Any],
-    context: ToolContext,
-    limit: int,
+    context: ToolContext | None,
+    limit: int | None,
     keep: Keep,
     ended: Callable[[], None] | None,
     faults: Faults,
@@ -108,10 +111,12 @@ def waits(value: Any) -> bool:
     return type(value) not in _READABLE and inspect.isawaitable(value) and not isinstance(value, ToolResult)
 
 
-def returned(tool: BoundTool, value: Any, limit: int, keep: Keep, faults: Faults) -> Outcome:
+def returned(tool: BoundTool, value: Any, limit: int | None, keep: Keep, faults: Faults) -> Outcome:
     """The result of a tool; a value that the model cannot read is reported to the tool's author."""
     if type(value) in _WORDS:
         return outcome(ToolResult(value), limit, keep)
+    if type(value) is ToolResult and type(value.output) in _WORDS:
+        return outcome(value, limit, keep)
     result = ToolResult.of(value)
     done = outcome(result, limit, keep)
     given = result.output if isinstance(value, ToolResult) else value
@@ -130,8 +135,10 @@ def returned(tool: BoundTool, value: Any, limit: int, keep: Keep, faults: Faults
     return done
 
 
-def outcome(result: ToolResult, limit: int, keep: Keep) -> Outcome:
+def outcome(result: ToolResult, limit: int | None, keep: Keep) -> Outcome:
     """A result with what the model will read of it."""
+    if limit is None:
+        return Outcome(result, () if type(result.output) in _WORDS and not result.content else result.parts)
     return Outcome(result, capped(result.parts, limit, keep))
 
 

@@ -17,6 +17,7 @@ from agentkit.processor.config import ProcessorConfig
 from agentkit.processor.faults import Faults
 from agentkit.processor.replies import crashed, failed
 from agentkit.processor.running import Outcome, outcome, run_tool
+from agentkit.processor.starting import interrupt, started
 from agentkit.processor.workers import WORKERS, Claim
 from agentkit.tool.policy import Keep
 from agentkit.tool.result import ToolContext, ToolResult
@@ -70,21 +71,35 @@ class ToolTask:
 
     # -------------------------------------------------------------- running
 
-    def start(self, context: ToolContext) -> None:
-        """Create its task; context variables that are set now are visible to the tool."""
+    def start(self, context: ToolContext | None, *, at_once: bool) -> None:
+        """Start its task; context variables that are set now are visible to the tool.
+
+        Args:
+            context: what the tool can learn about its call; None if it takes none.
+            at_once: whether it takes its first step now, and so may be over when this returns, or in its turn.
+        """
         loop = asyncio.get_running_loop()
-        self.task = loop.create_task(self._run(context))
+        work = self._run(context)
+        task = self.task = started(work, loop) if at_once else loop.create_task(work)
         if (place := self._place) is not None:
-            claim = self._claim
-            self.task.add_done_callback(lambda _: place.task_over(claim))
+            if task.done():
+                place.task_over(self._claim)
+            else:
+                claim = self._claim
+                task.add_done_callback(lambda _: place.task_over(claim))
+
+    @property
+    def begun(self) -> bool:
+        """Whether its task has taken its first step."""
+        return bool(self._begun)
 
     def watch(self) -> None:
-        """Start to count its time; an eager task may be done by now."""
+        """Start to count its time; many are over at once."""
         timeout = self._timeout
         if timeout is not None and self._settled is not None:
             self._timer = asyncio.get_running_loop().call_later(timeout, self.expire, timeout)
 
-    async def _run(self, context: ToolContext) -> None:
+    async def _run(self, context: ToolContext | None) -> None:
         self._begun = perf_counter()
         if (task := asyncio.current_task()) is not None:
             self.task = task  # an eager one is here before `start` has it
@@ -101,10 +116,8 @@ class ToolTask:
             if task is not None and not task.cancelling():
                 self._faults.raised(tool.where, e)
                 done = self._outcome(crashed(e))
-        except KeyboardInterrupt:  # it ends the event loop, and asyncio need not report it a second time
-            if task is not None:
-                task.add_done_callback(asyncio.Task.exception)
-            raise
+        except KeyboardInterrupt as e:
+            interrupt(e)
         finally:
             if self._stopped is not None or done is None:
                 done = self._outcome(self._stopped or failed("cancelled", _CANCELLED))

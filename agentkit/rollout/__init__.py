@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from agentkit.rollout.chat_template import ChatTemplate
-from agentkit.rollout.decorated import as_rollout_tool
-from agentkit.rollout.generation import Generation, GenerationRequest, Policy
-from agentkit.rollout.measures import Measures, ToolMeasures
-from agentkit.rollout.policies import ModelPolicy, ScriptedPolicy, ServerPolicy
-from agentkit.rollout.record import CallRecord, TokenRecord, TrajectoryRecord
-from agentkit.rollout.record_file import RecordFile, read_records
+from agentkit.rollout.policy.generation import Generation, GenerationRequest, Policy
+from agentkit.rollout.policy.policies import ModelPolicy, ScriptedPolicy, ServerPolicy
+from agentkit.rollout.records.measures import Measures, ToolMeasures
+from agentkit.rollout.records.record import CallRecord, TokenRecord, TrajectoryRecord
+from agentkit.rollout.records.record_file import RecordFile, read_records
+from agentkit.rollout.records.trajectory import TrajectoryState
 from agentkit.rollout.rollout import Rollout
 from agentkit.rollout.rollout_limits import RolloutLimits
-from agentkit.rollout.sample import Sample, ToolKwargs
-from agentkit.rollout.samples import read_samples
-from agentkit.rollout.token_history import TokenHistory
-from agentkit.rollout.tool_parsers import FunctionCall, ToolParser, get_tool_parser
-from agentkit.rollout.trajectory import TrajectoryState
+from agentkit.rollout.samples.sample import Sample, ToolKwargs
+from agentkit.rollout.samples.samples import read_samples
+from agentkit.rollout.tokens.chat_template import ChatTemplate
+from agentkit.rollout.tokens.token_history import TokenHistory
+from agentkit.rollout.tokens.tool_parsers import FunctionCall, ToolParser, get_tool_parser
+from agentkit.rollout.tools.decorated import as_rollout_tool
 
 __all__ = [
     "CallRecord",

@@ -16,16 +16,18 @@ from agentkit.checks.spelling import takes
 from agentkit.errors import ConfigError
 from agentkit.formats import Format
 from agentkit.processor.config import ProcessorConfig
-from agentkit.rollout.chat_template import ChatTemplate
-from agentkit.rollout.decorated import as_rollout_tool
-from agentkit.rollout.generation import Policy
-from agentkit.rollout.per_trajectory import RolloutTool
-from agentkit.rollout.record import TrajectoryRecord
+from agentkit.rollout.policy.generation import Policy
+from agentkit.rollout.policy.policies import ModelPolicy
+from agentkit.rollout.records.record import TrajectoryRecord
+from agentkit.rollout.records.scoring import Aggregate, aggregator
 from agentkit.rollout.rollout_limits import RolloutLimits
-from agentkit.rollout.sample import Sample
-from agentkit.rollout.sample_kwargs import check_sample
-from agentkit.rollout.scoring import Aggregate, aggregator
-from agentkit.rollout.tool_parsers import ToolParser
+from agentkit.rollout.samples.sample import Sample
+from agentkit.rollout.samples.streamed import distinct, listed, refuse_stream
+from agentkit.rollout.tokens.chat_template import ChatTemplate
+from agentkit.rollout.tokens.tool_parsers import ToolParser
+from agentkit.rollout.tools.decorated import as_rollout_tool
+from agentkit.rollout.tools.per_trajectory import RolloutTool
+from agentkit.rollout.tools.sample_kwargs import check_sample
 from agentkit.rollout.trajectory_run import RolloutSetup, TrajectoryRun
 from agentkit.tool.registry import BoundTool, ToolRegistry
 from agentkit.toolspec import ToolSpec
@@ -33,6 +35,7 @@ from agentkit.toolspec import ToolSpec
 _NO_LIMITS: Final = RolloutLimits()
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 _BOUNDS: Final[Bounds] = {
+    "tools": listed("a list of tools, such as [Shop]"),
     "limits": instance(RolloutLimits, "RolloutLimits(…)"),
     "concurrency": whole(1, "trajectories at once"),
 }
@@ -45,13 +48,15 @@ class Rollout:
         tools: classes with decorated methods, of which each trajectory gets an instance; functions, or instances
             without state; `RolloutTool`s.
         policy: the model.
-        format: the text format of its calls, by name or declaration.
+        format: the text format of its calls, by name or declaration. None: it calls natively, and tells its responses
+            as events, as `ModelPolicy(model, format=None)` does.
         tokenizer: turns the conversation into token ids: of the kind of transformers, or a `ChatTemplate` around one
             that was made for these tools. None leaves tokens to the policy.
         limits: of each trajectory.
         aggregate: how a trajectory's rewards become one: `sum`, `last`, or a function of its record.
         concurrency: how many trajectories run at once.
-        sampling: the engine's sampling parameters, passed on to the policy.
+        sampling: the engine's sampling parameters, passed on to the policy. `stop` replaces the format's own stop
+            strings, which only `legacy` and `dr_tulu` have; `[]` for none.
         ended: called with each record as its trajectory ends, also if it was cancelled.
         template_settings: further arguments of the tokenizer's chat template, such as `{"enable_thinking": False}`.
 
@@ -75,12 +80,11 @@ class Rollout:
         ended: Callable[[TrajectoryRecord], None] | None = None,
         template_settings: Mapping[str, Any] = _NOTHING,
     ) -> None:
-        refuse("Rollout", {"limits": limits, "concurrency": concurrency}, _BOUNDS)
+        refuse("Rollout", {"tools": tools, "limits": limits, "concurrency": concurrency}, _BOUNDS)
         if not callable(getattr(policy, "generate", None)):
             raise ConfigError(f"Rollout(policy={policy!r:.100}): expected a policy, with `async def generate(request)`")
-        if format is None:
-            raise ConfigError("Rollout(format=None): name the text format of the policy's calls, such as 'hermes'")
-        declared = formats.get(format)
+        declared = None if format is None else formats.get(format)
+        _same_format(policy, declared)
         sources = tuple(as_rollout_tool(tool) for tool in tools)
         registry = ToolRegistry(*(bound for source in sources for bound in source.tools.values()))
         self._sources: Mapping[str, RolloutTool] = {name: source for source in sources for name in source.tools}
@@ -90,23 +94,30 @@ class Rollout:
         if tokenizer is None and limits.max_response_tokens is not None:
             raise ConfigError("RolloutLimits(max_response_tokens=…) counts tokens: give the rollout a tokenizer")
         template = None
-        if tokenizer is not None:
+        if tokenizer is not None and declared is None:
+            raise ConfigError(
+                "Rollout(format=None, tokenizer=…): whoever reads native calls from a model's tokens keeps the tokens; "
+                "name the text format in which the model writes its calls, or omit the tokenizer"
+            )
+        if tokenizer is not None and declared is not None:
             template = _template(tokenizer, declared, specs, template_settings)
             sampling = _stopping(sampling, ToolParser(template.encoder.tokenizer, declared).stop_token_ids)
+        sampling, stop = _own_stop(sampling)
         self._setup = RolloutSetup(
             sources,
             {spec.name: spec for spec in specs},
             policy,
             declared,
             ProcessorConfig(
-                native=False,
-                formats=declared,
+                native=declared is None,
+                formats=() if declared is None else declared,
                 timeout=limits.call_timeout,
                 max_output=limits.max_tool_response,
                 keep=limits.keep,
             ),
             limits,
             sampling,
+            stop,
             aggregator(aggregate),
             template,
         )
@@ -123,7 +134,8 @@ class Rollout:
             ConfigError: one names an unknown tool, or has keyword arguments that its tool cannot take, or two have the
                 same id.
         """
-        for sample in _distinct(samples):
+        refuse_stream(samples)
+        for sample in distinct(samples):
             check_sample(sample, self._sources)
 
     async def run(self, sample: Sample, repeat: int = 0) -> TrajectoryRecord:
@@ -134,8 +146,11 @@ class Rollout:
             repeat: which of the sample's trajectories it is.
 
         Raises:
+            ConfigError: it is no sample.
             asyncio.CancelledError: it was cancelled. Its tools are released, and `ended` has its record.
         """
+        if not isinstance(sample, Sample):
+            raise ConfigError(f"run(sample={sample!r:.60}): expected a Sample")
         return await TrajectoryRun(self._setup, sample, repeat).run(self._ended)
 
     async def stream(
@@ -149,8 +164,9 @@ class Rollout:
             skip: the ids of trajectories that are not run, such as the `RecordFile` of a rollout that was interrupted.
 
         Raises:
-            ConfigError: a sample does not fit the tools; see `check`.
+            ConfigError: a sample does not fit the tools, see `check`; or an argument is none of these.
         """
+        refuse_stream(samples, repeats, skip)
         if isinstance(samples, Sequence):
             self.check(samples)
         todo = self._todo(samples, repeats, skip)
@@ -179,25 +195,12 @@ class Rollout:
         self, samples: Iterable[Sample], repeats: int, skip: Container[str]
     ) -> Iterator[asyncio.Task[TrajectoryRecord]]:
         checked = isinstance(samples, Sequence)
-        for sample in _distinct(samples):
+        for sample in distinct(samples):
             if not checked:
                 check_sample(sample, self._sources)
             for repeat in range(repeats):
                 if (id := sample.trajectory_id(repeat)) not in skip:
                     yield asyncio.create_task(self.run(sample, repeat), name=f"trajectory {id}")
-
-
-def _distinct(samples: Iterable[Sample]) -> Iterator[Sample]:
-    """The samples, each under an id of its own: two records of one id could not be told apart."""
-    ids: set[str] = set()
-    for at, sample in enumerate(samples):
-        if sample.id in ids:
-            raise ConfigError(
-                f"samples[{at}]: the id {sample.id!r} is an earlier sample's; for several trajectories of "
-                "one sample, write stream(samples, repeats=…)"
-            )
-        ids.add(sample.id)
-        yield sample
 
 
 def _template(tokenizer: Any, format: Format, specs: Sequence[ToolSpec], settings: Mapping[str, Any]) -> ChatTemplate:
@@ -207,6 +210,27 @@ def _template(tokenizer: Any, format: Format, specs: Sequence[ToolSpec], setting
             raise ConfigError(f"Rollout(tokenizer=…): a ChatTemplate for the tools {shown}; this rollout has {ours}")
         return tokenizer
     return ChatTemplate(tokenizer, format=format, tools=specs, settings=settings)
+
+
+def _same_format(policy: Policy, format: Format | None) -> None:
+    """A policy that teaches a format must be read in that: in any other its calls would be text, and never run."""
+    if isinstance(policy, ModelPolicy) and policy.format != format:
+        taught, read = (repr(one.name) if one is not None else "None" for one in (policy.format, format))
+        raise ConfigError(
+            f"Rollout(policy={policy!r}, format={read}): this policy's calls are in the format {taught}; "
+            f"name the same format in both"
+        )
+
+
+def _own_stop(sampling: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[str, ...] | None]:
+    """The sampling parameters without the user's stop strings, and these; None if there are none."""
+    own = sampling.get("stop")
+    if own is None:
+        return sampling, None
+    strings = (own,) if isinstance(own, str) else own
+    if not isinstance(strings, Sequence) or not all(isinstance(one, str) and one for one in strings):
+        raise ConfigError(f"Rollout(sampling={{'stop': {own!r:.60}}}): expected a string, or a list of strings")
+    return {name: value for name, value in sampling.items() if name != "stop"}, tuple(strings)
 
 
 def _stopping(sampling: Mapping[str, Any], ids: Sequence[int]) -> Mapping[str, Any]:

@@ -65,6 +65,26 @@ def test_a_whole_file_has_no_fault_and_a_part_of_it_has(kind: str, mode: str, op
 
 
 @needs_pillow
+def test_damage_in_an_additional_part_of_a_png_costs_that_part_and_in_any_other_the_image() -> None:
+    from PIL import Image, PngImagePlugin
+
+    extras = PngImagePlugin.PngInfo()
+    extras.add_text("Comment", "x" * 40)
+    whole = saved("PNG", "RGB", pnginfo=extras, icc_profile=b"p" * 300, dpi=(72, 72))
+    assert ImagePart(whole, "image/png").mended.data == whole
+    pixels, seen = Image.open(io.BytesIO(whole)).tobytes(), set()
+    for at in range(8, len(whole)):
+        image = ImagePart(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :], "image/png")
+        mended = image.mended
+        seen.add(mended is not image and mended.fault is None)
+        if mended.fault is None and mended.data:
+            assert Image.open(io.BytesIO(mended.data)).tobytes() == pixels
+        if mended is image:
+            assert image.fault
+    assert seen == {True, False}
+
+
+@needs_pillow
 def test_an_interlaced_and_an_animated_file_have_no_fault() -> None:
     from PIL import Image
 

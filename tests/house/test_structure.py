@@ -50,6 +50,19 @@ MAY_IMPORT: dict[str, set[str]] = {
 }
 """Room by room, the rooms that it may import; a new room gets its own line. Every room may import itself."""
 
+ROLLOUT = {
+    "policy": set[str](),
+    "samples": set[str](),
+    "records": set[str](),
+    "tools": {"samples", "records"},
+    "tokens": {"policy", "records"},
+    "configured": {"tools"},
+    "loop": {"policy", "samples", "records", "tools", "tokens"},
+    "distributed": {"samples", "records", "tools"},
+    "report": {"records"},
+}
+"""The rooms of `rollout/` and those of them that each may import; "loop" are the files beside them."""
+
 ONLY_FOR_TYPES = {("events", "tool")}
 """Upward, yet only under TYPE_CHECKING: an event carries a result that it never looks into."""
 
@@ -209,6 +222,27 @@ def test_imports_point_downward(file: Path) -> None:
     assert upward == set(), f"{here} may import only {sorted(MAY_IMPORT[here])}"
 
 
+def rollout_room(dotted: str) -> str:
+    """The room of a module of `agentkit.rollout`: the loop, if it is in no folder."""
+    return there if (there := dotted.split(".")[2]) in ROLLOUT else "loop"
+
+
+@pytest.mark.parametrize("here", ROLLOUT)
+def test_the_rooms_of_rollouts_are_in_order(here: str) -> None:
+    folder = PACKAGE / "rollout" / ("" if here == "loop" else here)
+    reached = {
+        rollout_room(dotted)
+        for file in (folder.glob("[!_]*.py") if here == "loop" else folder.glob("*.py"))
+        for dotted, typing in imports(ast.parse(file.read_text()))
+        if dotted.startswith("agentkit.rollout.") and not typing
+    }
+    assert reached <= ROLLOUT[here] | {here}
+
+
+def test_every_folder_of_rollouts_is_a_room() -> None:
+    assert {folder.parent.name for folder in (PACKAGE / "rollout").glob("*/__init__.py")} == ROLLOUT.keys() - {"loop"}
+
+
 @pytest.mark.parametrize(
     "file", sorted([*ROOT.glob("tools/**/*.py"), *ROOT.glob("examples/*.py")]), ids=lambda f: f.name
 )
@@ -229,7 +263,8 @@ def test_ready_made_tools_and_examples_use_the_public_api(file: Path) -> None:
     [
         *("agentkit", "agentkit.cli", "agentkit.sandbox"),
         *("agentkit_tools", "agentkit_tools.files", "agentkit_tools.web", "agentkit_tools.search"),
-        "agentkit.rollout, agentkit.rollout.distributed, agentkit.rollout.report, agentkit.rollout.verl_config",
+        "agentkit.rollout, agentkit.rollout.distributed, agentkit.rollout.report",
+        "agentkit.rollout.configured.verl_config, agentkit.rollout.configured.open_instruct_config",
         "agentkit.interop.open_instruct, agentkit.interop.trl, agentkit.interop.verifiers, agentkit.interop.langchain",
     ],
 )

@@ -18,6 +18,8 @@ from mcp_kit import acall, call
 from agentkit import ToolRegistry
 from agentkit.errors import ConfigError
 from agentkit.interop.mcp import MCPTools
+from agentkit.interop.mcp.endpoints import endpoint
+from agentkit.interop.mcp.session import CallFailed, Session, SessionOptions
 
 CANARY = "canary-7f3a9b21c4"
 
@@ -73,6 +75,32 @@ def test_a_fault_costs_one_call(old: ToolRegistry, tool: str, said: str) -> None
     assert said in error
     assert others == ["seen"] * 5
     assert call(old, "old_look").text == "seen"
+
+
+@pytest.mark.parametrize("passes", range(6))
+def test_a_call_that_begins_while_another_breaks_the_session_is_answered(passes: int) -> None:
+    from mcp import Client
+
+    async def main(url: str) -> str:
+        session = Session(endpoint(url, None, None, None), SessionOptions(), lambda tools: None, lambda tool, why: None)
+        connection = await session.open()
+
+        async def look(client: Client) -> str:
+            return str((await client.call_tool("look", {})).content[0].text)
+
+        beginning = asyncio.create_task(connection.use(look))
+        for _ in range(passes):
+            await asyncio.sleep(0)
+        connection.retire()
+        try:
+            return await beginning
+        except CallFailed as e:
+            return "to be sent again" if not e.sent else str(e)
+        finally:
+            await session.close()
+
+    with faulty() as url:
+        assert asyncio.run(main(url)) in ("seen", "to be sent again")
 
 
 def test_a_forgotten_session_is_opened_again_and_the_call_sent_once_more(old: ToolRegistry) -> None:

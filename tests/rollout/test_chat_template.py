@@ -9,7 +9,7 @@ from small_tokenizers import FORMATS, tokenizer
 
 from agentkit.errors import ConfigError
 from agentkit.messages import AssistantMessage, ImagePart, SystemMessage, ToolCall, ToolMessage, UserMessage
-from agentkit.rollout.chat_template import ChatTemplate
+from agentkit.rollout.tokens.chat_template import ChatTemplate
 from agentkit.toolspec import ToolSpec
 
 ADD = ToolSpec(

@@ -31,6 +31,8 @@ async def double(value: Any) -> Any:
         await asyncio.Event().wait()
     if value == "bad":
         raise ValueError("not a number")
+    if value == "cancels itself":
+        raise asyncio.CancelledError
     return value * 2
 
 
@@ -73,6 +75,51 @@ def test_an_order_that_raises_fails_alone_and_in_its_own_words() -> None:
     assert (one, two) == (2, 4)
     assert isinstance(bad, OrderFailed)
     assert str(bad) == "ValueError: not a number"
+
+
+def test_an_order_that_cancels_itself_is_answered() -> None:
+    async def main() -> list[Any]:
+        _, client = joined()
+        return await asyncio.gather(client.order("cancels itself"), client.order(2), return_exceptions=True)
+
+    failed, two = run(main())
+    assert (type(failed), str(failed), two) == (OrderFailed, "CancelledError", 4)
+
+
+def test_an_order_that_does_not_get_through_is_refused_alone_and_at_once() -> None:
+    async def main() -> list[Any]:
+        wire, client = joined()
+
+        async def send(orders: list[tuple[int, Any]], dropped: list[int]) -> list[OrderAnswer]:
+            for number, value in orders:
+                if value == "lost on the way":
+                    client.refuse(number, "it cannot be sent")
+                if value == "lost there":
+                    wire.host.refuse(number, "it cannot be read")
+            return await wire.send([order for order in orders if "lost" not in str(order[1])], dropped)
+
+        client._send = send
+        slow = asyncio.create_task(client.order("never"))
+        told = await asyncio.gather(*map(client.order, ("lost on the way", "lost there", 2)), return_exceptions=True)
+        slow.cancel()
+        return told
+
+    assert [str(one) for one in run(main())] == ["it cannot be sent", "it cannot be read", "4"]
+
+
+def test_answers_that_may_linger_share_a_message() -> None:
+    async def main() -> tuple[list[int], int]:
+        async def late(value: int) -> int:
+            await asyncio.sleep(value / 1000)
+            return value
+
+        wire = Wire(Host(late, linger=0.1))
+        client = Client(wire.send)
+        return list(await asyncio.gather(*(client.order(n) for n in range(20)))), len(wire.messages)
+
+    answers, messages = run(main())
+    assert answers == list(range(20))
+    assert messages <= 3
 
 
 def test_what_nobody_waits_for_any_more_is_cancelled_there() -> None:

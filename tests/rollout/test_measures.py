@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from rollout_records import NASTY, add, hostile, record
 
 from agentkit.rollout import CallRecord, Measures, TrajectoryRecord
-from agentkit.rollout.distribution import Distribution
-from agentkit.rollout.measures import MAX_METRICS, MAX_TOOLS, OTHERS, UNKNOWN, verl_fields
+from agentkit.rollout.records.distribution import Distribution
+from agentkit.rollout.records.measures import MAX_METRICS, MAX_TOOLS, OTHERS, UNKNOWN, verl_fields
 
 
 def search(turn: int, index: int = 0, **changed: object) -> CallRecord:

@@ -12,8 +12,8 @@ from agentkit import model
 from agentkit.errors import ConfigError, ProviderError
 from agentkit.events import Finish, Text, Thinking
 from agentkit.messages import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage
-from agentkit.rollout.generation import Generation, GenerationRequest
-from agentkit.rollout.policies import ModelPolicy, ScriptedPolicy, ServerPolicy
+from agentkit.rollout.policy.generation import Generation, GenerationRequest
+from agentkit.rollout.policy.policies import ModelPolicy, ScriptedPolicy, ServerPolicy
 from agentkit.testing import ScriptedModel
 from agentkit.toolspec import ToolSpec
 
@@ -67,6 +67,7 @@ async def test_what_a_server_is_asked() -> None:
     assert asked.body == {
         "model": "m", "prompt": [1, 2, 3], "max_tokens": 9, "stop": ["</x>"], "logprobs": 1, "temperature": 0.7,
         "top_k": 20, "return_token_ids": True, "skip_special_tokens": False,
+        "include_stop_str_in_output": True, "no_stop_trim": True,
     }  # fmt: skip
 
 

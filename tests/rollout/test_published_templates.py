@@ -15,7 +15,7 @@ import pytest
 from small_tokenizers import with_template
 
 from agentkit.messages import ToolMessage, UserMessage
-from agentkit.rollout.chat_template import TURN_ENDS, ChatTemplate
+from agentkit.rollout.tokens.chat_template import TURN_ENDS, ChatTemplate
 from agentkit.schemas import flavours
 from agentkit.toolspec import ToolSpec
 

@@ -20,7 +20,7 @@ from rollout_records import NASTY, hostile, record, records
 
 from agentkit.errors import StoreError
 from agentkit.rollout import CallRecord, RecordFile, TokenRecord, TrajectoryRecord, read_records
-from agentkit.rollout.record_json import record_from_json, record_line, record_to_json
+from agentkit.rollout.records.record_json import record_from_json, record_line, record_to_json
 
 ALL = [record(f"s{n}#0", error="é " * n) for n in range(4)]
 WHOLE = b"".join(record_line(one) for one in ALL)

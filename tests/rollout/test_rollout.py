@@ -24,8 +24,8 @@ from agentkit.rollout import (
     TrajectoryRecord,
 )
 from agentkit.rollout import trajectory_run as loop
-from agentkit.rollout.policies import ScriptedPolicy
-from agentkit.rollout.trajectory import NEXT, TrajectoryState
+from agentkit.rollout.policy.policies import ScriptedPolicy
+from agentkit.rollout.records.trajectory import NEXT, TrajectoryState
 
 ADD_1_TO_8 = [hermes("add", n=n) for n in range(1, 9)]
 SUMS = ["1", "3", "6", "10", "15", "21", "28", "36"]
@@ -385,5 +385,3 @@ def test_what_cannot_be_a_rollout_is_refused() -> None:
         Rollout([Sum], Lines(), limits={"call_timeout": 1})  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match=r"RolloutLimits\(max_assistant_turns=0\): expected an integer \(1 or more\)"):
         RolloutLimits(max_assistant_turns=0)
-    with pytest.raises(ConfigError, match="name the text format"):
-        Rollout([Sum], Lines(), format=None)

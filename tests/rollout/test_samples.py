@@ -13,8 +13,8 @@ import pytest
 from agentkit.errors import ConfigError
 from agentkit.messages import ImagePart, SystemMessage, TextPart, UserMessage
 from agentkit.rollout import Sample, ToolKwargs
-from agentkit.rollout.data_rows import sample_from
-from agentkit.rollout.samples import BATCH, read_samples
+from agentkit.rollout.samples.data_rows import sample_from
+from agentkit.rollout.samples.samples import BATCH, read_samples
 
 PNG = (
     b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x06\x00\x00\x00\x1f\x15\xc4\x89"

@@ -14,11 +14,11 @@ from agentkit import formats
 from agentkit.errors import ConfigError
 from agentkit.formats import CATALOG, control
 from agentkit.messages import ToolCall, ToolMessage, UserMessage
-from agentkit.rollout.chat_template import ChatTemplate
-from agentkit.rollout.generation import Generation
-from agentkit.rollout.record import TokenRecord
-from agentkit.rollout.token_encoding import Outside, TokenEncoder, control_tokens
-from agentkit.rollout.token_history import TokenHistory
+from agentkit.rollout.policy.generation import Generation
+from agentkit.rollout.records.record import TokenRecord
+from agentkit.rollout.tokens.chat_template import ChatTemplate
+from agentkit.rollout.tokens.token_encoding import Outside, TokenEncoder, control_tokens
+from agentkit.rollout.tokens.token_history import TokenHistory
 from agentkit.toolspec import ToolSpec
 
 ADD = ToolSpec(

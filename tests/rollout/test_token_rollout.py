@@ -15,7 +15,7 @@ from agentkit import Tool, ToolResult, formats, openapi_schema
 from agentkit.errors import ConfigError
 from agentkit.messages import ToolCall
 from agentkit.rollout import ChatTemplate, Generation, GenerationRequest, Rollout, RolloutLimits, TrajectoryRecord
-from agentkit.rollout.policies import ScriptedPolicy, ServerPolicy
+from agentkit.rollout.policy.policies import ScriptedPolicy, ServerPolicy
 
 
 class Sum(Tool):

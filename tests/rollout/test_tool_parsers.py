@@ -12,7 +12,7 @@ from small_tokenizers import tokenizer
 from agentkit.errors import ConfigError
 from agentkit.formats import render_calls
 from agentkit.messages import ToolCall
-from agentkit.rollout.tool_parsers import (
+from agentkit.rollout.tokens.tool_parsers import (
     OPEN_INSTRUCT_NAMES,
     VERL_NAMES,
     FunctionCall,

@@ -16,8 +16,8 @@ from rollout_kit import Lines, hermes, sample
 from agentkit import ConfigError, ImagePart, ToolResult
 from agentkit.interop.verl import BaseTool, ToolResponse, get_tool_class, mcp_tools
 from agentkit.rollout import Rollout, ToolKwargs
-from agentkit.rollout.verl_config import read_verl_config, verl_tools
-from agentkit.rollout.verl_shape import VerlShaped, recognised
+from agentkit.rollout.configured.verl_config import read_verl_config, verl_tools
+from agentkit.rollout.tools.verl_shape import VerlShaped, recognised
 
 FUNCTION = "{name: act, parameters: {type: object, properties: {}}}"
 GOOD = f"tools: [{{class_name: document_tools.FrameTool, tool_schema: {{type: function, function: {FUNCTION}}}}}]"

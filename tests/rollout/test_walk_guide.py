@@ -16,9 +16,9 @@ from agentkit.errors import ConfigError
 from agentkit.interop.verl import BaseTool, OpenAIFunctionToolSchema, ToolResponse, get_tool_class
 from agentkit.messages import ImagePart
 from agentkit.rollout import Rollout, Sample, ToolKwargs
-from agentkit.rollout.samples import read_samples
-from agentkit.rollout.verl_config import verl_tools
-from agentkit.rollout.verl_shape import VerlShaped
+from agentkit.rollout.configured.verl_config import verl_tools
+from agentkit.rollout.samples.samples import read_samples
+from agentkit.rollout.tools.verl_shape import VerlShaped
 
 TWO_TOOLS = r"""
 tools:

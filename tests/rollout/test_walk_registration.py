@@ -19,8 +19,8 @@ from agentkit.interop.verl import (
     initialize_tools_from_config,
 )
 from agentkit.rollout import Rollout, ToolKwargs
-from agentkit.rollout.tool_parsers import FunctionCall, ToolParser
-from agentkit.rollout.verl_config import read_verl_config
+from agentkit.rollout.configured.verl_config import read_verl_config
+from agentkit.rollout.tokens.tool_parsers import FunctionCall, ToolParser
 
 GEO3K = """
 tools:

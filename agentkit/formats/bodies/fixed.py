@@ -28,7 +28,7 @@ from agentkit.formats.format import (
     edge,
 )
 from agentkit.formats.kind import PartKind, Writing, only_read
-from agentkit.formats.reader import Damage, Decline, Reader, Wait, literal
+from agentkit.formats.reader import Damage, Decline, Reader, Search, Wait, literal
 
 
 def read_literal(r: Reader, call: CallReader, part: str) -> Wait:
@@ -112,7 +112,7 @@ def read_tag(r: Reader, call: CallReader, part: Tag) -> Wait:
 
 
 @cache
-def _ends_of_name(parts: tuple[FormatPart, ...]) -> tuple[str, ...]:
+def ends_of_name(parts: tuple[FormatPart, ...]) -> tuple[str, ...]:
     """What may directly follow a name before these parts."""
     ends: list[str] = []
     for part in parts:
@@ -142,7 +142,7 @@ _NAME = re.compile(r"[^\s<>{}\[\]()\"'`,;=]{1,256}\Z")
 
 def _read_name(r: Reader, call: CallReader, *, entities: bool = False) -> Generator[None, None, str]:
     yield from r.space()
-    ends = _ends_of_name(call.shape.call[call.part + 1 :])
+    ends = ends_of_name(call.shape.call[call.part + 1 :])
     text = (yield from until(r, ends, _IN_NO_ATTRIBUTE if entities else _IN_NO_NAME)) or ""
     name = (tags.decoded(text) if entities else text).strip()
     name = name.removesuffix(r"\n")  # a line break that GLM 4.5 had escaped, in SGLang's tests of its detector
@@ -196,15 +196,29 @@ def read_skip(r: Reader, call: CallReader, part: Skip) -> Wait:
     following = call.shape.call[call.part + 1]
     assert isinstance(following, str)
     start = r.offset
-    not_in = _IN_NO_TAG if "<" in part.written or not part.written else _IN_NO_SKIP
-    skipped = yield from until(r, (following.strip(),), not_in)
-    if skipped is None or (part.tokens and _IN_NO_HEADER(_any_token(part.tokens).sub("", skipped))):
+    skipped = yield from until(r, (following.strip(),), _in_no_skip(part))
+    if skipped is None or _is_header(skipped, part):
         if not call.started:
             raise Decline
         over = ended(r, start) or r.cut >= start
         r.back_to(start)
         code: ErrorCode = "truncated_call" if over else "invalid_json"
         raise Damage(code, f"expected {following.strip()!r}", start, ended=over)
+
+
+def _in_no_skip(part: Skip) -> Search:
+    return _IN_NO_TAG if "<" in part.written or not part.written else _IN_NO_SKIP
+
+
+def _is_header(skipped: str, part: Skip) -> bool:
+    return bool(part.tokens) and _IN_NO_HEADER(_any_token(part.tokens).sub("", skipped)) is not None
+
+
+def skips(part: Skip, following: str) -> bool:
+    """Whether what is written in place of the skipped characters is skipped up to the text that follows."""
+    text = part.written.format(number=1)
+    over = f"{text}{following}".find(following) == len(text)
+    return over and _in_no_skip(part)(text) is None and not _is_header(text, part)
 
 
 @cache

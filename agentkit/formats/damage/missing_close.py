@@ -38,10 +38,19 @@ def close_values(call: CallReader, end: int, *, allowed: frozenset[str]) -> None
         return
     edge = end_of_value(call.shape, part)
     known = [n for n in call.tool.parameters.get("properties", {}) if n not in call.arguments.by_name]
-    given = [(n, v) for n, v in call.arguments.by_name.items() if isinstance(v, str) and n in call.arguments.plain]
+    marks = _marks(part)
+    given = [
+        (n, v)
+        for n, v in call.arguments.by_name.items()
+        if isinstance(v, str) and n in call.arguments.plain and any(mark in v for mark in marks)
+    ]
+    if not given:
+        return
     for name, value in given:
         if swallowed := _opened_again(value, edge, call.arguments.by_name):
             raise unsure(name, swallowed, end, end)
+        if not known and _is_shut(value, edge, part, call, known):
+            raise _closed_before(name, edge.what, end)
     if known:
         _return_to(known, given, call, part, end, allowed)
 
@@ -86,6 +95,14 @@ def _return_to(
         call.arguments.note(MISSING_CLOSE)
 
 
+@lru_cache(256)
+def _marks(part: Pairs | TagParameters) -> tuple[str, ...]:
+    """A value with none of these characters contains no part of an opening or a closing that is looked for here."""
+    edges = [text for opening in _written(part, "") for text in (opening.strip()[0], opening.strip()[-1])]
+    edges.append(part.close.strip()[0] if isinstance(part, Pairs) else "<")
+    return tuple({case for edge in edges for case in (edge.lower(), edge.upper())})
+
+
 def _opened_again(value: str, edge: ValueEnd, names: Collection[str]) -> str:
     """The first of these parameters that opens in a value and is not closed there; empty if none does.
 
@@ -114,6 +131,17 @@ def _unopened(name: str, missing: str, what: str, end: int) -> Damage:
     return Damage(
         "ambiguous_call",
         f"{what} is inside the value of {name!r}, and {missing!r} is missing: open each value, and put one that "
+        f"contains such markup in <![CDATA[ … ]]>",
+        end,
+        end=end,
+    )
+
+
+def _closed_before(name: str, what: str, end: int) -> Damage:
+    """The error for a value in which its own closing is, and which goes on after that."""
+    return Damage(
+        "ambiguous_call",
+        f"{what} is inside the value of {name!r}, and nothing there opens it: write each value once, and put one that "
         f"contains such markup in <![CDATA[ … ]]>",
         end,
         end=end,

@@ -147,11 +147,16 @@ class Connection:
         return "; ".join(filter(None, (said, fate)))
 
     async def use(self, work: Callable[[Client], Awaitable[Any]]) -> Any:
-        """Do something with the session; it is not left before all of this is done."""
-        client = await self.opened()
-        self._calls += 1
+        """Do something with the session; it is not left before all of this is done.
+
+        Raises:
+            CallFailed: it cannot be opened, or has been left.
+        """
+        if self._leave.is_set():
+            raise CallFailed(f"the session with the MCP server has ended ({self._where})", sent=False)
+        self._calls += 1  # before it waits: another call may break the session meanwhile
         try:
-            return await work(client)
+            return await work(await self.opened())
         finally:
             self._calls -= 1
             if self.broken and not self._calls:

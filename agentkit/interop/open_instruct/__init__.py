@@ -9,7 +9,7 @@ from agentkit.interop.open_instruct.exporting_environment import to_open_instruc
 from agentkit.interop.open_instruct.instruct_tools import BaseToolConfig, ToolOutput
 from agentkit.interop.open_instruct.instruct_tools import InstructCall as ToolCall
 from agentkit.interop.open_instruct.instruct_tools import InstructTool as Tool
-from agentkit.rollout.open_instruct_config import ready_made
+from agentkit.rollout.configured.open_instruct_config import ready_made
 
 __all__ = [
     "TOOL_REGISTRY",

@@ -15,8 +15,8 @@ from typing import Any, ClassVar
 from agentkit.interop.owned import Owned
 from agentkit.interop.peers import OPEN_INSTRUCT, refuse_reserved, require
 from agentkit.processor import ProcessorConfig
-from agentkit.rollout.decorated import as_rollout_tool
-from agentkit.rollout.sample import ToolKwargs
+from agentkit.rollout.samples.sample import ToolKwargs
+from agentkit.rollout.tools.decorated import as_rollout_tool
 from agentkit.schemas.flavours import FLAVOURS
 
 

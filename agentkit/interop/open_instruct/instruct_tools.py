@@ -60,7 +60,7 @@ class InstructTool:
     @property
     def tool_parameters(self) -> dict[str, Any]:
         """JSON Schema of its arguments."""
-        from agentkit.rollout.open_instruct_shape import parameters_of
+        from agentkit.rollout.tools.open_instruct_shape import parameters_of
 
         return parameters_of(self)
 

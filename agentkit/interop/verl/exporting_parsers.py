@@ -8,7 +8,7 @@ from typing import Any, Final
 from agentkit import formats
 from agentkit.formats import Format
 from agentkit.interop.peers import VERL_PEER, require
-from agentkit.rollout.tool_parsers import ToolParser
+from agentkit.rollout.tokens.tool_parsers import ToolParser
 
 PREFIX: Final = "agentkit_"
 """What our formats' names begin with in verl, so that its own stay: `agentkit_hermes`."""

@@ -21,7 +21,7 @@ from agentkit.interop.peers import EARLY_VERL_PEER, VERL_PEER, refuse_reserved, 
 from agentkit.interop.pil_images import picture
 from agentkit.messages import ImagePart
 from agentkit.processor import ProcessorConfig
-from agentkit.rollout.decorated import as_rollout_tool
+from agentkit.rollout.tools.decorated import as_rollout_tool
 from agentkit.tool import ToolResult
 from agentkit.toolspec import ToolSpec
 

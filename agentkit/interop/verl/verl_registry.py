@@ -11,9 +11,9 @@ from typing import Any
 from agentkit.checks.spelling import unknown
 from agentkit.errors import ConfigError
 from agentkit.interop.mcp import MCPTools
-from agentkit.rollout.class_names import class_named
-from agentkit.rollout.verl_config import McpEntry, verl_tools
-from agentkit.rollout.verl_shape import VerlShaped
+from agentkit.rollout.configured.class_names import class_named
+from agentkit.rollout.configured.verl_config import McpEntry, verl_tools
+from agentkit.rollout.tools.verl_shape import VerlShaped
 
 
 class ToolType(Enum):
@@ -25,7 +25,7 @@ class ToolType(Enum):
 
 
 def get_tool_class(cls_name: str, allow: Iterable[str] = ()) -> type:
-    """The class with this dotted name; see `agentkit.rollout.class_names`.
+    """The class with this dotted name; see `agentkit.rollout.configured.class_names`.
 
     Args:
         cls_name: such as `verl.tools.geo3k_tool.Geo3kTool`.

@@ -10,11 +10,11 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from agentkit.checks.bounds import SECONDS, Bounds, refuse, whole
-from agentkit.rollout.decorated import as_rollout_tool
 from agentkit.rollout.distributed.actors import HostActor, HostWork
 from agentkit.rollout.distributed.exchange import HostLost
 from agentkit.rollout.distributed.tool_host import ToolHost
-from agentkit.rollout.per_trajectory import RolloutTool
+from agentkit.rollout.tools.decorated import as_rollout_tool
+from agentkit.rollout.tools.per_trajectory import RolloutTool
 from agentkit.tool.binding import BoundTool
 from agentkit.tool.result import ToolContext, ToolResult
 
@@ -25,7 +25,6 @@ _BOUNDS: Final[Bounds] = {
     "idle": SECONDS,
 }
 _CONTEXT = "context__"
-_FIELDS = ("error", "code", "metadata", "reward")
 
 
 def _host(build: Callable[[], RolloutTool], idle: float) -> HostWork:
@@ -171,8 +170,8 @@ class PooledInstance:
 
     async def _call(self, name: str, **kwargs: Any) -> ToolResult:
         context: ToolContext = kwargs.pop(_CONTEXT)
-        told = await self._order("call", kwargs, name, (context.call_id, context.name))
-        return ToolResult(*told[:1], **dict(zip(_FIELDS, told[1:], strict=True))) if type(told) is tuple else told
+        told: ToolResult = await self._order("call", kwargs, name, (context.call_id, context.name))
+        return told
 
     async def _order(
         self, phase: str, kwargs: Mapping[str, Any], name: str = "", context: tuple[str, str] = ("", "")

@@ -14,6 +14,8 @@ import sys
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Final
 
+from agentkit.processor.replies import words
+
 POLL: Final = 5.0
 """Seconds after which a message without an answer returns empty; the client asks again, so a hanging host is found."""
 
@@ -30,10 +32,11 @@ class Host:
 
     Args:
         work: what one order is: an async function of the order's own value.
+        linger: seconds that an answer waits for others while there are orders that still run.
     """
 
-    def __init__(self, work: Callable[[Any], Awaitable[Any]]) -> None:
-        self._work = work
+    def __init__(self, work: Callable[[Any], Awaitable[Any]], linger: float = 0.0) -> None:
+        self._work, self._linger = work, linger
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._answers: list[OrderAnswer] = []
         self._news = asyncio.Event()
@@ -52,8 +55,9 @@ class Host:
         for number in dropped:
             if (task := self._tasks.get(number)) is not None:
                 task.cancel()
+        loop = asyncio.get_running_loop()
         for number, value in orders:
-            task = begun(self._run(number, value))
+            task = begun(self._run(number, value), loop)
             if not task.done():
                 self._tasks[number] = task
         if orders:
@@ -66,8 +70,15 @@ class Host:
             except TimeoutError:
                 break
             await self._settle()
+        if self._linger and self._answers and self._tasks and mine == self._latest:
+            await asyncio.sleep(self._linger)
         answers, self._answers = self._answers, []
         return answers
+
+    def refuse(self, number: int, why: str) -> None:
+        """Answer an order with an error: it, or its answer, did not get through."""
+        self._answers.append((number, None, why))
+        self._news.set()
 
     async def _settle(self) -> None:
         """Let what ends at once end, so that its answers go together."""
@@ -77,21 +88,22 @@ class Host:
     async def _run(self, number: int, value: Any) -> None:
         try:
             answer: OrderAnswer = (number, await self._work(value), None)
-        except asyncio.CancelledError:
-            self._tasks.pop(number, None)
-            raise
-        except BaseException as e:  # noqa: BLE001 - the boundary: the error belongs to who ordered it
-            answer = (number, None, f"{type(e).__name__}: {e}" if str(e) else type(e).__name__)
+        except BaseException as e:  # the boundary: the error belongs to who ordered it
+            task = asyncio.current_task()
+            if isinstance(e, asyncio.CancelledError) and task is not None and task.cancelling():
+                self._tasks.pop(number, None)
+                raise  # nobody waits for it any more; one that cancels itself is answered
+            answer = (number, None, words(e))
         self._tasks.pop(number, None)
         self._answers.append(answer)
         self._news.set()
 
 
-def begun(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+def begun(work: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop) -> asyncio.Task[None]:
     """A task; from Python 3.12 on one that has begun, and ended if nothing in it waits."""
     if sys.version_info >= (3, 12):
-        return asyncio.Task(work, loop=asyncio.get_running_loop(), eager_start=True)
-    return asyncio.create_task(work)
+        return asyncio.Task(work, loop=loop, eager_start=True)
+    return asyncio.Task(work, loop=loop)
 
 
 class HostLost(Exception):
@@ -169,15 +181,20 @@ class Client:
             self.close(f"{type(e).__name__}: {str(e).strip() or 'no words'}")
             return
         for number, value, error in answers:
-            future = self._waiting.pop(number, None)
-            if future is None or future.done():
+            if error is not None:
+                self.refuse(number, error)
                 continue
-            if error is None:
+            future = self._waiting.pop(number, None)
+            if future is not None and not future.done():
                 future.set_result(value)
-            else:
-                future.set_exception(OrderFailed(error))
         if self._waiting and len(self._messages) <= 1 and not self._orders:
             self._soon()  # somebody still waits, and this was the message that waited for them
+
+    def refuse(self, number: int, why: str) -> None:
+        """Fail an order: it raised, or did not get through."""
+        future = self._waiting.pop(number, None)
+        if future is not None and not future.done():
+            future.set_exception(OrderFailed(why))
 
     def close(self, why: str) -> None:
         """No answer will come any more: whoever waits is told why."""

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import islice
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from agentkit.checks.awaiting import EnteredAsync
 from agentkit.checks.bounds import Bounds, refuse, whole
 from agentkit.errors import ConfigError
+from agentkit.processor.replies import words
 from agentkit.rollout.distributed.actors import HostActor, HostWork
 from agentkit.rollout.distributed.exchange import HostLost, OrderFailed
-from agentkit.rollout.record import TrajectoryRecord
-from agentkit.rollout.sample import Sample
+from agentkit.rollout.distributed.packing import packed, unpacked
+from agentkit.rollout.records.record import TrajectoryRecord
+from agentkit.rollout.records.record_json import record_from_json, record_to_json
+from agentkit.rollout.records.trajectory import TrajectoryEnd
+from agentkit.rollout.samples.sample import Sample
+from agentkit.rollout.samples.streamed import distinct, refuse_stream
 
 if TYPE_CHECKING:
     from agentkit.rollout.rollout import Rollout
@@ -30,13 +36,45 @@ MAX_DEATHS: Final = 3
 """Workers that may die one after another without a finished trajectory between them; then something else is wrong."""
 
 
+LINGER: Final = 0.02
+"""Seconds that a finished record waits in its worker for others, so that they share a message."""
+
+CHECKED_AT_ONCE: Final = 1000
+"""Samples that a worker checks in one order."""
+
+
+_Order = tuple[Sample, int, bool]
+"""A sample, which of its trajectories, and whether it is known to fit the tools."""
+
+
 def _work(build: Callable[[], Rollout]) -> HostWork:
     rollout = build()
 
-    async def one(order: tuple[Sample, int]) -> TrajectoryRecord:
-        return await rollout.run(order[0], order[1])
+    def refused(samples: Iterable[Sample]) -> str | None:
+        try:
+            rollout.check(samples)
+        except ConfigError as e:
+            return str(e)
+        return None
+
+    async def one(order: tuple[Any, ...]) -> bytes | str | None:
+        """A record as bytes; for samples that do not fit the tools, why not."""
+        sample, repeat, checked = order
+        if repeat is None:
+            return refused(sample)
+        if not checked and (why := refused([sample])) is not None:
+            return why
+        return _to_bytes(await rollout.run(sample, repeat))
 
     return one
+
+
+def _to_bytes(record: TrajectoryRecord) -> bytes:
+    """A record as it is or, with a metric that no other process can have, as a `RecordFile` would keep it."""
+    try:
+        return packed(record)
+    except Exception:  # noqa: BLE001 - whatever pickling an object of a tool's own raises
+        return packed(record_from_json(record_to_json(record)))
 
 
 class RayRollout(EnteredAsync):
@@ -95,9 +133,34 @@ class RayRollout(EnteredAsync):
     async def _fill(self) -> None:
         """Start the workers that are missing."""
         self._workers = [worker for worker in self._workers if worker.alive]
-        new = [HostActor(partial(_work, self._build), self._options) for _ in range(self._count - len(self._workers))]
+        missing = self._count - len(self._workers)
+        new = [HostActor(partial(_work, self._build), self._options, LINGER) for _ in range(missing)]
         self._workers += new
         await asyncio.gather(*(worker.begin() for worker in new))
+
+    async def check(self, samples: Iterable[Sample]) -> None:
+        """Look at samples before anything runs; a worker does it, as tools are there.
+
+        Raises:
+            ConfigError: as of `Rollout.check`; or a worker cannot be built.
+        """
+        await self._fill()
+        every = distinct(samples)
+        while batch := list(islice(every, CHECKED_AT_ONCE)):
+            why = await self._checked(batch)
+            if why is not None:
+                raise ConfigError(why)
+
+    async def _checked(self, batch: list[Sample]) -> str | None:
+        while True:
+            worker = await self._free()
+            try:
+                why: str | None = await worker.client.order((batch, None, False))
+            except HostLost:
+                continue  # `_free` counts the dead
+            except OrderFailed as e:
+                return f"the samples from {batch[0].id!r} on could not be checked: {e}"
+            return why
 
     async def stream(
         self, samples: Iterable[Sample], repeats: int = 1, skip: Container[str] = ()
@@ -107,17 +170,20 @@ class RayRollout(EnteredAsync):
         No more samples are read than can be rolled out, and none while finished records wait to be fetched.
 
         Args:
-            samples: not checked here; `Rollout.check` does it.
+            samples: a sequence is checked before the first generation, an iterator as it is read.
             repeats: how many trajectories each sample gets.
             skip: the ids of trajectories that are not run, such as the `RecordFile` of a rollout that was interrupted.
 
         Raises:
-            ConfigError: a worker cannot be built, or several died without finishing anything.
+            ConfigError: an argument is none of these, a sample does not fit the tools, a worker cannot be built, or
+                several died without finishing anything.
         """
-        await self._fill()
+        refuse_stream(samples, repeats, skip)
+        checked = isinstance(samples, Sequence)
+        await (self.check(samples) if checked else self._fill())
         todo = (
-            (sample, repeat)
-            for sample in samples
+            (sample, repeat, checked)
+            for sample in distinct(samples)
             for repeat in range(repeats)
             if sample.trajectory_id(repeat) not in skip
         )
@@ -134,35 +200,41 @@ class RayRollout(EnteredAsync):
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.gather(*running, return_exceptions=True)
 
-    def _take(self, todo: Iterator[tuple[Sample, int]], running: set[asyncio.Task[TrajectoryRecord]]) -> bool:
+    def _take(self, todo: Iterator[_Order], running: set[asyncio.Task[TrajectoryRecord]]) -> bool:
         """Begin what has room; whether anything runs."""
         while len(running) < self._count * self._in_flight and (order := next(todo, None)) is not None:
             running.add(asyncio.create_task(self._one(order)))
         return bool(running)
 
-    async def _one(self, order: tuple[Sample, int]) -> TrajectoryRecord:
+    async def _one(self, order: _Order) -> TrajectoryRecord:
+        end: TrajectoryEnd = "lost"
         why = ""
         for attempt in range(self._retries + 1):
             alone = self._last_attempt if 0 < attempt == self._retries else contextlib.nullcontext()
             try:
                 async with alone:
                     worker = await self._free()
-                    record: TrajectoryRecord = await worker.client.order(order)
+                    told: bytes | str = await worker.client.order(order)
+                if isinstance(told, str):
+                    raise ConfigError(told)
+                record: TrajectoryRecord = unpacked(told)
             except HostLost as e:
                 why = str(e)
                 continue
-            except OrderFailed as e:
-                why = str(e)
+            except ConfigError:
+                raise
+            except Exception as e:  # noqa: BLE001 - the boundary: a bad rollout is data, also one that cannot be read here
+                end, why = "rollout_error", str(e) if isinstance(e, OrderFailed) else words(e)
                 break
             self._deaths = 0
             return record
-        sample, repeat = order
+        sample, repeat, _ = order
         return TrajectoryRecord(
             id=sample.trajectory_id(repeat),
             sample_id=sample.id,
             repeat=repeat,
             messages=sample.prompt,
-            end="lost",
+            end=end,
             error=why,
             extra=sample.extra,
         )

@@ -9,13 +9,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
+from agentkit.processor.faults import Faults
 from agentkit.processor.running import run_tool
-from agentkit.rollout.per_trajectory import RolloutInstance, RolloutTool
+from agentkit.rollout.tools.per_trajectory import RolloutInstance, RolloutTool
 from agentkit.tool.result import ToolContext, ToolResult
 
 _LOG: Final = logging.getLogger("agentkit.rollout")
-UNBOUNDED: Final = 1_000_000_000
-"""Characters of a result: what the model reads of it is cut where the trajectory runs."""
+REMEMBERED: Final = 1_000
+"""Instances released for idleness of which it is known that they were, if something asks for one after all."""
 
 PLAIN: Final = (str, int, float, bool, type(None), dict, list)
 
@@ -57,7 +58,8 @@ class ToolHost:
         self._tool = build()
         self._idle = idle
         self._held: dict[str, _Held] = {}
-        self._reaped: set[str] = set()
+        self._faults = Faults()
+        self._reaped: dict[str, None] = {}  # ordered: whoever asked for the oldest has had its answer
         self._reaper: asyncio.Task[None] | None = None
 
     async def __call__(self, sent: tuple[Any, ...]) -> Any:
@@ -68,7 +70,7 @@ class ToolHost:
         if order.phase == "release":
             held = self._held.pop(order.trajectory, None)
             if held is None:
-                self._reaped.discard(order.trajectory)
+                self._reaped.pop(order.trajectory, None)
                 return None
             return await held.instance.release(**order.kwargs)
         held = self._held.get(order.trajectory)
@@ -86,6 +88,7 @@ class ToolHost:
             held.used = time.monotonic()
 
     async def _create(self, order: ToolOrder) -> ToolResult | None:
+        self._reaped.pop(order.trajectory, None)
         if self._reaper is None:
             self._reaper = asyncio.create_task(self._reap())
         held = _Held(self._tool.instance(order.trajectory), calls=1)
@@ -96,14 +99,11 @@ class ToolHost:
             held.calls -= 1
             held.used = time.monotonic()
 
-    async def _call(self, instance: RolloutInstance, order: ToolOrder) -> ToolResult | tuple[Any, ...]:
+    async def _call(self, instance: RolloutInstance, order: ToolOrder) -> ToolResult:
         context = ToolContext(*order.context)
-        outcome = await run_tool(instance.tools[order.name], order.kwargs, context, UNBOUNDED)
+        outcome = await run_tool(instance.tools[order.name], order.kwargs, context, None, faults=self._faults)
         result = outcome.result
-        plain = isinstance(result.output, PLAIN)
-        if plain and not result.content:
-            return result.output, result.error, result.code, result.metadata, result.reward
-        if plain:
+        if isinstance(result.output, PLAIN):
             return result
         return ToolResult(  # an object of the tool's own may not be known where the trajectory runs
             error=result.error, code=result.code, content=outcome.parts, metadata=result.metadata, reward=result.reward
@@ -117,7 +117,9 @@ class ToolHost:
                 if held.calls or held.used > long_ago:
                     continue
                 del self._held[trajectory]
-                self._reaped.add(trajectory)
+                self._reaped[trajectory] = None
+                if len(self._reaped) > REMEMBERED:
+                    del self._reaped[next(iter(self._reaped))]
                 name = self._tool.name
                 _LOG.warning("%s of trajectory %s was not used for %g s: released", name, trajectory, self._idle)
                 try:

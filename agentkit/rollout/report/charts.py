@@ -9,10 +9,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from agentkit.errors import ConfigError
-from agentkit.rollout.distribution import Distribution
-from agentkit.rollout.measures import ToolMeasures
+from agentkit.rollout.records.distribution import Distribution
+from agentkit.rollout.records.measures import ToolMeasures
+from agentkit.rollout.records.trajectory import ERROR_ENDS
 from agentkit.rollout.report.findings import Findings
-from agentkit.rollout.trajectory import ERROR_ENDS
 from agentkit.unicode import clean, escaped
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from agentkit.messages import ImagePart, MarkupPart, Message, SystemMessage, TextPart, ThinkingPart, ToolCall
-from agentkit.rollout.measures import Measures
-from agentkit.rollout.record import CallRecord, TrajectoryRecord
+from agentkit.rollout.records.measures import Measures
+from agentkit.rollout.records.record import CallRecord, TrajectoryRecord
 from agentkit.tool.output import json_text
 
 TEXT: Final = 4_000  # characters shown of a text; the file has all of it

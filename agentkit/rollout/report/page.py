@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentkit.errors import ConfigError
-from agentkit.rollout.measures import TABLE_HEAD, duration
+from agentkit.rollout.records.measures import TABLE_HEAD, duration
+from agentkit.rollout.records.trajectory import ERROR_ENDS
 from agentkit.rollout.report.charts import png_charts, svg_charts
 from agentkit.rollout.report.findings import Findings
-from agentkit.rollout.trajectory import ERROR_ENDS
 from agentkit.unicode import clean, escaped
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""Tools from configuration, as verl and open-instruct write it."""

@@ -1,0 +1,56 @@
+"""The states of a trajectory, as a table. Source: verl's agent loop (`AgentState`), with the end divided in two."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final, Literal
+
+
+class TrajectoryState(StrEnum):
+    """Where a trajectory stands."""
+
+    PENDING = "pending"
+    """Not begun: no tool instance exists yet."""
+    GENERATING = "generating"
+    """The policy writes. (`RUNNING` in verl's documents.)"""
+    PROCESSING_TOOLS = "processing_tools"
+    """Its calls run. (`TOOL_CALLING` in verl's documents.)"""
+    SCORING = "scoring"
+    """The turns are over: `calc_reward`, then `release`, of every tool instance."""
+    TERMINATED = "terminated"
+    """Every tool instance is released, and the record is complete."""
+
+
+_S: Final = TrajectoryState
+NEXT: Final = {
+    _S.PENDING: frozenset({_S.GENERATING, _S.SCORING}),  # SCORING: a tool could not be created
+    _S.GENERATING: frozenset({_S.PROCESSING_TOOLS, _S.SCORING}),
+    _S.PROCESSING_TOOLS: frozenset({_S.GENERATING, _S.SCORING}),
+    _S.SCORING: frozenset({_S.TERMINATED}),
+    _S.TERMINATED: frozenset[TrajectoryState](),
+}
+"""The states that may follow each state."""
+
+TrajectoryEnd = Literal[
+    "answered",
+    "terminated_by_tool",
+    "max_assistant_turns",
+    "max_user_turns",
+    "response_length",
+    "deadline",
+    "cancelled",
+    "policy_error",
+    "tool_error",
+    "rollout_error",
+    "lost",
+]
+"""Why a trajectory's turns ended.
+
+`answered`: a response without calls. `terminated_by_tool`: a tool that ends the run, such as `complete`. `deadline`:
+its own time was up. `policy_error`: `generate` raised. `tool_error`: an instance could not be created.
+`rollout_error`: on Ray, the rollout's own code or its `ended` raised, or the record could not be sent. `lost`: its
+worker died each time that it was tried.
+"""
+
+ERROR_ENDS: Final[frozenset[TrajectoryEnd]] = frozenset(("policy_error", "tool_error", "rollout_error", "lost"))
+"""Those that are errors, not outcomes."""

@@ -1,0 +1,98 @@
+"""Waiting for code of others, which may hang, or ignore that it is cancelled. Knows tasks only."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from agentkit.processor.replies import words
+from agentkit.processor.starting import interrupt, started
+from agentkit.processor.tooltask import GRACE
+
+T = TypeVar("T")
+
+_ABANDONED: set[asyncio.Task[Any]] = set()  # kept so that the loop can end them
+
+
+async def bounded(work: Coroutine[Any, Any, T], seconds: float | None) -> T:
+    """What a coroutine returns, if it does within its time. One that ignores its cancellation runs on unobserved.
+
+    Raises:
+        TimeoutError: it did not.
+        RuntimeError: it raised what is for its caller to raise: that it was cancelled, closed, or is to exit.
+        Exception: what else it raised.
+    """
+    task = started(staying(work), asyncio.get_running_loop())
+    try:
+        if not task.done():
+            await asyncio.wait([task], timeout=seconds)
+        if task.done():
+            try:
+                return task.result()
+            except (asyncio.CancelledError, GeneratorExit) as e:  # nobody has cancelled or closed it
+                raise _of_its_own(e) from e
+    finally:
+        if not task.done():
+            task.cancel()
+            await _leave(task)
+    raise TimeoutError(f"not done after {seconds:g} s")
+
+
+async def staying(work: Coroutine[Any, Any, T]) -> T:
+    """What a coroutine returns; its `SystemExit`, which would end all trajectories, becomes an error of its own.
+
+    Raises:
+        RuntimeError: it raised `SystemExit`, or `KeyboardInterrupt`, which then ends the event loop.
+        Exception: what else it raised.
+    """
+    try:
+        return await work
+    except SystemExit as e:
+        raise _of_its_own(e) from e
+    except KeyboardInterrupt as e:
+        interrupt(e)
+        raise _of_its_own(e) from e
+
+
+async def alone(work: Coroutine[Any, Any, T]) -> T:
+    """What a coroutine returns that waits for nothing, so that nobody can have cancelled it while it ran.
+
+    Raises:
+        RuntimeError: it raised what is for its caller to raise.
+        Exception: what else it raised.
+    """
+    try:
+        return await staying(work)
+    except (asyncio.CancelledError, GeneratorExit) as e:
+        raise _of_its_own(e) from e
+
+
+def _of_its_own(error: BaseException) -> RuntimeError:
+    return RuntimeError(f"it raised {words(error)}")
+
+
+async def _leave(task: asyncio.Task[Any]) -> None:
+    """Give a cancelled task a moment to clean up."""
+    _ABANDONED.add(task)
+    task.add_done_callback(_gone)
+    await asyncio.wait([task], timeout=GRACE)
+
+
+def _gone(task: asyncio.Task[Any]) -> None:
+    _ABANDONED.discard(task)
+    if not task.cancelled():
+        task.exception()  # seen: nothing waits for it any more
+
+
+async def undisturbed(work: Coroutine[Any, Any, None]) -> bool:
+    """Run a coroutine to its end, even if the caller is cancelled meanwhile; returns whether it was."""
+    task = started(work, asyncio.get_running_loop())
+    disturbed = False
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError:
+            disturbed = True
+    task.result()
+    return disturbed

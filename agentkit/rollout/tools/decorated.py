@@ -1,0 +1,284 @@
+"""Tools written for agentkit in a rollout: a class, of which each trajectory has an instance; or something stateless.
+
+Bound and checked once, on an empty prototype of the class; each trajectory's instance is only put in its place.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+from time import perf_counter
+from types import MappingProxyType
+from typing import Any, Final
+
+from agentkit.errors import ConfigError
+from agentkit.processor.running import waits
+from agentkit.processor.workers import WORKERS
+from agentkit.rollout.tools import open_instruct_shape, verl_shape
+from agentkit.rollout.tools.call_signatures import refuse_misfit, refuse_unknown
+from agentkit.rollout.tools.per_trajectory import HOOKS, RolloutTool
+from agentkit.tool.binding import FunctionNames, bind_function, bind_methods, looks_like_tool
+from agentkit.tool.declare import declared
+from agentkit.tool.references import load
+from agentkit.tool.registry import BoundTool
+from agentkit.tool.result import ToolResult
+from agentkit.tool.signature import name_of
+
+_NO_TOOLS: Final[Mapping[str, BoundTool]] = MappingProxyType({})
+_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+
+_SHAPES: Final[tuple[tuple[Any, Callable[..., RolloutTool]], ...]] = (
+    (verl_shape, verl_shape.VerlShaped),
+    (open_instruct_shape, open_instruct_shape.InstructShaped),
+)
+"""The shapes of other systems: what recognises one, and what makes a tool of it."""
+
+
+def as_rollout_tool(tool: Any, config: Mapping[str, Any] = _NOTHING, names: FunctionNames | None = None) -> RolloutTool:
+    """Anything that a rollout can use as a tool.
+
+    Args:
+        tool: a class with decorated methods, of which each trajectory gets an instance; a function, or an instance
+            without state, which all trajectories share; a class or an object of verl's or open-instruct's shape;
+            `"module:name"` of these; or a `RolloutTool`.
+        config: keyword arguments of the class's constructor, the same for all trajectories.
+        names: which methods, and under which names; see `ToolRegistry.register_tool`.
+
+    Raises:
+        SchemaError: a definition is wrong.
+        ConfigError: it is none of these, or an instance that has to be one for each trajectory.
+    """
+    if isinstance(tool, str):
+        tool = load(tool)
+    for shape, made in _SHAPES:
+        if shape.recognised(tool):
+            if names is not None:
+                raise ConfigError(f"{_called(tool)} is one tool with a name of its own; remove names")
+            return made(tool, config=config)
+    if isinstance(tool, type):
+        return DecoratedTool(tool, config, names)
+    if config:
+        raise ConfigError(f"{_called(tool)} is not a class, so there is nothing to construct with {list(config)}")
+    if all(hasattr(tool, member) for member in ("name", "tools", "instance", "check")):
+        return tool  # type: ignore[no-any-return]  # a RolloutTool
+    return StatelessTool(tool, names)
+
+
+class DecoratedTool:
+    """A class with decorated methods: a new instance for each trajectory.
+
+    Args:
+        tool: the class. Its methods `create`, `calc_reward` and `release`, if it has them, are called with the sample's
+            keyword arguments; without `create`, those go to the constructor.
+        config: keyword arguments of the constructor; those of a sample override them.
+        names: which methods, and under which names.
+
+    Raises:
+        SchemaError: a definition is wrong.
+    """
+
+    def __init__(self, tool: type, config: Mapping[str, Any] = _NOTHING, names: FunctionNames | None = None) -> None:
+        if callable(getattr(tool, "bound_tools", None)):
+            raise ConfigError(
+                f"{name_of(tool)} finds its tools when it is constructed; pass an instance, which all trajectories "
+                "share"
+            )
+        self.kind = tool
+        self.config = dict(config)
+        self.tools: Mapping[str, BoundTool] = {b.name: b for b in bind_methods(_empty(tool), names, {})}
+        self.name = next(iter(self.tools))
+        self.hooks = frozenset(_hooks(tool))
+        self._signatures = _signatures(tool, self.hooks)
+        constructor = self._signatures["constructor"]
+        if "create" in self.hooks:
+            refuse_misfit(constructor, name_of(tool), **self.config)
+        elif constructor is not None:  # a sample may tell what is missing
+            refuse_unknown(constructor, name_of(tool), self.config)
+
+    def __repr__(self) -> str:
+        return f"DecoratedTool({name_of(self.kind)})"
+
+    def instance(self, trajectory_id: str) -> _Instance:
+        """A new instance; `create` constructs it."""
+        return _Instance(self)
+
+    def check(self, kwargs: Mapping[str, Any]) -> None:
+        """Refuse keyword arguments, by phase, that do not fit; those of `execute` are checked for each function.
+
+        Raises:
+            ConfigError: says which, and what it takes.
+        """
+        create: Mapping[str, Any] = kwargs.get("create", _NOTHING)
+        constructor = self.config if "create" in self.hooks else {**self.config, **create}
+        kind = name_of(self.kind)
+        refuse_misfit(self._signatures["constructor"], kind, **constructor)
+        for hook in HOOKS:
+            given: Mapping[str, Any] = kwargs.get(hook, _NOTHING)
+            if hook in self.hooks:
+                refuse_misfit(self._signatures[hook], f"{kind}.{hook}", **given)
+            elif given and hook != "create":
+                raise ConfigError(
+                    f"{kind} has no method {hook!r}, so {hook}_kwargs {list(given)} go nowhere; write "
+                    f"`def {hook}(self, {', '.join(given)})` there, or remove them"
+                )
+
+
+class _Instance:
+    """One trajectory's instance of a class."""
+
+    __slots__ = ("_box", "_of", "constructing", "tools")
+
+    def __init__(self, of: DecoratedTool) -> None:
+        self._of = of
+        self._box: Any = None
+        self.constructing = 0.0
+        """Seconds for which its constructor held the event loop."""
+        self.tools: Mapping[str, BoundTool] = _NO_TOOLS
+
+    async def create(self, **kwargs: Any) -> ToolResult | None:
+        """Construct it, and call its `create`, if it has one."""
+        of = self._of
+        began = perf_counter()
+        if "create" not in of.hooks:
+            self._place(of.kind(**{**of.config, **kwargs}))
+            self.constructing = perf_counter() - began
+            return None
+        self._place(of.kind(**of.config))
+        self.constructing = perf_counter() - began
+        told = await _called_with(self._box.create, kwargs)
+        return None if told is None else ToolResult.of(told)
+
+    async def calc_reward(self, **kwargs: Any) -> float | None:
+        """The class's final reward; None without such a method."""
+        if "calc_reward" not in self._of.hooks:
+            return None
+        given: float | None = await _called_with(self._box.calc_reward, kwargs)
+        return given
+
+    async def release(self, **kwargs: Any) -> None:
+        """Call the class's `release`; nothing if it has none, or nothing was constructed."""
+        box, self._box, self.tools = self._box, None, _NO_TOOLS
+        if box is not None and "release" in self._of.hooks:
+            await _called_with(box.release, kwargs)
+
+    def _place(self, box: Any) -> None:
+        self._box = box
+        self.tools = _Rebound(self._of.tools, box)
+
+
+class _Rebound(Mapping[str, BoundTool]):
+    """A class's tools on one instance; each is bound when it is first looked up."""
+
+    __slots__ = ("_bound", "_box", "_of")
+
+    def __init__(self, of: Mapping[str, BoundTool], box: Any) -> None:
+        self._of, self._box = of, box
+        self._bound: dict[str, BoundTool] = {}
+
+    def __getitem__(self, name: str) -> BoundTool:
+        bound = self._bound.get(name)
+        if bound is None:
+            of = self._of[name]
+            bound = self._bound[name] = replace(of, instance=self._box, method=getattr(self._box, of.method_name))
+        return bound
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._of)
+
+    def __len__(self) -> int:
+        return len(self._of)
+
+
+class StatelessTool:
+    """A function, or an instance without state: all trajectories share it.
+
+    Args:
+        tool: a function, an instance with decorated methods, or a source of tools.
+        names: which methods, and under which names.
+
+    Raises:
+        SchemaError: a definition is wrong.
+        ConfigError: the instance has a method for the beginning or the end of a trajectory.
+    """
+
+    def __init__(self, tool: Any, names: FunctionNames | None = None) -> None:
+        if looks_like_tool(tool):
+            if hooks := _hooks(type(tool)):
+                kind = name_of(type(tool))
+                raise ConfigError(
+                    f"{kind} has {' and '.join(hooks)}, which are for one trajectory, but all would share this "
+                    f"instance; pass the class {kind} itself, and its constructor's arguments as config"
+                )
+            bound = bind_methods(tool, names, {})
+        else:
+            bound = [bind_function(tool)]
+        self.tools: Mapping[str, BoundTool] = {b.name: b for b in bound}
+        self.name = next(iter(self.tools), _called(tool))
+
+    def instance(self, trajectory_id: str) -> StatelessTool:
+        """Itself."""
+        return self
+
+    def check(self, kwargs: Mapping[str, Any]) -> None:
+        """Refuse what only an instance for each trajectory could take.
+
+        Raises:
+            ConfigError: says what.
+        """
+        for hook in HOOKS:
+            if given := kwargs.get(hook):
+                raise ConfigError(
+                    f"{self.name} is shared by all trajectories and takes no {hook}_kwargs, found {list(given)}; "
+                    "write it as a class that takes them, or remove them"
+                )
+
+    async def create(self, **kwargs: Any) -> None:
+        """Nothing to begin."""
+
+    async def calc_reward(self, **kwargs: Any) -> None:
+        """It gives none."""
+
+    async def release(self, **kwargs: Any) -> None:
+        """Nothing to give back."""
+
+
+def _signatures(kind: type, hooks: Iterable[str]) -> dict[str, inspect.Signature | None]:
+    """The signatures of a class's constructor and hooks."""
+    empty = _empty(kind)
+    functions = {"constructor": kind, **{hook: getattr(empty, hook) for hook in hooks}}
+    return {name: _signature(function) for name, function in functions.items()}
+
+
+def _signature(function: Callable[..., Any]) -> inspect.Signature | None:
+    try:
+        return inspect.signature(function)
+    except (TypeError, ValueError):  # in C, without a signature
+        return None
+
+
+def _empty(kind: type) -> Any:
+    """An instance whose constructor did not run: its methods can be bound and looked at, not called."""
+    try:
+        return object.__new__(kind)
+    except TypeError as e:
+        raise ConfigError(f"{name_of(kind)} cannot be a tool of a rollout: {e}") from e
+
+
+def _hooks(kind: type) -> tuple[str, ...]:
+    """Those of the hooks that a class has, plain or async; a method that the model may call is none."""
+    tools = declared(kind)
+    return tuple(hook for hook in HOOKS if hook not in tools and callable(getattr(kind, hook, None)))
+
+
+async def _called_with(hook: Callable[..., Any], kwargs: Mapping[str, Any]) -> Any:
+    """What a hook returns: a plain one runs in a thread, as plain tools do."""
+    if inspect.iscoroutinefunction(hook):
+        return await hook(**kwargs)
+    value = await WORKERS.run(partial(hook, **kwargs))
+    return await value if waits(value) else value
+
+
+def _called(tool: Any) -> str:
+    return name_of(tool) if callable(tool) else type(tool).__name__

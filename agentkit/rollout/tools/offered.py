@@ -1,0 +1,85 @@
+"""The tools that one trajectory may call, as the processor's admission looks them up. Runs nothing."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+from agentkit.processor.admission import Admitted
+from agentkit.rollout.samples.sample import ToolKwargs
+from agentkit.rollout.tools.per_trajectory import RolloutInstance
+from agentkit.tool.registry import BoundTool
+from agentkit.tool.result import ToolContext
+from agentkit.toolspec import ToolSpec
+
+
+class OfferedTools:
+    """A trajectory's tools, on its own instances.
+
+    Args:
+        instances: by function name; those that the sample selects.
+        specs: what the model is shown.
+        kwargs: what the sample tells each tool, by function name.
+    """
+
+    __slots__ = ("_instances", "_kwargs", "_specs")
+
+    def __init__(
+        self, instances: Mapping[str, RolloutInstance], specs: tuple[ToolSpec, ...], kwargs: Mapping[str, ToolKwargs]
+    ) -> None:
+        self._instances, self._specs, self._kwargs = instances, specs, kwargs
+
+    @property
+    def tools(self) -> Mapping[str, BoundTool]:
+        """By function name."""
+        return {name: instance.tools[name] for name, instance in self._instances.items()}
+
+    def get_tool(self, name: str) -> BoundTool | None:
+        """The tool with this function name; None if there is none, or it was not selected."""
+        instance = self._instances.get(name)
+        return None if instance is None else instance.tools[name]
+
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """What the model is shown."""
+        return self._specs
+
+    def told(self, admitted: Admitted) -> Admitted:
+        """A call with what the sample tells its tool: its `execute` arguments, as far as the method takes them."""
+        kwargs = self._kwargs.get(admitted.tool.name)
+        if kwargs is None or not kwargs.execute:
+            return admitted
+        hidden = hidden_arguments(admitted.tool, kwargs.execute)
+        return replace(admitted, arguments={**admitted.arguments, **hidden}) if hidden else admitted
+
+    def context(self, admitted: Admitted) -> ToolContext:
+        """What the tool can learn about its call: `state` has the sample's `execute` arguments."""
+        call, kwargs = admitted.call, self._kwargs.get(admitted.tool.name)
+        if kwargs is None or not kwargs.execute:
+            return ToolContext(call.id, call.name)
+        return ToolContext(call.id, call.name, kwargs.execute)
+
+
+def hidden_arguments(tool: BoundTool, execute: Mapping[str, Any]) -> dict[str, Any]:
+    """What a sample tells a tool for every call, as far as the tool's method takes it."""
+    takes = hidden_parameters(tool)
+    return {name: value for name, value in execute.items() if takes is None or name in takes}
+
+
+def hidden_parameters(tool: BoundTool) -> frozenset[str] | None:
+    """The parameters of a tool's method that the model does not see; None if it takes any keyword."""
+    names = _keywords(getattr(tool.method, "__func__", tool.method))
+    return None if names is None else names - {"self", *tool.context, *tool.spec.parameters.get("properties", ())}
+
+
+@lru_cache(maxsize=512)
+def _keywords(function: Callable[..., Any]) -> frozenset[str] | None:
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # in C, without a signature
+        return frozenset()
+    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+        return None
+    return frozenset(p.name for p in parameters if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD))
