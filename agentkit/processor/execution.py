@@ -146,7 +146,7 @@ class Execution:
         if not self.waiting.take(admitted):
             return
         try:
-            context = self._contexts(admitted.call)
+            context = self._contexts(admitted.call) if admitted.tool.takes_context else None
             if self._scope is None:
                 task = self._begin(admitted, context, alone)
             else:
@@ -160,7 +160,7 @@ class Execution:
             self.waiting.leave_line(admitted.index)
             raise
 
-    def _begin(self, admitted: Admitted, context: ToolContext, alone: bool) -> ToolTask:
+    def _begin(self, admitted: Admitted, context: ToolContext | None, alone: bool) -> ToolTask:
         place = self.waiting.place(admitted.index) if admitted.tool.policy.exclusive else None
         task = ToolTask(admitted, self._config, self._faults, self._settled, place)
         self._running.add(task)  # only now: an exception before this would leave the call there for good

@@ -71,16 +71,7 @@ class Inbox:
     async def _read(self, source: Source) -> None:
         failure: Exception | None = None
         try:
-            if isinstance(source, AsyncIterable):
-                async for event in source:
-                    self.put(event)
-                    if len(self.items) >= AHEAD:
-                        await self._room()
-            else:
-                for event in source:
-                    self.put(event)
-                    if len(self.items) >= AHEAD:
-                        await self._room()
+            await self._take(source)
         except asyncio.CancelledError:
             if not self._stopped:
                 failure = ProviderError("the stream of events cancelled itself", kind="stream", provider="source")
@@ -92,6 +83,18 @@ class Inbox:
             self.put(SourceEnd(failure))
             if self._stopped and hasattr(source, "aclose"):
                 await source.aclose()
+
+    async def _take(self, source: Source) -> None:
+        if isinstance(source, AsyncIterable):
+            async for event in source:
+                self.put(event)
+                if len(self.items) >= AHEAD:
+                    await self._room()
+            return
+        for event in source:
+            self.put(event)
+            if len(self.items) >= AHEAD:
+                await self._room()
 
     async def _room(self) -> None:
         """Wait until the consumer has taken what was read."""

@@ -71,11 +71,11 @@ class ToolTask:
 
     # -------------------------------------------------------------- running
 
-    def start(self, context: ToolContext, *, at_once: bool) -> None:
+    def start(self, context: ToolContext | None, *, at_once: bool) -> None:
         """Start its task; context variables that are set now are visible to the tool.
 
         Args:
-            context: what the tool can learn about its call.
+            context: what the tool can learn about its call; None if it takes none.
             at_once: whether it takes its first step now, and so may be over when this returns, or in its turn.
         """
         loop = asyncio.get_running_loop()
@@ -99,7 +99,7 @@ class ToolTask:
         if timeout is not None and self._settled is not None:
             self._timer = asyncio.get_running_loop().call_later(timeout, self.expire, timeout)
 
-    async def _run(self, context: ToolContext) -> None:
+    async def _run(self, context: ToolContext | None) -> None:
         self._begun = perf_counter()
         if (task := asyncio.current_task()) is not None:
             self.task = task  # an eager one is here before `start` has it

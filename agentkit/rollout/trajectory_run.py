@@ -6,7 +6,7 @@ Knows the states as a table (`trajectory.NEXT`), the policy by its protocol and 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from operator import attrgetter
@@ -23,7 +23,7 @@ from agentkit.processor.intake import CallIds, Intake, OpenCalls
 from agentkit.processor.replies import words
 from agentkit.processor.starting import Breath
 from agentkit.rollout.calling import CallAnswer, TurnCalls
-from agentkit.rollout.policy.generation import Generation, GenerationRequest, Policy
+from agentkit.rollout.policy.generation import Generation, GenerationRequest, Policy, checked
 from agentkit.rollout.policy.native_turn import native
 from agentkit.rollout.records.record import CallRecord, TrajectoryRecord
 from agentkit.rollout.records.scoring import reward_of
@@ -95,6 +95,10 @@ class RolloutSetup:
     template: ChatTemplate | None = None
     faults: Faults = field(default_factory=Faults)
 
+    def stops(self, tools: Sequence[ToolSpec]) -> tuple[str, ...]:
+        """Where the policy ends a turn, if it may call these tools."""
+        return self.stop if self.stop is not None else () if self.format is None else stop_strings(self.format, tools)
+
     def shown(self, sample: Sample) -> tuple[ToolSpec, ...]:
         """The tools that the model may call."""
         names = sample.tool_selection
@@ -135,6 +139,7 @@ class TrajectoryRun:
         self.so_far = SoFar(list(sample.prompt))
         self._setup, self._sample, self._repeat = setup, sample, repeat
         self._specs = setup.shown(sample)
+        self._stop = setup.stops(self._specs)
         self._instances = Instances(setup.sources, sample, setup.limits.call_timeout, setup.faults)
         self._tools = OfferedTools(self._instances.by_name, self._specs, sample.tools_kwargs)
         numbers = count()
@@ -236,7 +241,8 @@ class TrajectoryRun:
         except Exception as e:  # noqa: BLE001 - the boundary: a bad rollout is data, also one that cannot be scored
             self._setup.faults.raised("aggregate", e, "the error is on the trajectory's record")
             return replace(record, unscored={**of.unscored, "aggregate": words(e)})
-        return replace(record, reward=reward)
+        object.__setattr__(record, "reward", reward)  # nobody has it yet; a copy would cost as much as a turn
+        return record
 
     # -------------------------------------------------------------- the turns
 
@@ -272,7 +278,7 @@ class TrajectoryRun:
             None if tokens is None else tokens.ids,
             self._room(),
             setup.sampling,
-            self._stop(),
+            self._stop,
             turn=self.so_far.turns,
         )
         began = perf_counter()
@@ -284,15 +290,11 @@ class TrajectoryRun:
         finally:
             self.so_far.generating += perf_counter() - began
 
-    def _stop(self) -> tuple[str, ...]:
-        """Where the policy ends a turn."""
-        own, format = self._setup.stop, self._setup.format
-        return own if own is not None else () if format is None else stop_strings(format, self._specs)
-
     def _room(self) -> int | None:
         """How many tokens the next turn may have."""
-        bounds = (self._setup.limits.max_tokens, None if self._tokens is None else self._tokens.left)
-        return min((bound for bound in bounds if bound is not None), default=None)
+        most = self._setup.limits.max_tokens
+        left = None if self._tokens is None else self._tokens.left
+        return most if left is None else left if most is None else min(most, left)
 
     def _written(self, generation: Generation, format: Format) -> str:
         """The text of a response, and its tokens into the history."""
@@ -304,8 +306,8 @@ class TrajectoryRun:
                 f"the policy told events, as models that call natively do, and the rollout reads {format.name}: use "
                 "Rollout(format=None), or a policy that writes its calls as text"
             )
-        if (stop := self._stop()) and generation.token_ids is None:
-            generation = replace(generation, text=whole(generation, stop, format, self._specs))
+        if self._stop and generation.token_ids is None:
+            generation = replace(generation, text=whole(generation, self._stop, format, self._specs))
         if self._tokens is not None:
             return self._tokens.wrote(generation)
         if generation.text is None:
@@ -314,6 +316,7 @@ class TrajectoryRun:
 
     def _read(self, generation: Generation) -> ReadCalls:
         """Read a response: it becomes a message; returns its calls, good and bad."""
+        checked(generation)
         intake, format = Intake(self._ids), self._setup.format
         kept = native(generation, intake) if format is None else self._parsed(generation, intake, format)
         calls: ReadCalls = [event for event in kept if isinstance(event, (CallEnd, CallError))]
@@ -326,9 +329,7 @@ class TrajectoryRun:
     def _parsed(self, generation: Generation, intake: Intake, format: Format) -> Iterable[SourceEvent]:
         text = self._written(generation, format)
         thinking = self._tokens is not None and self._tokens.thinking
-        parser = Parser(format, self._specs, thinking=thinking)
-        events = parser.feed(text)
-        events += parser.close()
+        events = Parser(format, self._specs, thinking=thinking).close(text)
         opened = _TextCalls()
         return [intake.take(event, opened) for event in events if type(event) not in _PARTIAL]
 
@@ -348,7 +349,7 @@ class TrajectoryRun:
         self.so_far.answered += 1
         if last is not None:
             return last, None
-        if any(answer.ends for answer in turn.answers.values()):
+        if turn.ends:
             return "terminated_by_tool", None
         if self._late():
             return "deadline", None
@@ -356,9 +357,11 @@ class TrajectoryRun:
 
     def _told(self, begun: int) -> WhyEnded | None:
         """Append what the model was answered, from this message on, to its tokens; says so if it has no room."""
+        if self._tokens is None:
+            return None
         answers = [message for message in self.so_far.messages[begun:] if isinstance(message, ToolMessage)]
         try:
-            fits = self._tokens is None or self._tokens.answered(answers)
+            fits = self._tokens.answered(answers)
         except ConfigError as e:
             return "policy_error", f"the answers cannot be tokenized: {e}"
         return None if fits else ("response_length", None)
@@ -416,4 +419,6 @@ class TrajectoryRun:
 
 
 def _text(parts: tuple[TextPart | ImagePart, ...]) -> str:
+    if len(parts) == 1 and type(parts[0]) is TextPart:
+        return parts[0].text
     return "".join(part.text for part in parts if isinstance(part, TextPart))
