@@ -261,13 +261,7 @@ class Later:
         held = self.held
         if held.odd is not None or held.first is not None:
             return self.found(held.first or held.odd or (0, 0))
-        if (
-            len(held.ends) == 1
-            and not held.doubled
-            and not held.fits
-            and MISSING_CLOSE in self.tokens.r.repairs
-            and self.is_whole()
-        ):
+        if len(held.ends) == 1 and not held.doubled and MISSING_CLOSE in self.tokens.r.repairs and self.is_whole():
             self.tokens.r.unclosed.update(held.inside)
             ((end, self.over),) = held.ends
             return self.found((end, end))

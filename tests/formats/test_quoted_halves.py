@@ -70,7 +70,7 @@ def test_no_value_takes_in_the_calls_of_a_section_that_opens_in_it_and_does_not_
 
 @every_format
 @pytest.mark.parametrize("between", ["\n", "\n\n", "\n, ", '\nxt">', "\r\n"])
-def test_a_value_that_is_closed_and_goes_on_in_a_new_line_is_refused(format: Format, between: str) -> None:
+def test_a_value_that_is_written_twice_is_refused(format: Format, between: str) -> None:
     one = pieces(format, "bash", command="VALUE")
     got = outcomes(read(format, f"{one.call(f'ls{one.close.strip()}{between}ls')}\n{one.call('pwd')}"))
     assert [g for g in made(got) if g != PWD] == []
@@ -133,3 +133,28 @@ def test_no_list_is_lost_for_a_character_after_its_first_name(name: str, instead
 def test_a_comment_between_a_call_and_the_end_of_its_section_ends_nothing() -> None:
     text = "```tool_code\nping()<!-- x -->\n```\nTwo words\n```tool_code\nbash(command='pwd')\n```"
     assert outcomes(read("tool_code", text)) == [("ping", {}, ()), PWD]
+
+
+# ---------------------------------------------------------------- code spans
+
+
+SPANS = ("hermes", "xml", "qwen3_coder", "dots", "pythonic")
+
+
+@pytest.mark.parametrize("name", SPANS)
+@pytest.mark.parametrize("then", ["`.\n\nDone.", "` or `x`.", "", "\nand so on", "\n\nDone."])
+def test_a_backtick_quotes_a_call_if_another_one_follows_in_its_paragraph_or_the_text_ends(
+    name: str, then: str
+) -> None:
+    call = ToolCall("", "write", {"path": "a", "content": "b"})
+    text = formats.render_calls(name, [call], TOOLS).strip()
+    got = outcomes(read(name, f"Write `{text}{then}"))
+    assert got == ([("write", {"path": "a", "content": "b"}, ())] if then.startswith("\n\n") else [])
+    assert outcomes(read(name, f"Press ` or {text}\n\nDone.")) == [("write", {"path": "a", "content": "b"}, ())]
+
+
+@pytest.mark.parametrize("name", SPANS)
+def test_of_a_call_behind_a_lone_backtick_no_quoted_call_is_made(name: str) -> None:
+    inner = formats.render_calls(name, [ToolCall("", "bash", {"command": "ls"})], TOOLS).strip()
+    text = formats.render_calls(name, [ToolCall("", "write", {"path": "a", "content": inner})], TOOLS).strip()
+    assert outcomes(read(name, f"`{text}\n\nDone.")) == [("write", {"path": "a", "content": inner}, ())]
