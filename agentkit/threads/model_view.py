@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from agentkit.events import Usage
 from agentkit.messages import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
+from agentkit.models.rendered_once import Rendered
 from agentkit.threads.conversation import messages_of
 from agentkit.threads.settled_part import ThreadContent
 from agentkit.threads.sizes import thread_tokens
@@ -28,6 +29,8 @@ class ModelView:
         """What the model reads."""
         self.taken: set[str] = set()
         """The ids of all calls of the thread, the compacted ones included."""
+        self.rendered = Rendered()
+        """What was made of these messages for requests."""
         self.tokens = 0
         """The size, as far as it is known."""
         self._temporary = temporary
@@ -44,6 +47,8 @@ class ModelView:
 
     def weigh(self, registry: ToolRegistry) -> None:
         """Count the parts of a request that are not in an entry."""
+        if not self._counts:
+            return
         texts = text_tokens(self._system or "") + (0 if self._temporary is None else message_tokens(self._temporary))
         self._extra = texts + sum(json_tokens([s.name, s.description, s.parameters]) for s in registry.specs())
 
@@ -59,6 +64,7 @@ class ModelView:
         if self._counts:
             self.tokens = content.size().tokens(self._extra)
         self.messages = self._framed(content.messages(sending=True))
+        self.rendered = content.settled.rendered
         self._whole = list(self.messages)
         self._past = content if content.compacted else None
         self.taken = content.ids()

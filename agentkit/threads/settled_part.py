@@ -9,10 +9,11 @@ settled part is read; the thread is then read as a whole.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from agentkit.messages import ImagePart, Message, ProviderPart, SystemMessage, ThinkingPart, ToolCall
+from agentkit.models.rendered_once import Rendered
 from agentkit.threads.conversation import ids_of, is_broken_off, messages_of, place_of, role_of
 from agentkit.threads.sizes import NOTHING, ThreadSize, size_of
 from agentkit.threads.store import Entry, Log
@@ -32,6 +33,7 @@ class SettledPart:
         last: its last entry; None if it has no entries.
         size: the tokens of the conversation; None if they were not counted.
         weight: about how many bytes of memory it takes.
+        rendered: what was made of the conversation for requests.
     """
 
     messages: Sequence[Message] = ()
@@ -40,6 +42,7 @@ class SettledPart:
     last: Entry | None = None
     size: ThreadSize | None = NOTHING
     weight: int = 0
+    rendered: Rendered = field(default_factory=Rendered)
 
     @property
     def end(self) -> int:
@@ -117,6 +120,7 @@ def advanced(content: ThreadContent, *, least: int = SHORTEST) -> ThreadContent:
         now.entries[-1],
         size,
         settled.weight + sum(map(_weight, messages)),
+        settled.rendered,
     )
     later = tuple(e for e in rest.entries if e.seq >= end)
     return ThreadContent(part, replace(rest, entries=later, calls=tuple(c for c in rest.calls if c.seq >= end)))

@@ -20,6 +20,7 @@ from agentkit.agent.journal import Ask, LeftOpen, Response, Unsettled
 from agentkit.errors import ConfigError, ThreadExists
 from agentkit.events import ToolCompleted, ToolEvent, ToolFailed, ToolSkipped
 from agentkit.messages import AssistantMessage, Message, ToolCall, ToolMessage, user
+from agentkit.models.rendered_once import Rendered
 from agentkit.processor import ask_outcome
 from agentkit.threads.children import call_key, child_id
 from agentkit.threads.compaction import Compaction
@@ -99,6 +100,11 @@ class ThreadJournal:
     def taken(self) -> Iterable[str]:
         """The ids of all calls of the thread, the compacted ones included."""
         return self._view.taken
+
+    @property
+    def rendered(self) -> Rendered:
+        """What was made of the conversation for requests."""
+        return self._view.rendered
 
     left_open = LeftOpen()  # the thread itself keeps what waits
 

@@ -38,10 +38,19 @@ def close_values(call: CallReader, end: int, *, allowed: frozenset[str]) -> None
         return
     edge = end_of_value(call.shape, part)
     known = [n for n in call.tool.parameters.get("properties", {}) if n not in call.arguments.by_name]
-    given = [(n, v) for n, v in call.arguments.by_name.items() if isinstance(v, str) and n in call.arguments.plain]
+    marks = _marks(part)
+    given = [
+        (n, v)
+        for n, v in call.arguments.by_name.items()
+        if isinstance(v, str) and n in call.arguments.plain and any(mark in v for mark in marks)
+    ]
+    if not given:
+        return
     for name, value in given:
         if swallowed := _opened_again(value, edge, call.arguments.by_name):
             raise unsure(name, swallowed, end, end)
+        if _is_twice(value, edge):
+            raise _twice(name, edge.what, end)
     if known:
         _return_to(known, given, call, part, end, allowed)
 
@@ -86,6 +95,14 @@ def _return_to(
         call.arguments.note(MISSING_CLOSE)
 
 
+@lru_cache(256)
+def _marks(part: Pairs | TagParameters) -> tuple[str, ...]:
+    """A value with none of these characters contains no part of an opening or a closing that is looked for here."""
+    edges = [text for opening in _written(part, "") for text in (opening.strip()[0], opening.strip()[-1])]
+    edges.append(part.close.strip()[0] if isinstance(part, Pairs) else "<")
+    return tuple({case for edge in edges for case in (edge.lower(), edge.upper())})
+
+
 def _opened_again(value: str, edge: ValueEnd, names: Collection[str]) -> str:
     """The first of these parameters that opens in a value and is not closed there; empty if none does.
 
@@ -115,6 +132,26 @@ def _unopened(name: str, missing: str, what: str, end: int) -> Damage:
         "ambiguous_call",
         f"{what} is inside the value of {name!r}, and {missing!r} is missing: open each value, and put one that "
         f"contains such markup in <![CDATA[ … ]]>",
+        end,
+        end=end,
+    )
+
+
+def _is_twice(value: str, edge: ValueEnd) -> bool:
+    """Whether a value is closed inside by what nothing there opens, and the same text follows: it is written twice."""
+    if edge.what[0] not in value or edge.own is None or (behind := edge.unopened(value)) < 0:
+        return False
+    last = max((f.start() for f in edge.own.finditer(value, 0, behind)), default=0)
+    before = value[:last].strip()
+    return bool(before) and value[behind:].rstrip().endswith(before)
+
+
+def _twice(name: str, what: str, end: int) -> Damage:
+    """The error for a value that is written twice."""
+    return Damage(
+        "ambiguous_call",
+        f"the value of {name!r} is written twice, with {what} between: write it once, and put a value that contains "
+        f"such markup in <![CDATA[ … ]]>",
         end,
         end=end,
     )
