@@ -63,8 +63,15 @@ def is_followed(page: Path) -> bool:
     return any(FILE.search(block.options) for block in blocks(page))
 
 
+LONG = ("from_openai_agents",)
+"""Pages that run only with the long tests: importing the SDK that they compare with takes seconds."""
+
+
 def named(pages: list[Path]) -> list[object]:
-    return [pytest.param(page, id=str(page.relative_to(ROOT))) for page in pages]
+    return [
+        pytest.param(page, id=str(page.relative_to(ROOT)), marks=[pytest.mark.soak] if page.stem in LONG else [])
+        for page in pages
+    ]
 
 
 def without_keys() -> dict[str, str]:
