@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from agentkit.threads import ThreadManager
     from agentkit.tool.declare import SchemaType, ToolSchema, openapi_schema, xml_schema
     from agentkit.tool.registry import ToolRegistry
-    from agentkit.tool.result import Tool, ToolContext, ToolResult
+    from agentkit.tool.result import Hidden, Tool, ToolContext, ToolResult
 
 _HOMES = {
     "Agent": "agentkit.agent",
@@ -37,6 +37,7 @@ _HOMES = {
     "ConfigError": "agentkit.errors",
     "Denied": "agentkit.agent",
     "FormatError": "agentkit.errors",
+    "Hidden": "agentkit.tool",
     "ImagePart": "agentkit.messages",
     "Model": "agentkit.models",
     "ModelRequest": "agentkit.models",
@@ -72,6 +73,7 @@ __all__ = [
     "ConfigError",
     "Denied",
     "FormatError",
+    "Hidden",
     "ImagePart",
     "Model",
     "ModelRequest",

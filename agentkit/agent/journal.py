@@ -14,6 +14,7 @@ from agentkit.errors import ConfigError
 from agentkit.events import SourceEvent, ToolEvent, Usage
 from agentkit.messages import AssistantMessage, Message, SystemMessage, ToolCall, ToolMessage, user
 from agentkit.models.base import Model, ModelRequest
+from agentkit.models.rendered_once import Rendered
 from agentkit.tool.result import ToolContext
 
 if TYPE_CHECKING:
@@ -88,6 +89,11 @@ class Journal(Protocol):
     @property
     def left_open(self) -> LeftOpen:
         """What waits before the run has started; nothing if a store keeps it."""
+        ...
+
+    @property
+    def rendered(self) -> Rendered:
+        """What was made of the conversation for requests; the same object as long as the conversation only grows."""
         ...
 
     @property
@@ -191,6 +197,7 @@ class Conversation:
         delegated: Mapping[str, RunResult[Any]] = MappingProxyType({}),
     ) -> None:
         self._messages = messages
+        self.rendered = Rendered()
         self._decisions = decisions
         self._delegated = delegated
         self._edits: dict[str, Mapping[str, object]] = {}

@@ -39,7 +39,10 @@ class Requests:
         self._journal = journal
         schema = None if plan.output is None else plan.output.schema
         self._request = ModelRequest(
-            (), plan.registry.offered(plan.model.format), output_schema=schema, **plan.settings
+            (),
+            plan.registry.offered(plan.model.format),
+            output_schema=schema,
+            **plan.settings,
         )
         self._meters: list[Meter] = []  # for the turn's responses
         self._prompts: Prompts | None = None
@@ -65,7 +68,7 @@ class Requests:
         """Create the next request and the meter for its response; False if nothing is left of the budget."""
         messages = await self._journal.messages()
         if messages is not self._request.messages:  # a journal may return the same list again, extended
-            self._request = replace(self._request, messages=messages)
+            self._request = replace(self._request, messages=messages, rendered=self._journal.rendered)
         spending = self._plan.spending
         if not spending.counts:  # then the turn's own total is enough
             return spending.exhausted is None

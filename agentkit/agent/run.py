@@ -6,6 +6,7 @@ run, a late turn takes no more time than the first.
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from collections.abc import AsyncGenerator, Generator
 from dataclasses import replace
@@ -40,6 +41,7 @@ from agentkit.events import (
 from agentkit.foreign.absent import explain_with, explained
 from agentkit.messages import AssistantMessage, ToolCall
 from agentkit.processor import EventStream, ResponseProcessor, Source, Turn
+from agentkit.processor.starting import Breath
 from agentkit.tool.result import ToolContext
 
 _TOOL_EVENTS = frozenset((ToolStarted, ToolCompleted, ToolFailed, ToolSkipped, ApprovalRequired))
@@ -69,6 +71,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         """The exception that ended it, if any."""
         self._hooks = Hooks(plan.hooks, self)
         self._brake = Brake()
+        self._breath = Breath()
         self._progress = Progress(plan, len(journal.all()), journal.left_open)
         self._requests = Requests(plan, journal)
         self._turn: Turn | None = None
@@ -259,6 +262,8 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         """Ask the model; None if the run was stopped before that, or if nothing is left of its budget."""
         requests, progress, processor = self._requests, self._progress, self._processor
         assert processor is not None
+        if self._breath.due:  # neither the model nor a tool may have had to wait
+            await asyncio.sleep(0)
         if (correction := progress.asking()) is not None:
             self.journal.add(correction)
         prepared = requests.prepare()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 NATIVE: Final = "native"
 KEYS: Final = (
-    "Ctrl-C stops an answer. Alt-Enter, or a backslash before Enter, begins another line. A message that begins with // "
+    "Ctrl-C stops an answer. Alt-Enter, or a backslash before Enter, begins another line. What begins with // "
     "is sent with one slash."
 )
 APPROVALS: Final = ("ask", "always", "never")

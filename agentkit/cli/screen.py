@@ -9,6 +9,7 @@ from contextlib import contextmanager, redirect_stdout
 from textwrap import indent
 from typing import TYPE_CHECKING, Final, TextIO
 
+from agentkit.cli.printed_lines import PrintedLines
 from agentkit.cli.terminal import plain, visible
 from agentkit.events import (
     ApprovalRequired,
@@ -51,6 +52,7 @@ class Screen:
         self.out = out
         self.answers = answers
         self._answer = ""
+        self.printed = PrintedLines()  # by tools, while a run is shown
         self.colour = out.isatty() and not os.environ.get("NO_COLOR") if colour is None else colour
         self._fresh = True  # whether at the beginning of a line
         self._saying: object = None  # what the current line belongs to
@@ -60,6 +62,7 @@ class Screen:
 
     def show(self, event: Event) -> None:
         """Write one event; those that only concern a program are not shown."""
+        self._others()
         if self._answer and isinstance(event, OF_CALLS):
             self._say("text", self._answer)
             self._answer = ""
@@ -105,9 +108,13 @@ class Screen:
         Args:
             who: the model's name.
         """
-        with redirect_stdout(self.out):
-            yield
-        self.answered()
+        self.printed = PrintedLines()
+        try:
+            with redirect_stdout(self.printed):
+                yield
+        finally:
+            self._others(rest=True)
+            self.answered()
 
     def answered(self) -> None:
         """The run is over: write its answer."""
@@ -150,6 +157,12 @@ class Screen:
 
     def tick(self) -> None:
         """Called several times a second while a run is shown."""
+        self._others()
+
+    def _others(self, *, rest: bool = False) -> None:
+        """Write what tools printed."""
+        for line in self.printed.lines(rest=rest):
+            self.line(line)
 
     def line(self, text: str = "", saying: object = None) -> None:
         """Write a separate line; later text of the same `saying` continues after it."""

@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing
+from functools import partial
 from typing import Any, ClassVar, Final
 
 from agentkit.events import SourceEvent, Text
@@ -29,6 +30,7 @@ from agentkit.models.native import (
     bare,
 )
 from agentkit.models.provider import RemoteModel
+from agentkit.models.rendered_once import Rendered, Taken
 from agentkit.models.vendors import ANTHROPIC
 from agentkit.models.wire import text_of
 from agentkit.schemas import flavours
@@ -46,7 +48,7 @@ IDS: Final = fitting.IdRule(limit=64, allowed=lambda id: re.fullmatch("[a-zA-Z0-
 def messages_body(request: ModelRequest, model: str, provider: str) -> dict[str, Any]:
     """The body of a request, except `max_tokens` and `temperature`."""
     named = fitting.named_tool(request)
-    messages = anthropic_messages(request.messages, provider)
+    messages = anthropic_messages(request.messages, provider, request.rendered)
     body: dict[str, Any] = {"model": model, "messages": messages, "stream": request.stream}
     body["system"] = fitting.system_text(request.messages) or None
     body["stop_sequences"] = list(request.stop) or None
@@ -74,9 +76,21 @@ def _called(messages: Sequence[Mapping[str, Any]]) -> list[str]:
     return list(dict.fromkeys(b["name"] for m in messages for b in m["content"] if b["type"] == "tool_use"))
 
 
-def anthropic_messages(messages: Sequence[Message], provider: str) -> list[dict[str, Any]]:
+def anthropic_messages(
+    messages: Sequence[Message], provider: str, rendered: Rendered | None = None
+) -> list[dict[str, Any]]:
     """A conversation as alternating user and assistant messages; results come first. System text is omitted."""
-    fitted = [m for m in fitting.conversation(messages, IDS) if not isinstance(m, SystemMessage)]
+    make = partial(_messages, provider=provider)
+    sent = (rendered or Rendered()).of(("anthropic", provider), messages, make)
+    if sent and sent[-1]["role"] == "assistant" and "text" in (end := sent[-1]["content"][-1]):
+        end["text"] = end["text"].rstrip()  # "final assistant content cannot end with trailing whitespace"
+    if sent and sent[0]["role"] == "assistant":
+        sent.insert(0, {"role": "user", "content": [{"type": "text", "text": "(the conversation continues)"}]})
+    return sent
+
+
+def _messages(messages: Sequence[Message], taken: Taken, provider: str) -> list[dict[str, Any]]:
+    fitted = [m for m in fitting.conversation(messages, IDS, taken) if not isinstance(m, SystemMessage)]
     rendered: list[dict[str, Any]] = []
     for at, message in enumerate(fitted):
         if isinstance(message, AssistantMessage):
@@ -89,10 +103,6 @@ def anthropic_messages(messages: Sequence[Message], provider: str) -> list[dict[
             rendered[-1]["content"] += blocks
         elif blocks:
             rendered.append({"role": role, "content": blocks})
-    if rendered and rendered[-1]["role"] == "assistant" and "text" in (end := rendered[-1]["content"][-1]):
-        end["text"] = end["text"].rstrip()  # "final assistant content cannot end with trailing whitespace"
-    if rendered and rendered[0]["role"] == "assistant":
-        rendered.insert(0, {"role": "user", "content": [{"type": "text", "text": "(the conversation continues)"}]})
     return rendered
 
 

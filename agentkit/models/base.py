@@ -10,6 +10,7 @@ from agentkit.checks.awaiting import EnteredAsync
 from agentkit.events import SourceEvent
 from agentkit.formats.format import Format
 from agentkit.messages import Message
+from agentkit.models.rendered_once import Rendered
 from agentkit.toolspec import OutputSchema, ToolSpec
 
 
@@ -29,6 +30,7 @@ class ModelRequest:
         extra: further fields of the provider's request body, passed on unchanged.
         output_schema: the schema of the reply once it makes no more calls; None for text. A model that has no native
             means to enforce it puts `formats.render_output_prompt` into the instructions.
+        rendered: what was made of this conversation for earlier requests, for a model that uses it.
     """
 
     messages: Sequence[Message]
@@ -41,6 +43,7 @@ class ModelRequest:
     stop: tuple[str, ...] = ()
     extra: Mapping[str, Any] = field(default_factory=dict)
     output_schema: OutputSchema | None = None
+    rendered: Rendered = field(default_factory=Rendered, repr=False, compare=False)
 
 
 class Model(Protocol):

@@ -27,6 +27,7 @@ from agentkit.messages import (
 )
 from agentkit.models.base import ModelRequest
 from agentkit.models.native_arguments import ArgumentsError, read_arguments
+from agentkit.models.rendered_once import Taken
 from agentkit.unicode import clean
 
 UNNAMED: Final = "unnamed"
@@ -55,15 +56,16 @@ class IdRule:
     allowed: Callable[[str], bool] = _is_plain
 
 
-def conversation(messages: Sequence[Message], ids: IdRule) -> list[Message]:
+def conversation(messages: Sequence[Message], ids: IdRule, taken: Taken | None = None) -> list[Message]:
     """The messages in the order and shape that every provider accepts.
 
     Each call is followed by its result, results in the order of their calls. A call without a result gets one with the
     code `interrupted`; a result without its call is omitted, and so is a user message without text or an image, which
     no provider accepts. Neighbours of one role are joined. Ids are unique and obey `ids`; a call and its result have
-    the same one.
+    the same one. `taken` are the ids used before, if these messages are a part of a conversation.
     """
-    return joined(message for message in _answered(messages, ids) if not _is_empty(message))
+    taken = {} if taken is None else taken
+    return joined(message for message in _answered(messages, ids, taken) if not _is_empty(message))
 
 
 def _is_empty(message: Message) -> bool:
@@ -73,10 +75,9 @@ def _is_empty(message: Message) -> bool:
     )
 
 
-def _answered(messages: Sequence[Message], ids: IdRule) -> Iterator[Message]:
+def _answered(messages: Sequence[Message], ids: IdRule, taken: Taken) -> Iterator[Message]:
     """Every assistant message with its results directly after it."""
     results = _results(messages)
-    taken: dict[str, int] = {}
     for at, message in enumerate(messages):
         if isinstance(message, ToolMessage):
             continue
@@ -134,7 +135,7 @@ def joined(messages: Iterable[Message]) -> list[Message]:
     return out
 
 
-def fit_id(id: str, rule: IdRule, taken: dict[str, int]) -> str:
+def fit_id(id: str, rule: IdRule, taken: Taken) -> str:
     """An id like this one that obeys the rule and is not taken; added to `taken`, which counts the uses of each.
 
     The same conversation always gets the same ids, so that prompt caches stay valid.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar, Final
 
 from agentkit.events import TAKEN_BACK, FinishReason, SourceEvent, Text, Usage
@@ -25,6 +26,7 @@ from agentkit.models.chat_thinking import ChatThinking
 from agentkit.models.final_message import decide
 from agentkit.models.native import NativeCalls, bare, finish, last_events
 from agentkit.models.provider import RemoteModel
+from agentkit.models.rendered_once import Rendered, Taken
 from agentkit.models.vendors import OPENAI
 from agentkit.models.wire import DONE, ErrorInStream, WireEvent, count_of, items_of, json_text_of, mapping_of, text_of
 from agentkit.schemas import flavours
@@ -52,7 +54,7 @@ FINISHES: Final[Mapping[str, FinishReason]] = {
 def chat_body(request: ModelRequest, model: str, provider: str) -> dict[str, Any]:
     """The body of a request, except what depends on the server."""
     named = fitting.named_tool(request)
-    messages = chat_messages(request.messages, provider)
+    messages = chat_messages(request.messages, provider, request.rendered)
     body: dict[str, Any] = {"model": model, "messages": messages, "stream": request.stream}
     if request.stream:
         body["stream_options"] = {"include_usage": True}
@@ -66,11 +68,16 @@ def chat_body(request: ModelRequest, model: str, provider: str) -> dict[str, Any
     return body
 
 
-def chat_messages(messages: Sequence[Message], provider: str) -> list[dict[str, Any]]:
+def chat_messages(messages: Sequence[Message], provider: str, rendered: Rendered | None = None) -> list[dict[str, Any]]:
     """A conversation as chat messages. A tool's images follow its results in a user message: results are text only."""
+    make = partial(_messages, provider=provider)
+    return (rendered or Rendered()).of(("chat", provider), messages, make)
+
+
+def _messages(messages: Sequence[Message], taken: Taken, provider: str) -> list[dict[str, Any]]:
     rendered: list[dict[str, Any]] = []
     said: list[TextPart | ImagePart] | None = None  # by the user, since the last message in another role
-    for message in fitting.conversation(messages, IDS):
+    for message in fitting.conversation(messages, IDS, taken):
         if isinstance(message, UserMessage):
             said = [*(said or ()), *message.content]
         elif isinstance(message, ToolMessage):

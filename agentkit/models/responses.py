@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from agentkit.errors import ConfigError
@@ -26,6 +27,7 @@ from agentkit.models import fitting
 from agentkit.models.base import ModelRequest
 from agentkit.models.native import bare
 from agentkit.models.provider import RemoteModel
+from agentkit.models.rendered_once import Rendered, Taken
 from agentkit.models.responses_wire import ResponsesWire, events_of
 from agentkit.models.vendors import OPENAI
 from agentkit.models.wire import text_of
@@ -48,7 +50,7 @@ def responses_body(request: ModelRequest, model: str, provider: str) -> dict[str
     body: dict[str, Any] = {
         "model": model,
         "instructions": instructions,
-        "input": responses_input(messages, provider),
+        "input": responses_input(messages, provider, request.rendered),
         "stream": request.stream,
         "store": False,
     }
@@ -71,9 +73,16 @@ def _instructions(messages: Sequence[Message]) -> tuple[str | None, Sequence[Mes
     return fitting.system_text(messages[:at]) or None, messages[at:]
 
 
-def responses_input(messages: Sequence[Message], provider: str) -> list[dict[str, Any]]:
+def responses_input(
+    messages: Sequence[Message], provider: str, rendered: Rendered | None = None
+) -> list[dict[str, Any]]:
     """A conversation as input items."""
-    fitted = fitting.conversation(messages, IDS)
+    make = partial(_items, provider=provider)
+    return (rendered or Rendered()).of(("responses", provider), messages, make)
+
+
+def _items(messages: Sequence[Message], taken: Taken, provider: str) -> list[dict[str, Any]]:
+    fitted = fitting.conversation(messages, IDS, taken)
     own = [
         part
         for message in fitted

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from agentkit import formats
@@ -31,6 +32,7 @@ from agentkit.messages import (
 )
 from agentkit.models import fitting
 from agentkit.models.base import Closing, Model, ModelRequest, continues
+from agentkit.models.rendered_once import Rendered, Taken
 from agentkit.models.servers import SERVERS, Constrained, CutOut
 from agentkit.toolspec import ToolSpec
 
@@ -93,7 +95,7 @@ class TextCalling(Closing):
         """Answer a request; the calls are still inside the `Text` events."""
         fitting.named_tool(request)
         section = self._section(request)
-        messages = text_messages(request.messages, self._format, request.tools)
+        messages = text_messages(request.messages, self._format, request.tools, request.rendered)
         held = self.constraint.hold(request) if self.constraint is not None else None
         asked = replace(
             request,
@@ -147,14 +149,21 @@ async def _close(closable: object) -> None:
         await close()
 
 
-def text_messages(messages: Sequence[Message], format: Format, tools: Sequence[ToolSpec]) -> list[Message]:
+def text_messages(
+    messages: Sequence[Message], format: Format, tools: Sequence[ToolSpec], rendered: Rendered | None = None
+) -> list[Message]:
     """A conversation without native calls: calls as text of the assistant, results as user messages.
 
     A turn that was written in this format is reproduced character by character. Results of one turn come in one
     message; their images stay images.
     """
+    make = partial(_messages, format=format, tools=tools)
+    return (rendered or Rendered()).of("text", messages, make, (format, *tools))
+
+
+def _messages(messages: Sequence[Message], taken: Taken, format: Format, tools: Sequence[ToolSpec]) -> list[Message]:
     rendered: list[Message] = []
-    for message in fitting.conversation(messages, _IDS):
+    for message in fitting.conversation(messages, _IDS, taken):
         match message:
             case AssistantMessage():
                 content = _assistant(message, format, tools)

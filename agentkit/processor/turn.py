@@ -49,6 +49,8 @@ from agentkit.processor.tooltask import GRACE
 from agentkit.tool.registry import ToolRegistry
 from agentkit.toolspec import ToolSpec
 
+_LAST = frozenset((Usage, Finish, SourceEnd))
+_ENDS = frozenset((CallEnd, CallError))
 _OF_TOOLS = frozenset((ToolStarted, ToolCompleted, ToolFailed, ToolSkipped, ApprovalRequired))
 
 
@@ -88,6 +90,7 @@ class Turn(EventStream[Event]):
         self._inbox = inbox
         self._sources = Sources(inbox, source, more)
         self._fresh: Iterator[Event] = iter(())
+        self._several = False  # whether several events were read at once
         self._cancelled = False
         self._complete = False
         self._unread = _UNREAD
@@ -203,14 +206,22 @@ class Turn(EventStream[Event]):
             finally:
                 self._conclude()
 
-    def _step(self) -> Iterator[Event]:
+    def _step(self) -> Iterable[Event]:
         """Handle one item of the inbox, and what follows from it."""
-        if self._inbox.items:
-            self._fresh = iter(self._read(self._inbox.items.popleft()))
-            for event in self._fresh:
-                yield event
-                if isinstance(event, (CallEnd, CallError)):
-                    yield from self._follow(event)
+        read = self._read(self._inbox.items.popleft()) if self._inbox.items else ()
+        alone = type(read) is tuple and (not read or (len(read) == 1 and type(read[0]) not in _ENDS))
+        if alone and not self._reader.intake.full and not self._execution.waiting.calls:
+            return read  # nothing follows from it, and a generator would double the cost of an event
+        return self._followed(read)
+
+    def _followed(self, read: Iterable[Event]) -> Iterator[Event]:
+        """Events that were read, with what follows from them."""
+        self._several = type(read) is not tuple or len(read) > 1
+        self._fresh = iter(read)
+        for event in self._fresh:
+            yield event
+            if type(event) in _ENDS:
+                yield from self._follow(event)  # type: ignore[arg-type]
         if self._reader.intake.full:
             self._sources.drain()
         if self._execution.waiting.calls:
@@ -263,7 +274,13 @@ class Turn(EventStream[Event]):
             if ready is None:
                 return
             yield ToolStarted(ready.index, ready.call)
-            self._execution.start(ready)
+            self._execution.start(ready, alone=self._is_last())
+
+    def _is_last(self) -> bool:
+        """Whether nothing that has come may bring another call to start."""
+        if self._several or self._execution.waiting.calls:
+            return False
+        return all(type(item) in _LAST for item in self._inbox.items)
 
     # -------------------------------------------------------------- its end
 

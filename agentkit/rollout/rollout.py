@@ -17,10 +17,12 @@ from agentkit.errors import ConfigError
 from agentkit.formats import Format
 from agentkit.processor.config import ProcessorConfig
 from agentkit.rollout.policy.generation import Policy
+from agentkit.rollout.policy.policies import ModelPolicy
 from agentkit.rollout.records.record import TrajectoryRecord
 from agentkit.rollout.records.scoring import Aggregate, aggregator
 from agentkit.rollout.rollout_limits import RolloutLimits
-from agentkit.rollout.samples.sample import Sample, distinct
+from agentkit.rollout.samples.sample import Sample
+from agentkit.rollout.samples.streamed import distinct, listed, refuse_stream
 from agentkit.rollout.tokens.chat_template import ChatTemplate
 from agentkit.rollout.tokens.tool_parsers import ToolParser
 from agentkit.rollout.tools.decorated import as_rollout_tool
@@ -33,6 +35,7 @@ from agentkit.toolspec import ToolSpec
 _NO_LIMITS: Final = RolloutLimits()
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 _BOUNDS: Final[Bounds] = {
+    "tools": listed("a list of tools, such as [Shop]"),
     "limits": instance(RolloutLimits, "RolloutLimits(…)"),
     "concurrency": whole(1, "trajectories at once"),
 }
@@ -45,7 +48,8 @@ class Rollout:
         tools: classes with decorated methods, of which each trajectory gets an instance; functions, or instances
             without state; `RolloutTool`s.
         policy: the model.
-        format: the text format of its calls, by name or declaration.
+        format: the text format of its calls, by name or declaration. None: it calls natively, and tells its responses
+            as events, as `ModelPolicy(model, format=None)` does.
         tokenizer: turns the conversation into token ids: of the kind of transformers, or a `ChatTemplate` around one
             that was made for these tools. None leaves tokens to the policy.
         limits: of each trajectory.
@@ -76,22 +80,27 @@ class Rollout:
         ended: Callable[[TrajectoryRecord], None] | None = None,
         template_settings: Mapping[str, Any] = _NOTHING,
     ) -> None:
-        refuse("Rollout", {"limits": limits, "concurrency": concurrency}, _BOUNDS)
+        refuse("Rollout", {"tools": tools, "limits": limits, "concurrency": concurrency}, _BOUNDS)
         if not callable(getattr(policy, "generate", None)):
             raise ConfigError(f"Rollout(policy={policy!r:.100}): expected a policy, with `async def generate(request)`")
-        if format is None:
-            raise ConfigError("Rollout(format=None): name the text format of the policy's calls, such as 'hermes'")
-        declared = formats.get(format)
+        declared = None if format is None else formats.get(format)
+        _same_format(policy, declared)
         sources = tuple(as_rollout_tool(tool) for tool in tools)
         registry = ToolRegistry(*(bound for source in sources for bound in source.tools.values()))
         self._sources: Mapping[str, RolloutTool] = {name: source for source in sources for name in source.tools}
         self._tools: Mapping[str, BoundTool] = {name: s.tools[name] for name, s in self._sources.items()}
         self._concurrency, self._ended = concurrency, ended
+        self._fit: set[tuple[str, ...] | None] = set()  # what samples that tell no tool anything select
         specs = registry.offered(declared)
         if tokenizer is None and limits.max_response_tokens is not None:
             raise ConfigError("RolloutLimits(max_response_tokens=…) counts tokens: give the rollout a tokenizer")
         template = None
-        if tokenizer is not None:
+        if tokenizer is not None and declared is None:
+            raise ConfigError(
+                "Rollout(format=None, tokenizer=…): whoever reads native calls from a model's tokens keeps the tokens; "
+                "name the text format in which the model writes its calls, or omit the tokenizer"
+            )
+        if tokenizer is not None and declared is not None:
             template = _template(tokenizer, declared, specs, template_settings)
             sampling = _stopping(sampling, ToolParser(template.encoder.tokenizer, declared).stop_token_ids)
         sampling, stop = _own_stop(sampling)
@@ -101,8 +110,8 @@ class Rollout:
             policy,
             declared,
             ProcessorConfig(
-                native=False,
-                formats=declared,
+                native=declared is None,
+                formats=() if declared is None else declared,
                 timeout=limits.call_timeout,
                 max_output=limits.max_tool_response,
                 keep=limits.keep,
@@ -126,8 +135,17 @@ class Rollout:
             ConfigError: one names an unknown tool, or has keyword arguments that its tool cannot take, or two have the
                 same id.
         """
+        refuse_stream(samples)
         for sample in distinct(samples):
+            self._check(sample)
+
+    def _check(self, sample: Sample) -> None:
+        """Check one; those that tell no tool anything are all alike, but for the tools that they select."""
+        chosen = None if sample.tool_selection is None else tuple(sample.tool_selection)
+        if sample.tools_kwargs or chosen not in self._fit:
             check_sample(sample, self._sources)
+        if not sample.tools_kwargs:
+            self._fit.add(chosen)
 
     async def run(self, sample: Sample, repeat: int = 0) -> TrajectoryRecord:
         """One trajectory, from its prompt to its reward.
@@ -137,8 +155,11 @@ class Rollout:
             repeat: which of the sample's trajectories it is.
 
         Raises:
+            ConfigError: it is no sample.
             asyncio.CancelledError: it was cancelled. Its tools are released, and `ended` has its record.
         """
+        if not isinstance(sample, Sample):
+            raise ConfigError(f"run(sample={sample!r:.60}): expected a Sample")
         return await TrajectoryRun(self._setup, sample, repeat).run(self._ended)
 
     async def stream(
@@ -152,8 +173,9 @@ class Rollout:
             skip: the ids of trajectories that are not run, such as the `RecordFile` of a rollout that was interrupted.
 
         Raises:
-            ConfigError: a sample does not fit the tools; see `check`.
+            ConfigError: a sample does not fit the tools, see `check`; or an argument is none of these.
         """
+        refuse_stream(samples, repeats, skip)
         if isinstance(samples, Sequence):
             self.check(samples)
         todo = self._todo(samples, repeats, skip)
@@ -184,7 +206,7 @@ class Rollout:
         checked = isinstance(samples, Sequence)
         for sample in distinct(samples):
             if not checked:
-                check_sample(sample, self._sources)
+                self._check(sample)
             for repeat in range(repeats):
                 if (id := sample.trajectory_id(repeat)) not in skip:
                     yield asyncio.create_task(self.run(sample, repeat), name=f"trajectory {id}")
@@ -197,6 +219,16 @@ def _template(tokenizer: Any, format: Format, specs: Sequence[ToolSpec], setting
             raise ConfigError(f"Rollout(tokenizer=…): a ChatTemplate for the tools {shown}; this rollout has {ours}")
         return tokenizer
     return ChatTemplate(tokenizer, format=format, tools=specs, settings=settings)
+
+
+def _same_format(policy: Policy, format: Format | None) -> None:
+    """A policy that teaches a format must be read in that: in any other its calls would be text, and never run."""
+    if isinstance(policy, ModelPolicy) and policy.format != format:
+        taught, read = (repr(one.name) if one is not None else "None" for one in (policy.format, format))
+        raise ConfigError(
+            f"Rollout(policy={policy!r}, format={read}): this policy's calls are in the format {taught}; "
+            f"name the same format in both"
+        )
 
 
 def _own_stop(sampling: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[str, ...] | None]:

@@ -6,23 +6,25 @@ Knows the states as a table (`trajectory.NEXT`), the policy by its protocol and 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
+from operator import attrgetter
 from time import perf_counter
 from typing import Any, Final
 
 from agentkit.errors import ConfigError, ErrorCode
-from agentkit.events import TAKEN_BACK, ArgumentDelta, CallEnd, CallError, CallStart
+from agentkit.events import TAKEN_BACK, ArgumentDelta, CallEnd, CallError, CallStart, SourceEvent
 from agentkit.formats import Format, Parser, quarantine
 from agentkit.messages import ImagePart, Message, TextPart, ToolMessage, UserMessage
 from agentkit.processor.config import ProcessorConfig
 from agentkit.processor.faults import Faults
-from agentkit.processor.intake import CallIds, Intake
+from agentkit.processor.intake import CallIds, Intake, OpenCalls
 from agentkit.processor.replies import words
-from agentkit.processor.textcalls import TextOpenCalls
+from agentkit.processor.starting import Breath
 from agentkit.rollout.calling import CallAnswer, TurnCalls
-from agentkit.rollout.policy.generation import Generation, GenerationRequest, Policy
+from agentkit.rollout.policy.generation import Generation, GenerationRequest, Policy, checked
+from agentkit.rollout.policy.native_turn import native
 from agentkit.rollout.records.record import CallRecord, TrajectoryRecord
 from agentkit.rollout.records.scoring import reward_of
 from agentkit.rollout.records.trajectory import NEXT, TrajectoryEnd, TrajectoryState
@@ -42,6 +44,7 @@ _OF_OURS: Final = frozenset(("traceback", "problems", "position"))
 
 _PARTIAL: Final = frozenset((CallStart, ArgumentDelta))
 """What the end of a call says once more; nobody watches it while it is read."""
+_INDEX: Final = attrgetter("index")
 _REFUSED: Final[Mapping[TrajectoryEnd, tuple[ErrorCode, str]]] = {
     "answered": ("denied", "not run: the policy took this response back"),
     "response_length": ("limit", "not run: the trajectory has as many tokens as it may have"),
@@ -56,6 +59,12 @@ WhyEnded = tuple[TrajectoryEnd, str | None]
 ReadCalls = list[CallEnd | CallError]
 
 
+class _TextCalls(OpenCalls):
+    """The calls of a response that is read as a whole: none was made before it, and none is quoted."""
+
+    textual = True
+
+
 @dataclass(frozen=True, slots=True)
 class RolloutSetup:
     """What all trajectories of a rollout share.
@@ -64,7 +73,7 @@ class RolloutSetup:
         sources: the tools.
         specs: what the model is shown of them, by function name.
         policy: the model.
-        format: how it writes calls.
+        format: how it writes calls; None for native ones.
         config: which calls run, and how.
         limits: of a trajectory.
         sampling: passed on to the policy.
@@ -77,7 +86,7 @@ class RolloutSetup:
     sources: tuple[RolloutTool, ...]
     specs: Mapping[str, ToolSpec]
     policy: Policy
-    format: Format
+    format: Format | None
     config: ProcessorConfig
     limits: RolloutLimits
     sampling: Mapping[str, Any]
@@ -85,6 +94,10 @@ class RolloutSetup:
     score: Callable[[TrajectoryRecord], float]
     template: ChatTemplate | None = None
     faults: Faults = field(default_factory=Faults)
+
+    def stops(self, tools: Sequence[ToolSpec]) -> tuple[str, ...]:
+        """Where the policy ends a turn, if it may call these tools."""
+        return self.stop if self.stop is not None else () if self.format is None else stop_strings(self.format, tools)
 
     def shown(self, sample: Sample) -> tuple[ToolSpec, ...]:
         """The tools that the model may call."""
@@ -126,6 +139,7 @@ class TrajectoryRun:
         self.so_far = SoFar(list(sample.prompt))
         self._setup, self._sample, self._repeat = setup, sample, repeat
         self._specs = setup.shown(sample)
+        self._stop = setup.stops(self._specs)
         self._instances = Instances(setup.sources, sample, setup.limits.call_timeout, setup.faults)
         self._tools = OfferedTools(self._instances.by_name, self._specs, sample.tools_kwargs)
         numbers = count()
@@ -193,7 +207,7 @@ class TrajectoryRun:
     def _harmless(self, part: TextPart | ImagePart) -> TextPart | ImagePart:
         if isinstance(part, ImagePart):
             return part
-        text = quarantine(part.text, self._setup.format, self._specs)
+        text = quarantine(part.text, self._setup.format or "hermes", self._specs)
         template = self._setup.template
         return TextPart(text if template is None else template.encoder.broken(text))
 
@@ -227,21 +241,24 @@ class TrajectoryRun:
         except Exception as e:  # noqa: BLE001 - the boundary: a bad rollout is data, also one that cannot be scored
             self._setup.faults.raised("aggregate", e, "the error is on the trajectory's record")
             return replace(record, unscored={**of.unscored, "aggregate": words(e)})
-        return replace(record, reward=reward)
+        object.__setattr__(record, "reward", reward)  # nobody has it yet; a copy would cost as much as a turn
+        return record
 
     # -------------------------------------------------------------- the turns
 
     async def _take_turns(self) -> WhyEnded:
+        breath = Breath()
         while True:
+            if breath.due:  # neither the policy nor a tool may have had to wait
+                await asyncio.sleep(0)
             self._go(TrajectoryState.GENERATING)
             try:
                 generation = await self._generate()
-                text = self._written(generation)
+                calls = self._read(generation)
             except TimeoutError as e:
                 return ("deadline", None) if self._late() else ("policy_error", words(e))
             except (Exception, SystemExit) as e:  # noqa: BLE001 - the boundary: what a policy raises ends its trajectory
                 return "policy_error", words(e)
-            calls = self._read(text)
             if not calls:
                 return self._without_calls(generation)
             self._go(TrajectoryState.PROCESSING_TOOLS)
@@ -261,7 +278,7 @@ class TrajectoryRun:
             None if tokens is None else tokens.ids,
             self._room(),
             setup.sampling,
-            self._stop(),
+            self._stop,
             turn=self.so_far.turns,
         )
         began = perf_counter()
@@ -273,42 +290,48 @@ class TrajectoryRun:
         finally:
             self.so_far.generating += perf_counter() - began
 
-    def _stop(self) -> tuple[str, ...]:
-        """Where the policy ends a turn."""
-        own = self._setup.stop
-        return stop_strings(self._setup.format, self._specs) if own is None else own
-
     def _room(self) -> int | None:
         """How many tokens the next turn may have."""
-        bounds = (self._setup.limits.max_tokens, None if self._tokens is None else self._tokens.left)
-        return min((bound for bound in bounds if bound is not None), default=None)
+        most = self._setup.limits.max_tokens
+        left = None if self._tokens is None else self._tokens.left
+        return most if left is None else left if most is None else min(most, left)
 
-    def _written(self, generation: Generation) -> str:
+    def _written(self, generation: Generation, format: Format) -> str:
         """The text of a response, and its tokens into the history."""
         told: object = generation.text
         if told is not None and not isinstance(told, str):
             raise ConfigError(f"the policy told its text as {type(told).__name__} {told!r:.100}; expected a string")
-        if (stop := self._stop()) and generation.token_ids is None:
-            generation = replace(generation, text=whole(generation, stop, self._setup.format, self._specs))
+        if generation.events is not None:
+            raise ConfigError(
+                f"the policy told events, as models that call natively do, and the rollout reads {format.name}: use "
+                "Rollout(format=None), or a policy that writes its calls as text"
+            )
+        if self._stop and generation.token_ids is None:
+            generation = replace(generation, text=whole(generation, self._stop, format, self._specs))
         if self._tokens is not None:
             return self._tokens.wrote(generation)
         if generation.text is None:
             raise ConfigError("the policy told token ids and no text: give the rollout the tokenizer that reads them")
         return generation.text
 
-    def _read(self, text: str) -> ReadCalls:
+    def _read(self, generation: Generation) -> ReadCalls:
         """Read a response: it becomes a message; returns its calls, good and bad."""
-        intake = Intake(self._ids)
-        thinking = self._tokens is not None and self._tokens.thinking
-        parser = Parser(self._setup.format, self._specs, thinking=thinking)
-        events = parser.feed(text)
-        events += parser.close()
-        whole = [event for event in events if type(event) not in _PARTIAL]
-        kept = intake.keep(whole, TextOpenCalls())
-        calls = [event for event in kept if isinstance(event, (CallEnd, CallError))]
+        checked(generation)
+        intake, format = Intake(self._ids), self._setup.format
+        kept = native(generation, intake) if format is None else self._parsed(generation, intake, format)
+        calls: ReadCalls = [event for event in kept if isinstance(event, (CallEnd, CallError))]
         self.so_far.messages.append(intake.draft.message())
         self.so_far.turns += 1
-        return sorted(calls, key=lambda event: event.index) if len(calls) > 1 else calls
+        if len(calls) > 1:
+            calls.sort(key=_INDEX)
+        return calls
+
+    def _parsed(self, generation: Generation, intake: Intake, format: Format) -> Iterable[SourceEvent]:
+        text = self._written(generation, format)
+        thinking = self._tokens is not None and self._tokens.thinking
+        events = Parser(format, self._specs, thinking=thinking).close(text)
+        opened = _TextCalls()
+        return [intake.take(event, opened) for event in events if type(event) not in _PARTIAL]
 
     async def _answer(self, calls: ReadCalls, generation: Generation) -> WhyEnded | None:
         """Answer all calls of a turn; says why it was the last one, if it was."""
@@ -326,7 +349,7 @@ class TrajectoryRun:
         self.so_far.answered += 1
         if last is not None:
             return last, None
-        if any(answer.ends for answer in turn.answers.values()):
+        if turn.ends:
             return "terminated_by_tool", None
         if self._late():
             return "deadline", None
@@ -334,9 +357,11 @@ class TrajectoryRun:
 
     def _told(self, begun: int) -> WhyEnded | None:
         """Append what the model was answered, from this message on, to its tokens; says so if it has no room."""
+        if self._tokens is None:
+            return None
         answers = [message for message in self.so_far.messages[begun:] if isinstance(message, ToolMessage)]
         try:
-            fits = self._tokens is None or self._tokens.answered(answers)
+            fits = self._tokens.answered(answers)
         except ConfigError as e:
             return "policy_error", f"the answers cannot be tokenized: {e}"
         return None if fits else ("response_length", None)
@@ -394,4 +419,6 @@ class TrajectoryRun:
 
 
 def _text(parts: tuple[TextPart | ImagePart, ...]) -> str:
+    if len(parts) == 1 and type(parts[0]) is TextPart:
+        return parts[0].text
     return "".join(part.text for part in parts if isinstance(part, TextPart))

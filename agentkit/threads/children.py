@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from agentkit.errors import ThreadNotFound
 from agentkit.messages import ToolCall
-from agentkit.threads.reading import read_log
+from agentkit.threads.known_threads import KnownThreads
 from agentkit.threads.resume import waiting, waits_inside
-from agentkit.threads.store import Call, Store
+from agentkit.threads.store import Call
 from agentkit.tool.codec import call_from_json
 
 
@@ -22,7 +22,7 @@ def child_id(thread_id: str, key: str) -> str:
     return f"{thread_id}/{key[:16]}"
 
 
-async def all_waiting(store: Store, thread_id: str) -> tuple[ToolCall, ...]:
+async def all_waiting(known: KnownThreads, thread_id: str) -> tuple[ToolCall, ...]:
     """The calls that a person can still approve or deny, oldest first; for one that waits inside, the calls in there.
 
     Raises:
@@ -30,22 +30,22 @@ async def all_waiting(store: Store, thread_id: str) -> tuple[ToolCall, ...]:
         StoreError: an entry is damaged.
     """
     found: list[ToolCall] = []
-    for call in waiting(await read_log(store, thread_id)):
+    for call in waiting(await known.changeable(thread_id)):
         if not waits_inside(call):
             found.append(call_from_json(call.body))
             continue
         try:
-            inner = await all_waiting(store, child_id(thread_id, call_key(thread_id, call)))
+            inner = await all_waiting(known, child_id(thread_id, call_key(thread_id, call)))
         except ThreadNotFound:  # deleted, or this is a copy: the call starts anew when the thread is run
             continue
         found += [replace(one, id=f"{call.id}/{one.id}") for one in inner]
     return tuple(found)
 
 
-async def located(store: Store, thread_id: str, call_id: str) -> tuple[str, str]:
+async def located(known: KnownThreads, thread_id: str, call_id: str) -> tuple[str, str]:
     """The thread in which a waiting call is, and its id there."""
-    for call in waiting(await read_log(store, thread_id)):
+    for call in waiting(await known.changeable(thread_id)):
         if waits_inside(call) and call_id.startswith(f"{call.id}/"):
             inner = child_id(thread_id, call_key(thread_id, call))
-            return await located(store, inner, call_id.removeprefix(f"{call.id}/"))
+            return await located(known, inner, call_id.removeprefix(f"{call.id}/"))
     return thread_id, call_id

@@ -7,7 +7,7 @@ model would read its own unfinished sentence as something it had said.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 from types import MappingProxyType
@@ -85,11 +85,16 @@ def in_order(log: Log) -> list[Entry]:
     for entry in log.entries:
         if entry.kind == "compaction":
             continue
-        place, read = len(entries), entry.body.get("read")
-        while read is not None and place and entries[place - 1].seq > read and role_of(entries[place - 1]) == "user":
-            place -= 1
-        entries.insert(place, entry)
+        entries.insert(place_of(entry, entries), entry)
     return entries
+
+
+def place_of(entry: Entry, before: Sequence[Entry]) -> int:
+    """The place of one more message among those before it in the store, which are in order."""
+    place, read = len(before), entry.body.get("read")
+    while read is not None and place and before[place - 1].seq > read and role_of(before[place - 1]) == "user":
+        place -= 1
+    return place
 
 
 def role_of(entry: Entry) -> str | None:

@@ -21,9 +21,9 @@ from agentkit.errors import ConfigError, StoreConflict, StoreError, ThreadNotFou
 from agentkit.foreign import renamed
 from agentkit.messages import Message, ToolCall, ToolMessage
 from agentkit.threads.children import all_waiting, child_id, located
-from agentkit.threads.conversation import messages_of
 from agentkit.threads.entries import entries_of, one_message
 from agentkit.threads.fork import copied
+from agentkit.threads.known_threads import KnownThreads
 from agentkit.threads.reading import read_log
 from agentkit.threads.resume import waiting
 from agentkit.threads.store import Call, Log, Move, Store, Thread
@@ -51,6 +51,7 @@ class KeptThreads:
 
     def __init__(self, store: Store, registry: ToolRegistry) -> None:
         self.store = store
+        self._known = KnownThreads(store)
         self.registry = registry
 
     # -------------------------------------------------------------- threads
@@ -119,6 +120,7 @@ class KeptThreads:
         except StoreError as e:
             _LOG.warning("thread %s is deleted without the threads of its sub-agents: %s", thread_id, e)
         await self.store.delete(thread_id)
+        self._known.forget(thread_id)
         for key in keys:
             if isinstance(key, str) and key:
                 with suppress(ThreadNotFound):  # most calls start no sub-agent
@@ -180,7 +182,8 @@ class KeptThreads:
             ConfigError: it is a system message (pass that to the run), or a result without a call that waits for it.
         """
         refuse("add_message", {"thread_id": thread_id}, _THREAD)
-        names = await self._names(thread_id) if isinstance(message, Mapping) else {}
+        answers = isinstance(message, Mapping) and message.get("role") == "tool"
+        names = await self._names(thread_id) if answers else {}
         one = one_message(message, names)
         if isinstance(one, ToolMessage):
             call = await self._open_call(thread_id, one.call_id)
@@ -194,7 +197,7 @@ class KeptThreads:
     async def get_llm_messages(self, thread_id: str) -> list[Message]:
         """The conversation as a model reads it, after the newest compaction; every call is followed by its answer."""
         refuse("get_llm_messages", {"thread_id": thread_id}, _THREAD)
-        return messages_of(await read_log(self.store, thread_id))
+        return (await self._known.read(thread_id)).messages()
 
     async def get_log(self, thread_id: str) -> Log:
         """Everything in the thread, as stored.
@@ -214,7 +217,7 @@ class KeptThreads:
         the thread of a sub-agent is that of the call that started it, a `/`, and its own.
         """
         refuse("pending", {"thread_id": thread_id}, _THREAD)
-        return await all_waiting(self.store, thread_id)
+        return await all_waiting(self._known, thread_id)
 
     async def approve(
         self,
@@ -238,7 +241,7 @@ class KeptThreads:
             ConfigError: no such call waits, it is not the one that the person saw, or its tool does not accept these
                 arguments.
         """
-        thread_id, call_id = await located(self.store, thread_id, call_id)
+        thread_id, call_id = await located(self._known, thread_id, call_id)
         record = await self._waiting(thread_id, call_id)
         call = call_from_json(record.body)
         if seen is not None and seen != call_hash(call):
@@ -259,7 +262,7 @@ class KeptThreads:
         Raises:
             ConfigError: no such call waits.
         """
-        thread_id, call_id = await located(self.store, thread_id, call_id)
+        thread_id, call_id = await located(self._known, thread_id, call_id)
         record = await self._waiting(thread_id, call_id)
         said = to_json(denial(call_from_json(record.body), reason))
         note = {"by": by, **({"edited": True} if record.note.get("edited") else {})}
@@ -283,25 +286,25 @@ class KeptThreads:
             raise ConfigError("this call was already approved, denied or answered in the meantime") from e
 
     async def _waiting(self, thread_id: str, call_id: str) -> Call:
-        log = await read_log(self.store, thread_id)
+        log = await self._known.changeable(thread_id)
         for call in waiting(log):
             if call.id == call_id:
                 return call
         for call in log.calls:
             if call.id == call_id and call.status == "waiting":
                 raise ConfigError(f"call {call_id!r} is no longer waiting: the user wrote again after it")
-        listed = ", ".join(repr(call.id) for call in await all_waiting(self.store, thread_id)) or "none"
+        listed = ", ".join(repr(call.id) for call in await all_waiting(self._known, thread_id)) or "none"
         raise ConfigError(
             f"no call waits for approval under the id {call_id!r} in thread {thread_id!r}; waiting: {listed}"
         )
 
     async def _names(self, thread_id: str) -> dict[str, str]:
         """The tool names of the calls that have no answer yet, by call id."""
-        calls = (await self.store.load(thread_id)).calls
+        calls = (await self._known.changeable(thread_id)).calls
         return {call.id: str(call.body["name"]) for call in calls if call.status != "answered"}
 
     async def _open_call(self, thread_id: str, call_id: str) -> Call:
-        log = await read_log(self.store, thread_id)
+        log = await self._known.changeable(thread_id)
         for call in reversed(log.calls):
             if call.id == call_id and call.status != "answered":
                 return call

@@ -285,6 +285,7 @@ class ThreadManager(KeptThreads, EnteredAsync):
             temporary=temporary,
             compaction=policy,
             writer=None if policy is None else _writer(policy, agent, self._model),
+            known=self._known,
         )
         run = agent.begin(journal, system, hooks=self.hooks, output_type=output_type, **options)
         self._runs.add(run)

@@ -7,7 +7,9 @@ from dataclasses import replace
 
 from agentkit.events import Usage
 from agentkit.messages import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
-from agentkit.threads.conversation import ids_of, messages_of
+from agentkit.models.rendered_once import Rendered
+from agentkit.threads.conversation import messages_of
+from agentkit.threads.settled_part import ThreadContent
 from agentkit.threads.sizes import thread_tokens
 from agentkit.threads.store import Entry, Log
 from agentkit.tokens import json_tokens, message_tokens, messages_tokens, text_tokens
@@ -27,6 +29,8 @@ class ModelView:
         """What the model reads."""
         self.taken: set[str] = set()
         """The ids of all calls of the thread, the compacted ones included."""
+        self.rendered = Rendered()
+        """What was made of these messages for requests."""
         self.tokens = 0
         """The size, as far as it is known."""
         self._temporary = temporary
@@ -34,7 +38,7 @@ class ModelView:
         self._system: str | None = None  # the instructions; not stored in the thread
         self._extra = 0  # tokens of the system prompt and the tools
         self._whole: list[Message] = []  # `messages` without the compactions of this run
-        self._past: Log | None = None  # what earlier runs compacted, until it is needed; then in `_earlier`
+        self._past: ThreadContent | None = None  # what earlier runs compacted, until it is needed; then in `_earlier`
         self._earlier: list[Message] = []
 
     def instruct(self, system: str) -> None:
@@ -43,6 +47,8 @@ class ModelView:
 
     def weigh(self, registry: ToolRegistry) -> None:
         """Count the parts of a request that are not in an entry."""
+        if not self._counts:
+            return
         texts = text_tokens(self._system or "") + (0 if self._temporary is None else message_tokens(self._temporary))
         self._extra = texts + sum(json_tokens([s.name, s.description, s.parameters]) for s in registry.specs())
 
@@ -53,16 +59,21 @@ class ModelView:
 
     # -------------------------------------------------------------- its content
 
-    def read(self, log: Log) -> None:
-        """Rebuild it from a log."""
-        self.messages = self._conversation(log)
+    def read(self, content: ThreadContent) -> None:
+        """Rebuild it from the thread."""
+        if self._counts:
+            self.tokens = content.size().tokens(self._extra)
+        self.messages = self._framed(content.messages(sending=True))
+        self.rendered = content.settled.rendered
         self._whole = list(self.messages)
-        self._past = log if any(e.kind == "compaction" for e in log.entries) else None
-        self.taken = ids_of(log)
+        self._past = content if content.compacted else None
+        self.taken = content.ids()
 
     def shorten(self, log: Log, late: tuple[Entry, ...]) -> None:
         """Read a log that was compacted; `late` are the entries added in the meantime."""
-        self.messages = self._conversation(log)
+        if self._counts:
+            self.tokens = thread_tokens(log, self._extra)
+        self.messages = self._framed(messages_of(log, sending=True))
         self._whole += messages_of(replace(log, entries=late))
 
     def say(self, messages: Sequence[Message]) -> None:
@@ -84,15 +95,11 @@ class ModelView:
     def heard(self) -> Sequence[Message]:
         """The same, with everything that the compactions of earlier runs removed. Decoded when needed."""
         if self._past is not None:
-            entries = tuple(e for e in self._past.entries if e.kind != "compaction")
-            self._earlier, self._past = messages_of(replace(self._past, entries=entries)), None
+            self._earlier, self._past = self._past.heard(), None
         return (*self._earlier, *self._whole)
 
-    def _conversation(self, log: Log) -> list[Message]:
-        """The conversation that the model reads from a log; also sets its size."""
-        if self._counts:
-            self.tokens = thread_tokens(log, self._extra)
-        messages = messages_of(log, sending=True)
+    def _framed(self, messages: list[Message]) -> list[Message]:
+        """A conversation with the temporary message and the instructions."""
         if self._temporary is not None:
             messages.insert(_before_the_users(messages), self._temporary)
         if self._system is not None:
@@ -104,4 +111,4 @@ def _before_the_users(messages: Sequence[Message]) -> int:
     """The position before the last user message; the end if that message already has a reply."""
     if messages and isinstance(messages[-1], AssistantMessage):
         return len(messages)
-    return max((i for i, m in enumerate(messages) if isinstance(m, UserMessage)), default=0)
+    return next((i for i in reversed(range(len(messages))) if isinstance(messages[i], UserMessage)), 0)

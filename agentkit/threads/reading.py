@@ -6,16 +6,22 @@ agentkit, or that was damaged, raises a `StoreError` that names the thread and t
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from agentkit.errors import StoreError
 from agentkit.events import Usage
 from agentkit.messages import AssistantMessage, ToolCall, ToolMessage
 from agentkit.threads.store import Body, Call, Entry, Log, Store
 from agentkit.tool.codec import UNREADABLE, call_from_json, from_json
+
+T = TypeVar("T")
+
+LONG: Final = 200
+"""The number of entries from which on reading takes some milliseconds, in which the event loop should not stand."""
 
 
 async def read_log(store: Store, thread_id: str, *, after: int = -1) -> Log:
@@ -26,8 +32,13 @@ async def read_log(store: Store, thread_id: str, *, after: int = -1) -> Log:
         StoreError: an entry or a call is not in the form that agentkit writes.
     """
     log = await store.load(thread_id, after=after)
-    check(log, thread_id)
+    await apart(len(log.entries), lambda: check(log, thread_id))
     return log
+
+
+async def apart(entries: int, work: Callable[[], T]) -> T:
+    """Do work on this many entries; in another thread if that takes long, so that the event loop does not wait."""
+    return await asyncio.to_thread(work) if entries >= LONG else work()
 
 
 def check(log: Log, thread_id: str) -> None:

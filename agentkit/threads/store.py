@@ -148,16 +148,16 @@ class Revise:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """Change the status of a call.
+    """Change the status of a call. An answer is final: a call that has one is not changed any more.
 
     Args:
         seq: its entry.
         ordinal: its position there.
         to: the new status. `started` counts an attempt and records the time, `answered` records the time.
-        expect: the statuses that the call may have; with any other the commit is refused.
+        expect: the statuses that the call may have, without `answered`; with any other the commit is refused.
         body: a new body, such as edited arguments; None keeps it.
         note: a new note; None keeps it.
-        answer: the result; required for `answered`, and allowed only then. A call that leaves `answered` loses it.
+        answer: the result; required for `answered`, and allowed only then.
     """
 
     seq: int
@@ -170,6 +170,8 @@ class Move:
 
     def __post_init__(self) -> None:
         _check_answer(self.to, self.answer)
+        if "answered" in self.expect:
+            raise ValueError(f"expect={self.expect!r}: an answer is final, so a call that has one cannot be changed")
 
 
 def _check_answer(status: CallStatus, answer: Body | None) -> None:
@@ -241,8 +243,14 @@ class Store(Protocol):
         """
         ...
 
-    async def load(self, thread_id: str, *, after: int = -1) -> Log:
-        """The entries with a higher `seq` than `after`, and their calls, as of one moment."""
+    async def load(self, thread_id: str, *, after: int = -1, limit: int | None = None) -> Log:
+        """The entries with a higher `seq` than `after`, and their calls, as of one moment.
+
+        Args:
+            thread_id: the thread.
+            after: the entry before the first one.
+            limit: the maximum number of entries, 1 or more; None for no limit.
+        """
         ...
 
     async def commit(self, thread_id: str, changes: Sequence[Change], *, fence: int | None = None) -> tuple[int, ...]:

@@ -20,15 +20,18 @@ from agentkit.agent.journal import Ask, LeftOpen, Response, Unsettled
 from agentkit.errors import ConfigError, ThreadExists
 from agentkit.events import ToolCompleted, ToolEvent, ToolFailed, ToolSkipped
 from agentkit.messages import AssistantMessage, Message, ToolCall, ToolMessage, user
+from agentkit.models.rendered_once import Rendered
 from agentkit.processor import ask_outcome
 from agentkit.threads.children import call_key, child_id
 from agentkit.threads.compaction import Compaction
 from agentkit.threads.conversation import messages_of
+from agentkit.threads.known_threads import KnownThreads
 from agentkit.threads.lease import HeldLease
 from agentkit.threads.model_view import ModelView
 from agentkit.threads.open_response import UNANSWERED, OpenResponse
 from agentkit.threads.reading import read_log
 from agentkit.threads.resume import INTERRUPTED, Settlement, answer, settle, waits_inside
+from agentkit.threads.settled_part import ThreadContent
 from agentkit.threads.shrinking import Shrinking
 from agentkit.threads.store import Append, Body, Call, Change, Entry, Log, Move, Revise, Store
 from agentkit.threads.summary import Writer
@@ -68,6 +71,7 @@ class ThreadJournal:
         temporary: a message put before the last user message; not stored in the thread.
         compaction: when and how the conversation is shortened; None never shortens it.
         writer: writes the summaries; None for no summaries.
+        known: the threads of the store that were read before; by default none.
     """
 
     def __init__(
@@ -78,11 +82,13 @@ class ThreadJournal:
         temporary: Message | None = None,
         compaction: Compaction | None = None,
         writer: Writer | None = None,
+        known: KnownThreads | None = None,
     ) -> None:
         self.thread_id = thread_id
         self.lease = HeldLease(store, thread_id)
         """The lease under which it writes."""
         self._store = store
+        self._known = KnownThreads(store) if known is None else known
         self._temporary = temporary
         self._shrinking = Shrinking(compaction, writer)
         self._view = ModelView(temporary, counts=compaction is not None)
@@ -94,6 +100,11 @@ class ThreadJournal:
     def taken(self) -> Iterable[str]:
         """The ids of all calls of the thread, the compacted ones included."""
         return self._view.taken
+
+    @property
+    def rendered(self) -> Rendered:
+        """What was made of the conversation for requests."""
+        return self._view.rendered
 
     left_open = LeftOpen()  # the thread itself keeps what waits
 
@@ -121,14 +132,13 @@ class ThreadJournal:
             ConfigError: the thread has no message to answer.
         """
         await self.lease.take()
-        log = await read_log(self._store, self.thread_id)
-        plan = settle(log, registry)
+        plan = settle((content := await self._content()).rest, registry)
         if changes := await self._settled(plan, registry):
             await self._write(changes)
-            log = await read_log(self._store, self.thread_id)
+            content = await self._content()
         self._shrinking.open(registry, ask)
         self._view.weigh(registry)
-        self._read(log)
+        self._read(content)
         self._places.sent = self._places.last
         if not self._view.answerable:
             raise ConfigError(f"thread {self.thread_id!r} has no message to answer: call add_message first")
@@ -137,7 +147,9 @@ class ThreadJournal:
         ]
         approved = frozenset(said.id for said, call in reopened if "hash" in call.note or call.note.get("inside"))
         finish = None if self._temporary is not None and plan.finish != "approval" else plan.finish
-        waiting = tuple(call_from_json(c.body) for c in log.calls if c.status == "waiting" and not waits_inside(c))
+        waiting = tuple(
+            call_from_json(c.body) for c in content.rest.calls if c.status == "waiting" and not waits_inside(c)
+        )
         return Unsettled(tuple(said for said, _ in reopened), approved, finish, waiting)
 
     async def _settled(self, plan: Settlement, registry: ToolRegistry) -> list[Change]:
@@ -163,10 +175,14 @@ class ThreadJournal:
             return _answered(call, answer(call, "interrupted", INTERRUPTED))
         return _answered(call, ToolMessage(call.id, tool.name, result.parts, result.code))
 
-    def _read(self, log: Log) -> None:
+    async def _content(self) -> ThreadContent:
+        """The thread as it is in the store."""
+        return await self._known.read(self.thread_id, counts=self._shrinking.policy is not None)
+
+    def _read(self, content: ThreadContent) -> None:
         """Rebuild the conversation."""
-        self._view.read(log)
-        self._places.last = max((e.seq for e in log.entries), default=-1)
+        self._view.read(content)
+        self._places.last = content.last
 
     # -------------------------------------------------------------- what the model reads
 
@@ -248,7 +264,7 @@ class ThreadJournal:
         await self._write_response(self._open.rest(said, answers, response, self._places.sent))
         self._open.end()
         if response is None:
-            self._read(await read_log(self._store, self.thread_id))
+            self._read(await self._content())
         elif said.content:
             self._view.say([said, *answers])
             self._view.measure(response.usage, answers)
@@ -259,7 +275,8 @@ class ThreadJournal:
         with suppress(ThreadExists):
             first = Append({"message": to_json(user(task))})
             await self._store.create(id, {"parent": self.thread_id, "call": call_id}, [first])
-        return ThreadJournal(self._store, id, compaction=self._shrinking.policy, writer=self._shrinking.writer)
+        shrinking = self._shrinking
+        return ThreadJournal(self._store, id, compaction=shrinking.policy, writer=shrinking.writer, known=self._known)
 
     async def close(self) -> None:
         """Release the lease."""

@@ -26,11 +26,12 @@ if TYPE_CHECKING:
     )
     from agentkit.tool.policy import ToolPolicy
     from agentkit.tool.registry import ToolRegistry
-    from agentkit.tool.result import Tool, ToolContext, ToolResult
+    from agentkit.tool.result import Hidden, Tool, ToolContext, ToolResult
     from agentkit.tool.schema_tools import ToolSource, tool_from_schema
 
 _HOMES = {
     "BoundTool": "agentkit.tool.binding",
+    "Hidden": "agentkit.tool.result",
     "InvalidArguments": "agentkit.schemas.words",
     "OpenAPISchema": "agentkit.tool.declare",
     "Problem": "agentkit.schemas.words",
@@ -51,6 +52,7 @@ _HOMES = {
 
 __all__ = [
     "BoundTool",
+    "Hidden",
     "InvalidArguments",
     "OpenAPISchema",
     "Problem",

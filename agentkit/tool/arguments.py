@@ -233,6 +233,8 @@ def _keywords(signature: Signature, declared: OpenAPISchema) -> tuple[dict[str, 
 def _unknown(name: str, value: Any, signature: Signature) -> str:
     if name in signature.context:
         return f"{signature.where}: @openapi_schema describes {name!r}, which is the hidden ToolContext; remove it"
+    if name in signature.hidden:
+        return f"{signature.where}: @openapi_schema describes {name!r}, which is Hidden; remove it"
     known = ", ".join(map(repr, signature.names)) or "none"
     keywords = ["description", "parameters", "name", *PolicyKeywords.__annotations__]
     hint = did_you_mean(name, [*signature.names, *keywords], renamed.OPENAPI_SCHEMA)

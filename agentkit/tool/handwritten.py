@@ -103,6 +103,7 @@ def compare(written: Written, signature: Signature, derived: Mapping[str, Any]) 
     for name in properties:
         if name not in signature.names:
             why = "receives the ToolContext" if name in signature.context else "is not in the signature"
+            why = "is Hidden" if name in signature.hidden else why
             raise SchemaError(f"{where}: the hand-written schema has parameter {name!r}, which {why}; remove it there")
     for name in written.parameters.get("required", ()):
         if name not in properties:

@@ -55,7 +55,7 @@ def value_type(hint: Any) -> tuple[SchemaValidator, dict[str, Any]]:
     if (meant := _instead_of_type(hint, "output_type={}")) is not None:
         raise SchemaError(f"output_type is {hint!r:.60}, which is not a type: {meant}")
     parameter = Parameter("value", hint, NOTHING, "")
-    nowhere = Signature("output_type", (parameter,), (), Docstring(), NameScope({}, {}))
+    nowhere = Signature("output_type", (parameter,), (), (), Docstring(), NameScope({}, {}))
     try:
         adapter, schema = _built(nowhere.parameters, nowhere)
     except Exception as e:  # pydantic's own errors, and anything the author's types raise

@@ -132,6 +132,8 @@ class ToolResult(ByAttribute):
 
         A result with neither output nor content reads `ok`, since providers refuse an empty one.
         """
+        if self.error is None and not self.content:
+            return (TextPart(text_of(self.output)),)
         content = self.content and tuple(
             TextPart(clean(p.text)) if isinstance(p, TextPart) else p for p in self.content
         )
@@ -273,6 +275,13 @@ class ToolContext(ByAttribute, Generic[StateT]):
     def __post_init__(self) -> None:
         if not self.idempotency_key:
             object.__setattr__(self, "idempotency_key", self.call_id)
+
+
+class Hidden:
+    """Marks a parameter that the model neither sees nor writes: `timeout: Annotated[int, Hidden] = 30`.
+
+    Its default counts, unless a rollout's sample tells another value for all calls of the tool (`execute_kwargs`).
+    """
 
 
 @explained

@@ -18,7 +18,7 @@ from typing import Annotated, Any, Final, Union, get_args, get_origin
 from agentkit.errors import SchemaError
 from agentkit.foreign import renamed
 from agentkit.tool.docstrings import Docstring, read_docstring
-from agentkit.tool.result import ToolContext
+from agentkit.tool.result import Hidden, ToolContext
 
 NOTHING: Final = inspect.Parameter.empty
 """Marks a missing hint or default."""
@@ -67,6 +67,7 @@ class Signature:
         where: the class and method, for messages.
         parameters: what the model fills in.
         context: the names of parameters that receive the `ToolContext`.
+        hidden: the names of those that only the application fills in.
         docstring: the parsed docstring.
         scope: the names that its hints can use.
     """
@@ -74,6 +75,7 @@ class Signature:
     where: str
     parameters: tuple[Parameter, ...]
     context: tuple[str, ...]
+    hidden: tuple[str, ...]
     docstring: Docstring
     scope: NameScope
 
@@ -96,7 +98,8 @@ def read_signature(
 
     Raises:
         SchemaError: a variadic or positional-only parameter, a hint that cannot be resolved, a default that is a
-            pydantic `Field`, or a docstring that documents a parameter that does not exist.
+            pydantic `Field`, a hidden parameter without a default, or a docstring that documents a parameter that does
+            not exist.
     """
     where = where or name_of(function)
     _refuse_generator(function, where)
@@ -111,8 +114,10 @@ def read_signature(
     scope = _scope(function, owner)
     hints = {p.name: _hint(p, where, scope) for p in found}
     context = tuple(name for name, hint in hints.items() if _is_context(hint))
-    shown = tuple(_parameter(p, hints[p.name], docstring, where) for p in found if p.name not in context)
-    return Signature(where, shown, context, docstring, scope)
+    hidden = tuple(p.name for p in found if _is_hidden(p, hints[p.name], where))
+    unseen = (*context, *hidden)
+    shown = tuple(_parameter(p, hints[p.name], docstring, where) for p in found if p.name not in unseen)
+    return Signature(where, shown, context, hidden, docstring, scope)
 
 
 def name_of(definition: Any) -> str:
@@ -215,6 +220,17 @@ def _is_context(hint: Any) -> bool:
     if get_origin(hint) in (Union, UnionType):
         return any(_is_context(member) for member in get_args(hint))
     return ToolContext in (hint, get_origin(hint))
+
+
+def _is_hidden(parameter: inspect.Parameter, hint: Any, where: str) -> bool:
+    marks = hint.__metadata__ if get_origin(hint) is Annotated else ()
+    if not any(mark is Hidden or isinstance(mark, Hidden) for mark in marks):
+        return False
+    if parameter.default is NOTHING:
+        raise SchemaError(
+            f"{where}: parameter {parameter.name!r} is Hidden, so that no call of a model has it; give it a default"
+        )
+    return True
 
 
 def _hint(parameter: inspect.Parameter, where: str, scope: NameScope) -> Any:

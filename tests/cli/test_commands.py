@@ -196,8 +196,7 @@ def test_tools_may_be_an_instance(say: Say, tmp_path: Path, monkeypatch: pytest.
 def test_chat_answers_line_after_line_and_remembers() -> None:
     with ReplayServer([said("Hel", "lo."), said("Bye.")]) as server:
         done = typed(server, "hi\n\nbye\n", "--system", "Be brief.")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert [line for line in done.stdout.splitlines() if line in ("Hello.", "Bye.")] == ["Hello.", "Bye."]
+    assert (done.returncode, done.stdout) == (0, "Hello.\nBye.\n")
     assert [roles(r) for r in server.requests] == [["system", "user"], ["system", "user", "assistant", "user"]]
 
 
@@ -206,11 +205,11 @@ def test_chat_shows_calls_and_results(tmp_path: Path, monkeypatch: pytest.Monkey
     Path("own.py").write_text("def add(a: int, b: int) -> int:\n    return a + b\n")
     with ReplayServer([called("add", '{"a": 1, "b": 2}'), said("It is 3.")]) as server:
         done = typed(server, "1 + 2?\n", "--tools", "own:add")
-    lines = done.stdout.splitlines()
+    lines = done.stderr.splitlines()
+    assert done.stdout == "It is 3.\n"
     assert lines[1:3] == ["→ add", '    {"a": 1, "b": 2}']
     assert lines[3].startswith("✓ add ")
     assert lines[3].endswith(" ms: 3")
-    assert lines[4] == "It is 3."
     assert roles(server.requests[1]) == ["user", "assistant", "tool"]
 
 
@@ -218,14 +217,14 @@ def test_chat_with_calls_as_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.chdir(tmp_path)
     with ReplayServer([said('<create-file file_path="a', '.txt">x', "</create-file>"), said("Done.")]) as server:
         done = typed(server, "write\n", "--tools", FILES, "--format", "xml")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.splitlines()[1:5] == [
+    assert (done.returncode, done.stdout) == (0, "Done.\n")
+    assert done.stderr.splitlines()[1:5] == [
         "→ create_file",
         "    file_path: a.txt",
         "    file_contents: x",
         '    (xml: <create-file file_path="a.txt">x</create-file>)',
     ]
-    assert "\n✓ create_file " in done.stdout
+    assert "\n✓ create_file " in done.stderr
     assert Path("a.txt").read_text() == "x"
     assert "tools" not in server.requests[0].body
 
@@ -235,9 +234,10 @@ def test_chat_survives_an_error_and_forgets_the_question() -> None:
     with ReplayServer([refused, said("Hello.")]) as server:
         done = typed(server, "one\ntwo\n")
     assert done.returncode == 0
-    assert "error: " in done.stdout
-    assert "401" in done.stdout
-    assert "Incorrect API key" in done.stdout
+    assert done.stdout == "Hello.\n"
+    assert "error: " in done.stderr
+    assert "401" in done.stderr
+    assert "Incorrect API key" in done.stderr
     assert [m["content"] for m in server.requests[1].body["messages"]] == ["two"]
 
 

@@ -84,6 +84,10 @@ HEAVY = (
     "torch",
     "matplotlib",
     "jinja2",
+    "rich",
+    "prompt_toolkit",
+    "pygments",
+    "markdown_it",
 )
 
 

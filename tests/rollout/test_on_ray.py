@@ -82,7 +82,7 @@ def test_workers_roll_out_as_this_process_does_and_one_that_dies_costs_only_its_
 
 
 def test_a_rollout_that_cannot_be_built_says_why() -> None:
-    with pytest.raises(ConfigError, match=r"Rollout\(format=None\): name the text format"):
+    with pytest.raises(ConfigError, match="aggregate='mean': expected 'sum', 'last' or a function"):
         asyncio.run(rolled(RayRollout(ray_tools.unbuildable), samples(1)))
 
 

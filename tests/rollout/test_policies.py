@@ -67,6 +67,7 @@ async def test_what_a_server_is_asked() -> None:
     assert asked.body == {
         "model": "m", "prompt": [1, 2, 3], "max_tokens": 9, "stop": ["</x>"], "logprobs": 1, "temperature": 0.7,
         "top_k": 20, "return_token_ids": True, "skip_special_tokens": False,
+        "include_stop_str_in_output": True, "no_stop_trim": True,
     }  # fmt: skip
 
 

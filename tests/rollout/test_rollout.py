@@ -385,5 +385,3 @@ def test_what_cannot_be_a_rollout_is_refused() -> None:
         Rollout([Sum], Lines(), limits={"call_timeout": 1})  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match=r"RolloutLimits\(max_assistant_turns=0\): expected an integer \(1 or more\)"):
         RolloutLimits(max_assistant_turns=0)
-    with pytest.raises(ConfigError, match="name the text format"):
-        Rollout([Sum], Lines(), format=None)

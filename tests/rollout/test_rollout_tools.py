@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import math
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
-from rollout_kit import Lines, Sum, all_of, hermes, rolled, said, sample
+from rollout_kit import Lines, Sum, all_of, failures, hermes, rolled, said, sample
 
-from agentkit import Tool, ToolContext, ToolResult, openapi_schema
+from agentkit import Hidden, Tool, ToolContext, ToolResult, openapi_schema
 from agentkit.errors import ConfigError
 from agentkit.messages import UserMessage
 from agentkit.rollout import Rollout, ToolKwargs, TrajectoryRecord, as_rollout_tool
@@ -93,8 +93,47 @@ def test_keyword_arguments_that_do_not_fit_are_refused_before_anything_runs(kwar
 
 
 def test_a_tool_without_a_place_for_execute_arguments_refuses_them() -> None:
-    with pytest.raises(ConfigError, match=r"Sum.add takes no step; give it a parameter `context: ToolContext`"):
+    with pytest.raises(ConfigError, match=r"Sum.add takes no step; .* `step: Annotated\[…, Hidden\] = …`"):
         Rollout([Sum], Lines()).check([sample(tools_kwargs={"add": ToolKwargs(execute={"step": 1})})])
+
+
+class WebSearch(Tool):
+    """The guide's search tool, decorated: `timeout` and `max_results` are execute_kwargs there."""
+
+    @openapi_schema
+    async def web_search(
+        self,
+        query: str,
+        timeout: Annotated[int, Hidden] = 30,
+        max_results: Annotated[int, Hidden] = 5,
+        context: ToolContext | None = None,
+    ) -> str:
+        """Search the web."""
+        assert context is not None
+        return f"{query}: {max_results} in {timeout} s; told {sorted(context.state)}"
+
+
+def test_a_decorated_method_gets_execute_arguments_as_the_guide_has_it() -> None:
+    """Each sample its own, in every call; a model neither sees nor sets them."""
+    told = sample(tools_kwargs={"web_search": ToolKwargs(execute={"max_results": 2})})
+    told_by_the_model = hermes("web_search", query="tea", timeout=1)
+    lines = hermes("web_search", query="tea"), told_by_the_model, hermes("web_search", query="x")
+    record = rolled([WebSearch], *lines, of=told)
+    assert said(record)[::2] == ["tea: 2 in 30 s; told ['max_results']", "x: 2 in 30 s; told ['max_results']"]
+    assert failures(record) == [None, "invalid_arguments", None]
+    rollout = Rollout([WebSearch], Lines())
+    assert list(rollout.tools["web_search"].spec.parameters["properties"]) == ["query"]
+
+
+@openapi_schema
+def shout(text: str, times: Annotated[int, Hidden] = 1) -> str:
+    """Shout."""
+    return text.upper() * times
+
+
+def test_a_misspelt_execute_argument_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"shout takes no time; .*did you mean 'times'"):
+        Rollout([shout], Lines()).check([sample(tools_kwargs={"shout": ToolKwargs(execute={"time": 2})})])
 
 
 def test_hooks_that_a_class_does_not_have_take_nothing() -> None:

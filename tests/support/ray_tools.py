@@ -70,7 +70,7 @@ def ended(record: TrajectoryRecord) -> None:
 
 def unbuildable() -> Rollout:
     """Raises."""
-    return Rollout([Counter], Adds(), format=None)
+    return Rollout([Counter], Adds(), aggregate="mean")  # type: ignore[arg-type]
 
 
 def samples(count: int, *bad: int) -> list[Sample]:

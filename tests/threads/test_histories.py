@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from conversations import CONTENT, RESPONSES, RESULTS, TEXTS, USERS
@@ -27,8 +28,11 @@ from agentkit.processor import ProcessorConfig
 from agentkit.testing import ScriptedModel
 from agentkit.threads import Compaction, SQLiteStore, ThreadManager
 from agentkit.threads.compaction import entry_body, plan
-from agentkit.threads.conversation import messages_of
-from agentkit.threads.store import Append, Call, CallStatus, Log, Move, NewCall, Revise, Store
+from agentkit.threads.conversation import ids_of, messages_of
+from agentkit.threads.known_threads import KnownThreads
+from agentkit.threads.resume import settle
+from agentkit.threads.sizes import thread_tokens
+from agentkit.threads.store import Append, Call, CallStatus, Entry, Log, Move, NewCall, Revise, Store
 from agentkit.tool.codec import call_from_json, call_to_json, to_json
 from agentkit.tool.declare import openapi_schema
 from agentkit.tool.registry import ToolRegistry
@@ -130,7 +134,8 @@ def _change(step: Any, log: Log) -> Any:
             partial = [e.seq for e in log.entries if e.kind == "partial"]
             return _revised(partial[place % len(partial)], message, log) if partial else None
         case (place, status, content):
-            return _moved(log.calls[place % len(log.calls)], status, content) if log.calls else None
+            open_calls = [call for call in log.calls if call.status != "answered"]
+            return _moved(open_calls[place % len(open_calls)], status, content) if open_calls else None
     raise AssertionError(step)
 
 
@@ -145,6 +150,36 @@ def _moved(call: Call, status: CallStatus, content: Any) -> Move:
     answer = to_json(ToolMessage(call.id, "", content)) if status == "answered" else None
     note = {"hash": call_hash(call_from_json(call.body))} if status == "approved" else {}
     return Move(call.seq, call.ordinal, status, (call.status,), note=note, answer=answer)
+
+
+@given(STEPS, st.integers(1, 4))
+def test_a_thread_read_in_parts_is_the_thread_read_whole(steps: Steps, page: int) -> None:
+    """After every step: what is known of it, and what is read again, page by page or at once."""
+
+    async def main() -> None:
+        store = SQLiteStore(":memory:")
+        known = KnownThreads(store, shortest=1)
+        await store.create("t")
+        for step in steps:
+            change = _change(step, await store.load("t"))
+            if change is not None:
+                await store.commit("t", [change])
+            log = await store.load("t")
+            for read in (known, KnownThreads(store, shortest=1, page=page)):
+                content = await read.read("t", counts=True)
+                assert content.messages() == messages_of(log)
+                assert content.messages(sending=True) == messages_of(log, sending=True)
+                assert content.heard() == messages_of(replace(log, entries=tuple(_said(log))))
+                assert (content.ids(), content.last) == (ids_of(log), len(log.entries) - 1)
+                assert content.size().tokens(7) == thread_tokens(log, 7)
+                assert settle(content.rest, TOOLS) == settle(log, TOOLS)
+        await store.aclose()
+
+    asyncio.run(main())
+
+
+def _said(log: Log) -> Iterator[Entry]:
+    return (entry for entry in log.entries if entry.kind != "compaction")
 
 
 # ---------------------------------------------------------------- what is sent of it

@@ -26,6 +26,7 @@ BODIES = st.dictionaries(st.text(max_size=3), VALUES, max_size=2)
 KEYS = st.none() | st.sampled_from(["k", "l", "\ud800"])
 KINDS = st.sampled_from(["message", "partial", "compaction"])
 STATUS = st.sampled_from(STATUSES)
+OPEN = STATUS.filter(lambda status: status != "answered")
 CALLS = st.lists(st.builds(NewCall, st.sampled_from(["c", "d"]), BODIES), max_size=2)
 ANSWERS = {status: BODIES if status == "answered" else st.none() for status in STATUSES}
 BORN = STATUS.flatmap(lambda status: st.builds(NewCall, st.just("e"), BODIES, st.just(status), ANSWERS[status]))
@@ -38,7 +39,7 @@ MOVES = STATUS.flatmap(
         SEQS,
         st.integers(0, 2),
         st.just(to),
-        st.lists(STATUS, min_size=2, unique=True).map(tuple),
+        st.lists(OPEN, min_size=2, unique=True).map(tuple),
         st.none() | BODIES,
         st.none() | BODIES,
         ANSWERS[to],

@@ -72,6 +72,11 @@ def test_statements_are_reported_before_and_after(new_store: Callable[..., Store
     assert [moment for moment, _ in said] == ["before", "after"] * (len(said) // 2)
 
 
+def test_an_answer_is_final() -> None:
+    with pytest.raises(ValueError, match=r"expect=\('answered',\): an answer is final"):
+        Move(0, 0, "planned", expect=("answered",))
+
+
 @pytest.mark.parametrize("make", [lambda **a: NewCall("c", {}, **a), lambda status, **a: Move(0, 0, status, (), **a)])
 def test_an_answer_goes_with_answered_and_always_then(make: Callable[..., object]) -> None:
     with pytest.raises(ValueError, match="'answered' requires one"):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Final, Protocol, get_args
 
-from agentkit.events import FinishReason
+from agentkit.checks.spelling import did_you_mean
+from agentkit.errors import ConfigError
+from agentkit.events import FinishReason, SourceEvent
 from agentkit.messages import Message
 from agentkit.toolspec import ToolSpec
 
@@ -47,6 +49,8 @@ class Generation:
         finish: why it ended.
         stopped_by: the stop string at which it ended, which is appended to a text that lacks it; empty if the engine
             says that it was none; None if it does not say. Token ids are kept as they are: they have the string.
+        events: the response of a model that calls natively, for `Rollout(format=None)`: its texts, its thinking, and
+            `CallEnd(0, ToolCall("c1", "add", {"n": 1}))` for each call. None if it wrote its calls as text.
     """
 
     text: str | None = None
@@ -54,6 +58,25 @@ class Generation:
     logprobs: Sequence[float] | None = None
     finish: FinishReason = "stop"
     stopped_by: str | None = None
+    events: Sequence[SourceEvent] | None = None
+
+
+_FINISHES: Final = frozenset(get_args(FinishReason))
+
+
+def checked(generation: Generation) -> None:
+    """Refuse what no policy can mean.
+
+    Raises:
+        ConfigError: it is no `Generation`, or ended for a reason that there is not.
+    """
+    given: object = generation
+    if not isinstance(given, Generation):
+        raise ConfigError(f"the policy returned {type(given).__name__} {given!r:.60}; expected a Generation")
+    if generation.finish not in _FINISHES:
+        known = ", ".join(get_args(FinishReason))
+        hint = did_you_mean(str(generation.finish), _FINISHES)
+        raise ConfigError(f"the policy told finish={generation.finish!r:.60}; expected one of {known}{hint}")
 
 
 class Policy(Protocol):

@@ -6,9 +6,10 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from inspect import isawaitable
 from typing import Any, Final
 
+from agentkit import formats
 from agentkit.errors import ConfigError, ProviderError
-from agentkit.events import Finish, FinishReason, Text, Thinking
-from agentkit.formats.format import Format
+from agentkit.events import Finish, FinishReason, SourceEvent, Text, Thinking
+from agentkit.formats.format import THINK, Format
 from agentkit.models.base import Closing, Model, ModelRequest
 from agentkit.models.clients import Clients
 from agentkit.models.failures import Asked, provider_error
@@ -154,25 +155,28 @@ def _ids_in(tokens: Any) -> list[int] | None:
 
 
 class ModelPolicy(Closing):
-    """Any agentkit model, which writes its calls as text: what an API or a server's chat completions can roll out.
+    """Any agentkit model: what an API, or a server's chat completions, can roll out. There are no token ids.
 
-    There are no token ids. The tools are taught in the system message, results are quarantined user messages.
+    In a text format the tools are taught in the system message, and results are quarantined user messages. With
+    `format=None` the model calls natively, and its calls are answered so.
 
     Args:
         model: the model, such as `agentkit.model("openai:gpt-5")`.
-        format: the rollout's format. A model that has one of its own keeps that.
+        format: the rollout's format, None for native calls. A model that has one of its own keeps that.
     """
 
-    def __init__(self, model: Model, format: str | Format = "hermes") -> None:
-        self._model = model if model.format is not None else TextCalling(model, format)
-        tags = getattr(self._model.format, "thinking", None)
-        self._tags: tuple[str, str] = tags[0] if tags else ("<think>", "</think>")
+    def __init__(self, model: Model, format: str | Format | None = "hermes") -> None:
+        self._model = model if model.format is not None or format is None else TextCalling(model, format)
+        own = self._model.format
+        self.format = None if own is None else formats.get(own)
+        """How the model's calls look; None for native ones."""
+        self._tags = self.format.thinking[0] if self.format is not None and self.format.thinking else THINK[0]
 
     def __repr__(self) -> str:
         return f"ModelPolicy({self._model!r})"
 
     async def generate(self, request: GenerationRequest) -> Generation:
-        """Write the next turn. Thinking that the provider tells apart from the text stands before it, in tags.
+        """Write the next turn. In a text format, thinking that the provider tells apart is text in tags.
 
         Raises:
             ProviderError: the model refused, or did not answer.
@@ -180,7 +184,6 @@ class ModelPolicy(Closing):
         server = str(getattr(getattr(self._model, "inner", self._model), "server", None))
         keep = KEEP_STOP.get(server, {}) if request.stop else {}
         sampling = {**keep, **request.sampling}
-        text, inside, finish = "", False, Finish("unknown")
         asked = ModelRequest(
             messages=request.messages,
             tools=request.tools,
@@ -189,24 +192,32 @@ class ModelPolicy(Closing):
             stop=tuple(request.stop),
             extra=sampling,
         )
-        async for event in self._model.stream(asked):
-            match event:
-                case Thinking(more) if more:
-                    text += more if inside else f"{self._tags[0]}{more}"
-                    inside = True
-                case Text(more) if more:
-                    text += f"{self._tags[1]}\n\n{more}" if inside else more
-                    inside = False
-                case Finish():
-                    finish = event
+        events = [event async for event in self._model.stream(asked)]
+        finish = next((event for event in reversed(events) if isinstance(event, Finish)), Finish("unknown"))
+        if self.format is None:
+            return Generation(finish=finish.reason, events=tuple(events))
         by = "" if finish.raw == "end_turn" else None  # Anthropic tells the two apart, OpenAI does not
-        return Generation(text + (self._tags[1] if inside else ""), finish=finish.reason, stopped_by=by)
+        return Generation(_text_of(events, self._tags), finish=finish.reason, stopped_by=by)
 
     async def aclose(self) -> None:
         """Close the connections of the model, if it has any."""
         close = getattr(self._model, "aclose", None)
         if close is not None:
             await close()
+
+
+def _text_of(events: Iterable[SourceEvent], tags: tuple[str, str]) -> str:
+    """A response as text, with its thinking between tags."""
+    text, inside = "", False
+    for event in events:
+        match event:
+            case Thinking(more) if more:
+                text += more if inside else f"{tags[0]}{more}"
+                inside = True
+            case Text(more) if more:
+                text += f"{tags[1]}\n\n{more}" if inside else more
+                inside = False
+    return text + (tags[1] if inside else "")
 
 
 ScriptedReply = str | Generation | Exception

@@ -90,14 +90,14 @@ def _check_execute(tool: BoundTool, execute: Mapping[str, Any]) -> None:
     properties = tool.spec.parameters.get("properties", {})
     if shown := [name for name in execute if name in properties]:
         raise ConfigError(
-            f"execute_kwargs of {tool.name}: {', '.join(shown)} is what the model writes; remove it there, or from the "
-            "tool's schema"
+            f"execute_kwargs of {tool.name}: {', '.join(shown)} is what the model writes; remove it there, or "
+            f"hide it from the model: `{shown[0]}: Annotated[…, Hidden] = …`"
         )
     takes = hidden_parameters(tool)
     unknown = [name for name in execute if takes is not None and name not in takes]
     if unknown and not tool.context:
         raise ConfigError(
             f"execute_kwargs of {tool.name}: {tool.where} takes no {', '.join(unknown)}; give it a parameter "
-            f"`context: ToolContext` and read context.state[{unknown[0]!r}]"
-            f"{did_you_mean(unknown[0], takes or ())}"
+            f"`{unknown[0]}: Annotated[…, Hidden] = …`, or `context: ToolContext` and read "
+            f"context.state[{unknown[0]!r}]{did_you_mean(unknown[0], takes or ())}"
         )

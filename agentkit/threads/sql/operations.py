@@ -246,19 +246,20 @@ class Operations:
 
     # entries and calls
 
-    def load(self, thread_id: str, after: int) -> Steps[Log]:
+    def load(self, thread_id: str, after: int, limit: int | None = None) -> Steps[Log]:
         """See `Store.load`."""
         key = encode_id(thread_id)
+        last = LARGEST if limit is None else min(max(after, -1) + limit, LARGEST)  # places have no gaps
         head = yield from self._row(thread_id, f"SELECT version, entries FROM {self.threads} WHERE id = ?")
         entries = yield (
-            f"SELECT {ENTRY} FROM {self.entries} WHERE thread = ? AND seq > ? ORDER BY seq",
-            (key, min(after, LARGEST)),
+            f"SELECT {ENTRY} FROM {self.entries} WHERE thread = ? AND seq > ? AND seq <= ? ORDER BY seq",
+            (key, min(after, LARGEST), last),
         )
         calls = yield (
-            f"SELECT {CALL} FROM {self.calls} WHERE thread = ? AND seq > ? ORDER BY seq, ordinal",
-            (key, min(after, LARGEST)),
+            f"SELECT {CALL} FROM {self.calls} WHERE thread = ? AND seq > ? AND seq <= ? ORDER BY seq, ordinal",
+            (key, min(after, LARGEST), last),
         )
-        return log_of(thread_id, head, entries, calls, after)
+        return log_of(thread_id, head, entries, calls, (after, last))
 
     def commit(self, thread_id: str, changes: Sequence[Change], fence: int | None) -> Steps[tuple[int, ...]]:
         """See `Store.commit`."""

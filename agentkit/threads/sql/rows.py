@@ -116,17 +116,22 @@ def listed(row: Sequence[Any]) -> Thread:
 
 
 def log_of(
-    thread_id: str, head: Sequence[Any], entries: Sequence[Sequence[Any]], calls: Sequence[Sequence[Any]], after: int
+    thread_id: str,
+    head: Sequence[Any],
+    entries: Sequence[Sequence[Any]],
+    calls: Sequence[Sequence[Any]],
+    between: tuple[int, int],
 ) -> Log:
-    """A thread's rows after an entry; none of them may be missing.
+    """A thread's rows after an entry, up to another one; none of them may be missing.
 
     Args:
         thread_id: the thread.
         head: its version, and its number of entries.
         entries: their rows in order.
         calls: their calls' rows in order.
-        after: the entry before the first one.
+        between: the entry before the first one, and the last one that was asked for.
     """
+    after, last = between
     version, count = head
     for name, value in (("version", version), ("entries", count)):
         if not isinstance(value, int) or not 0 <= value <= MOST:
@@ -137,7 +142,7 @@ def log_of(
         if entry.seq != expected:
             raise damaged(f"thread {thread_id!r}, entry {expected}", f"it is missing, but entry {entry.seq} follows")
         expected += 1
-    if expected != max(count, first):
+    if expected != max(min(count, last + 1), first):
         found = f"{expected} exist" if expected > count else "it is missing"
         raise damaged(f"thread {thread_id!r}, entry {min(expected, count)}", f"{found}, but the thread counts {count}")
     return Log(read, tuple(_calls(thread_id, calls, count)), version)

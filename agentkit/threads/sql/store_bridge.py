@@ -103,9 +103,9 @@ class SqlStore(EnteredAsync):
         """See `Store.delete`."""
         await self._run(lambda: self._operations.delete(thread_id), "write")
 
-    async def load(self, thread_id: str, *, after: int = -1) -> Log:
+    async def load(self, thread_id: str, *, after: int = -1, limit: int | None = None) -> Log:
         """See `Store.load`."""
-        return await self._run(lambda: self._operations.load(thread_id, after), "read")
+        return await self._run(lambda: self._operations.load(thread_id, after, limit), "read")
 
     async def commit(self, thread_id: str, changes: Sequence[Change], *, fence: int | None = None) -> tuple[int, ...]:
         """See `Store.commit`."""

@@ -1,0 +1,132 @@
+"""What was made of the beginning of a conversation for a request, kept for the next one. Pure.
+
+The conversation of a run only grows at its end, and all of it is sent with every request. What a model's API is sent
+for a message depends on its neighbours: results follow their calls, messages of one role are joined, ids are unique. So
+a conversation is divided where that cannot matter: before a response that follows a user's message or the results of
+all calls. What comes before the last such place is made once.
+"""
+
+from __future__ import annotations
+
+from collections import ChainMap, OrderedDict
+from collections.abc import Callable, Hashable, MutableMapping, Sequence
+from itertools import takewhile
+from operator import is_
+from typing import Any, Final, NamedTuple, TypeVar
+
+from agentkit.messages import (
+    AssistantMessage,
+    ImagePart,
+    Message,
+    ProviderPart,
+    SystemMessage,
+    TextPart,
+    ToolMessage,
+    UserMessage,
+)
+
+T = TypeVar("T")
+
+Taken = MutableMapping[str, int]
+"""The ids of the calls so far, and how often each was used."""
+
+Make = Callable[[Sequence[Message], Taken], list[T]]
+"""Makes what is sent for messages; the ids of their calls are added to `Taken`."""
+
+_PAIRED: Final = ("_call", "_output")  # of the Responses API
+
+_FORMS: Final = 4  # a run asks one model, in text calling in two steps; another run on the thread may ask another
+
+
+class _Beginning(NamedTuple):
+    """The beginning of a conversation, and what was made of it."""
+
+    messages: Sequence[Message] = ()
+    made: Sequence[Any] = ()
+    taken: Taken = {}  # noqa: RUF012 - never changed
+    using: tuple[object, ...] = ()
+
+
+class Rendered:
+    """What was made of one conversation. It lives as long as the conversation does."""
+
+    def __init__(self) -> None:
+        self._begun: OrderedDict[Hashable, _Beginning] = OrderedDict()
+
+    def of(self, form: Hashable, messages: Sequence[Message], make: Make[T], using: Sequence[object] = ()) -> list[T]:
+        """What `make` makes of the messages: of those that it has not seen before.
+
+        Args:
+            form: what is made.
+            messages: the conversation now.
+            make: makes it.
+            using: what else it is made from, compared by identity.
+        """
+        head = len(list(takewhile(_instructs, messages)))  # a new object in every run
+        known = self._begun.pop(form, _Beginning())
+        told, start = messages[head:], len(known.messages)
+        if len(told) < start or not (_same(known.messages, told) and _same(known.using, using, whole=True)):
+            known, start = _Beginning(), 0
+        end = _divided(told, start)
+        if end > start:
+            taken = dict(known.taken)
+            made = [*known.made, *make(told[start:end], taken)]
+            known = _Beginning(told[:end], made, taken, tuple(using))
+        if end:
+            self._begun[form] = known
+            if len(self._begun) > _FORMS:
+                self._begun.popitem(last=False)
+        rest = make(told[end:], ChainMap({}, known.taken))
+        return [*make(messages[:head], {}), *known.made, *rest]
+
+
+def _same(known: Sequence[object], now: Sequence[object], *, whole: bool = False) -> bool:
+    """Whether these begin with the same objects, and end with them, too, if they are to be the same as a whole."""
+    return (not whole or len(known) == len(now)) and all(map(is_, known, now))
+
+
+def _instructs(message: Message) -> bool:
+    return isinstance(message, SystemMessage)
+
+
+def _divided(messages: Sequence[Message], start: int) -> int:
+    """The last place from `start` on where the conversation can be divided; `start` if there is none."""
+    place, at, ends = start, start, False
+    while at < len(messages):
+        message = messages[at]
+        if isinstance(message, AssistantMessage):
+            if not _says_something(message) or any(map(_depends, message.content)):
+                return place
+            if ends:
+                place = at
+            count = _answers(messages, at, message)
+            if count is None:
+                return place
+            at, ends = at + count, count > 0
+        elif not isinstance(message, UserMessage):
+            return place
+        elif _says_something(message):
+            ends = True
+        at += 1
+    return place
+
+
+def _says_something(message: AssistantMessage | UserMessage) -> bool:
+    """Whether every API has something to send for it."""
+    calls = isinstance(message, AssistantMessage) and message.calls
+    return bool(calls) or any(
+        isinstance(part, ImagePart) or (isinstance(part, TextPart) and part.text.strip()) for part in message.content
+    )
+
+
+def _depends(part: object) -> bool:
+    """Whether a block of a provider is sent only together with another one, which may be in another message."""
+    return isinstance(part, ProviderPart) and not part.call_id and str(part.data.get("type")).endswith(_PAIRED)
+
+
+def _answers(messages: Sequence[Message], at: int, message: AssistantMessage) -> int | None:
+    """How many results follow a response, if they are those of its calls and no others; otherwise None."""
+    ids = [call.id for call in message.calls]
+    results = messages[at + 1 : at + 1 + len(ids)]
+    found = {result.call_id for result in results if isinstance(result, ToolMessage)}
+    return len(ids) if len(found) == len(ids) and found == set(ids) else None

@@ -1,0 +1,37 @@
+"""A response with native calls, as a policy tells it in events. Reads no text: a call in it is text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from agentkit.errors import ConfigError
+from agentkit.events import Finish, SourceEvent, Text, Usage
+from agentkit.processor.intake import Intake
+from agentkit.processor.response import ResponseReader
+from agentkit.rollout.policy.generation import Generation
+
+_ABOUT = (Usage, Finish)
+"""What is about the whole response: `Generation.finish` says why it ended."""
+
+
+def native(generation: Generation, intake: Intake) -> Iterator[SourceEvent]:
+    """The response, event by event, as the intake keeps it. A call that did not end is an error.
+
+    Raises:
+        ConfigError: the policy told no events, but what this rollout cannot read.
+    """
+    reader = ResponseReader(intake)
+    for event in _told(generation):
+        if not isinstance(event, _ABOUT):
+            yield from reader.feed(event)
+    yield from reader.close()
+
+
+def _told(generation: Generation) -> Iterator[SourceEvent]:
+    if generation.events is not None:
+        yield from generation.events
+    elif isinstance(generation.text, str):
+        yield Text(generation.text)
+    else:
+        found = "token ids only" if generation.token_ids is not None else f"its text as {generation.text!r:.60}"
+        raise ConfigError(f"the policy told {found}; Rollout(format=None) reads a response's events, or its text")

@@ -1,0 +1,130 @@
+"""The threads that were read before: of these, only what may have changed is read again. Knows no run and no model.
+
+Reading a thread costs time for each of its messages. So its settled part (see `settled_part`) is kept in memory after
+the first time, in the form in which a model reads it, and from then on the store is asked only for what comes after. It
+is asked each time, so what other processes wrote is seen. The last settled entry is read with it: if the store has
+another one there, the thread was deleted and created again, and is read as a whole.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import replace
+from typing import Final
+
+from agentkit.threads.reading import apart, check
+from agentkit.threads.settled_part import SHORTEST, SettledPart, ThreadContent, advanced
+from agentkit.threads.sizes import NOTHING
+from agentkit.threads.store import Entry, Log, Store
+
+MEMORY: Final = 64 * 1024 * 1024
+"""The most bytes that the settled parts of threads take, about; the thread that was read last is kept in any case."""
+
+PAGE: Final = 500
+"""How many entries of a thread are read at a time, so that its log is never in memory as a whole."""
+
+
+class KnownThreads:
+    """The settled parts of a store's threads.
+
+    Args:
+        store: contains the threads.
+        memory: the most bytes that they take, about.
+        shortest: the number of entries below which nothing of a thread is kept.
+        page: how many entries of a thread are read at a time.
+    """
+
+    def __init__(self, store: Store, *, memory: int = MEMORY, shortest: int = SHORTEST, page: int = PAGE) -> None:
+        self._store = store
+        self._memory = memory
+        self._shortest = shortest
+        self._page = page
+        self._known: OrderedDict[str, SettledPart] = OrderedDict()  # the one read last is the last
+
+    async def read(self, thread_id: str, *, counts: bool = False) -> ThreadContent:
+        """A thread's present content.
+
+        Args:
+            thread_id: the thread.
+            counts: whether its size will be asked for.
+
+        Raises:
+            ThreadNotFound: there is no such thread.
+            StoreError: an entry or a call is not in the form that agentkit writes. What is already known is not checked
+                again.
+        """
+        known = self._known.get(thread_id)
+        content = None
+        if known is not None and (known.size is not None or not counts):
+            content, _ = await self._more(thread_id, known)
+        if content is None:
+            content = await self._whole(thread_id, SettledPart(size=NOTHING if counts else None))
+        self._keep(thread_id, content.settled)
+        return content
+
+    async def changeable(self, thread_id: str) -> Log:
+        """The entries that may still change and those after them, with their calls: all calls without an answer.
+
+        Raises:
+            ThreadNotFound: there is no such thread.
+            StoreError: an entry or a call is not in the form that agentkit writes.
+        """
+        return (await self.read(thread_id)).rest
+
+    def forget(self, thread_id: str) -> None:
+        """A thread is deleted."""
+        self._known.pop(thread_id, None)
+
+    async def _whole(self, thread_id: str, nothing: SettledPart) -> ThreadContent:
+        """A thread, page by page as long as each page settles something; then all the rest, as of one moment."""
+        content, full = await self._more(thread_id, nothing, self._page)
+        while full and content is not None:
+            before = content.settled
+            content, full = await self._more(thread_id, before, self._page)
+            if full and content is not None and content.settled.end == before.end:  # the next page would be the same
+                content, full = await self._more(thread_id, before)
+        if content is None:  # a compaction, which changes how everything before it is read
+            content, _ = await self._more(thread_id, nothing)
+        assert content is not None, "only what is known can turn out to be different"
+        return content
+
+    async def _more(
+        self, thread_id: str, known: SettledPart, limit: int | None = None
+    ) -> tuple[ThreadContent | None, bool]:
+        """A thread of which this is known, up to `limit` further entries; and whether there may be more of them.
+
+        The content is None if the thread has to be read as a whole.
+        """
+        last = known.last
+        if last is None:
+            log = await self._store.load(thread_id) if limit is None else await self._store.load(thread_id, limit=limit)
+        elif limit is None:
+            log = await self._store.load(thread_id, after=last.seq - 1)
+        else:
+            limit += 1
+            log = await self._store.load(thread_id, after=last.seq - 1, limit=limit)
+        content = await apart(len(log.entries), lambda: self._read(thread_id, known, log))
+        return content, len(log.entries) == limit
+
+    def _read(self, thread_id: str, known: SettledPart, log: Log) -> ThreadContent | None:
+        check(log, thread_id)
+        rest = log if known.last is None else _after(known.last, log)
+        if rest is None:
+            return None
+        return advanced(ThreadContent(known, rest), least=self._shortest)
+
+    def _keep(self, thread_id: str, settled: SettledPart) -> None:
+        self.forget(thread_id)
+        if settled.last is None:
+            return
+        self._known[thread_id] = settled
+        weight = sum(part.weight for part in tuple(self._known.values()))
+        while weight > self._memory and len(self._known) > 1:
+            weight -= self._known.popitem(last=False)[1].weight
+
+
+def _after(last: Entry, log: Log) -> Log | None:
+    """A log without its first entry, the last known one; None if that changed, or a compaction follows."""
+    if not log.entries or log.entries[0] != last or any(e.kind == "compaction" for e in log.entries[1:]):
+        return None
+    return replace(log, entries=log.entries[1:], calls=tuple(call for call in log.calls if call.seq > last.seq))

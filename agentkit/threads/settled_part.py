@@ -1,0 +1,179 @@
+"""The part of a thread that can no longer change, read once; and how much of a log belongs to it. Pure.
+
+A message is final, and so is an answer. What can still change in a thread is a partial response, and a call without an
+answer. The settled part ends before the first of these, with a response that the rest does not move or omit: the
+conversation is then that of the settled part followed by that of the rest. A compaction in the rest changes how the
+settled part is read; the thread is then read as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, NamedTuple
+
+from agentkit.messages import ImagePart, Message, ProviderPart, SystemMessage, ThinkingPart, ToolCall
+from agentkit.models.rendered_once import Rendered
+from agentkit.threads.conversation import ids_of, is_broken_off, messages_of, place_of, role_of
+from agentkit.threads.sizes import NOTHING, ThreadSize, size_of
+from agentkit.threads.store import Entry, Log
+
+SHORTEST: Final = 32
+"""The number of entries that a settled part has at least: reading fewer again costs less than remembering them."""
+
+
+@dataclass(frozen=True, slots=True)
+class SettledPart:
+    """The first entries of a thread, as a model reads them.
+
+    Args:
+        messages: the conversation, after the compactions in it.
+        whole: the same without the compactions; None if there are none.
+        ids: the ids of all calls, the compacted ones included.
+        last: its last entry; None if it has no entries.
+        size: the tokens of the conversation; None if they were not counted.
+        weight: about how many bytes of memory it takes.
+        rendered: what was made of the conversation for requests.
+    """
+
+    messages: Sequence[Message] = ()
+    whole: Sequence[Message] | None = None
+    ids: frozenset[str] = frozenset()
+    last: Entry | None = None
+    size: ThreadSize | None = NOTHING
+    weight: int = 0
+    rendered: Rendered = field(default_factory=Rendered)
+
+    @property
+    def end(self) -> int:
+        """The number of its entries."""
+        return 0 if self.last is None else self.last.seq + 1
+
+
+class ThreadContent(NamedTuple):
+    """A thread: its settled part, and the log of the rest.
+
+    Attributes:
+        settled: what can no longer change.
+        rest: the entries after it, with their calls.
+    """
+
+    settled: SettledPart
+    rest: Log
+
+    def messages(self, *, sending: bool = False) -> list[Message]:
+        """The conversation; see `messages_of`."""
+        return [*self.settled.messages, *messages_of(self.rest, sending=sending)]
+
+    def heard(self) -> list[Message]:
+        """The conversation without its compactions."""
+        before = self.settled.messages if self.settled.whole is None else self.settled.whole
+        return [*before, *messages_of(_uncompacted(self.rest))]
+
+    @property
+    def last(self) -> int:
+        """The `seq` of its last entry; -1 without one."""
+        return self.rest.entries[-1].seq if self.rest.entries else self.settled.end - 1
+
+    @property
+    def compacted(self) -> bool:
+        """Whether there is a compaction in it."""
+        return self.settled.whole is not None or _has_compaction(self.rest.entries)
+
+    def ids(self) -> set[str]:
+        """The ids of all calls, the compacted ones included."""
+        return {*self.settled.ids, *ids_of(self.rest)}
+
+    def size(self) -> ThreadSize:
+        """The tokens of its next request, without what is in no message."""
+        assert self.settled.size is not None, "the settled part was read without counting"
+        return self.settled.size.then(size_of(self.rest))
+
+
+def advanced(content: ThreadContent, *, least: int = SHORTEST) -> ThreadContent:
+    """The same content, with as much of it as possible in the settled part.
+
+    Args:
+        content: no compaction is in its rest, unless it has no settled part.
+        least: the number of entries below which nothing is settled.
+    """
+    settled, rest = content
+    end = _settled_end(rest, settled.end)
+    if end < max(least, settled.end + 1):
+        return content
+    now = replace(
+        rest,
+        entries=tuple(e for e in rest.entries if e.seq < end),
+        calls=tuple(call for call in rest.calls if call.seq < end),
+    )
+    messages = messages_of(now)
+    whole = settled.whole
+    if _has_compaction(now.entries):
+        whole = messages_of(_uncompacted(now))
+    elif whole is not None:
+        whole = [*whole, *messages]
+    size = settled.size.then(size_of(now)) if settled.size is not None else None
+    part = SettledPart(
+        [*settled.messages, *messages],
+        whole,
+        settled.ids | ids_of(now),
+        now.entries[-1],
+        size,
+        settled.weight + sum(map(_weight, messages)),
+        settled.rendered,
+    )
+    later = tuple(e for e in rest.entries if e.seq >= end)
+    return ThreadContent(part, replace(rest, entries=later, calls=tuple(c for c in rest.calls if c.seq >= end)))
+
+
+def _settled_end(log: Log, start: int) -> int:
+    """How many of a thread's entries are settled, if those before `start` are; the last entry never is."""
+    last = max((e.seq for e in log.entries), default=start)
+    open_calls = (call.seq for call in log.calls if call.status != "answered")
+    limit = min((last, *open_calls, *(e.seq for e in log.entries if e.kind == "partial")))
+    compacted = max((e.seq for e in log.entries if e.kind == "compaction"), default=-1)
+    order: list[Entry] = []
+    end = start
+    for entry in _messages(log, limit):
+        place = place_of(entry, order)
+        order.insert(place, entry)
+        if place == len(order) - 1 and role_of(entry) == "assistant" and not _may_be_omitted(entry):
+            end = entry.seq + 1
+    return end if end > compacted else start
+
+
+def _messages(log: Log, limit: int) -> Iterator[Entry]:
+    return (entry for entry in log.entries if entry.seq < limit and entry.kind != "compaction")
+
+
+def _may_be_omitted(entry: Entry) -> bool:
+    """Whether it depends on what follows if a response is part of the conversation."""
+    return is_broken_off(entry) and not any(part["type"] == "call" for part in entry.body["message"]["content"])
+
+
+def _has_compaction(entries: Sequence[Entry]) -> bool:
+    return any(entry.kind == "compaction" for entry in entries)
+
+
+def _uncompacted(log: Log) -> Log:
+    return replace(log, entries=tuple(e for e in log.entries if e.kind != "compaction"))
+
+
+_OVERHEAD: Final = 400  # bytes of a message and its first part, besides their text
+
+
+def _weight(message: Message) -> int:
+    if isinstance(message, SystemMessage):
+        return _OVERHEAD + len(message.content)
+    return _OVERHEAD + sum(map(_part_weight, message.content))
+
+
+def _part_weight(part: object) -> int:
+    match part:
+        case ImagePart(data, _, url):
+            return len(data or url or "")
+        case ToolCall():
+            return 600 + 3 * len(part.raw)  # the arguments, and their text
+        case ThinkingPart() | ProviderPart():
+            return 600 + 2 * len(str(part.data))
+    return len(getattr(part, "text", ""))
