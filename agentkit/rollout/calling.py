@@ -189,7 +189,6 @@ class TurnCalls:
             self._running.add(task)
             context = self._tools.context(admitted) if admitted.tool.takes_context else None
             task.start(context, at_once=True)
-            task.watch()
 
     def _place(self, admitted: Admitted) -> lines.LinePlace | None:
         tool = admitted.tool
