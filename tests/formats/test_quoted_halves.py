@@ -5,8 +5,11 @@ Over every format with raw values: a quoted call that is damaged itself, more th
 
 from __future__ import annotations
 
+import re
+from itertools import product
+
 import pytest
-from raw_values import PARAMETERS, RAW, SAVE, TOOLS, holes, made, outcomes, pieces, read, saved
+from raw_values import LOOK, PARAMETERS, RAW, SAVE, TOOLS, between, holes, made, outcomes, pieces, read, saved
 
 from agentkit import formats
 from agentkit.formats import Format
@@ -47,6 +50,18 @@ def test_half_a_quoted_call_is_content_where_nothing_is_left_behind_the_call(for
 
 
 @every_format
+def test_no_value_takes_in_the_next_call_where_its_closing_and_the_end_of_its_call_are_swapped(format: Format) -> None:
+    """Half a call is quoted in it, and the next call quotes an end, too."""
+    one = pieces(format, "bash", command="VALUE")
+    end = end_of_value(format.shapes[0], next(p for p in format.call if isinstance(p, Pairs | TagParameters))).over
+    other = formats.render_calls("seed_oss", [ToolCall("", "bash", {"command": "ls"})], TOOLS)
+    for between_them, value in product(("\n", "\nSo:\n\n"), (f"c{end}d", f"c{other}d")):
+        text = f"{one.head}a{one.head}b{end}\n{one.close.strip()}{between_them}{one.call(value)}"
+        got = outcomes(read(format, text))
+        assert [g for g in made(got) if g != ("bash", {"command": value}, ())] == [], (text, got)
+
+
+@every_format
 def test_two_halves_of_calls_are_no_content(format: Format) -> None:
     one = pieces(format, "bash", command="VALUE")
     half = f"a{one.head}b{one.close}\n"
@@ -75,6 +90,18 @@ def test_a_value_that_is_written_twice_is_refused(format: Format, between: str) 
     got = outcomes(read(format, f"{one.call(f'ls{one.close.strip()}{between}ls')}\n{one.call('pwd')}"))
     assert [g for g in made(got) if g != PWD] == []
     assert any(isinstance(g, str) for g in got)
+
+
+@every_format
+def test_what_is_left_of_the_opening_of_a_missing_parameter_is_no_content(format: Format) -> None:
+    """The closing of the value before it is missing, too."""
+    head, _, opening, rest = between(format)
+    at = opening.index("number") + len("number")
+    tags = re.findall(r"<[^<>]+>|[^<>]+", opening[at:])
+    for gone in {tag for tag in tags if tag.strip()}:
+        text = f"{head}{opening[:at]}{opening[at:].replace(gone, '', 1)}{rest}"
+        got = outcomes(read(format, text, (*TOOLS, LOOK)))
+        assert made(got) in ([], [("look", {"text": "ls -a", "number": 912}, ("missing_close",))]), (gone, got)
 
 
 @pytest.mark.parametrize(

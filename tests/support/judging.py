@@ -282,7 +282,10 @@ class Judge:
         text = str(leaf.value)
         own = numbers[0]
         if len(set(numbers)) > 1:
-            if not self._whole_markup(text) and text not in self._bodies(w.owner[own][0]):
+            bodies = self._bodies(w.owner[own][0])
+            if not self._whole_markup(text) and not any(
+                self._inserted(text.replace(b, "", 1)) for b in bodies if b in text
+            ):
                 yield "two values in one"
             return
         if own in w.touched:

@@ -176,7 +176,13 @@ def _near(value: str, part: Pairs | TagParameters, missing: Sequence[str]) -> st
 
 
 def _nearly(text: str, part: Pairs | TagParameters, name: str) -> bool:
-    """Whether a text contains the opening of a parameter except for one character; neither has white space."""
+    """Whether a text contains the opening of a parameter up to its name, or except for one character.
+
+    Neither has white space.
+    """
+    begun = part.key if isinstance(part, Pairs) else f'<{part.name}{part.attribute}="'
+    if re.search(rf"{re.escape(''.join(begun.split()) + name)}(?!\w)", text):
+        return True
     for first, last in _halves(part, name):
         if first in text and any(_but_for_one(rest, last) for rest in _beside(text, first)):
             return True
