@@ -107,9 +107,10 @@ class LiveScreen(Screen):
             case ToolSkipped(index, call, result):
                 self._answered(index, call, ("○", "red", result.text), None, str(result.code))
             case ApprovalRequired(index, call, reason):
-                self._panel(index, call).called(call, f"waits for approval{f': {reason}' if reason else ''}")
-                self._panels[index].seconds = None
-                self._print(self._panels.pop(index))
+                self._panels.pop(index, None)  # its arguments are shown with the question, or with the answer
+                why = f": {visible(reason)}" if reason else ""
+                mark, name = Styled("? ", "bold cyan"), Styled(visible(call.name), "bold")
+                self._print(Styled.assemble(mark, name, f" waits for approval{why}"))
 
     def _panel(self, index: int, call: Any = None) -> CallPanel:
         if index not in self._panels:
@@ -177,6 +178,11 @@ class LiveScreen(Screen):
         """Say something about the session, folded between words."""
         self.fresh()
         self._print(Styled(visible(text), "dim"))
+
+    def problem(self, text: str) -> None:
+        """Say what the user should not miss, folded between words."""
+        self.fresh()
+        self._print(Styled(plain(text), "red"))
 
     def fresh(self) -> None:
         """Print what is left of the text."""

@@ -124,6 +124,7 @@ class _Words(Completer):
             return
         word, space, rest = text.partition(" ")
         choices = self._choices()
-        fitting: Iterable[str] = choices.get(word[1:], ()) if space else (f"/{name}" for name in choices)
+        names = (f"/{name}{' ' * bool(more)}" for name, more in choices.items())
+        fitting: Iterable[str] = choices.get(word[1:], ()) if space else names
         begun = rest if space else word
         yield from (Completion(one, -len(begun)) for one in fitting if one.startswith(begun))

@@ -185,6 +185,7 @@ def test_the_table_of_formats_is_fresh(page: str, options: list[str]) -> None:
     ("script", "page"),
     [
         ("record_approvals.py", "terminal.md"),
+        ("record_chat.py", "terminal.md"),
         pytest.param("record_tools.py", "tools_at_work.md", marks=confined),
     ],
 )
