@@ -109,8 +109,8 @@ class LiveScreen(Screen):
             case ApprovalRequired(index, call, reason):
                 self._panels.pop(index, None)  # its arguments are shown with the question, or with the answer
                 why = f": {visible(reason)}" if reason else ""
-                mark, name = Styled("? ", "bold cyan"), Styled(visible(call.name), "bold")
-                self._print(Styled.assemble(mark, name, f" waits for approval{why}"))
+                title = (("? ", "bold cyan"), (visible(call.name), "bold"))
+                self._print(Styled.assemble(*title, f" waits for approval{why}"))
 
     def _panel(self, index: int, call: Any = None) -> CallPanel:
         if index not in self._panels:
