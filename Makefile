@@ -65,7 +65,7 @@ soak: $(DEV) ## the long runs: every corpus, the laws on 300 examples for each f
 	@AGENTKIT_EXAMPLES=$${AGENTKIT_EXAMPLES:-300} $(BIN)/python -m pytest -q -n auto -m "$(SOAKED)" \
 		--timeout=1800 $(PYTEST_ARGS) tests/formats tests/grammar tests/interop
 	@$(BIN)/python -m pytest -q -n auto -m soak --timeout=1800 $(PYTEST_ARGS) tests/threads \
-		tests/processor/test_echo.py tests/agentkit_tools tests/sandbox tests/rollout tests/cli/test_rollout.py
+		tests/processor/test_echo.py tests/agentkit_tools tests/house tests/sandbox tests/rollout tests/cli/test_rollout.py
 
 # The systems that train models do not fit into one environment: verifiers 0.3 wants the MCP SDK 1, 0.4 wants openai 2.
 # verl is installed without what only its trainers need; open-instruct is a checkout: make peers OPEN_INSTRUCT=/path

@@ -70,6 +70,7 @@ class Held:
         shut: how much of the text is up to the end of the last quoted call, -1 before one.
         behind: offset after the last opening of a call inside, -1 before one.
         doubled: whether the enclosing call's end immediately follows that of a quoted one, and may be its double.
+        stray: whether, after the end of a quoted call, a value's closing came that nothing opens.
         half: whether `first` ends the call, and a call that opens in the value has not ended there.
     """
 
@@ -84,6 +85,7 @@ class Held:
     shut: int = -1
     behind: int = -1
     doubled: bool = False
+    stray: bool = False
     half: bool = False
 
 
@@ -138,6 +140,8 @@ class Later:
                 raise self.ambiguous()
             case "value" if not held.nest.open and self.tokens.is_missing(token):
                 return None
+            case "call" if held.stray:  # the value seems to be closed there, and this call is the next one
+                raise self.ambiguous()
             case "call" | "value":
                 held.nest.opened(kind)
                 held.behind = here[1] if kind == "call" else held.behind
@@ -167,6 +171,8 @@ class Later:
             held.first = here
         elif kind == "odd" and not held.nest.open:
             held.odd = held.odd or here
+        elif kind == "close" and not held.nest.open:
+            held.stray = held.shut >= 0
         return None
 
     def over_half(self, end: int) -> None:
@@ -261,13 +267,7 @@ class Later:
         held = self.held
         if held.odd is not None or held.first is not None:
             return self.found(held.first or held.odd or (0, 0))
-        if (
-            len(held.ends) == 1
-            and not held.doubled
-            and not held.fits
-            and MISSING_CLOSE in self.tokens.r.repairs
-            and self.is_whole()
-        ):
+        if len(held.ends) == 1 and not held.doubled and MISSING_CLOSE in self.tokens.r.repairs and self.is_whole():
             self.tokens.r.unclosed.update(held.inside)
             ((end, self.over),) = held.ends
             return self.found((end, end))

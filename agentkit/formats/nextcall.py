@@ -26,13 +26,16 @@ Following = tuple[re.Pattern[str], list[list[Opener]]]
 
 
 def next_at_once(calls: Calls) -> list[Opener] | None:
-    """What opens after the last call, as `between.after_call` finds it; None if that is to find it."""
-    r = calls.r
-    if r.at >= len(r.buf) or calls.last is None or calls.fenced or calls.prose.quoting.quoted:
+    """What opens after the last call, as `between.after_call` finds it; None if that is to find it.
+
+    It is after what is common in prose.
+    """
+    r, last = calls.r, calls.last
+    if last is None or last.weak or r.at >= len(r.buf) or calls.fenced or calls.prose.quoting.quoted:
         return None
-    key = (id(calls.last), id(calls.section), id(calls.reopen), calls.prose.quoting.off)
+    key = (id(last), id(calls.section), id(calls.reopen), calls.prose.quoting.off)
     if (known := calls.openers.following.get(key)) is None:
-        known = calls.openers.following[key] = (_following(calls), calls.last, calls.section, calls.reopen)
+        known = calls.openers.following[key] = (_following(calls), last, calls.section, calls.reopen)
     following: Following = known[0]
     if (found := following[0].match(r.buf, r.at)) is None:
         return None

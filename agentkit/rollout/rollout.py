@@ -90,6 +90,7 @@ class Rollout:
         self._sources: Mapping[str, RolloutTool] = {name: source for source in sources for name in source.tools}
         self._tools: Mapping[str, BoundTool] = {name: s.tools[name] for name, s in self._sources.items()}
         self._concurrency, self._ended = concurrency, ended
+        self._fit: set[tuple[str, ...] | None] = set()  # what samples that tell no tool anything select
         specs = registry.offered(declared)
         if tokenizer is None and limits.max_response_tokens is not None:
             raise ConfigError("RolloutLimits(max_response_tokens=…) counts tokens: give the rollout a tokenizer")
@@ -136,7 +137,15 @@ class Rollout:
         """
         refuse_stream(samples)
         for sample in distinct(samples):
+            self._check(sample)
+
+    def _check(self, sample: Sample) -> None:
+        """Check one; those that tell no tool anything are all alike, but for the tools that they select."""
+        chosen = None if sample.tool_selection is None else tuple(sample.tool_selection)
+        if sample.tools_kwargs or chosen not in self._fit:
             check_sample(sample, self._sources)
+        if not sample.tools_kwargs:
+            self._fit.add(chosen)
 
     async def run(self, sample: Sample, repeat: int = 0) -> TrajectoryRecord:
         """One trajectory, from its prompt to its reward.
@@ -197,7 +206,7 @@ class Rollout:
         checked = isinstance(samples, Sequence)
         for sample in distinct(samples):
             if not checked:
-                check_sample(sample, self._sources)
+                self._check(sample)
             for repeat in range(repeats):
                 if (id := sample.trajectory_id(repeat)) not in skip:
                     yield asyncio.create_task(self.run(sample, repeat), name=f"trajectory {id}")

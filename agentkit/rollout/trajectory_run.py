@@ -6,7 +6,7 @@ Knows the states as a table (`trajectory.NEXT`), the policy by its protocol and 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from operator import attrgetter
@@ -95,6 +95,10 @@ class RolloutSetup:
     template: ChatTemplate | None = None
     faults: Faults = field(default_factory=Faults)
 
+    def stops(self, tools: Sequence[ToolSpec]) -> tuple[str, ...]:
+        """Where the policy ends a turn, if it may call these tools."""
+        return self.stop if self.stop is not None else () if self.format is None else stop_strings(self.format, tools)
+
     def shown(self, sample: Sample) -> tuple[ToolSpec, ...]:
         """The tools that the model may call."""
         names = sample.tool_selection
@@ -135,6 +139,7 @@ class TrajectoryRun:
         self.so_far = SoFar(list(sample.prompt))
         self._setup, self._sample, self._repeat = setup, sample, repeat
         self._specs = setup.shown(sample)
+        self._stop = setup.stops(self._specs)
         self._instances = Instances(setup.sources, sample, setup.limits.call_timeout, setup.faults)
         self._tools = OfferedTools(self._instances.by_name, self._specs, sample.tools_kwargs)
         numbers = count()
@@ -273,7 +278,7 @@ class TrajectoryRun:
             None if tokens is None else tokens.ids,
             self._room(),
             setup.sampling,
-            self._stop(),
+            self._stop,
             turn=self.so_far.turns,
         )
         began = perf_counter()
@@ -284,11 +289,6 @@ class TrajectoryRun:
                 return await setup.policy.generate(request)
         finally:
             self.so_far.generating += perf_counter() - began
-
-    def _stop(self) -> tuple[str, ...]:
-        """Where the policy ends a turn."""
-        own, format = self._setup.stop, self._setup.format
-        return own if own is not None else () if format is None else stop_strings(format, self._specs)
 
     def _room(self) -> int | None:
         """How many tokens the next turn may have."""
@@ -306,8 +306,8 @@ class TrajectoryRun:
                 f"the policy told events, as models that call natively do, and the rollout reads {format.name}: use "
                 "Rollout(format=None), or a policy that writes its calls as text"
             )
-        if (stop := self._stop()) and generation.token_ids is None:
-            generation = replace(generation, text=whole(generation, stop, format, self._specs))
+        if self._stop and generation.token_ids is None:
+            generation = replace(generation, text=whole(generation, self._stop, format, self._specs))
         if self._tokens is not None:
             return self._tokens.wrote(generation)
         if generation.text is None:
@@ -329,9 +329,7 @@ class TrajectoryRun:
     def _parsed(self, generation: Generation, intake: Intake, format: Format) -> Iterable[SourceEvent]:
         text = self._written(generation, format)
         thinking = self._tokens is not None and self._tokens.thinking
-        parser = Parser(format, self._specs, thinking=thinking)
-        events = parser.feed(text)
-        events += parser.close()
+        events = Parser(format, self._specs, thinking=thinking).close(text)
         opened = _TextCalls()
         return [intake.take(event, opened) for event in events if type(event) not in _PARTIAL]
 

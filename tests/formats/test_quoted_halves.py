@@ -5,8 +5,11 @@ Over every format with raw values: a quoted call that is damaged itself, more th
 
 from __future__ import annotations
 
+import re
+from itertools import product
+
 import pytest
-from raw_values import PARAMETERS, RAW, SAVE, TOOLS, holes, made, outcomes, pieces, read, saved
+from raw_values import LOOK, PARAMETERS, RAW, SAVE, TOOLS, between, holes, made, outcomes, pieces, read, saved
 
 from agentkit import formats
 from agentkit.formats import Format
@@ -47,6 +50,18 @@ def test_half_a_quoted_call_is_content_where_nothing_is_left_behind_the_call(for
 
 
 @every_format
+def test_no_value_takes_in_the_next_call_where_its_closing_and_the_end_of_its_call_are_swapped(format: Format) -> None:
+    """Half a call is quoted in it, and the next call quotes an end, too."""
+    one = pieces(format, "bash", command="VALUE")
+    end = end_of_value(format.shapes[0], next(p for p in format.call if isinstance(p, Pairs | TagParameters))).over
+    other = formats.render_calls("seed_oss", [ToolCall("", "bash", {"command": "ls"})], TOOLS)
+    for between_them, value in product(("\n", "\nSo:\n\n"), (f"c{end}d", f"c{other}d")):
+        text = f"{one.head}a{one.head}b{end}\n{one.close.strip()}{between_them}{one.call(value)}"
+        got = outcomes(read(format, text))
+        assert [g for g in made(got) if g != ("bash", {"command": value}, ())] == [], (text, got)
+
+
+@every_format
 def test_two_halves_of_calls_are_no_content(format: Format) -> None:
     one = pieces(format, "bash", command="VALUE")
     half = f"a{one.head}b{one.close}\n"
@@ -70,11 +85,23 @@ def test_no_value_takes_in_the_calls_of_a_section_that_opens_in_it_and_does_not_
 
 @every_format
 @pytest.mark.parametrize("between", ["\n", "\n\n", "\n, ", '\nxt">', "\r\n"])
-def test_a_value_that_is_closed_and_goes_on_in_a_new_line_is_refused(format: Format, between: str) -> None:
+def test_a_value_that_is_written_twice_is_refused(format: Format, between: str) -> None:
     one = pieces(format, "bash", command="VALUE")
     got = outcomes(read(format, f"{one.call(f'ls{one.close.strip()}{between}ls')}\n{one.call('pwd')}"))
     assert [g for g in made(got) if g != PWD] == []
     assert any(isinstance(g, str) for g in got)
+
+
+@every_format
+def test_what_is_left_of_the_opening_of_a_missing_parameter_is_no_content(format: Format) -> None:
+    """The closing of the value before it is missing, too."""
+    head, _, opening, rest = between(format)
+    at = opening.index("number") + len("number")
+    tags = re.findall(r"<[^<>]+>|[^<>]+", opening[at:])
+    for gone in {tag for tag in tags if tag.strip()}:
+        text = f"{head}{opening[:at]}{opening[at:].replace(gone, '', 1)}{rest}"
+        got = outcomes(read(format, text, (*TOOLS, LOOK)))
+        assert made(got) in ([], [("look", {"text": "ls -a", "number": 912}, ("missing_close",))]), (gone, got)
 
 
 @pytest.mark.parametrize(
@@ -133,3 +160,28 @@ def test_no_list_is_lost_for_a_character_after_its_first_name(name: str, instead
 def test_a_comment_between_a_call_and_the_end_of_its_section_ends_nothing() -> None:
     text = "```tool_code\nping()<!-- x -->\n```\nTwo words\n```tool_code\nbash(command='pwd')\n```"
     assert outcomes(read("tool_code", text)) == [("ping", {}, ()), PWD]
+
+
+# ---------------------------------------------------------------- code spans
+
+
+SPANS = ("hermes", "xml", "qwen3_coder", "dots", "pythonic")
+
+
+@pytest.mark.parametrize("name", SPANS)
+@pytest.mark.parametrize("then", ["`.\n\nDone.", "` or `x`.", "", "\nand so on", "\n\nDone."])
+def test_a_backtick_quotes_a_call_if_another_one_follows_in_its_paragraph_or_the_text_ends(
+    name: str, then: str
+) -> None:
+    call = ToolCall("", "write", {"path": "a", "content": "b"})
+    text = formats.render_calls(name, [call], TOOLS).strip()
+    got = outcomes(read(name, f"Write `{text}{then}"))
+    assert got == ([("write", {"path": "a", "content": "b"}, ())] if then.startswith("\n\n") else [])
+    assert outcomes(read(name, f"Press ` or {text}\n\nDone.")) == [("write", {"path": "a", "content": "b"}, ())]
+
+
+@pytest.mark.parametrize("name", SPANS)
+def test_of_a_call_behind_a_lone_backtick_no_quoted_call_is_made(name: str) -> None:
+    inner = formats.render_calls(name, [ToolCall("", "bash", {"command": "ls"})], TOOLS).strip()
+    text = formats.render_calls(name, [ToolCall("", "write", {"path": "a", "content": inner})], TOOLS).strip()
+    assert outcomes(read(name, f"`{text}\n\nDone.")) == [("write", {"path": "a", "content": inner}, ())]

@@ -63,8 +63,15 @@ def is_followed(page: Path) -> bool:
     return any(FILE.search(block.options) for block in blocks(page))
 
 
+LONG = ("from_openai_agents",)
+"""Pages that run only with the long tests: importing the SDK that they compare with takes seconds."""
+
+
 def named(pages: list[Path]) -> list[object]:
-    return [pytest.param(page, id=str(page.relative_to(ROOT))) for page in pages]
+    return [
+        pytest.param(page, id=str(page.relative_to(ROOT)), marks=[pytest.mark.soak] if page.stem in LONG else [])
+        for page in pages
+    ]
 
 
 def without_keys() -> dict[str, str]:
@@ -107,7 +114,7 @@ def run_page(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_page_is_followed_literally(page: Path, tmp_path: Path) -> None:
     """Its files are written, its ```console commands run in order; … stands for any text in what they print."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    environment = without_keys() | {"PATH": path, "COLUMNS": "80", "PYTEST_ADDOPTS": "-p no:cacheprovider"}
+    environment = without_keys() | {"PATH": path, "COLUMNS": "80", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     for block in blocks(page):
         if file := FILE.search(block.options):
             assert block.language == "python"

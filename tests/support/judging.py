@@ -282,7 +282,10 @@ class Judge:
         text = str(leaf.value)
         own = numbers[0]
         if len(set(numbers)) > 1:
-            if not self._whole_markup(text) and text not in self._bodies(w.owner[own][0]):
+            bodies = self._bodies(w.owner[own][0])
+            if not self._whole_markup(text) and not any(
+                self._inserted(text.replace(b, "", 1)) for b in bodies if b in text
+            ):
                 yield "two values in one"
             return
         if own in w.touched:
@@ -435,9 +438,11 @@ class Judge:
         return next((w.values[v] for v in w.inner.values() if w.owner[v][0] == number), "")
 
     def _made_of_damage(self, number: int) -> list[CallEnd]:
-        """The calls that are made of some of what was written for this one, and of some of a damaged one."""
+        """The calls that are made of some of what was written for this one, and of a damaged one or damage alone."""
+        w = self.written
         made = [(e, self._under(a, b)) for e, a, b in self.spans if isinstance(e, CallEnd)]
-        return [e for e, under in made if number in under and under & self.written.hurt]
+        closed = tuple(i.strip() for i in w.inserted if i.strip())
+        return [e for e, own in made if number in own and (own & w.hurt or e.call.raw.rstrip().endswith(closed))]
 
     def _over(self, number: int) -> list[Event]:
         """The events that stand over some of what was written for a call."""

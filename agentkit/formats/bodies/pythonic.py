@@ -95,10 +95,10 @@ def _refuse_glued_call(call: CallReader, text: str, start: int) -> None:
 
     Python reads them as one string. It is more likely that a model wrote one quote twice and omitted a later one.
     """
-    names = "|".join(map(re.escape, call.tools)) or r"(?!)"
     for quote in _INSIDE:
         if quote * 2 not in text:
             continue
+        names = "|".join(map(re.escape, call.tools)) or r"(?!)"
         for glued in re.finditer(rf"(?<!{quote}){quote}{quote}(?!{quote})((?:[^{quote}\\]|\\.)*){quote}", text):
             if found := re.search(rf"\)\s*[,;]?\s*(?=(?:{names})\()", glued[1]):
                 message = f"a string of {call.name!r} has a quote twice, and a call after it: write each quote once"

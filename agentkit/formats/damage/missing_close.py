@@ -49,8 +49,8 @@ def close_values(call: CallReader, end: int, *, allowed: frozenset[str]) -> None
     for name, value in given:
         if swallowed := _opened_again(value, edge, call.arguments.by_name):
             raise unsure(name, swallowed, end, end)
-        if not known and _is_shut(value, edge, part, call, known):
-            raise _closed_before(name, edge.what, end)
+        if _is_twice(value, edge):
+            raise _twice(name, edge.what, end)
     if known:
         _return_to(known, given, call, part, end, allowed)
 
@@ -137,12 +137,21 @@ def _unopened(name: str, missing: str, what: str, end: int) -> Damage:
     )
 
 
-def _closed_before(name: str, what: str, end: int) -> Damage:
-    """The error for a value in which its own closing is, and which goes on after that."""
+def _is_twice(value: str, edge: ValueEnd) -> bool:
+    """Whether a value is closed inside by what nothing there opens, and the same text follows: it is written twice."""
+    if edge.what[0] not in value or edge.own is None or (behind := edge.unopened(value)) < 0:
+        return False
+    last = max((f.start() for f in edge.own.finditer(value, 0, behind)), default=0)
+    before = value[:last].strip()
+    return bool(before) and value[behind:].rstrip().endswith(before)
+
+
+def _twice(name: str, what: str, end: int) -> Damage:
+    """The error for a value that is written twice."""
     return Damage(
         "ambiguous_call",
-        f"{what} is inside the value of {name!r}, and nothing there opens it: write each value once, and put one that "
-        f"contains such markup in <![CDATA[ … ]]>",
+        f"the value of {name!r} is written twice, with {what} between: write it once, and put a value that contains "
+        f"such markup in <![CDATA[ … ]]>",
         end,
         end=end,
     )
@@ -167,7 +176,13 @@ def _near(value: str, part: Pairs | TagParameters, missing: Sequence[str]) -> st
 
 
 def _nearly(text: str, part: Pairs | TagParameters, name: str) -> bool:
-    """Whether a text contains the opening of a parameter except for one character; neither has white space."""
+    """Whether a text contains the opening of a parameter up to its name, or except for one character.
+
+    Neither has white space.
+    """
+    begun = part.key if isinstance(part, Pairs) else f'<{part.name}{part.attribute}="'
+    if re.search(rf"{re.escape(''.join(begun.split()) + name)}(?!\w)", text):
+        return True
     for first, last in _halves(part, name):
         if first in text and any(_but_for_one(rest, last) for rest in _beside(text, first)):
             return True

@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from time import perf_counter
 from types import MappingProxyType
 from typing import Any, Final
@@ -274,10 +274,15 @@ def _hooks(kind: type) -> tuple[str, ...]:
 
 async def _called_with(hook: Callable[..., Any], kwargs: Mapping[str, Any]) -> Any:
     """What a hook returns: a plain one runs in a thread, as plain tools do."""
-    if inspect.iscoroutinefunction(hook):
+    if _is_async(getattr(hook, "__func__", hook)):
         return await hook(**kwargs)
     value = await WORKERS.run(partial(hook, **kwargs))
     return await value if waits(value) else value
+
+
+@lru_cache(maxsize=512)
+def _is_async(function: Callable[..., Any]) -> bool:
+    return inspect.iscoroutinefunction(function)  # it asks a method twelve questions, three times per trajectory
 
 
 def _called(tool: Any) -> str:
