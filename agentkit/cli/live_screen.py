@@ -1,4 +1,4 @@
-"""Events drawn on a terminal: Markdown as it streams, calls as panels, and a line that shows what is going on.
+"""Events drawn on a terminal: Markdown as it streams, calls as panels, and a line with the state of the run.
 
 What is complete is printed once and for good; only what may still change is drawn again, in the lines below it. So
 nothing flickers, and what has scrolled away is never touched. Loads rich.
@@ -109,8 +109,8 @@ class LiveScreen(Screen):
             case ApprovalRequired(index, call, reason):
                 self._panels.pop(index, None)  # its arguments are shown with the question, or with the answer
                 why = f": {visible(reason)}" if reason else ""
-                mark, name = Styled("? ", "bold cyan"), Styled(visible(call.name), "bold")
-                self._print(Styled.assemble(mark, name, f" waits for approval{why}"))
+                title = (("? ", "bold cyan"), (visible(call.name), "bold"))
+                self._print(Styled.assemble(*title, f" waits for approval{why}"))
 
     def _panel(self, index: int, call: Any = None) -> CallPanel:
         if index not in self._panels:
@@ -203,7 +203,7 @@ class LiveScreen(Screen):
         self._print(Styled(cut(head + said, self._console.width), "dim italic"))
 
     def _said(self, whole: bool = False) -> None:
-        """Print the text that came. With `answers` it is no answer if a call follows; at the end it is one."""
+        """Print the text that came. With `answers` it is an answer only if it is the last."""
         blocks = self._blocks.close()
         if self.answers is None or not whole:
             self._blocks_done(blocks)

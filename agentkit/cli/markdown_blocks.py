@@ -16,7 +16,7 @@ _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})[^\n]*\n")
 _BLANK_AT_END: Final = re.compile(r"(?:^|\n)[ \t]*\n\Z")
 _AROUND: Final = re.compile(r"\A(?:[ \t]*\n)+|(?:\n[ \t]*)+\Z")
 _ENDS: Final = ("paragraph_open", "heading_open", "table_open", "hr")
-"""The blocks that a blank line ends; a list goes on after it."""
+"""The blocks that a blank line ends; a list may continue after it."""
 
 
 @cache

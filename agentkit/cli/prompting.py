@@ -28,7 +28,7 @@ class _Interrupted(Exception):
     """Ctrl-C: unlike KeyboardInterrupt it ends no event loop."""
 
 
-class Prompt:
+class LineEditor:
     """Asks for messages.
 
     Args:
@@ -81,7 +81,7 @@ def history_file() -> Path:
 
 
 class _CleanHistory(FileHistory):
-    """A history that can hold whatever was typed, also what is no text."""
+    """A history that can hold whatever was typed, even if it is not valid text."""
 
     def store_string(self, string: str) -> None:
         super().store_string(clean(string))

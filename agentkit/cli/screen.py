@@ -35,7 +35,7 @@ WRITTEN: Final = 80  # characters shown of a text call's source
 RESULT: Final = 400  # characters shown of a result
 NO_KEY: Final = object()
 OF_CALLS: Final = (CallStart, CallEnd, CallError, ToolStarted, ToolCompleted, ToolFailed, ToolSkipped, ApprovalRequired)
-"""The events after which text that came before is no answer, but was said on the way to it."""
+"""The events that show that the text before them was not the answer yet."""
 
 
 class Screen:
@@ -103,7 +103,7 @@ class Screen:
 
     @contextmanager
     def answering(self, who: str) -> Iterator[None]:
-        """While a run is shown: what the tools print is no answer, either.
+        """While a run is shown: what the tools print is not part of the answer.
 
         Args:
             who: the model's name.

@@ -41,7 +41,7 @@ def test_no_slash_word_is_a_message(word: str, rest: str) -> None:
 
 def test_an_unknown_word_is_answered_with_the_nearest() -> None:
     assert unknown("modle") == "there is no /modle; did you mean '/model'? Nothing was sent; //modle sends it"
-    assert unknown("xyzzy") == "there is no /xyzzy, /help lists what there is. Nothing was sent; //xyzzy sends it"
+    assert unknown("xyzzy") == "there is no /xyzzy, /help lists the others. Nothing was sent; //xyzzy sends it"
     assert as_message("//modle x") == "/modle x"
 
 

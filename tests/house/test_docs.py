@@ -218,7 +218,9 @@ def test_make_target_exists(line: str) -> None:
 @pytest.mark.parametrize("line", [p for p in commands("agentkit", "echo", "printf", "cat") if "agentkit" in str(p)])
 def test_command_of_page_runs(line: str, tmp_path: Path) -> None:
     """A command that needs no key and no thread, and ends, runs; of the others only the options are checked."""
-    checked = re.sub(r"agentkit (chat|threads \w+|mcp(?=.* --http)|rollout(?: report)?)\b", r"agentkit \1 --help", line)
+    checked = re.sub(
+        r"agentkit (chat|run|threads \w+|mcp(?=.* --http)|rollout(?: report)?)\b", r"agentkit \1 --help", line
+    )
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     ran = subprocess.run(
         ["bash", "-c", checked],
