@@ -41,7 +41,6 @@ from agentkit.events import (
 from agentkit.foreign.absent import explain_with, explained
 from agentkit.messages import AssistantMessage, ToolCall
 from agentkit.processor import EventStream, ResponseProcessor, Source, Turn
-from agentkit.processor.starting import Breath
 from agentkit.tool.result import ToolContext
 
 _TOOL_EVENTS = frozenset((ToolStarted, ToolCompleted, ToolFailed, ToolSkipped, ApprovalRequired))
@@ -71,7 +70,6 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         """The exception that ended it, if any."""
         self._hooks = Hooks(plan.hooks, self)
         self._brake = Brake()
-        self._breath = Breath()
         self._progress = Progress(plan, len(journal.all()), journal.left_open)
         self._requests = Requests(plan, journal)
         self._turn: Turn | None = None
@@ -262,7 +260,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         """Ask the model; None if the run was stopped before that, or if nothing is left of its budget."""
         requests, progress, processor = self._requests, self._progress, self._processor
         assert processor is not None
-        if self._breath.due:  # neither the model nor a tool may have had to wait
+        if requests.breath.due:  # neither the model nor a tool may have had to wait
             await asyncio.sleep(0)
         if (correction := progress.asking()) is not None:
             self.journal.add(correction)

@@ -77,7 +77,6 @@ class Execution:
         self._admission = Admission(registry, config, self._faults)
         self.approvals = Approvals(config.requires_approval, contexts, approved)
         self._running: set[ToolTask] = set()
-        self._unwatched: list[ToolTask] = []
 
     @property
     def idle(self) -> bool:
@@ -140,46 +139,27 @@ class Execution:
 
         Args:
             admitted: the call.
-            alone: whether no other may start soon: it then takes its first step now. Otherwise all start before any of
-                them goes on.
+            alone: whether no other may start soon: it then takes its first step now. Otherwise all start before the
+                first one runs.
         """
         if not self.waiting.take(admitted):
             return
         try:
             context = self._contexts(admitted.call) if admitted.tool.takes_context else None
             if self._scope is None:
-                task = self._begin(admitted, context, alone)
+                self._begin(admitted, context, alone)
             else:
                 with self._scope(admitted.call):
-                    task = self._begin(admitted, context, alone)
-            if alone:
-                task.watch()
-            else:
-                self._watch_soon(task)
+                    self._begin(admitted, context, alone)
         except BaseException:
             self.waiting.leave_line(admitted.index)
             raise
 
-    def _begin(self, admitted: Admitted, context: ToolContext | None, alone: bool) -> ToolTask:
+    def _begin(self, admitted: Admitted, context: ToolContext | None, alone: bool) -> None:
         place = self.waiting.place(admitted.index) if admitted.tool.policy.exclusive else None
         task = ToolTask(admitted, self._config, self._faults, self._settled, place)
         self._running.add(task)  # only now: an exception before this would leave the call there for good
         task.start(context, at_once=alone)
-        return task
-
-    def _watch_soon(self, task: ToolTask) -> None:
-        """Count its time once it has taken its first step, by which many are over."""
-        if not self._unwatched:
-            asyncio.get_running_loop().call_soon(self._watch)
-        self._unwatched.append(task)
-
-    def _watch(self) -> None:
-        tasks, self._unwatched = self._unwatched, []
-        for task in tasks:
-            if task.begun:
-                task.watch()
-            else:
-                self._watch_soon(task)
 
     def _settled(self, task: ToolTask, done: Outcome, took: float) -> None:
         """A tool has ended, or waits for a person, or its call was answered as if it had ended."""

@@ -79,8 +79,12 @@ class ToolTask:
             at_once: whether it takes its first step now, and so may be over when this returns, or in its turn.
         """
         loop = asyncio.get_running_loop()
-        work = self._run(context)
-        task = self.task = started(work, loop) if at_once else loop.create_task(work)
+        if at_once:
+            task = self.task = started(self._run(context), loop)
+            self._watch()
+        else:
+            task = self.task = loop.create_task(self._run(context))
+            loop.call_soon(self._watch)  # after its first step, at which many are over
         if (place := self._place) is not None:
             if task.done():
                 place.task_over(self._claim)
@@ -88,15 +92,10 @@ class ToolTask:
                 claim = self._claim
                 task.add_done_callback(lambda _: place.task_over(claim))
 
-    @property
-    def begun(self) -> bool:
-        """Whether its task has taken its first step."""
-        return bool(self._begun)
-
-    def watch(self) -> None:
-        """Start to count its time; many are over at once."""
+    def _watch(self) -> None:
+        """Start to count its time, unless it is over."""
         timeout = self._timeout
-        if timeout is not None and self._settled is not None:
+        if timeout is not None and self._settled is not None and self._stopped is None:
             self._timer = asyncio.get_running_loop().call_later(timeout, self.expire, timeout)
 
     async def _run(self, context: ToolContext | None) -> None:

@@ -90,7 +90,6 @@ class Turn(EventStream[Event]):
         self._inbox = inbox
         self._sources = Sources(inbox, source, more)
         self._fresh: Iterator[Event] = iter(())
-        self._several = False  # whether several events were read at once
         self._cancelled = False
         self._complete = False
         self._unread = _UNREAD
@@ -216,12 +215,12 @@ class Turn(EventStream[Event]):
 
     def _followed(self, read: Iterable[Event]) -> Iterator[Event]:
         """Events that were read, with what follows from them."""
-        self._several = type(read) is not tuple or len(read) > 1
+        single = type(read) is tuple and len(read) == 1
         self._fresh = iter(read)
         for event in self._fresh:
             yield event
             if type(event) in _ENDS:
-                yield from self._follow(event)  # type: ignore[arg-type]
+                yield from self._follow(event, single)  # type: ignore[arg-type]
         if self._reader.intake.full:
             self._sources.drain()
         if self._execution.waiting.calls:
@@ -260,13 +259,13 @@ class Turn(EventStream[Event]):
             return chain(refused, self._reader.close(whole=False))
         return self._reader.feed(finish) if finish is not None else self._reader.close(whole=not self._cancelled)
 
-    def _follow(self, event: CallEnd | CallError) -> Iterator[Event]:
+    def _follow(self, event: CallEnd | CallError, single: bool) -> Iterator[Event]:
         """The next events of the calls: answers, or starts."""
         if answered := self._execution.admit(event):
             yield answered
-        yield from self._started()
+        yield from self._started(single)
 
-    def _started(self) -> Iterator[Event]:
+    def _started(self, single: bool = True) -> Iterator[Event]:
         """Start what may start. Lazy: a tool starts when the consumer, having seen `ToolStarted`, continues."""
         over = self._config.execute == "stream" or self._sources.ended is not None or self._reader.intake.full
         while over and self._execution.waiting.calls:
@@ -274,13 +273,11 @@ class Turn(EventStream[Event]):
             if ready is None:
                 return
             yield ToolStarted(ready.index, ready.call)
-            self._execution.start(ready, alone=self._is_last())
+            self._execution.start(ready, alone=single and self._is_last())
 
     def _is_last(self) -> bool:
         """Whether nothing that has come may bring another call to start."""
-        if self._several or self._execution.waiting.calls:
-            return False
-        return all(type(item) in _LAST for item in self._inbox.items)
+        return not self._execution.waiting.calls and all(type(item) in _LAST for item in self._inbox.items)
 
     # -------------------------------------------------------------- its end
 

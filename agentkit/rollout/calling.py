@@ -14,7 +14,6 @@ from typing import Final, NamedTuple
 from agentkit.errors import ErrorCode
 from agentkit.events import CallEnd, CallError
 from agentkit.messages import ResultContent, ToolCall
-from agentkit.processor import lines
 from agentkit.processor.admission import Admission, Admitted
 from agentkit.processor.approval import decide, decision_of
 from agentkit.processor.config import ProcessorConfig
@@ -22,6 +21,7 @@ from agentkit.processor.faults import Faults
 from agentkit.processor.replies import capped, failed
 from agentkit.processor.running import Outcome
 from agentkit.processor.tooltask import ToolTask
+from agentkit.processor.waiting import NeverItsTurn, place_in_line
 from agentkit.rollout.rollout_limits import RolloutLimits
 from agentkit.rollout.tools.offered import OfferedTools
 from agentkit.tool.result import ToolResult
@@ -177,10 +177,9 @@ class TurnCalls:
             place = None
             if admitted.tool.policy.exclusive:
                 try:
-                    place = self._place(admitted)
-                except lines.Stuck as e:
-                    why = f"not run: {admitted.tool.name} runs one call at a time, and {e}"
-                    self._answer(admitted.index, admitted.call, failed("limit", why))
+                    place = place_in_line(admitted.tool, self._wake)
+                except NeverItsTurn as e:
+                    self._answer(admitted.index, admitted.call, failed("limit", str(e)))
                     continue
                 if place is None:
                     ready.append(admitted)
@@ -189,12 +188,6 @@ class TurnCalls:
             self._running.add(task)
             context = self._tools.context(admitted) if admitted.tool.takes_context else None
             task.start(context, at_once=True)
-            task.watch()
-
-    def _place(self, admitted: Admitted) -> lines.LinePlace | None:
-        tool = admitted.tool
-        key = tool.method if tool.instance is None else tool.instance
-        return lines.take(key, self._wake, threaded=not tool.is_async)
 
     def _wake(self) -> None:
         if self._over is not None and not self._over.done():

@@ -139,7 +139,6 @@ class TrajectoryRun:
         self.so_far = SoFar(list(sample.prompt))
         self._setup, self._sample, self._repeat = setup, sample, repeat
         self._specs = setup.shown(sample)
-        self._stop = setup.stops(self._specs)
         self._instances = Instances(setup.sources, sample, setup.limits.call_timeout, setup.faults)
         self._tools = OfferedTools(self._instances.by_name, self._specs, sample.tools_kwargs)
         numbers = count()
@@ -289,6 +288,10 @@ class TrajectoryRun:
                 return await setup.policy.generate(request)
         finally:
             self.so_far.generating += perf_counter() - began
+
+    @property
+    def _stop(self) -> tuple[str, ...]:
+        return self._setup.stops(self._specs)
 
     def _room(self) -> int | None:
         """How many tokens the next turn may have."""

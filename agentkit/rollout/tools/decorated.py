@@ -18,7 +18,7 @@ from agentkit.processor.running import waits
 from agentkit.processor.workers import WORKERS
 from agentkit.rollout.tools import open_instruct_shape, verl_shape
 from agentkit.rollout.tools.call_signatures import refuse_misfit, refuse_unknown
-from agentkit.rollout.tools.per_trajectory import HOOKS, RolloutTool
+from agentkit.rollout.tools.per_trajectory import HOOKS, RolloutTool, SharedByAll
 from agentkit.tool.binding import FunctionNames, bind_function, bind_methods, looks_like_tool
 from agentkit.tool.declare import declared
 from agentkit.tool.references import load
@@ -191,7 +191,7 @@ class _Rebound(Mapping[str, BoundTool]):
         return len(self._of)
 
 
-class StatelessTool:
+class StatelessTool(SharedByAll):
     """A function, or an instance without state: all trajectories share it.
 
     Args:
@@ -217,10 +217,6 @@ class StatelessTool:
         self.tools: Mapping[str, BoundTool] = {b.name: b for b in bound}
         self.name = next(iter(self.tools), _called(tool))
 
-    def instance(self, trajectory_id: str) -> StatelessTool:
-        """Itself."""
-        return self
-
     def check(self, kwargs: Mapping[str, Any]) -> None:
         """Refuse what only an instance for each trajectory could take.
 
@@ -233,15 +229,6 @@ class StatelessTool:
                     f"{self.name} is shared by all trajectories and takes no {hook}_kwargs, found {list(given)}; "
                     "write it as a class that takes them, or remove them"
                 )
-
-    async def create(self, **kwargs: Any) -> None:
-        """Nothing to begin."""
-
-    async def calc_reward(self, **kwargs: Any) -> None:
-        """It gives none."""
-
-    async def release(self, **kwargs: Any) -> None:
-        """Nothing to give back."""
 
 
 def _signatures(kind: type, hooks: Iterable[str]) -> dict[str, inspect.Signature | None]:
