@@ -28,6 +28,7 @@ class Seen:
         crossed: offset of a closing that another call follows, -1 for none.
         closings: whether a closing of its own kind was read as content.
         passed: whether an end of the enclosing call was read as content, because a sentence continues after it.
+        stray: whether, after the end of a quoted call, a value's closing came that nothing opens.
     """
 
     depth: int = 0
@@ -35,6 +36,7 @@ class Seen:
     crossed: int = -1
     closings: bool = False
     passed: bool = False
+    stray: bool = False
 
 
 @dataclass(slots=True)
@@ -70,7 +72,6 @@ class Held:
         shut: how much of the text is up to the end of the last quoted call, -1 before one.
         behind: offset after the last opening of a call inside, -1 before one.
         doubled: whether the enclosing call's end immediately follows that of a quoted one, and may be its double.
-        stray: whether, after the end of a quoted call, a value's closing came that nothing opens.
         half: whether `first` ends the call, and a call that opens in the value has not ended there.
     """
 
@@ -85,7 +86,6 @@ class Held:
     shut: int = -1
     behind: int = -1
     doubled: bool = False
-    stray: bool = False
     half: bool = False
 
 
@@ -140,7 +140,7 @@ class Later:
                 raise self.ambiguous()
             case "value" if not held.nest.open and self.tokens.is_missing(token):
                 return None
-            case "call" if held.stray:  # the value seems to be closed there, and this call is the next one
+            case "call" if self.seen.stray:  # the value seems to be closed there, and this call is the next one
                 raise self.ambiguous()
             case "call" | "value":
                 held.nest.opened(kind)
@@ -172,7 +172,7 @@ class Later:
         elif kind == "odd" and not held.nest.open:
             held.odd = held.odd or here
         elif kind == "close" and not held.nest.open:
-            held.stray = held.shut >= 0
+            self.seen.stray = held.shut >= 0
         return None
 
     def over_half(self, end: int) -> None:
