@@ -78,7 +78,7 @@ def fastest(*runs: Callable[[], object], times: int = 7) -> list[float]:
 
 
 def text_of(format: Format, offered: Sequence[ToolSpec], count: int) -> str:
-    """A text with so many calls of 350 characters of prose each, all different."""
+    """A text with `count` calls of 350 characters of prose each, all different."""
     made = [
         ToolCall("", "create_file", {"file_path": f"{n}.c", "file_contents": lines(PROSE, 350)}) for n in range(count)
     ]
